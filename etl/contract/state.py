@@ -55,6 +55,10 @@ class PartRows(Protocol):
     def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
 
+    def of_keys(self, others: PartRows, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """Of the rows with ``first <= pane < end`` at least those with keys of other rows: a table for each file and part, in the
+        order of panes. In files of an operator that `LooksUpKeys` there are few others."""
+
 
 class Operator(Protocol):
     """A stateful step at work. The state of a step is divided into parts by a hash of the keys of its rows.
@@ -93,6 +97,18 @@ class Operator(Protocol):
 
     def watermark_after(self, watermark: int) -> int:
         """The watermark of the results: what comes later is not before it."""
+
+
+@runtime_checkable
+class LooksUpKeys(Protocol):
+    """An operator that looks up the keys of arrived rows in those that are kept, and need not read all of them."""
+
+    @property
+    def indexed(self) -> bool:
+        """Whether rows are stored with hashes of their keys and sorted by them, for `PartRows.of_keys`."""
+
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether `Operator.run` reads rows of other keys, too, in this micro-batch: it may be worth several tasks."""
 
 
 @runtime_checkable

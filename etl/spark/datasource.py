@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
     from etl.spark.split_planner import SplitPlanner
     from etl.spark.splits import SplitReader
+
+
+@lru_cache(8)
+def _unsealed(reader: bytes) -> SplitReader:
+    """The reader, once in each worker: it reads a split in each micro-batch."""
+    found: SplitReader = pickle.loads(reader)
+    return found
 
 
 class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -38,7 +45,7 @@ class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _reader(self) -> SplitReader:
-        return pickle.loads(self._sealed[1])
+        return _unsealed(self._sealed[1])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """The first offset of a new checkpoint."""

@@ -23,6 +23,7 @@ from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
+from etl.spark.lane.operators import operator_of
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.split_planner import SplitPlanner
@@ -107,7 +108,7 @@ class SplitReader:
             return Receipt("", "tick", 0, NO_SEGMENT, event_time=task.tick)
         first, manifests = lane.stages[0], lane.manifests
         name, watermark = f"rows-{batch:012d}-0-{task.order:06d}", manifests.read(batch - 1).stage(0).watermark
-        writer = RowWriter(first.step.operator(first.incoming), manifests, name, watermark)
+        writer = RowWriter(operator_of(first.step, first.incoming), manifests, name, watermark)
         restartable = self._restartable_segment(task, staging)
         for events in restartable:
             writer.add(without_heartbeats(events))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, Operator
+from etl.api import ALWAYS, NEVER, PANE, LooksUpKeys, Operator, PartRows
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -71,11 +72,26 @@ class RowWriter:
             hashes = np.stack([rows.column(half).to_numpy() for half in (HASH, HASH2)])
         else:
             hashes = key_hashes(rows, self._operator.keys, self._state.seed)
+            rows = rows.append_column(HASH, pa.array(hashes[0])) if is_indexed(self._operator) else rows
         panes = rows.column(PANE).to_numpy()
         stat = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, durable=True)
         if stat is not None:
             self._files.append(StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes))
         self._held, self._rows = [], 0
+
+
+def is_indexed(operator: Operator) -> bool:
+    """Whether rows are stored with hashes that the operator itself does not see."""
+    return isinstance(operator, LooksUpKeys) and operator.indexed and not operator.hashed
+
+
+def combined(operator: Operator, rows: pa.Table, seed: int) -> pa.Table:
+    """Rows of state files combined, with their hashes."""
+    found = operator.combine(rows)
+    if not is_indexed(operator):
+        return found
+    plain = found.drop_columns([HASH]) if HASH in found.column_names else found
+    return plain.append_column(HASH, pa.array(key_hashes(plain, operator.keys, seed)[0]))
 
 
 def open_entry(folder: Path, entry: StateFileEntry) -> StateFile:
@@ -99,6 +115,17 @@ class PartsOfFiles:
         """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
         found = (file.slice(part, first, end) for file in self._files for part in self._parts)
         return [table for table in found if len(table)]
+
+    def of_keys(self, others: PartRows, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end`` and keys of other rows: all rows of files without hashes."""
+        assert isinstance(others, PartsOfFiles)
+        hashes = {part: found for part in self._parts if len(found := others._hashes(part))}
+        return [table for file in self._files for table in file.rows_of_keys(hashes, first, end)] if hashes else []
+
+    def _hashes(self, part: int) -> Any:
+        """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""
+        parts = [file.part(part) for file in self._files if part in file.parts]
+        return np.unique(np.concatenate([rows.column(HASH).to_numpy() for rows in parts])) if parts else ()
 
 
 class RowFolder:

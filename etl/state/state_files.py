@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import ComponentError
+from etl.state.key_hash import HASH
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Before the first pane and behind the last one, microseconds since the epoch."""
@@ -42,8 +44,22 @@ END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _REMEDY = "restore the state folder from a copy, or begin with a new one"
 
 
+SMALL_FILE = 1 << 13
+"""Most rows of a file that is searched as a whole: a part by itself costs 50 µs."""
+
+
 class DamagedStateError(ComponentError):
     """A file is not a state file, or is not as it was written."""
+
+
+class _ByPane(NamedTuple):
+    """The rows of all parts of a small file, in the order of panes."""
+
+    rows: pa.Table
+    panes: Any
+    """int64[n]"""
+    hashes: Any
+    """uint64[n]"""
 
 
 class Run(NamedTuple):
@@ -131,6 +147,42 @@ class StateFile:
             row = ends[at - 1] if at else 0
             yield Run(int(panes[at]), self.part(part).slice(row, ends[at] - row))
 
+    def rows_of_keys(self, hashes: Mapping[int, Any], first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
+        """The rows with ``first <= pane < end`` and one of these hashes, by part (uint64[n], sorted), in the order of panes: a
+        table for each part, or for all of a small file. All rows of these panes if the file has no hashes."""
+        if self.rows <= SMALL_FILE and HASH in self.schema.names:
+            by_pane = self._by_pane
+            low, high = np.searchsorted(by_pane.panes, np.array([first, end], np.int64)).tolist()
+            found = np.isin(by_pane.hashes[low:high], np.concatenate(list(hashes.values()))).nonzero()[0]
+            if len(found):
+                yield by_pane.rows.take(pa.array(low + found))
+            return
+        for part, own in hashes.items():
+            rows = self._rows_of_keys(part, own, first, end)
+            if rows is not None:
+                yield pa.Table.from_batches([rows])
+
+    def _rows_of_keys(self, part: int, hashes: Any, first: int, end: int) -> pa.RecordBatch | None:
+        panes = self.panes(part)
+        low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
+        if low >= high:
+            return None
+        begin = self._index.batches[part].first_run
+        bounds = np.append(0, np.cumsum(self._index.counts[begin : begin + high])).tolist()[low:]
+        rows = self.part(part)
+        if HASH not in self.schema.names:
+            return rows.slice(bounds[0], bounds[-1] - bounds[0])
+        stored = rows.column(HASH).to_numpy()
+        found = np.concatenate([a + _positions(stored[a:b], hashes) for a, b in pairwise(bounds)])
+        return rows.take(pa.array(found)) if len(found) else None
+
+    @cached_property
+    def _by_pane(self) -> _ByPane:
+        rows = pa.Table.from_batches([self.part(part) for part in self.parts])
+        panes = np.repeat(self._index.panes, self._index.counts)
+        order = np.argsort(panes, kind="stable")
+        return _ByPane(rows.take(pa.array(order)).combine_chunks(), panes[order], rows.column(HASH).to_numpy()[order])
+
     def part(self, part: int) -> pa.RecordBatch:
         """All rows of a part that has some: run by run, each sorted by their hash if they have one."""
         if part not in self._read:
@@ -175,6 +227,14 @@ class StateFile:
     def _damaged(self, what: str) -> DamagedStateError:
         text = what if what.startswith("is") else f"is damaged: {what}"
         return DamagedStateError(f"state file {self.path} {text}; {_REMEDY}")
+
+
+def _positions(stored: Any, hashes: Any) -> Any:
+    """int64[n]: where the values of one sorted array are in another."""
+    low, high = np.searchsorted(stored, hashes), np.searchsorted(stored, hashes, "right")
+    counts = high - low
+    behind = np.cumsum(counts)
+    return np.arange(behind[-1] if len(behind) else 0) + np.repeat(low - behind + counts, counts)
 
 
 @dataclass(frozen=True)

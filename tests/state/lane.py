@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from etl.api import NEVER, OFFSET, Schema, StatefulStep, WatermarkAdvance
 from etl.state.compaction import merge_files
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
-from etl.state.row_files import RowFolder, RowWriter
+from etl.state.row_files import RowFolder, RowWriter, combined
 from etl.state.state_files import StateFile
 
 Row = dict[str, Any]
@@ -77,7 +78,8 @@ class Lane:
     def _merged(self) -> tuple[StateFileEntry, ...]:
         operator, name = self.step.operator(self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in self.kept]
-        stat = merge_files(files, self.folder / name, operator.combine, lambda pane: operator.is_over(pane, self.clock.now))
+        combine = partial(combined, operator, seed=Manifests(self.folder).seed)
+        stat = merge_files(files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now))
         return () if stat is None else (StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)
 
     def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:

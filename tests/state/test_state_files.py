@@ -53,6 +53,38 @@ def test_rows_are_read_by_part_and_pane(
             assert run.rows.to_pylist() == [{HASH: row[2], "text": row[3]} for row in expected]
 
 
+@settings(deadline=None)
+@given(
+    rows=ROWS,
+    wanted=st.sets(st.integers(0, 5), min_size=1),
+    first=st.integers(-3, 3),
+    end=st.integers(-3, 3),
+    small=st.booleans(),
+)
+def test_rows_of_keys_are_found_by_their_hash(
+    rows: list[tuple[int, int, int, str | None]], wanted: set[int], first: int, end: int, small: bool, tmp_path_factory
+) -> None:
+    file = _written(tmp_path_factory.mktemp("state") / "a", rows)
+    hashes = {part: np.array(sorted(wanted), np.uint64) for part in range(5)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("etl.state.state_files.SMALL_FILE", len(rows) if small else 0)
+        tables = list(file.rows_of_keys(hashes, first, end))
+
+    found = [(row[HASH], row["text"]) for table in tables for row in table.to_pylist()]
+    expected = [row[2:] for row in rows if first <= row[1] < end and row[2] in wanted]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert len(tables) <= (1 if small else len(file.parts))
+
+
+def test_rows_of_files_without_hashes_are_all_of_their_panes(tmp_path: Path) -> None:
+    write_state_file(tmp_path / "a", pa.table({"n": [1, 2, 3]}), np.array([0, 0, 1]), np.array([4, 5, 5]), durable=False)
+
+    tables = StateFile(tmp_path / "a").rows_of_keys({0: np.array([7], np.uint64), 1: np.array([7], np.uint64)}, 5, 6)
+
+    assert [table.to_pylist() for table in tables] == [[{"n": 2}], [{"n": 3}]]
+
+
 @pytest.mark.parametrize("type_", [pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 def test_views_and_dictionaries_are_stored_as_values(type_: pa.DataType, tmp_path: Path) -> None:
     file = _written(tmp_path / "a", [(0, 0, 1, "a text that is longer than a view"), (1, 0, 2, None)], type_)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from etl.api import OFFSET, Schema, StatefulStep
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import without_heartbeats
+from etl.spark.lane.operators import operator_of
 from etl.spark.partitions import map_in_arrow, with_names, with_row_numbers
 from etl.spark.query_context import QueryContext, current_batch, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
@@ -54,7 +55,7 @@ def _rows_receipt(
     """Write the rows of a partition in a micro-batch of this number."""
     manifests = Manifests(query.state.rows(query.query))
     watermark = manifests.read(number - 1).stage(0).watermark
-    writer = RowWriter(step.operator(incoming), manifests, f"rows-{number:012d}-0-{partition:06d}", watermark)
+    writer = RowWriter(operator_of(step, incoming), manifests, f"rows-{number:012d}-0-{partition:06d}", watermark)
     time, latest = (step.event_time() or ("",))[0], None
     for batch in batches:
         last = pc.max(batch.column(time)).cast(pa.timestamp("us", "UTC"), safe=False).value

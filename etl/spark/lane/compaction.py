@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from etl.api import Schema, StatefulStep
 from etl.receipts import NO_SEGMENT, Receipt
+from etl.spark.lane.operators import operator_of
 from etl.spark.query_context import store_error
 from etl.state.compaction import merge_files
 from etl.state.manifest import Manifests, StateFileEntry
-from etl.state.row_files import open_entry
+from etl.state.row_files import combined, open_entry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +38,10 @@ class MergeTask:
                 raise
 
     def _merge(self) -> tuple[StateFileEntry, ...]:
-        operator = self.step.operator(self.incoming)
+        operator = operator_of(self.step, self.incoming)
         files = [open_entry(self.state.folder, file) for file in self.files]
         path = self.state.folder / self.name
-        stat = merge_files(files, path, operator.combine, lambda pane: operator.is_over(pane, self.watermark))
+        stat = merge_files(
+            files, path, partial(combined, operator, seed=self.state.seed), lambda pane: operator.is_over(pane, self.watermark)
+        )
         return () if stat is None else (StateFileEntry(self.name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from etl.api import ALWAYS, BatchId, Operator, Schema, StatefulStep, WatermarkAdvance
+from etl.api import ALWAYS, BatchId, LooksUpKeys, Operator, Schema, StatefulStep, WatermarkAdvance
 from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
+from etl.spark.lane.operators import operator_of
 from etl.spark.lane.part_tasks import NextStage, PartTasks
 from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
@@ -121,7 +122,7 @@ class Lane:
             clock = self._clock(stage, known.stage(number).watermark, event_time, watermark)
             arrived = tuple(file for receipt in receipts for file in receipt.rows)
             late += sum(receipt.late for receipt in receipts)
-            operator, kept = stage.step.operator(stage.incoming), known.stage(number).files
+            operator, kept = operator_of(stage.step, stage.incoming), known.stage(number).files
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
             receipts = self._run_parts(run, batch, number, clock, arrived, known) if due else []
             after = _state_after(operator, kept, arrived, receipts) if due else (*kept, *arrived)
@@ -149,8 +150,9 @@ class Lane:
     ) -> list[Receipt]:
         """Run a stage's step over its parts."""
         stage = self.stages[number]
-        kept = known.stage(number).files
-        rows = sum(file.rows for file in (*arrived, *kept))
+        kept, operator = known.stage(number).files, operator_of(stage.step, stage.incoming)
+        reads_all = not isinstance(operator, LooksUpKeys) or operator.reads_all(clock, span_of(arrived), span_of(kept))
+        rows = sum(file.rows for file in (*arrived, *(kept if reads_all else ())))
         tasks = max(1, min(known.parallelism or self.query.parallelism, PARTS, rows // ROWS_PER_TASK))
         work = PartTasks(
             query=self.query,
@@ -166,6 +168,7 @@ class Lane:
             segment_number=stage.segment_number,
             following=self._following(number, known),
             tasks=tasks,
+            rows=rows,
         )
         return [Receipt.decode(one) for one in run(work, tasks)]
 

@@ -17,6 +17,7 @@ from etl.receipts import Receipt
 from etl.segment.event_time import without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.spark.lane.operators import operator_of
 from etl.spark.query_context import QueryContext, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
@@ -59,6 +60,8 @@ class PartTasks:
     segment_number: int
     following: NextStage | None
     tasks: int
+    rows: int
+    """Rows that they read, about."""
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
         for number in numbers:
@@ -77,7 +80,7 @@ class PartTasks:
 
     def _run(self, number: int) -> Receipt:
         context, following = self._context(number), self.following
-        remembered = RowWriter(self.step.operator(self.incoming), self.state, self._file_name(number, "state"))
+        remembered = RowWriter(operator_of(self.step, self.incoming), self.state, self._file_name(number, "state"))
         restartable = RestartableSegment(
             lambda: SegmentRun(
                 self.segment,
@@ -96,7 +99,7 @@ class PartTasks:
 
     def _write_rows(self, restartable: RestartableSegment, following: NextStage, number: int) -> Receipt:
         """Write the results as rows for the step behind."""
-        operator = following.step.operator(following.incoming)
+        operator = operator_of(following.step, following.incoming)
         writer = RowWriter(operator, self.state, self._file_name(number, "rows"), following.watermark)
         for events in restartable:
             writer.add(without_heartbeats(events))
@@ -125,13 +128,12 @@ class PartTasks:
     def _parts(self, number: int) -> list[Sequence[int]]:
         """The parts of a task: at once if they are small, or one after the other."""
         parts = range(number, PARTS, self.tasks)
-        rows = sum(file.rows for file in (*self.arrived, *self.kept)) // self.tasks
-        return [parts] if rows <= MAX_JOINT_ROWS else [[part] for part in parts]
+        return [parts] if self.rows // self.tasks <= MAX_JOINT_ROWS else [[part] for part in parts]
 
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
         """The results of the parts of a task, numbered in their order."""
         remembered.clear()
-        operator = self.step.operator(self.incoming)
+        operator = operator_of(self.step, self.incoming)
         arrived, kept = RowFolder(self.state.folder, self.arrived), RowFolder(self.state.folder, self.kept)
         row = 0
         for parts in self._parts(number):

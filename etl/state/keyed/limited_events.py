@@ -32,6 +32,7 @@ class LimitedEvents:
     """Microseconds."""
     limit: int
     hashed: bool = True
+    indexed: bool = True
     after_run: AfterRun = "appended"
 
     @property
@@ -61,6 +62,10 @@ class LimitedEvents:
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events."""
         return arrived is not None
+
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Keys are looked up."""
+        return False
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events that pass, in the order of their times."""

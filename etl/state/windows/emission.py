@@ -38,6 +38,10 @@ _NO_TIME = np.iinfo(np.int64).min
 class EmitRule(Protocol):
     """One occasion for results."""
 
+    @property
+    def looks_up(self) -> bool:
+        """Whether it reads only rows of groups of which something arrived in the micro-batch."""
+
     def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there may be results in this micro-batch."""
 
@@ -53,6 +57,11 @@ def has_tick(clock: WatermarkAdvance, every: int) -> bool:
 @dataclass(frozen=True)
 class OnClose:
     """Each window once, when it closes."""
+
+    @property
+    def looks_up(self) -> bool:
+        """All groups of a window have results."""
+        return False
 
     def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether a window closes."""
@@ -70,6 +79,11 @@ class OnClose:
 @dataclass(frozen=True)
 class OnChange:
     """Each open window and group of which something arrived, in each micro-batch."""
+
+    @property
+    def looks_up(self) -> bool:
+        """Others have no results."""
+        return True
 
     def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether something arrived."""
@@ -90,6 +104,11 @@ class When:
     condition: CompiledExpression
     again_after: int | None = None
     """Microseconds by the watermark after which a further result is given, with the next change for which the condition holds."""
+
+    @property
+    def looks_up(self) -> bool:
+        """Others have no results."""
+        return True
 
     def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether something arrived."""
@@ -116,7 +135,9 @@ class When:
     def _marks(self, windows: ShapeRun) -> list[pa.Table]:
         """The windows and groups that had a result, with its time."""
         columns = [PANE, *windows.aggregation.keys, f"{GIVEN}\x000"]
-        tables = [table for table in windows.kept.in_order(windows.clock.before + 1) if MARK in table.column_names]
+        tables = [
+            table for table in windows.kept.of_keys(windows.arrived, windows.clock.before + 1) if MARK in table.column_names
+        ]
         own = [table.filter(pc.equal(table.column(MARK), self._id(windows.shape))).select(columns) for table in tables]
         return [table.rename_columns([_END, *columns[1:]]) for table in own if len(table)]
 
@@ -154,6 +175,11 @@ class Every:
     all_groups: bool = False
     """Whether all groups have results, or those of which something arrived since the last time."""
 
+    @property
+    def looks_up(self) -> bool:
+        """Groups that changed in earlier micro-batches have results."""
+        return False
+
     def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are open windows at such a time."""
         span = _union(arrived, kept)
@@ -179,6 +205,11 @@ class Late:
     """Interval at whose multiples results are given; None for each micro-batch."""
     separate: bool = False
     """Whether a result is that of the late events only that no result has yet, or that of the whole window."""
+
+    @property
+    def looks_up(self) -> bool:
+        """At intervals groups that changed in earlier micro-batches have results."""
+        return self.every is None
 
     def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether something may have arrived late, and an interval ends or a window takes nothing more."""

@@ -105,7 +105,7 @@ class ShapeRun:
         if not new:
             return
         panes = PaneRows.of(new).starts
-        old = without_marks(self.kept.in_order(int(panes[0]) - self.shape.size, int(panes[-1]) + self.shape.size))
+        old = without_marks(self.kept.of_keys(self.arrived, int(panes[0]) - self.shape.size, int(panes[-1]) + self.shape.size))
         marked = [*(with_number(table, CHANGED, 1) for table in new), *(with_number(table, CHANGED, 0) for table in old)]
         found = self.merged(PaneRows.of(marked), self.shape.ends(panes, after, until), {CHANGED: Largest()})
         for groups in found:

@@ -35,6 +35,16 @@ class TimeWindows:
         return False
 
     @property
+    def indexed(self) -> bool:
+        """Whether changed groups are looked up."""
+        return any(rule.looks_up for rule in self.rules)
+
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether other groups may have results."""
+        rules = (rule for rule in self.rules if not rule.looks_up)
+        return any(rule.is_due(shape, clock, arrived, kept) for rule in rules for shape in self.shapes)
+
+    @property
     def after_run(self) -> AfterRun:
         """Partial results stay until their last window has closed, with marks of what was given once."""
         return "added"
@@ -126,5 +136,9 @@ class _NoRows:
         return ()
 
     def in_order(self, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
+        """None."""
+        return ()
+
+    def of_keys(self, others: PartRows, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
         """None."""
         return ()
