@@ -1,0 +1,1 @@
+"""The step `top`: the best events of each key."""

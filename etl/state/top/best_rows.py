@@ -1,0 +1,89 @@
+"""The best rows of each key by a value, and their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.aggregates.group_keys import canonical
+from etl.state.aggregates.lists import order_keys
+from etl.state.keyed.decisions import TIME
+from etl.state.keyed.event_rows import hashes_of, numbers
+
+Ties: TypeAlias = Literal["row_number", "rank", "dense_rank"]
+
+VALUE, ORDER = "\0value", "\0order"
+"""Columns of rows: what they are ranked by, never null; their offset (int64)."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How the rows of a key are ranked."""
+
+    limit: int
+    ties: Ties
+    ascending: bool
+    """Whether the smallest value is the best one."""
+    distinct: tuple[str, ...]
+    """Fields of which each combination of values counts once, with its best row."""
+
+    def best(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
+        """The numbers of the best rows by key and rank, and their ranks, which begin with 1 (int64 each)."""
+        by_value = (numbers(rows, ORDER), numbers(rows, TIME), self.value_keys(rows))
+        keys = tuple(hashes_of(rows)[::-1])
+        order = np.lexsort((*by_value, *keys))
+        if self.distinct:
+            order = order[_firsts(order, keys, _combinations(rows, self.distinct))]
+        ranks = self._ranks(order, keys, by_value[2])
+        chosen = ranks <= self.limit
+        return order[chosen], ranks[chosen]
+
+    def value_keys(self, rows: pa.Table) -> Numbers:
+        """int64[rows]: the smaller, the better."""
+        keys = order_keys(canonical(rows.column(VALUE).combine_chunks()))
+        return keys if self.ascending else ~keys
+
+    def _ranks(self, order: Numbers, keys: Sequence[Numbers], values: Numbers) -> Numbers:
+        """int64[n]: the ranks of rows in this order."""
+        begins = _changes(order, keys)
+        first_rows = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+        if self.ties == "row_number":
+            return np.arange(len(order)) - first_rows + 1
+        differs = _changes(order, (*keys, values))
+        if self.ties == "rank":
+            return np.maximum.accumulate(np.where(differs, np.arange(len(order)), 0)) - first_rows + 1
+        number = np.cumsum(differs)
+        return number - number[first_rows] + 1
+
+
+def _changes(order: Numbers, columns: Sequence[Numbers]) -> Numbers:
+    """bool[n]: which rows in this order differ from the row before them."""
+    found = np.zeros(len(order), bool)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[order[1:]] != column[order[:-1]]
+    return found
+
+
+def _firsts(order: Numbers, keys: Sequence[Numbers], combinations: Numbers) -> Numbers:
+    """bool[n]: which rows in this order are the first of their key with their combination."""
+    places = np.arange(len(order))
+    by_combination = np.lexsort((places, combinations[order], *(key[order] for key in keys)))
+    found = np.empty(len(order), bool)
+    found[by_combination] = _changes(order[by_combination], (*keys, combinations))
+    return found
+
+
+def _combinations(rows: pa.Table, names: Sequence[str]) -> Numbers:
+    """int64[rows]: a number for each combination of the values of these columns."""
+    codes = np.zeros(len(rows), np.int64)
+    for name in names:
+        encoded = canonical(rows.column(name).combine_chunks()).dictionary_encode()
+        indices = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+        codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)[1]
+    return codes

@@ -1,0 +1,156 @@
+"""The best events of each key in each span of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import (
+    OPTIONAL,
+    TIMESTAMP,
+    Duration,
+    Expression,
+    FieldName,
+    Finding,
+    Operator,
+    Schema,
+    format_type,
+    unknown_field,
+    visible,
+    with_fields,
+)
+from etl.expressions import analyse
+from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+from etl.steps.window import END, START
+
+
+class Top(KeyedStep):
+    """Pass the best events of each key in each span of time, with their ranks.
+
+    Spans are ``size`` long and begin at its multiples since 1970 UTC. An event is ranked by the expression ``by``, the largest
+    value first; events in which it is null are left out. When the watermark has passed the end of a span, its best
+    ``limit`` events of each key pass, the best ones first. Without ``keys`` all events of a span are compared.
+
+    ``ties`` says which number an event gets that is as good as others, as in SQL: of the values 9, 9, 7 ``row_number``
+    gives 1, 2, 3, where the earlier event comes first and of the same time that with the smaller offset; ``rank`` gives 1,
+    1, 3 and ``dense_rank`` 1, 1, 2. With the last two, all events pass whose number is at most ``limit``, which can be
+    more events than that. With ``distinct`` an event passes only if it is the best one of its key and span with its values
+    of these fields: the ten users with the largest transfers, not the ten largest transfers.
+
+    Results are the events, ``window_start`` and ``window_end`` of the span where events have no such fields yet, and the
+    rank. Behind a `window` that counts, ``time: window_start`` with the window's ``size``, or its ``slide`` if it has one, ranks
+    the results of each window: see the example.
+
+    The watermark is the latest time of **all** events read, less ``late``. Events whose span is over by the watermark are
+    late: they are dropped and counted. Events without a time go to the dead letters. Without ``time`` the time of
+    reading counts. With ``idle`` the spans of a source that falls silent end.
+
+    State holds the best events of each key in each span that is not over, from each task that has read some; files are merged
+    to the best ones. It is divided into 16 parts by the hash of keys and span, which has 128 bits. Exactly-once across
+    restarts, and the result does not depend on the order in which events are read. Other options than ``late``, ``idle`` and
+    ``rank`` need a new state.
+
+    ```yaml
+    type: top
+    time: window_start
+    size: 10m
+    by: failures
+    limit: 3
+    ```
+    """
+
+    type: Literal["top"] = "top"
+    keys: tuple[FieldName, ...] = Field(
+        default=(),
+        description="Fields that two events of one key have in common, null is a value; without them all events are compared.",
+        examples=[["host.name"]],
+    )
+    size: Duration = Field(description="Length of a span.", examples=["10m"])
+    by: Expression = Field(description="Expression over the event's fields by which events are ranked.", examples=["bytes"])
+    limit: int = Field(default=10, description="The largest number that passes.", ge=1, le=100_000)
+    order: Literal["descending", "ascending"] = Field(
+        default="descending", description="Whether the largest value is the best one, or the smallest."
+    )
+    ties: Literal["row_number", "rank", "dense_rank"] = Field(
+        default="row_number", description="The numbers of events with equal values, as SQL's functions of this name give them."
+    )
+    distinct: tuple[FieldName, ...] = Field(
+        default=(), description="Fields of which each combination of values counts once in a span and key, with its best event."
+    )
+    rank: FieldName = Field(default="rank", description="New field for the number, 1 for the best event.")
+    idle: Duration | None = Field(
+        default=None, description="Silence of all sources after which open spans end; none means they wait."
+    )
+
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """What all keyed steps check, a time that is not positive, values that have no order, a name that is taken."""
+        yield from super().check(incoming)
+        yield from check_length("size", self.size)
+        yield from self._check_by(incoming)
+        for at, name in enumerate(self.distinct):
+            if name not in incoming.names:
+                yield unknown_field(name, incoming, ("distinct", at))
+            elif pa.types.is_nested(incoming.field(name).type):
+                shown = format_type(incoming.field(name).type)
+                yield Finding(
+                    "wrong-type", f"field {name!r} is {shown}, which is not compared", ("distinct", at), "use its members"
+                )
+        if self.rank in (*visible(incoming).names, START, END):
+            message = f"there is a field {self.rank!r} already"
+            yield Finding("name-conflict", message, ("rank",), "give the rank another name")
+
+    def _check_by(self, incoming: Schema) -> Iterator[Finding]:
+        found = analyse(self.by, visible(incoming))
+        yield from found.findings_at("by")
+        if found.errors:
+            return
+        if found.spark_reason:
+            message = f"it needs Spark, which does not run this step: {found.spark_reason}"
+            yield Finding("bad-expression", message, ("by",), "compute it in a set in front", at=0)
+        elif pa.types.is_nested(found.type) or pa.types.is_null(found.type):
+            message = f"events are ranked by a number, time or text, and this is {format_type(found.type)}"
+            yield Finding("wrong-type", message, ("by",), "use a member of it, or give it a type", at=0)
+
+    def fields(self, incoming: Schema) -> Schema:
+        """The incoming fields, the edges of the span, the rank."""
+        fields = visible(incoming)
+        return with_fields(fields, {**dict.fromkeys(_edges(fields), TIMESTAMP), self.rank: pa.int64()})
+
+    def idle_after(self) -> timedelta | None:
+        """The option; spans of the time of reading end on the clock."""
+        if self.time:
+            return self.idle
+        return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
+
+    def reach(self) -> timedelta:
+        """The length of a span."""
+        return self.size
+
+    def remembered(self, incoming: Schema) -> dict[str, Any]:
+        """Keys, time and span; what is the best; the fields of events."""
+        options = self.model_dump(mode="json", include={"size", "by", "limit", "order", "ties", "distinct"})
+        events = {f"{OPTIONAL}{field.name}": format_type(field.type) for field in visible(incoming)}
+        return {**super().remembered(incoming), **options, **events}
+
+    def operator(self, incoming: Schema) -> Operator:
+        """The best events of each span and key."""
+        from etl.aggregates.calls import TextPart
+        from etl.state.aggregates.argument import read_argument
+        from etl.state.top.best_of_spans import BestOfSpans
+        from etl.state.top.best_rows import Ranking
+
+        fields = visible(incoming)
+        by = read_argument(self.by, TextPart(self.by, 0), None, fields)
+        assert not isinstance(by, str), by
+        ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct)
+        time, size = self.event_time()[0], self.size // MICROSECOND
+        return BestOfSpans(self.fields(incoming), self.keys, time, size, by, ranking, _edges(fields), self.rank)
+
+
+def _edges(fields: Schema) -> tuple[str, ...]:
+    """The new fields for the edges of a span: none if events have one of them."""
+    return () if START in fields.names or END in fields.names else (START, END)
