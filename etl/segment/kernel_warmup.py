@@ -118,6 +118,11 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
 
 
 def _column(type_: pa.DataType, text: pa.DataType) -> pa.Array:
+    if pa.types.is_list(type_):
+        one_each = pa.array(range(len(SAMPLE_LINES) + 1), pa.int32())
+        return pa.ListArray.from_arrays(one_each, _column(type_.value_type, text))
+    if pa.types.is_struct(type_):
+        return pa.StructArray.from_arrays([_column(field.type, text) for field in type_], fields=list(type_))
     return pa.array(SAMPLE_LINES, text) if type_ == pa.string() else pa.nulls(len(SAMPLE_LINES), type_)
 
 

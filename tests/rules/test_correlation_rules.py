@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from correlated import Memory, advance
+from group_by_group import Alert, Event
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +17,6 @@ from etl.rules.correlation.compiled import compile_correlations
 from etl.rules.correlation.families import drop_silent_rules, find_families
 from etl.rules.correlation.model import BooleanExpression, Correlation, RulePresent, Threshold
 from etl.rules.correlation.reader import MAX_EVENTS, SECOND
-from etl.rules.correlation.windows import Alert, Event, WindowState, advance, next_deadline
 from etl.rules.reader import read_rules
 from etl.rules.report import report_lines
 from etl.rules.rule import RuleSet
@@ -185,7 +186,7 @@ def seconds(alerts: list[Alert]) -> list[tuple[float, float, int]]:
 
 
 def test_a_burst_gives_one_alert_when_the_condition_is_met() -> None:
-    one, memory = counted("event_count", Threshold("gte", 3)), WindowState()
+    one, memory = counted("event_count", Threshold("gte", 3)), Memory()
 
     alerts = advance(one, memory, [event(t, t) for t in (0, 4, 8, 9, 12, 17, 20)], 0)
 
@@ -195,37 +196,37 @@ def test_a_burst_gives_one_alert_when_the_condition_is_met() -> None:
 def test_a_window_ends_before_the_timespan_has_passed() -> None:
     one = counted("event_count", Threshold("gte", 2))
 
-    assert seconds(advance(one, WindowState(), [event(0), event(10)], 0)) == []
-    assert seconds(advance(one, WindowState(), [event(0), event(9.999)], 0)) == [(0, 9.999, 2)]
+    assert seconds(advance(one, Memory(), [event(0), event(10)], 0)) == []
+    assert seconds(advance(one, Memory(), [event(0), event(9.999)], 0)) == [(0, 9.999, 2)]
 
 
 def test_another_burst_begins_a_timespan_after_the_last() -> None:
     one = counted("event_count", Threshold("gte", 2))
 
-    alerts = advance(one, WindowState(), [event(t, int(t)) for t in (0, 1, 9, 19, 20, 40, 41)], 0)
+    alerts = advance(one, Memory(), [event(t, int(t)) for t in (0, 1, 9, 19, 20, 40, 41)], 0)
 
     assert seconds(alerts) == [(0, 1, 2), (19, 20, 2), (40, 41, 2)]
 
 
 def test_a_late_event_completes_a_window_that_a_later_one_did_not() -> None:
-    one, memory = counted("event_count", Threshold("gte", 3)), WindowState()
+    one, memory = counted("event_count", Threshold("gte", 3)), Memory()
 
     assert advance(one, memory, [event(0, 0), event(9, 1), event(30, 2)], 0) == []
     assert seconds(advance(one, memory, [event(5, 3)], 4 * SECOND)) == [(0, 9, 3)]
 
 
 def test_events_that_can_no_longer_matter_are_removed() -> None:
-    one, memory = counted("event_count", Threshold("gte", 3)), WindowState()
+    one, memory = counted("event_count", Threshold("gte", 3)), Memory()
 
     advance(one, memory, [event(t, t) for t in range(5)], 0)
     kept = len(memory.events)
     advance(one, memory, [], 14 * SECOND)
 
-    assert (kept, memory.events, memory.bursts, next_deadline(one, memory)) == (5, [], [], None)
+    assert (kept, memory.events, memory.bursts, memory.due) == (5, [], [], [])
 
 
 def test_events_are_bounded_and_the_latest_of_each_value_stays_longest() -> None:
-    one, memory = counted("value_count", Threshold("gte", 3), span=1_000_000), WindowState()
+    one, memory = counted("value_count", Threshold("gte", 3), span=1_000_000), Memory()
 
     advance(one, memory, [event(0, 0, value="x"), *(event(1 + n, n, value="y") for n in range(MAX_EVENTS + 5))], 0)
 
@@ -236,18 +237,18 @@ def test_events_are_bounded_and_the_latest_of_each_value_stays_longest() -> None
 
 @pytest.mark.parametrize(("condition", "alerts"), [(Threshold("lt", 3), [(20, 21, 2)]), (Threshold("eq", 3), [(0, 9, 3)])])
 def test_conditions_that_events_can_undo_wait_for_the_windows_end(condition: Threshold, alerts: list[object]) -> None:
-    one, memory = counted("event_count", condition), WindowState()
+    one, memory = counted("event_count", condition), Memory()
     events = [event(t, t) for t in (0, 5, 9, 20, 21)]
 
     assert advance(one, memory, events, 9 * SECOND) == []
-    assert next_deadline(one, memory) == 10 * SECOND
+    assert memory.due == [(False, 10 * SECOND)]
     assert seconds(advance(one, memory, [], 30 * SECOND)) == alerts
 
 
 def test_a_window_without_a_rule() -> None:
     one, memory = (
         counted("temporal", BooleanExpression("and", (RulePresent("a"), BooleanExpression("not", (RulePresent("b"),))))),
-        WindowState(),
+        Memory(),
     )
 
     advance(one, memory, [event(0), event(3, rule="b"), event(20)], 0)
@@ -267,7 +268,7 @@ def test_a_window_without_a_rule() -> None:
 def test_numbers_are_measured_over_a_whole_window(kind: str, values: tuple[int, ...], measure: float) -> None:
     one = Correlation("c", "C", kind, ("a",), (), 10 * SECOND, Threshold("neq", -1), ("v",), 0.75 if "cent" in kind else 0.5)  # type: ignore[arg-type]
 
-    (alert,) = advance(one, WindowState(), [event(n, n, value=str(v)) for n, v in enumerate(values)], 60 * SECOND)
+    (alert,) = advance(one, Memory(), [event(n, n, value=str(v)) for n, v in enumerate(values)], 60 * SECOND)
 
     assert alert.measure == measure
 
@@ -276,9 +277,7 @@ def test_rules_in_order_and_out_of_order() -> None:
     one = counted("temporal_ordered", Threshold("gte", 3), rules=("a", "b", "a"))
     names = {"ordered": "abba", "too late": "ab", "reversed": "aab"}
 
-    found = {
-        why: advance(one, WindowState(), [event(n, n, rule) for n, rule in enumerate(text)], 0) for why, text in names.items()
-    }
+    found = {why: advance(one, Memory(), [event(n, n, rule) for n, rule in enumerate(text)], 0) for why, text in names.items()}
 
     assert {why: seconds(alerts) for why, alerts in found.items()} == {"ordered": [(0, 3, 4)], "too late": [], "reversed": []}
 
@@ -310,7 +309,7 @@ def test_alerts_do_not_depend_on_batches_and_equal_those_of_a_naive_search(
 ) -> None:
     events = [Event(t * SECOND, n, 0, rule, value) for n, (t, rule, value) in enumerate(sorted(given_events))]
     edges = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
-    memory, found = WindowState(), []
+    memory, found = Memory(), []
 
     for start, end in itertools.pairwise(edges):
         watermark = events[start - 1].micros if start else 0

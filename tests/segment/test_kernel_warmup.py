@@ -75,20 +75,29 @@ from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP
 from etl.columns.cache_folder import kernels
+from etl.rules.correlation.routes import COUNTED, COUNTS
 from etl.segment.kernel_warmup import run_with_state
 from etl.steps.dedupe import Dedupe
+from etl.steps.detection.correlate import Correlate
 from etl.steps.over import Over
 from etl.steps.throttle import Throttle
 
+MANY = {"type": "event_count", "rules": ["x"], "group-by": ["a"], "timespan": "1m", "condition": {"gte": 2}}
+X = {"head": "X", "member": "X", "part": "", "order": 0, "rule": "x"}
 step = {"dedupe": Dedupe(keys=("a",), time="at", within="1m"), "throttle": Throttle(keys=("a",), time="at", limit=1, every="1m"),
         "last": Dedupe(keys=("a",), time="at", within="1m", keep="last"),
-        "over": Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"})}[sys.argv[1]]
+        "over": Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"})}.get(sys.argv[1])
 incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
+if sys.argv[1] == "correlate":
+    rules = {"rules": [{"name": "x", "where": "a = 'x'"}], "correlations": [{"title": "X", "correlation": MANY}]}
+    step = Correlate.model_validate({**rules, "time": "at"}).parts(incoming)[1]
+    incoming = pa.schema({"at": TIMESTAMP, COUNTS: pa.list_(COUNTED)})
 run_with_state(step, incoming, Path(tempfile.mkdtemp()))
 print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
 lane = Lane(step, incoming, Path(tempfile.mkdtemp()))
 for second in range(0, 400, 40):
-    lane.run([{"a": name, "at": second * 10**6, OFFSET: n} for n, name in enumerate("aba")])
+    counts = {COUNTS: [{**X, "group": "a\x1f"}]} if COUNTS in incoming.names else {}
+    lane.run([{"a": name, "at": second * 10**6, OFFSET: n, **counts} for n, name in enumerate("aba")])
 print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
 """
 
@@ -100,6 +109,7 @@ print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
         ("throttle", {"drop_later_ones", "find_rows"}),
         ("last", {"assign_spans"}),
         ("over", {"find_starts", "find_rows", "find_smallest", "count_distinct"}),
+        ("correlate", {"slide"}),
     ],
 )
 def test_all_kernels_of_a_step_with_state_are_compiled(step: str, needed: set[str], tmp_path: Path) -> None:

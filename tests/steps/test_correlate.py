@@ -19,7 +19,6 @@ from etl.config.loader import load
 from etl.plan.model import Branch, Segment, StepNode
 from etl.plan.planner import plan as planned
 from etl.plan.render import explained
-from etl.rules.correlation.encoding import split_name
 from etl.segment import preopened_steps
 from etl.steps.detection.correlate import Correlate
 from etl.steps.detection.correlate_events import CorrelateEvents, _compile
@@ -257,7 +256,7 @@ def test_explain_shows_both_parts(etl: Etl, rules: Path) -> None:
     lines = "\n".join(explained(planned(load(etl.pipeline(PIPELINE)), DiscardSink(), SCHEMA)))
 
     assert "steps[2] correlate (matching): Arrow" in lines
-    assert "handed over: time timestamp, counts array<struct<group:string," in lines
+    assert "handed over: time timestamp, counts array<struct<head:string," in lines
     assert "watermark: time, 10 s late at most" in lines
     assert "steps[2] correlate: Arrow, keeps state in 16 parts" in lines
 
@@ -294,7 +293,7 @@ def test_events_that_count_for_nothing_go_no_further(rules: Path) -> None:
 
     kept = CorrelateEvents(of=step(rules)).open(SCHEMA)(batch).events.to_pylist()
 
-    assert [(row[OFFSET], [split_name(one["member"])[0] for one in row["counts"]]) for row in kept] == [
+    assert [(row[OFFSET], [one["member"] for one in row["counts"]]) for row in kept] == [
         (1, ["many", "Many users", "many"]),
         (4, ["Login and command", "Guessed"]),
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,6 +15,9 @@ from etl.rules.correlation.model import Correlation
 from etl.rules.correlation.routes import Route, find_routes, group_name, group_types, is_groupable
 from etl.rules.rule import Problem, Rule, RuleSet
 from etl.rules.sigma.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from etl.rules.correlation.member_table import MemberTable
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,13 @@ class CompiledCorrelations:
     problems: tuple[Problem, ...]
     unknown_groups: tuple[Problem, ...] = ()
     """Problems of correlations whose group fields alerts do not have."""
+
+    @cached_property
+    def table(self) -> MemberTable:
+        """The members of all families."""
+        from etl.rules.correlation.member_table import MemberTable
+
+        return MemberTable(self.families)
 
     @property
     def longest_micros(self) -> int:

@@ -16,36 +16,37 @@ _PLAIN = {escape[1]: letter for letter, escape in _ESCAPES.items()}
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-def escape(text: str) -> str:
-    """Encode a text as a part of a name."""
-    for letter, escape in _ESCAPES.items():
-        text = text.replace(letter, escape)
-    return text
+def join_columns(columns: Sequence[pa.StringArray]) -> pa.StringArray:
+    """Join each row's texts to a name. The name of a row with a null is null."""
+    return join_escaped([_escape(column) for column in columns])
 
 
-def unescape(text: str) -> str:
-    """Decode what `escape` has encoded."""
-    return _ESCAPED.sub(lambda found: _PLAIN[found[1]], text) if "\\" in text else text
+def join_escaped(columns: Sequence[pa.StringArray]) -> pa.StringArray:
+    """Join each row's texts, as `split_escaped` gives them, to a name."""
+    return pc.binary_join_element_wise(*columns, "", END)
 
 
-def escape_column(column: pa.StringArray) -> pa.StringArray:
-    """Encode texts as parts of names."""
+def split_escaped(names: pa.StringArray, count: int) -> list[pa.StringArray]:
+    """The texts of names of so many, still escaped."""
+    import numpy as np
+
+    flat = pc.split_pattern(names, END).flatten()
+    return [flat.take(pa.array(np.arange(place, len(flat), count + 1))) for place in range(count)]
+
+
+def split_columns(names: pa.StringArray, count: int) -> list[pa.StringArray]:
+    """The texts of names of so many."""
+    return [_unescape(column) for column in split_escaped(names, count)]
+
+
+def _escape(column: pa.StringArray) -> pa.StringArray:
     for letter, escape in _ESCAPES.items():
         column = pc.replace_substring(column, letter, escape)
     return column
 
 
-def join_name(texts: Sequence[str]) -> str:
-    """Join texts to a name, which is a valid part."""
-    return "".join(escape(text) + END for text in texts)
-
-
-def join_columns(columns: Sequence[pa.StringArray | str]) -> pa.StringArray:
-    """Join each row's texts to a name; a column may be one text for all rows. The name of a row with a null is null."""
-    texts = [escape(one) if isinstance(one, str) else escape_column(one) for one in columns]
-    return pc.binary_join_element_wise(*texts, "", END)
-
-
-def split_name(name: str) -> tuple[str, ...]:
-    """The texts of a name."""
-    return tuple(unescape(text) for text in name.split(END)[:-1])
+def _unescape(column: pa.StringArray) -> pa.StringArray:
+    if not pc.any(pc.match_substring(column, "\\")).as_py():
+        return column
+    texts = [_ESCAPED.sub(lambda found: _PLAIN[found[1]], text) for text in column.to_pylist()]
+    return pa.array(texts, pa.string())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import with_columns
-from etl.rules.correlation.encoding import join_columns, join_name
+from etl.rules.correlation.encoding import join_columns
 from etl.rules.correlation.routes import COUNTED, COUNTS, Route
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ def _route(
     value = pc.binary_join_element_wise(*(texts[name] for name in route.values), ", ") if route.values else None
     place = pa.array([numbered.indexes[numbered.numbers.index(number)] for number in rule[hits]])
     columns = [
-        _join([route.head, *(texts[name] for name in route.group)], count),
-        _join([route.member, *(texts[name] for name in route.part if route.member != route.head)], count),
+        pa.repeat(pa.scalar(route.head), count),
+        _join([texts[name] for name in route.group], count),
+        pa.repeat(pa.scalar(route.member), count),
+        _join([texts[name] for name in route.part if route.member != route.head], count),
         pa.array(route.orders, pa.int32()).take(place),
         pa.array(route.rules, pa.string()).take(place),
         pa.nulls(count, pa.string()) if value is None else value,
@@ -96,8 +98,6 @@ def _text(column: pa.Array) -> pa.StringArray:
     return column if column.type == pa.string() else column.cast(pa.string())
 
 
-def _join(texts: Sequence[pa.StringArray | str], count: int) -> pa.StringArray:
+def _join(texts: Sequence[pa.StringArray], count: int) -> pa.StringArray:
     """Join each row's texts to a name."""
-    if all(isinstance(text, str) for text in texts):
-        return pa.repeat(pa.scalar(join_name([str(text) for text in texts])), count)
-    return join_columns(texts)
+    return join_columns(texts) if texts else pa.repeat(pa.scalar(""), count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import OFFSET, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
-from etl.rules.correlation.alerts import as_events
-from etl.rules.correlation.bucket import Bucket
-from etl.rules.correlation.columns import ROWS
+from etl.rules.correlation.alerts import as_events, as_state, state_fields
 from etl.rules.correlation.compiled import CompiledCorrelations
+from etl.rules.correlation.evaluation import evaluate, open_windows
 from etl.rules.correlation.routes import COUNTED, COUNTS
+from etl.rules.correlation.slots import ROWS, Slots
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class CorrelatedGroups:
     time: str
     reach: int
     """The timespans of the longest chain, microseconds."""
-    keys: tuple[str, ...] = ("group",)
+    keys: tuple[str, ...] = ("head", "group")
     hashed: bool = False
     after_run: AfterRun = "rewritten"
 
@@ -54,8 +54,8 @@ class CorrelatedGroups:
         return pa.table(columns), lost
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """All rows: whether an event counts depends on the others of its group."""
-        return rows
+        """All rows, in one chunk: whether an event counts depends on the others of its group."""
+        return rows.combine_chunks()
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events, a window closes, or events can be removed."""
@@ -66,13 +66,28 @@ class CorrelatedGroups:
         tables = [table.select(ROWS.names).cast(ROWS) for table in (*kept.tables(), *arrived.tables())]
         if not tables:
             return
-        bucket = Bucket.of(pa.concat_tables(tables))
-        alerts = bucket.advance(self._compiled.families, clock.now)
-        if alerts:
-            yield as_events(self._compiled, alerts, self.fields)
-        if bucket.due is not None:
-            state = bucket.state()
-            yield state.append_column(PANE, pa.array(np.full(len(state), bucket.due)))
+        levels = list(evaluate(pa.concat_tables(tables), self._compiled.table, clock.now))
+        for level in levels:
+            alerts = level.alerts.filter(self._compiled.table.is_head[level.alerts.member])
+            if len(alerts.firsts) or not len(level.slots.rows):  # without rows kernels are only compiled
+                yield as_events(self._compiled, alerts, self.fields)
+        if due := [time for level in levels for time in level.due()]:
+            state = pa.concat_tables([level.state() for level in levels]).combine_chunks()
+            yield state.append_column(PANE, pa.array(np.full(len(state), _first(due))))
+
+    @property
+    def state_fields(self) -> Schema:
+        """The correlation and group, its window so far, what the condition compares, and the number that it asks for."""
+        return state_fields(self.fields)
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The windows that are not over, of each correlation that gives alerts and each of its groups."""
+        tables = [table.select(ROWS.names).cast(ROWS) for table in kept.tables()]
+        if tables:
+            windows = open_windows(Slots.of(pa.concat_tables(tables), self._compiled.table))
+            last = windows.column("micros", first=False).to_numpy() + windows.slots.spans[windows.slot]
+            alive = ~windows.slots.monotonic[windows.slot] | (last > watermark)
+            yield as_state(self._compiled, windows.filter(alive & self._compiled.table.is_head[windows.member]), self.fields)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Never: each run leaves only what is needed."""
@@ -81,3 +96,9 @@ class CorrelatedGroups:
     def watermark_after(self, watermark: int) -> int:
         """The earliest first event of an alert."""
         return watermark - self.reach
+
+
+def _first(due: Sequence[tuple[bool, int]]) -> int:
+    """The earliest end of a window that is to close; without one, the time at which all state can be removed."""
+    closing = [time for is_monotonic, time in due if not is_monotonic]
+    return min(closing) if closing else max(time for _, time in due)

@@ -20,17 +20,19 @@ COUNTS = "counts"
 
 COUNTED = pa.struct(
     [
+        ("head", pa.string()),
         ("group", pa.string()),
         ("member", pa.string()),
+        ("part", pa.string()),
         ("order", pa.int32()),
         ("rule", pa.string()),
         ("value", pa.string()),
         ("sample", pa.string()),
     ]
 )
-"""``group`` is the name of the correlation that gives the alert and the values of its group; ``member`` that of the correlation
-that counts the event and, if that is another one of the family, the values of its own group. ``order`` is the index of the rule
-among those of the correlation. ``value`` and ``sample`` may be null."""
+"""``head`` is the id of the correlation that gives the alert, ``group`` the name of its group; ``member`` that of the correlation
+that counts the event and, if that is another one of the family, ``part`` the name of its own group. ``order`` is the index of the
+rule among those of the member. ``value`` and ``sample`` may be null."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import Duration, FieldName, Finding, Schema, Step, format_type, unknown_field
-from etl.rules.correlation.alerts import ALERT_FIELDS
+from etl.rules.correlation.alert_fields import ALERT_FIELDS
 from etl.steps.detection.rule_sources import RuleCacheKey, RuleSources
 
 if TYPE_CHECKING:

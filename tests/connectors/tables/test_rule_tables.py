@@ -22,7 +22,6 @@ from connectors.lookup_tables.database import DatabaseTable
 from connectors.lookup_tables.file import FileTable
 from connectors.lookup_tables.inline import InlineTable
 from etl.api import TIMESTAMP, ComponentError, LookupTable
-from etl.rules.correlation.encoding import split_name
 from etl.steps.detection.correlate import Correlate
 from etl.steps.detection.correlate_events import CorrelateEvents
 from etl.steps.detection.rules import Rules
@@ -105,7 +104,16 @@ def test_correlations_can_be_rows_of_tables() -> None:
     assert ([one.head.title for one in force.families.values()], force.problems) == (["Shells"], ())
     assert step.fields(schema).names[-1] == "process"
     matched = step.parts(schema)[0].open(schema)(EVENTS.append_column("time", pa.array([0, 0], TIMESTAMP))).events
-    expected = {"group": "Shells\x1fsh\x1f", "member": "Shells\x1f", "order": 0, "rule": "shell", "value": None, "sample": None}
+    expected = {
+        "head": "Shells",
+        "group": "sh\x1f",
+        "member": "Shells",
+        "part": "",
+        "order": 0,
+        "rule": "shell",
+        "value": None,
+        "sample": None,
+    }
     assert matched.column("counts").to_pylist() == [[expected]]
 
 
@@ -150,7 +158,7 @@ def test_a_correlation_of_a_table_with_an_unknown_group_field_is_refused(
     counted = matching.open(TIMED)(events).events.column("counts").to_pylist()
 
     # then
-    assert [[split_name(one["group"]) for one in counts] for counts in counted] == [[("Shells", "sh")]]
+    assert [[(one["head"], one["group"]) for one in counts] for counts in counted] == [[("Shells", "sh\x1f")]]
     assert "table hunt[2]:2: 'Numbers': it groups by 'n', for which alerts of this run have no field; start" in caplog.text
     assert caplog.text.count("group_fields") == 1
 

@@ -1,0 +1,163 @@
+"""The operator of `correlate` on the state lane: cuts into micro-batches and splits, merges of state files, what can be read."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from state.lane import Lane
+
+from etl.api import OFFSET, TIMESTAMP, ReadableState
+from etl.state.key_hash import PARTS
+from etl.state.row_files import RowFolder
+from etl.steps.detection.correlate import Correlate
+from etl.steps.detection.correlate_groups import CorrelateGroups
+
+SECOND = 1_000_000
+INCOMING = pa.schema([("at", TIMESTAMP), ("action", pa.string()), ("ip", pa.string()), ("port", pa.int64())])
+MANY = {"type": "event_count", "rules": ["failed"], "group-by": ["ip", "port"], "timespan": "10s", "condition": {"gte": 3}}
+FEW = {"type": "event_count", "rules": ["failed"], "group-by": ["ip"], "timespan": "10s", "condition": {"lt": 3}}
+THEN = {"type": "temporal_ordered", "rules": ["many", "login"], "group-by": ["port"], "timespan": "20s", "generate": True}
+CORRELATIONS = [
+    {"title": "Many", "name": "many", "correlation": MANY},
+    {"title": "Few", "correlation": FEW},
+    {"title": "Then", "correlation": THEN},
+]
+
+
+class Run:
+    """A run over micro-batches, and what its reading tasks match."""
+
+    def __init__(self, folder: Path, merges: bool = False, correlations: Any = CORRELATIONS) -> None:
+        rules = [{"name": name, "where": f"action = '{name}'"} for name in ("failed", "login")]
+        self.step = Correlate.model_validate({"rules": rules, "correlations": correlations, "time": "at", "late": "5s"})
+        matching, groups = self.step.parts(INCOMING)
+        assert isinstance(groups, CorrelateGroups)
+        self._match = matching.open(INCOMING)  # type: ignore[attr-defined]
+        self.lane = Lane(groups, matching.fields(INCOMING), folder, merges=merges)
+
+    def __call__(self, *splits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The alerts of a micro-batch; the watermark follows all of its events."""
+        return self.lane.run(*map(self._matched, splits))
+
+    def _matched(self, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        batch = pa.RecordBatch.from_pylist(events, INCOMING.append(pa.field(OFFSET, pa.int64())))
+        found: list[dict[str, Any]] = self._match(batch).events.to_pylist()
+        return [*found, *({"at": event["at"]} for event in events)]
+
+    def remembered(self) -> list[dict[str, Any]]:
+        """What `etl state show` prints."""
+        operator = self.lane.step.operator(self.lane.incoming)
+        assert isinstance(operator, ReadableState)
+        parts = RowFolder(self.lane.folder, self.lane.kept).parts(*range(PARTS))
+        batches = list(operator.read_state(parts, self.lane.clock.now))
+        assert all(batch.schema == operator.state_fields for batch in batches)
+        return [row for batch in batches for row in batch.to_pylist()]
+
+
+def event(seconds: float, ip: str | None = "a", action: str = "failed", port: int | None = 22, number: int = 0) -> dict[str, Any]:
+    return {"at": round(seconds * SECOND), "action": action, "ip": ip, "port": port, OFFSET: number}
+
+
+def seen(alerts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(one["rule.title"], one["ip"], one["port"], one["last_seen"].timestamp(), one["correlation.count"]) for one in alerts]
+
+
+def test_alerts_have_the_types_of_the_groups_fields(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+
+    first = run([event(n, number=n) for n in range(3)])
+    second = run([event(4, action="login", number=3)], [event(60, action="other")])
+
+    assert seen(first) == [("Many", "a", 22, 2.0, 3)]
+    assert seen(second) == [("Then", None, 22, 4.0, 2)]
+
+
+def test_a_window_closes_with_the_micro_batch_that_moves_the_watermark_past_its_end(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+
+    assert run([event(0)]) == []
+    assert run([event(14.9, action="other")]) == []
+    assert seen(run([event(15, action="other")])) == [("Few", "a", None, 0.0, 1)]
+    assert run([event(90, action="other")]) == []
+    assert run.lane.kept == ()
+
+
+def test_late_events_are_counted_once(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+
+    run([event(60)])
+    run([event(54.9), event(55)])
+
+    assert run.lane.late == 1  # it would have counted for two correlations
+
+
+def test_what_is_remembered_shows_who_is_close(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+
+    run([event(0, number=1), event(1, number=2), event(1, "b", number=3), event(2, "c"), event(3, "c"), event(4, "c")])
+
+    close = [row for row in run.remembered() if row["rule.title"] == "Many" and row["correlation.measure"] >= 2]
+    shown = [(row["ip"], row["port"], row["correlation.measure"], row["threshold"], row["alerted"]) for row in close]
+    assert sorted(shown) == [("a", 22, 2.0, 3.0, False), ("c", 22, 3.0, 3.0, True)]
+    chained = [row for row in run.remembered() if row["rule.title"] == "Then"]
+    assert [(row["ip"], row["port"], row["correlation.measure"], row["threshold"]) for row in chained] == [(None, 22, 1.0, 2.0)]
+    run([event(90, "d", action="other")])
+    assert run.remembered() == []
+
+
+@pytest.mark.parametrize(
+    "now", [[CORRELATIONS[0]], [{**CORRELATIONS[0], "title": "More"}, {"title": "New", "correlation": {**FEW, "timespan": "1m"}}]]
+)
+def test_a_correlation_that_stays_goes_on_when_others_change(tmp_path: Path, now: Any) -> None:
+    run, changed = Run(tmp_path), Run(tmp_path, correlations=now)
+
+    run([event(0, number=1), event(1, number=2)])
+    changed.lane.kept, changed.lane.clock, changed.lane.batches = run.lane.kept, run.lane.clock, 1
+
+    assert [alert[1:] for alert in seen(changed([event(2, number=3)]))] == [("a", 22, 2.0, 3)]
+
+
+# ── Laws ──────────────────────────────────────────────────────────────────────────────────────────
+
+ACTIONS = st.sampled_from(["failed", "failed", "login", "x"])
+EVENTS = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["a", "b", None]), ACTIONS), max_size=40)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(EVENTS, st.lists(st.integers(1, 39), max_size=5), st.booleans(), st.booleans())
+def test_alerts_do_not_depend_on_micro_batches_splits_and_merges(
+    tmp_path_factory: pytest.TempPathFactory, some: list[tuple[int, str | None, str]], cuts: list[int], two: bool, merges: bool
+) -> None:
+    events = [event(time, ip, action, number=n) for n, (time, ip, action) in enumerate(sorted(some, key=lambda one: one[0]))]
+    end = [event(1000, action="x")]
+    whole, cut = Run(tmp_path_factory.mktemp("whole")), Run(tmp_path_factory.mktemp("cut"), merges)
+    edges = [0, *sorted(set(cuts)), len(events)]
+
+    expected = [*whole(events), *whole(end)]
+    found = []
+    for start, stop in itertools.pairwise(edges):
+        batch = events[start:stop]
+        found += cut(batch[::2], batch[1::2]) if two else cut(batch)
+    found += cut(end)
+
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert (whole.lane.kept, cut.lane.kept) == ((), ())
+
+
+def test_rows_of_no_known_correlation_run_all_kernels(tmp_path: Path) -> None:
+    """They are compiled in front of a run with such rows."""
+    run = Run(tmp_path)
+    run([event(0)])
+    parts = RowFolder(tmp_path, run.lane.kept).parts(*range(PARTS))
+
+    nobody = Run(tmp_path, correlations=[{"title": "Other", "correlation": FEW}]).lane
+    (nothing,) = nobody.step.operator(nobody.incoming).run(run.lane.clock, parts, RowFolder(tmp_path, ()).parts())
+
+    assert (nothing.num_rows, nothing.schema) == (0, nobody.step.fields(nobody.incoming))
