@@ -54,6 +54,12 @@ Examples:
     help="End with exit code 1 when more than this share of the events become dead letters: 0.1, or 10%.",
 )
 @click.option("--state", metavar="DIR", help="Checkpoints and dead letters; default $ETL_STATE or ~/.local/state/sluice.")
+@click.option(
+    "--new-state",
+    multiple=True,
+    metavar="STEP",
+    help="A step that begins with empty state, as after a change that its state does not fit; may be repeated.",
+)
 @click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
 @click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting; may be repeated.")
 @add_config_options
@@ -88,6 +94,8 @@ def command(
     if require_healthy:
         _require_healthy(pipelines, env_file, overrides)
     several = len(pipelines) > 1 or any(path.is_dir() for path in paths)
+    if several and request.new_state:
+        raise click.UsageError("--new-state goes with one pipeline file")
     run(pipelines, request, Output(form, quiet, verbose), several, click.get_current_context().find_object(SharedSession))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from etl.cli.config_options import F, PipelineFile, add_config_options
+from etl.cli.state_changes import add_pipeline, drop, import_events
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,30 +22,27 @@ if TYPE_CHECKING:
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON lines.")
 
 
-def _add_pipeline(command: F) -> F:
-    """The argument FILE, and the options that choose the same state as those of `etl run`."""
-    chosen = click.option("--state", metavar="DIR", help="The state folder of the run; default as for etl run.")
-    return click.argument("file", type=PipelineFile(exists=True, dir_okay=False))(chosen(add_config_options(command)))
-
-
 @click.group()
 def command() -> None:
-    """Show what windows and other steps remember.
+    """Show and change what windows and other steps remember.
 
     FILE is the pipeline file of the run, with the same --state, --set and --env-file. The state is that after the last
-    micro-batch, also while the run goes on; nothing is changed. STEP is a name that `ls` shows, or a part of it, such as
-    the stream or the type of the step, that no other step has.
+    micro-batch, also while the run goes on; only `drop` and `import` change it, while no run is alive. STEP is a name that
+    `ls` shows, or a part of it, such as the stream or the type of the step, that no other step has.
 
     \b
     Examples:
       etl state ls ssh.yaml
       etl state show ssh.yaml --where "failures >= 4" --sort -failures
       etl state export ssh.yaml window open.parquet
+      etl state top ssh.yaml window
+      etl state drop ssh.yaml window --key source.ip=192.0.2.1
+      etl state import ssh.yaml dedupe seen.parquet
     """
 
 
 @command.command()
-@_add_pipeline
+@add_pipeline
 @_FORMAT
 def ls(file: Path, form: str, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
     """List the steps that remember something, and how much it is.
@@ -55,17 +52,11 @@ def ls(file: Path, form: str, state: str | None, overrides: tuple[str, ...], env
     """
     from etl.cli.state_steps import load_steps
 
-    lines = [_summary(step) for step in load_steps(file, state, overrides, env_file)]
-    if form == "json":
-        for line in lines:
-            click.echo(json.dumps(line, ensure_ascii=False))
-    else:
-        for text in _table([{name: _cell(value) for name, value in line.items()} for line in lines]):
-            click.echo(text)
+    _print_lines([_summary(step) for step in load_steps(file, state, overrides, env_file)], form)
 
 
 @command.command()
-@_add_pipeline
+@add_pipeline
 @click.argument("step", required=False)
 @click.option("--where", metavar="CONDITION", help="Only rows for which this expression is true.")
 @click.option("--sort", metavar="FIELD", help="Sort by a field; with a - in front the largest values are first.")
@@ -101,7 +92,7 @@ def show(
 
 
 @command.command()
-@_add_pipeline
+@add_pipeline
 @click.argument("step")
 @click.argument("target", metavar="OUT.parquet", type=click.Path(dir_okay=False, path_type=Path))
 def export(file: Path, step: str, target: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
@@ -116,19 +107,108 @@ def export(file: Path, step: str, target: Path, state: str | None, overrides: tu
     click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {target}", err=True)
 
 
+@command.command()
+@add_pipeline
+@click.argument("step", required=False)
+@click.option("--by", default="bytes", show_default=True, metavar="FIELD", help="`bytes`, `rows`, or a field that `show` prints.")
+@click.option("--parts", is_flag=True, help="Parts instead of keys.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Rows that are printed.")
+@_FORMAT
+def top(
+    file: Path,
+    step: str | None,
+    by: str,
+    parts: bool,
+    limit: int,
+    form: str,
+    state: str | None,
+    overrides: tuple[str, ...],
+    env_file: str | None,
+) -> None:
+    """Show which keys have the largest state.
+
+    `rows` and `bytes` are those that state files have of a key, in all windows together; a row is the partial result of a
+    pane, or what is known of one event. With --by FIELD it shows the rows of `show` with the largest values.
+    """
+    from etl.cli.state_rows import Selection, print_rows
+    from etl.cli.state_sizes import sizes_of_keys, sizes_of_parts
+    from etl.cli.state_steps import choose_step, load_steps
+
+    chosen = choose_step(load_steps(file, state, overrides, env_file), step)
+    found = chosen.read()
+    if by not in ("bytes", "rows"):
+        fields, batches = _contents(chosen)
+    elif found is None:
+        click.echo(_no_state(chosen), err=True)
+        return
+    else:
+        sizes = sizes_of_parts(found[1]) if parts else sizes_of_keys(found[1], chosen.operator(found[1]))
+        fields, batches = _with_fields(sizes)
+    rows, _ = Selection(None, f"-{by}", limit).select(batches, fields)
+    print_rows(rows, form)
+
+
+@command.command()
+@add_pipeline
+@_FORMAT
+def versions(file: Path, form: str, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
+    """List the versions of the state that are kept, one after each of the last micro-batches.
+
+    A run that was killed goes on with the last one that its sinks have the results of.
+    """
+    from etl.cli.state_steps import load_steps
+
+    _print_lines([line for step in load_steps(file, state, overrides, env_file) for line in _versions(step)], form)
+
+
+def _versions(step: StepOfQuery) -> Iterator[dict[str, Any]]:
+    """A line for each version of a step's state, the last one first. Those that a run removes meanwhile are left out."""
+    from etl.api import ComponentError
+    from etl.state.manifest import Manifests
+
+    manifests = Manifests(step.folder)
+    for batch in reversed(manifests.versions()):
+        with suppress(ComponentError):
+            manifest, written = manifests.read(batch), manifests.written(batch)
+            stage = manifest.stage(step.number)
+            yield {
+                "step": step.name,
+                "micro_batch": batch,
+                "written": _time(written),
+                "rows": sum(file.rows for file in stage.files),
+                "files": len(stage.files),
+                "bytes": sum(file.bytes for file in stage.files),
+                "event_time": _time(manifest.event_time),
+                "watermark": _time(stage.watermark),
+            }
+
+
+def _with_fields(batches: Iterator[pa.RecordBatch]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The fields of batches, and these."""
+    import pyarrow as pa
+
+    found = list(batches)
+    empty = pa.schema([("rows", pa.int64()), ("bytes", pa.int64())])
+    return (found[0].schema if found else empty), iter(found)
+
+
 def _contents(step: StepOfQuery) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The fields and rows of what a step remembers; says so when there is no state."""
     from etl.cli.state_steps import readable
 
     found = step.read()
     if found is None:
-        click.echo(f"{step.name} remembers nothing yet: no micro-batch of query {step.query!r} is complete", err=True)
+        click.echo(_no_state(step), err=True)
         return readable(step, None).state_fields, iter(())
     state = found[1]
     operator = readable(step, state)
     return operator.state_fields, (
         batch for portion in state.portions() for batch in operator.read_state(portion, state.watermark)
     )
+
+
+def _no_state(step: StepOfQuery) -> str:
+    return f"{step.name} remembers nothing yet: no micro-batch of query {step.query!r} is complete"
 
 
 def _write_parquet(target: Path, fields: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
@@ -183,6 +263,15 @@ def _time(microseconds: int) -> str | None:
         return None
 
 
+def _print_lines(lines: Sequence[dict[str, Any]], form: str) -> None:
+    if form == "json":
+        for line in lines:
+            click.echo(json.dumps(line, ensure_ascii=False))
+    elif lines:
+        for text in _table([{name: _cell(value) for name, value in line.items()} for line in lines]):
+            click.echo(text)
+
+
 def _cell(value: Any) -> str:
     match value:
         case None:
@@ -199,6 +288,10 @@ def _table(lines: Sequence[dict[str, str]]) -> Iterator[str]:
     """Aligned columns."""
     names = list(lines[0])
     widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in names}
-    align: dict[str, Callable[[str, int], str]] = dict.fromkeys(("rows", "files", "bytes", "parts"), str.rjust)
+    align: dict[str, Callable[[str, int], str]] = dict.fromkeys(("micro_batch", "rows", "files", "bytes", "parts"), str.rjust)
     for line in [{name: name for name in names}, *lines]:
         yield "  ".join(align.get(name, str.ljust)(line[name], widths[name]) for name in names).rstrip()
+
+
+command.add_command(drop)
+command.add_command(import_events)

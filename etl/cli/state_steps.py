@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,11 +16,10 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import Plan, QueryPlan, StepNode, spark_nodes, stages
 from etl.plan.planner import plan
 from etl.running.planning import dead_letters, state_folder
-from etl.spark.state.fingerprint import compare_checkpoints
+from etl.spark.state.continued_steps import names_of
+from etl.spark.state.fingerprint import compare_checkpoints, match_checkpoints
+from etl.spark.state.folder import StateFolder, lock_state
 from etl.state.reader import QueryState, StepState, read_query_state
-
-if TYPE_CHECKING:
-    from etl.spark.state.folder import StateFolder
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,9 @@ class StepOfQuery:
     """Among the stateful steps of its query."""
     node: StepNode
     folder: Path
+    state: StateFolder
+    bounded: bool
+    """Whether its query is one micro-batch."""
 
     @property
     def step(self) -> StatefulStep:
@@ -54,8 +55,7 @@ class StepOfQuery:
 
     def names(self) -> set[str]:
         """What a user can call it, if no other step is called that."""
-        place, _, type_ = self.node.id.rpartition(" ")
-        return {self.name, self.node.id, place, place.partition("[")[0], type_, self.query}
+        return names_of(self.query, self.node)
 
 
 def load_steps(file: Path, chosen: str | None, overrides: Sequence[str], env_file: str | None) -> list[StepOfQuery]:
@@ -78,6 +78,17 @@ def load_steps(file: Path, chosen: str | None, overrides: Sequence[str], env_fil
     if not steps:
         raise EtlError(_nothing(planned))
     return steps
+
+
+def prepare_steps(file: Path, chosen: str | None, overrides: Sequence[str], env_file: str | None) -> list[StepOfQuery]:
+    """The steps with state, also of a pipeline that has not run: its state folder is made as a run makes it."""
+    pipeline = load(file, load_environment(env_file), overrides)
+    state = state_folder(pipeline, chosen)
+    if not state.has_run:
+        state.prepare()
+        with lock_state(state):
+            match_checkpoints(plan(pipeline, dead_letters(pipeline, state), SCHEMA), state)
+    return load_steps(file, chosen, overrides, env_file)
 
 
 def choose_step(steps: Sequence[StepOfQuery], wanted: str | None) -> StepOfQuery:
@@ -105,10 +116,11 @@ def readable(step: StepOfQuery, state: StepState | None) -> ReadableState:
 
 
 def _steps(planned: Plan, state: StateFolder) -> Iterator[StepOfQuery]:
-    found = [(query.name, number, stage.node) for query in planned.queries for number, stage in enumerate(stages(query.frame))]
+    found = [(query, number, stage.node) for query in planned.queries for number, stage in enumerate(stages(query.frame))]
     uses = Counter(node.id for _, _, node in found)
     for query, number, node in found:
-        yield StepOfQuery(node.id if uses[node.id] == 1 else f"{query}/{node.id}", query, number, node, state.rows(query))
+        name = node.id if uses[node.id] == 1 else f"{query.name}/{node.id}"
+        yield StepOfQuery(name, query.name, number, node, state.rows(query.name), state, not query.streaming)
 
 
 def _nothing(planned: Plan) -> str:

@@ -36,6 +36,8 @@ class RunRequest:
     """Spark's master."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Spark's settings that differ from ours."""
+    new_state: tuple[str, ...] = ()
+    """Stateful steps that begin with empty state."""
     max_dead: float | None = None
     """The share of events that may become dead letters; with a larger share the run ends."""
     log_level: int = NOTICE
@@ -62,7 +64,7 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
     plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
     if not is_local(master):
         _check_cluster(plan, request.state)
-    return PipelineRun(plan, state, mode)
+    return PipelineRun(plan, state, mode, new_state=request.new_state)
 
 
 def state_folder(pipeline: Pipeline, chosen: str | None, several: bool = False) -> StateFolder:

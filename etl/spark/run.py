@@ -57,6 +57,8 @@ class PipelineRun:
     plan: Plan
     state: StateFolder
     mode: RunMode
+    new_state: tuple[str, ...] = ()
+    """Stateful steps that begin with empty state."""
     totals: Totals = field(default_factory=Totals)
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     notes: list[str] = field(default_factory=list)
@@ -94,7 +96,7 @@ class PipelineRun:
         with ExitStack() as stack:
             stack.enter_context(lock_state(self.state))
             stack.enter_context(self._stoppable())
-            self.plan, self.notes = match_checkpoints(self.plan, self.state)
+            self.plan, self.notes = match_checkpoints(self.plan, self.state, self.new_state)
             self.notes += [note for query in self.plan.queries for note in repair_checkpoint(self.state, query.name)]
             self.notes += self._warnings_about_own_files()
             self.committed_offsets = read_committed_offsets(self.state, self.plan.queries)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import ComponentError, replace_file
-from etl.contract.state import NEVER, PaneSpan
+from etl.contract.state import NEVER, AfterRun, PaneSpan
 from etl.state.key_hash import new_seed
 
 _REMEDY = "restore the state folder from a backup"
@@ -66,6 +66,24 @@ def span_of(files: tuple[StateFileEntry, ...]) -> PaneSpan | None:
     return PaneSpan(min(file.first for file in files), max(file.last for file in files)) if files else None
 
 
+def files_after_run(
+    after_run: AfterRun,
+    kept: tuple[StateFileEntry, ...],
+    arrived: tuple[StateFileEntry, ...],
+    written: tuple[StateFileEntry, ...],
+) -> tuple[StateFileEntry, ...]:
+    """The files of a step's state after its parts have run and written some."""
+    match after_run:
+        case "arrived":
+            return (*kept, *arrived)
+        case "appended":
+            return (*kept, *written)
+        case "added":
+            return (*kept, *arrived, *written)
+        case "rewritten":
+            return written
+
+
 class Manifests:
     """The manifests of a query, a file each, and the folder of its state files."""
 
@@ -87,16 +105,16 @@ class Manifests:
 
     def last(self) -> int | None:
         """The number of the last micro-batch that has a manifest."""
-        return max((int(path.stem.removeprefix("manifest-")) for path in self.folder.glob("manifest-*.json")), default=None)
+        return max(self.versions(), default=None)
 
     def read(self, batch: int) -> Manifest:
-        """The state after a micro-batch, with which the next one starts; for -1 that of a new query.
+        """The state after a micro-batch, with which the next one starts; for -1 that of a new query, empty or imported.
 
         Raises ComponentError for a manifest that is missing or damaged: without it results would be wrong.
         """
-        if batch < 0:
-            return Manifest()
         path = self._path(batch)
+        if batch < 0 and not path.exists():
+            return Manifest()
         try:
             return _parsed(json.loads(path.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -116,8 +134,30 @@ class Manifests:
             if path.name not in named:
                 path.unlink(missing_ok=True)
 
+    def change(self, batch: int, manifest: Manifest) -> None:
+        """Make this the state with which the next micro-batch starts, while no run is alive."""
+        for number in self.versions():
+            if number > batch:  # of a micro-batch that was not committed, and runs again
+                self._path(number).unlink()
+        self.write(batch, manifest)
+
+    def written(self, batch: int) -> int:
+        """When a manifest was written, microseconds since the epoch. Raises ComponentError if it is gone."""
+        try:
+            return self._path(batch).stat().st_mtime_ns // 1000
+        except OSError as error:
+            raise ComponentError(f"state manifest {self._path(batch)} cannot be read: {error}") from error
+
+    def versions(self) -> list[int]:
+        """The numbers of the micro-batches that have a manifest, in order."""
+        return sorted(map(_number, self.folder.glob("manifest-*.json")))
+
     def _path(self, batch: int) -> Path:
         return self.folder / f"manifest-{batch:012d}.json"
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.removeprefix("manifest-"))
 
 
 def read_seed(path: Path) -> int | None:

@@ -5,88 +5,27 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cli.state_pipelines import DEDUPE, START, WINDOW, Output, Pipeline, at, failures
 from running import Engine
-from state.lane import Lane
 
-from etl.api import OFFSET, TIMESTAMP, PartRows, Schema, StatefulStep
-from etl.cli.main import main
+from etl.api import TIMESTAMP, PartRows, Schema
 from etl.cli.state_steps import StepOfQuery, readable
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import StepNode, stages
+from etl.plan.model import StepNode
 from etl.plan.planner import plan
 from etl.running.planning import dead_letters, state_folder
 from etl.spark.state.fingerprint import match_checkpoints
-from etl.state.manifest import Manifest, Manifests, StageState
+from etl.spark.state.folder import StateFolder
+from etl.state.manifest import Manifest, Manifests
 from etl.state.windows.time_windows import TimeWindows
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-WINDOW = """
-  - type: window
-    time: at
-    size: 1m
-    late: 30s
-    group_by: [source.ip]
-    aggregates: {failures: count(*), users: count(distinct user)}
-    having: failures >= 5
-"""
-DEDUPE = "\n  - {type: dedupe, keys: [source.ip], time: at, within: 1m}\n"
-Event = tuple[str | None, float, str]
-"""Address, seconds, user."""
-
-
-def at(seconds: float) -> datetime:
-    return START + timedelta(seconds=seconds)
-
-
-class Pipeline:
-    """A pipeline file with one stateful step, and the state that its runs would have."""
-
-    def __init__(self, folder: Path, steps: str) -> None:
-        self.folder, self.state = folder, folder / "state"
-        self.file = self.write(steps)
-        pipeline = load(self.file, {})
-        state = state_folder(pipeline, str(self.state))
-        state.root.mkdir(exist_ok=True)
-        planned, _ = match_checkpoints(plan(pipeline, dead_letters(pipeline, state), SCHEMA), state)
-        [(query, stage)] = [(query, stage) for query in planned.queries for stage in stages(query.frame)]
-        self.node: StepNode = stage.node
-        assert isinstance(self.node.step, StatefulStep)
-        self.manifests = Manifests(state.rows(query.name))
-        self.manifests.folder.mkdir(parents=True)
-        self.lane = Lane(self.node.step, self.node.incoming, self.manifests.folder)
-
-    def write(self, steps: str, name: str = "p.yaml") -> Path:
-        path = self.folder / name
-        fields = "{type: json, fields: {at: timestamp, source.ip: string, user: string}}"
-        path.write_text(f"source: {{type: file, path: a.log}}\nsteps:\n  - {fields}{steps}sink: {{type: file, path: b.log}}\n")
-        return path
-
-    def read(self, *splits: Sequence[Event]) -> None:
-        """A micro-batch."""
-        rows = [
-            [{"source.ip": ip, "at": at(second), "user": user, OFFSET: number} for number, (ip, second, user) in enumerate(split)]
-            for split in splits
-        ]
-        self.lane.run(*rows)
-        self.commit()
-
-    def merge(self) -> None:
-        """Merge all files into one, and remove those that no version names."""
-        self.lane.kept = self.lane._merged()
-        self.commit()
-
-    def commit(self) -> None:
-        state = StageState(self.lane.clock.now, self.lane.kept)
-        self.manifests.write(self.lane.batches - 1, Manifest(self.lane.event_time, (state,)))
 
 
 @pytest.fixture
@@ -94,35 +33,9 @@ def window(tmp_path: Path) -> Pipeline:
     return Pipeline(tmp_path, WINDOW)
 
 
-class Output:
-    """Runs `etl state` in this process."""
-
-    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
-        self.captured = captured
-        self.err = ""
-
-    def __call__(self, command: str, pipeline: Pipeline, *words: str, file: Path | None = None, status: int = 0) -> str:
-        return self.on(pipeline.state, command, file or pipeline.file, *words, status=status)
-
-    def on(self, state: Path, command: str, file: Path, *words: str, status: int = 0) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(["state", command, str(file), *words, "--state", str(state)])
-        out, self.err = self.captured.readouterr()
-        assert int(ended.value.code or 0) == status, self.err
-        return out
-
-    def rows(self, command: str, pipeline: Pipeline, *words: str, file: Path | None = None) -> list[dict[str, Any]]:
-        out = self(command, pipeline, *words, "--format", "json", file=file)
-        return [json.loads(line) for line in out.splitlines()]
-
-
 @pytest.fixture
 def etl_state(capsys: pytest.CaptureFixture[str]) -> Output:
     return Output(capsys)
-
-
-def failures(rows: list[dict[str, Any]]) -> list[tuple[str, str, int, int]]:
-    return [(row["window_start"][14:19], row["source"]["ip"], row["failures"], row["users"]) for row in rows]
 
 
 # ── Windows ──────────────────────────────────────────────────────────────────────────────────────
@@ -190,7 +103,7 @@ def test_a_type_that_only_the_run_knows(window: Pipeline) -> None:
     window.read([("a", 1, "x")])
     unknown: Schema = pa.schema([("source.ip", pa.null()), ("at", TIMESTAMP), ("user", pa.string())])
     node = StepNode("steps[1] window", window.node.step, unknown, unknown)
-    step = StepOfQuery("steps[1] window", "steps-window", 0, node, window.manifests.folder)
+    step = StepOfQuery("steps[1] window", "steps-window", 0, node, window.manifests.folder, StateFolder(window.state), False)
 
     found = step.read()
 

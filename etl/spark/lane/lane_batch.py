@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from etl.api import ALWAYS, BatchId, LooksUpKeys, Operator, Schema, StatefulStep, WatermarkAdvance
+from etl.api import ALWAYS, BatchId, LooksUpKeys, Schema, StatefulStep, WatermarkAdvance
 from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
@@ -26,7 +26,7 @@ from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.state.compaction import files_to_merge
 from etl.state.key_hash import PARTS
-from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, span_of
+from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, files_after_run, span_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -125,7 +125,8 @@ class Lane:
             operator, kept = operator_of(stage.step, stage.incoming), known.stage(number).files
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
             receipts = self._run_parts(run, batch, number, clock, arrived, known) if due else []
-            after = _state_after(operator, kept, arrived, receipts) if due else (*kept, *arrived)
+            written = tuple(file for receipt in receipts for file in receipt.state)
+            after = files_after_run(operator.after_run, kept, arrived, written) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             states.append(StageState(clock.now, self._merged(run, batch, number, files, clock.now)))
             watermark = operator.watermark_after(clock.now)
@@ -223,19 +224,3 @@ class LaneBatches:
             shutil.rmtree(manifests.folder, ignore_errors=True)
         else:
             manifests.write(batch.number, outcome.state)
-
-
-def _state_after(
-    operator: Operator, kept: tuple[StateFileEntry, ...], arrived: tuple[StateFileEntry, ...], receipts: Sequence[Receipt]
-) -> tuple[StateFileEntry, ...]:
-    """The files of a step's state after its parts have run."""
-    written = tuple(file for receipt in receipts for file in receipt.state)
-    match operator.after_run:
-        case "arrived":
-            return (*kept, *arrived)
-        case "appended":
-            return (*kept, *written)
-        case "added":
-            return (*kept, *arrived, *written)
-        case "rewritten":
-            return written

@@ -100,6 +100,12 @@ def _refusal(file: Path, why: str, query: str, folder: Path) -> str:
     )
 
 
+def committed_batch(state: StateFolder, query: str) -> int:
+    """The last micro-batch of a query that is complete, whose state the next one starts with; -1 if there is none."""
+    last = _last_number(state.checkpoint(query) / "commits")
+    return -1 if last is None else last
+
+
 def _last_number(folder: Path) -> int | None:
     """The highest number of a log."""
     return max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=None) if folder.is_dir() else None

@@ -6,21 +6,19 @@ its checkpoint under the name it had first, also when it has gained or lost sour
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
 from etl.plan.model import Native, Plan, QueryPlan, Read, frame_sources, spark_nodes, stages
+from etl.spark.state.continued_steps import REMOVED, continued, misfits, step_called, write_continued
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
 
 Fingerprint: TypeAlias = dict[str, Any]
 """The properties of a query on which its checkpoint depends, as JSON."""
-
-_REMOVED = "removed "
-"""Prefix of what a step no longer remembers: its state may still hold it, so that only the same can be added again."""
 
 _STATELESS_OPTIONS = {"having", "idle"}
 """Options of stateful steps that do not affect their state."""
@@ -32,26 +30,59 @@ class Change:
 
     query: str
     what: str
+    steps: tuple[str, ...] = ()
+    """The stateful steps that it concerns alone."""
 
 
-def match_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[str]]:
+EmptySteps: TypeAlias = Mapping[str, Collection[int]]
+"""Query → the numbers of its stateful steps that begin with empty state."""
+
+
+def match_checkpoints(plan: Plan, state: StateFolder, new_state: Sequence[str] = ()) -> tuple[Plan, list[str]]:
     """Give the plan's queries the names of their checkpoints, and store their fingerprints. Also returns notes for the user.
 
-    Raises ComponentError that lists the changes and what can be done.
+    Steps that ``new_state`` names begin with empty state. Raises ComponentError that lists the changes and what can be done.
     """
     known = _known(state)
-    queries, changes = _compared(plan, known)
+    empty = _empty_steps(plan, known, new_state)
+    queries, changes = _compared(plan, known, empty)
     if changes:
         raise ComponentError(_refusal(changes, state))
-    prints = {query.name: _with_removed(known.get(query.name, {}), fingerprint(query)) for query in queries}
+    for query in queries:
+        if query.name in known and empty.get(query.name):
+            _empty(state, query, known[query.name].get("stages", []), empty[query.name])
+    prints = {query.name: _with_removed(_matched(known, query, empty), fingerprint(query)) for query in queries}
     write_json(_path(state), {**known, **prints})
-    return replace(plan, queries=queries), list(_notes(known, queries))
+    return replace(plan, queries=queries), [*_notes(known, queries, empty), *_notes_of_empty(queries, empty)]
+
+
+def _empty_steps(plan: Plan, known: Mapping[str, Fingerprint], names: Sequence[str]) -> EmptySteps:
+    """The steps of these names. Raises ComponentError for a name that is not that of one step."""
+    named = replace(plan, queries=_assign_names(plan, known)[0])
+    found: dict[str, set[int]] = {}
+    for name in names:
+        query, number = step_called(named, name)
+        found.setdefault(query, set()).add(number)
+    return found
+
+
+def _empty(state: StateFolder, query: QueryPlan, old: list[Fingerprint], numbers: Collection[int]) -> None:
+    """Take away the state of steps, before the fingerprint says that it fits them."""
+    new = fingerprint(query).get("stages", [])
+    other_time = bool(old) and 0 in numbers and old[0].get("time") != new[0].get("time")
+    write_continued(state, query.name, continued(old, new, numbers), other_time)
+
+
+def _matched(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps) -> list[Fingerprint]:
+    """Of each stateful step of a query, what the step whose state it continues remembered; nothing for others."""
+    old, new = known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", [])
+    return [{} if number is None else old[number] for number in continued(old, new, empty.get(query.name, ()))]
 
 
 def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[Change]]:
     """Give the plan's queries the names of their checkpoints. Also returns what has changed since the last run and does not fit
     them. Writes nothing."""
-    queries, changes = _compared(plan, _known(state))
+    queries, changes = _compared(plan, _known(state), {})
     return replace(plan, queries=queries), changes
 
 
@@ -64,12 +95,12 @@ def _known(state: StateFolder) -> dict[str, Fingerprint]:
     return read_json(_path(state), _is_valid) or {}
 
 
-def _compared(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
+def _compared(plan: Plan, known: Mapping[str, Fingerprint], empty: EmptySteps) -> tuple[tuple[QueryPlan, ...], list[Change]]:
     """The queries with the names of their checkpoints, and the changes that do not fit these."""
     queries, changes = _assign_names(plan, known)
     for query in queries:
         if query.name in known:
-            changes += [Change(query.name, what) for what in _changes(known[query.name], fingerprint(query))]
+            changes += _changes(query, known[query.name], fingerprint(query), empty.get(query.name, ()))
     return queries, changes
 
 
@@ -103,12 +134,12 @@ def _stages(query: QueryPlan) -> Iterator[dict[str, Any]]:
         yield {"step": step.type, **step.remembered(stage.node.incoming)}
 
 
-def _with_removed(old: Fingerprint, new: Fingerprint) -> Fingerprint:
-    """The new fingerprint, with what its steps no longer remember."""
+def _with_removed(old: list[Fingerprint], new: Fingerprint) -> Fingerprint:
+    """The new fingerprint, with what its steps no longer remember; ``old`` are the steps before."""
     stored = []
-    for before, after in zip(old.get("stages", []), new.get("stages", []), strict=False):
-        known = {name.removeprefix(_REMOVED): value for name, value in before.items()}
-        gone = {_REMOVED + name: value for name, value in known.items() if name.startswith(OPTIONAL) and name not in after}
+    for before, after in zip(old, new.get("stages", []), strict=True):
+        known = {name.removeprefix(REMOVED): value for name, value in before.items()}
+        gone = {REMOVED + name: value for name, value in known.items() if name.startswith(OPTIONAL) and name not in after}
         stored.append({**after, **gone})
     return {**new, "stages": stored} if stored else new
 
@@ -151,14 +182,21 @@ def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[s
     return {name for name, old in known.items() if "reads" not in old and old["sources"].keys() & query.sources.keys()}
 
 
-def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...]) -> Iterator[str]:
+def _notes_of_empty(queries: tuple[QueryPlan, ...], empty: EmptySteps) -> Iterator[str]:
+    for query in queries:
+        for number in sorted(empty.get(query.name, ())):
+            yield f"step {stages(query.frame)[number].node.id!r} begins with empty state; other steps keep theirs"
+
+
+def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], empty: EmptySteps) -> Iterator[str]:
     if not known:
         return
     for query in queries:
         if query.name not in known:
             yield f"query {query.name!r} is new: it begins at its sources' start"
-        for before, after in zip(known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", []), strict=False):
-            if added := [name.removeprefix(OPTIONAL) for name in after.keys() - before.keys()]:
+        for before, after in zip(_matched(known, query, empty), fingerprint(query).get("stages", []), strict=True):
+            added = [name.removeprefix(OPTIONAL) for name in after.keys() - before.keys()] if before else []
+            if added:
                 yield f"query {query.name!r} keeps its state; {_list(added)} of windows that are open now count from here on"
         new = query.sources.keys() - known.get(query.name, {"sources": query.sources})["sources"].keys()
         if new:
@@ -180,12 +218,27 @@ def _refusal(changes: list[Change], state: StateFolder) -> str:
     folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
     return (
         f"the pipeline no longer fits the checkpoint of its last run:{lines}\n"
-        "what can be done: undo the change; or give this version a state folder of its own with --state; "
+        f"what can be done: undo the change; or {_new_state(changes)}give this version a state folder of its own with --state; "
         f"or remove {folders}, and the query starts over at its sources' start"
     )
 
 
-def _changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
+def _new_state(changes: list[Change]) -> str:
+    """How a run can begin with empty state for some steps; nothing where that is not enough."""
+    if not all(change.steps for change in changes):
+        return ""
+    options = " ".join(dict.fromkeys(f"--new-state '{step}'" for change in changes for step in change.steps))
+    return f"run it once with {options}, which empties the state of what it names and keeps all other; or "
+
+
+def _changes(query: QueryPlan, old: Fingerprint, new: Fingerprint, empty: Collection[int]) -> Iterator[Change]:
+    yield from (Change(query.name, what) for what in _query_changes(old, new))
+    if "stages" in old and "stages" in new:
+        ids = [f"{query.name}/{stage.node.id}" for stage in stages(query.frame)]
+        yield from (Change(query.name, *found) for found in _stage_changes(old["stages"], new["stages"], empty, ids))
+
+
+def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
     for name in old["sources"].keys() & new["sources"].keys():
         if old["sources"][name] != new["sources"][name]:
             yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
@@ -193,7 +246,6 @@ def _changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
         here, there = ("in Spark's checkpoint", "in files of its own")
         yield f"its state is {here if 'stages' in old else there} now, and was {there if 'stages' in old else here}"
         return
-    yield from _stage_changes(old.get("stages", []), new.get("stages", []))
     if old.get("reads") != new.get("reads"):
         yield _read_change(old.get("reads") or [], new.get("reads") or [])
     for step in sorted(old.get("stateful", {}).keys() | new.get("stateful", {}).keys()):
@@ -202,16 +254,16 @@ def _changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
         yield f"results were emitted in {old.get('mode')} mode and are in {new.get('mode')} mode now"
 
 
-def _stage_changes(old: list[Fingerprint], new: list[Fingerprint]) -> Iterator[str]:
-    if len(old) != len(new):
-        yield f"it had {len(old)} stateful steps and has {len(new)} now"
+def _stage_changes(
+    old: list[Fingerprint], new: list[Fingerprint], empty: Collection[int], ids: Sequence[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What has changed, and the steps that it concerns alone."""
+    found = misfits(old, new, empty)
+    if len(old) != len(new) and (found or not empty):
+        yield f"it had {len(old)} stateful steps and has {len(new)} now", tuple(ids[at] for at in found)
         return
-    for number, (before, after) in enumerate(zip(old, new, strict=True), 1):
-        before = {name.removeprefix(_REMOVED): value for name, value in before.items()}
-        for name in sorted(before.keys() | after.keys()):
-            is_optional = name.startswith(OPTIONAL) and not (name in before and name in after)
-            if before.get(name) != after.get(name) and not is_optional:
-                yield f"step {after['step']} {number}: {name} was {before.get(name)!r} and is {after.get(name)!r} now"
+    for at, texts in found.items():
+        yield from ((f"step {new[at]['step']} {at + 1}: {text}", (ids[at],)) for text in texts)
 
 
 def _read_change(old: list[Any], new: list[Any]) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from fakes import Count, Lines, Row, made
 
-from etl.api import ComponentError, Step
+from etl.api import NEVER, ComponentError, Step
 from etl.plan.model import Plan
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
+from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry
+from etl.steps.dedupe import Dedupe
 from etl.steps.set import Set
 from etl.steps.window import Window
 
@@ -191,3 +193,93 @@ def test_an_aggregate_of_a_field_that_has_another_type_is_refused(state: StateFo
 
     with pytest.raises(ComponentError, match=r"aggregate m was 'max\(x\) of x bigint' and is 'max\(x\) of x double' now"):
         match_checkpoints(window({"m": "max(x)"}, Set(fields={"x": "cast(host as double)"})), state)
+
+
+def steps(*options: dict[str, Any]) -> Plan:
+    """A plan with windows behind one another."""
+    times = ["t", *["window_start"] * (len(options) - 1)]
+    made_of = [
+        {"time": time, "size": "1m", "aggregates": {"n": "count(*)"}, **one} for time, one in zip(times, options, strict=True)
+    ]
+    return made({"src": Lines()}, {"s": ("src", [Row(adds="t"), *map(Window.model_validate, made_of)])}, {"out": "s"})
+
+
+def stored(state: StateFolder, plan: Plan, *watermarks: int) -> Manifests:
+    """State after micro-batch 4, with a file for each step, named after its number."""
+    query = match_checkpoints(plan, state)[0].queries[0].name
+    manifests = Manifests(state.rows(query))
+    stages = []
+    for number, watermark in enumerate(watermarks):
+        manifests.folder.mkdir(parents=True, exist_ok=True)
+        (manifests.folder / f"rows-{number}").touch()
+        stages.append(StageState(watermark, (StateFileEntry(f"rows-{number}", 0, 0, 1, 1),)))
+    manifests.write(4, Manifest(99, tuple(stages), 2))
+    commits = state.checkpoint(query) / "commits"
+    commits.mkdir(parents=True)
+    (commits / "4").touch()
+    return manifests
+
+
+def files(manifests: Manifests) -> list[list[str]]:
+    return [[file.name for file in stage.files] for stage in manifests.read(4).stages]
+
+
+def test_a_refused_change_of_a_step_names_the_option_that_empties_its_state(state: StateFolder) -> None:
+    stored(state, steps({}, {}), 70, 60)
+
+    with pytest.raises(ComponentError, match=r"or run it once with --new-state 's-window-2/s\[2\] window', which empties"):
+        match_checkpoints(steps({}, {"size": "5m"}), state)
+
+
+def test_a_named_step_begins_with_empty_state_and_the_others_keep_theirs(state: StateFolder) -> None:
+    manifests, changed = stored(state, steps({}, {}), 70, 60), steps({}, {"size": "5m"})
+
+    _, notes = match_checkpoints(changed, state, ["s[2] window"])
+
+    assert notes == ["step 's[2] window' begins with empty state; other steps keep theirs"]
+    assert files(manifests) == [["rows-0"], []]
+    assert [stage.watermark for stage in manifests.read(4).stages] == [70, 60]
+    assert (manifests.read(4).event_time, manifests.read(4).parallelism) == (99, 2)
+    assert match_checkpoints(changed, state)[1] == []
+    assert files(manifests) == [["rows-0"], []]
+
+
+def test_a_further_step_begins_with_empty_state(state: StateFolder) -> None:
+    window = Window.model_validate({"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}})
+    dedupe = Dedupe.model_validate({"keys": ["t"], "time": "t", "within": "1h"})
+    manifests = stored(state, windowed(), 70)
+    further = made({"src": Lines()}, {"s": ("src", [Row(adds="t"), dedupe, window])}, {"out": "s"})
+
+    with pytest.raises(ComponentError, match=r"it had 1 stateful steps and has 2 now\n.*--new-state 's-window/s\[1\] dedupe'"):
+        match_checkpoints(further, state)
+    match_checkpoints(further, state, ["dedupe"])
+
+    assert files(manifests) == [[], ["rows-0"]]
+    assert [stage.watermark for stage in manifests.read(4).stages] == [NEVER, 70]
+    match_checkpoints(further, state)
+    with pytest.raises(ComponentError, match="it had 2 stateful steps and has 1 now"):
+        match_checkpoints(windowed(), state)
+
+
+def test_an_event_time_of_another_field_begins_anew(state: StateFolder) -> None:
+    manifests = stored(state, windowed(), 70)
+
+    match_checkpoints(windowed(time="u"), state, ["window"])
+
+    assert manifests.read(4) == Manifest(NEVER, (StageState(),), 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("windw", "--new-state: no step with state is called 'windw'; did you mean 'window'?"),
+        ("s", "--new-state: several steps are called 's'; steps with state are 's-window-2/s\\[1\\] window', "),
+    ],
+)
+def test_a_name_that_is_not_that_of_one_step(name: str, message: str, state: StateFolder) -> None:
+    manifests = stored(state, steps({}, {}), 70, 60)
+
+    with pytest.raises(ComponentError, match=message):
+        match_checkpoints(steps({}, {}), state, [name])
+
+    assert files(manifests) == [["rows-0"], ["rows-1"]]

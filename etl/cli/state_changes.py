@@ -1,0 +1,141 @@
+"""``etl state drop`` and ``etl state import``: change what a step remembers while no run is alive."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from etl.cli.config_options import F, PipelineFile, add_config_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from etl.cli.state_steps import StepOfQuery
+
+
+def add_pipeline(command: F) -> F:
+    """The argument FILE, and the options that choose the same state as those of `etl run`."""
+    chosen = click.option("--state", metavar="DIR", help="The state folder of the run; default as for etl run.")
+    return click.argument("file", type=PipelineFile(exists=True, dir_okay=False))(chosen(add_config_options(command)))
+
+
+@click.command()
+@add_pipeline
+@click.argument("step")
+@click.option(
+    "--key", multiple=True, metavar="FIELD=VALUE", help="Only what is remembered of a key; once for each of its fields."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def drop(
+    file: Path,
+    step: str,
+    key: tuple[str, ...],
+    yes: bool,
+    state: str | None,
+    overrides: tuple[str, ...],
+    env_file: str | None,
+) -> None:
+    """Forget all that a step remembers, or all of one key.
+
+    Windows of the key that are open begin again, and its next event passes `dedupe`. A FIELD without =VALUE is null. The
+    watermark stays: what was late before is late now. No run may be alive.
+    """
+    from etl.cli.state_steps import choose_step, load_steps
+    from etl.spark.state.checkpoint import committed_batch
+    from etl.state.edits import rows_of, with_files, without_key
+    from etl.state.manifest import Manifests
+
+    chosen = choose_step(load_steps(file, state, overrides, env_file), step)
+    with _unused(chosen):
+        manifests, batch = Manifests(chosen.folder), committed_batch(chosen.state, chosen.query)
+        manifest = manifests.read(batch)
+        stage = manifest.stage(chosen.number)
+        files = without_key(manifests, stage, chosen.operator(), _key(chosen, key)) if key else ()
+        rows = rows_of(stage.files) - rows_of(files)
+        if not rows:
+            click.echo(f"{chosen.name} remembers nothing{' of this key' if key else ''}", err=True)
+            return
+        count = f"{rows:,} row{'' if rows == 1 else 's'} of {chosen.name}"
+        if not yes:
+            _ask(f"Drop {count}? They cannot be restored")
+        manifests.change(batch, with_files(manifest, chosen.number, files))
+        click.echo(f"dropped {count}", err=True)
+
+
+@click.command("import")
+@add_pipeline
+@click.argument("step")
+@click.argument("events", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_events(
+    file: Path, step: str, events: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None
+) -> None:
+    """Let a step remember events of a time before the run.
+
+    EVENTS is a file of Parquet, CSV or JSON lines, by its ending, with the fields of events that reach the step: those that it
+    needs, for `dedupe` its keys and the time. The step remembers them as if they had come in the run, but gives no results
+    for them yet: windows that are over give theirs with the first events of the run. Without a time field the time is now.
+    No run may be alive; the pipeline need not have run before.
+    """
+    from etl.api import EtlError
+    from etl.cli.event_files import read_events
+    from etl.cli.state_steps import choose_step, prepare_steps
+    from etl.spark.state.checkpoint import committed_batch
+    from etl.state.edits import unused_name, with_events, with_files
+    from etl.state.manifest import Manifests
+
+    chosen = choose_step(prepare_steps(file, state, overrides, env_file), step)
+    if chosen.bounded:
+        raise EtlError(f"{chosen.name} remembers nothing: its sources end, and are read in one micro-batch")
+    with _unused(chosen):
+        manifests, batch = Manifests(chosen.folder), committed_batch(chosen.state, chosen.query)
+        _ = manifests.seed  # chosen before there is a manifest
+        manifest = manifests.read(batch)
+        stage = manifest.stage(chosen.number)
+        found = read_events(events, chosen.step, chosen.node.incoming)
+        name = unused_name(manifests.folder, f"rows-{batch:012d}-{chosen.number}-imported")
+        files, late = with_events(manifests, stage, chosen.step.operator(found.fields), name, found)
+        manifests.change(batch, with_files(manifest, chosen.number, files))
+        click.echo(f"{chosen.name} remembers {found.rows - late:,} events of {events}; {late:,} were too late", err=True)
+
+
+def _ask(question: str) -> None:
+    """Raise EtlError unless the user says yes, UsageError where nobody can answer."""
+    from etl.api import EtlError
+
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody can be asked here: give --yes")
+    if not click.confirm(question, err=True):
+        raise EtlError("nothing is dropped")
+
+
+@contextmanager
+def _unused(step: StepOfQuery) -> Iterator[None]:
+    """Lock the state folder. Raises EtlError while a run is alive."""
+    from etl.spark.state.folder import lock_state
+
+    with lock_state(step.state):
+        yield
+
+
+def _key(step: StepOfQuery, given: Sequence[str]) -> pa.Table:
+    """The key as a table of one row. Raises UsageError where it is none of the step."""
+    import pyarrow as pa
+
+    keys = step.operator().keys
+    incoming = step.node.incoming
+    hidden = [name for name in keys if name not in incoming.names]
+    if hidden:
+        raise click.UsageError(f"--key: {step.name} remembers hashes of keys with times, which are not found by the key alone")
+    values = {name: value if separator else None for name, separator, value in (text.partition("=") for text in given)}
+    if set(values) != set(keys):
+        raise click.UsageError(f"--key: the key of {step.name} has the fields {', '.join(keys) or 'none'}; give each once")
+    try:
+        columns = {name: pa.array([values[name]], pa.string()).cast(incoming.field(name).type) for name in keys}
+    except pa.ArrowException as error:
+        raise click.UsageError(f"--key: {error}") from error
+    return pa.table(columns)

@@ -1,0 +1,90 @@
+"""The stateful steps of a changed query, and the steps of its last run whose state they continue."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from etl.api import NEVER, OPTIONAL, ComponentError, nearest
+from etl.plan.model import Plan, StepNode, stages
+from etl.spark.state.checkpoint import committed_batch
+from etl.spark.state.folder import StateFolder
+from etl.state.manifest import Manifests, StageState
+
+REMOVED = "removed "
+"""Prefix of what a step no longer remembers: its state may still hold it, so that only the same can be added again."""
+
+Remembered = dict[str, Any]
+"""What the state of a step depends on."""
+
+
+def names_of(query: str, node: StepNode) -> set[str]:
+    """What a user can call a stateful step, if no other step is called that."""
+    place, _, type_ = node.id.rpartition(" ")
+    return {f"{query}/{node.id}", node.id, place, place.partition("[")[0], type_, query}
+
+
+def step_called(plan: Plan, wanted: str) -> tuple[str, int]:
+    """The query of a step, and its number among the query's stateful steps. Raises ComponentError unless one is called that."""
+    steps = [(query.name, number, stage.node) for query in plan.queries for number, stage in enumerate(stages(query.frame))]
+    found = [(query, number) for query, number, node in steps if wanted in names_of(query, node)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(repr(f"{query}/{node.id}") for query, _, node in steps) or "none"
+    if found:
+        raise ComponentError(f"--new-state: several steps are called {wanted!r}; steps with state are {known}")
+    near = nearest(wanted, sorted({name for query, _, node in steps for name in names_of(query, node)}))
+    raise ComponentError(f"--new-state: no step with state is called {wanted!r}; {near or f'steps with state are {known}'}")
+
+
+def continued(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collection[int]) -> list[int | None]:
+    """The number of the step whose state each of the new ones continues; None for those that begin with empty state.
+
+    Where their number differs, a step continues the next one that remembers the same.
+    """
+    if len(old) == len(new):
+        return [None if number in empty else number for number in range(len(new))]
+    found: list[int | None] = []
+    first = 0
+    for number, after in enumerate(new):
+        equal = (at for at in range(first, len(old)) if not any(_differences(old[at], after)))
+        match = None if number in empty else next(equal, None)
+        first = first if match is None else match + 1
+        found.append(match)
+    return found
+
+
+def misfits(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collection[int]) -> dict[int, list[str]]:
+    """What does not fit the state of the last run, by the number of the step: what has changed of it, nothing for a further step.
+    Steps in ``empty`` need no state."""
+    if len(old) != len(new):
+        return {at: [] for at, before in enumerate(continued(old, new, empty)) if before is None and at not in empty}
+    changes = {at: list(_differences(old[at], new[at])) for at in range(len(new)) if at not in empty}
+    return {at: texts for at, texts in changes.items() if texts}
+
+
+def _differences(before: Remembered, after: Remembered) -> Iterator[str]:
+    before = {name.removeprefix(REMOVED): value for name, value in before.items()}
+    for name in sorted(before.keys() | after.keys()):
+        is_optional = name.startswith(OPTIONAL) and not (name in before and name in after)
+        if before.get(name) != after.get(name) and not is_optional:
+            yield f"{name} was {before.get(name)!r} and is {after.get(name)!r} now"
+
+
+def write_continued(state: StateFolder, query: str, steps: Sequence[int | None], other_time: bool) -> None:
+    """Make the state with which the next micro-batch starts that of other steps: each has the state of one before, or none.
+
+    A step in the place of another keeps its watermark. ``other_time``: the event time is another field, and begins anew.
+    """
+    manifests, batch = Manifests(state.rows(query)), committed_batch(state, query)
+    known = manifests.read(batch)
+    watermarks = [stage.watermark for stage in known.stages] if len(steps) == len(known.stages) else [NEVER] * len(steps)
+    stages = [
+        StageState(watermark) if number is None else known.stage(number)
+        for number, watermark in zip(steps, watermarks, strict=True)
+    ]
+    if other_time:
+        known, stages[0] = replace(known, event_time=NEVER), StageState()
+        (state.query(query) / "clock.json").unlink(missing_ok=True)
+    manifests.change(batch, replace(known, stages=tuple(stages)))
