@@ -36,6 +36,12 @@ class RunOptions(BaseModel):
         examples=["64MiB"],
         json_schema_extra={"default": "4GiB"},
     )
+    max_ahead: Duration = Field(
+        default=timedelta(days=1),
+        description="How far the time of an event may be ahead of the time of reading in front of steps with event time; events "
+        "beyond are dead letters.",
+        examples=["1d"],
+    )
     parallelism: int | None = Field(
         default=None, ge=1, description="Splits worked on at the same time; none means one for each core."
     )

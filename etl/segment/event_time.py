@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, Schema
+from etl.api import ALWAYS, NEVER, OFFSET, Schema, format_duration
 from etl.plan.model import Watermark
 
 TAIL_ROWS = 64
@@ -23,14 +24,24 @@ class UnfilteredPreview(Protocol):
         """Yield the batch as it is before each step and after the last, without applying filters."""
 
 
-class EventTime:
-    """The largest event time of a split's events, including those that were filtered or rejected."""
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+"""Of the units of timestamps; a nanosecond is less than one."""
 
-    def __init__(self, watermark: Watermark, read_at: float | None = None) -> None:
+
+class EventTime:
+    """The largest event time of a split's events, including those that were filtered or rejected.
+
+    Times that are further ahead of the time of reading than ``max_ahead_seconds`` do not count: one wrong clock would make the
+    events of all others late. Neither do those before `NEVER` or behind `ALWAYS`.
+    """
+
+    def __init__(self, watermark: Watermark, read_at: float | None = None, max_ahead_seconds: float | None = None) -> None:
         self.field = watermark.field
         self.arrival = watermark.arrival
         self.latest: int | None = None
         self._now = round((time.time() if read_at is None else read_at) * 1e6)
+        self._ahead = max_ahead_seconds
+        self._last = ALWAYS - 1 if max_ahead_seconds is None else min(self._now + round(max_ahead_seconds * 1e6), ALWAYS - 1)
 
     def with_arrival_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Append the time of reading if that is the event time."""
@@ -44,9 +55,32 @@ class EventTime:
         at = batch.schema.get_field_index(self.field)
         if at < 0 or not pa.types.is_timestamp(batch.schema.field(at).type):
             return  # a later step sets the field, or parses it
-        latest = pc.max(batch.column(self.field)).cast(pa.timestamp("us", tz="UTC"), safe=False).value
+        wrong = self.out_of_range(batch)
+        times = batch.column(self.field) if wrong is None else batch.column(self.field).filter(pc.invert(wrong))
+        latest = pc.max(times).cast(pa.timestamp("us", tz="UTC"), safe=False).value
         if latest is not None and (self.latest is None or latest > self.latest):
             self.latest = latest
+
+    def out_of_range(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Which events have a time that does not count, null without one; None if all times count."""
+        if self.arrival:
+            return None
+        times = batch.column(self.field)
+        values = times.cast(pa.int64())
+        first, last = _in_unit(NEVER, times.type.unit), _in_unit(self._last, times.type.unit)
+        extremes = pc.min_max(values)
+        least, most = extremes["min"].as_py(), extremes["max"].as_py()
+        if least is None or (first <= least and most <= last):
+            return None
+        return pc.or_(pc.less(values, first), pc.greater(values, last))
+
+    @property
+    def range_text(self) -> str:
+        """Why events with other times are rejected."""
+        if self._ahead is None:
+            return f"{self.field} is no time that this program can compute with"
+        ahead = format_duration(timedelta(seconds=self._ahead))
+        return f"{self.field} is more than {ahead} ahead of the time of reading (run.max_ahead), or before all time"
 
     def observe_tail(self, batch: pa.RecordBatch, branch: UnfilteredPreview) -> None:
         """Update ``latest`` with the times of a batch's last `TAIL_ROWS` events, with the branch's filters undone."""
@@ -60,6 +94,12 @@ class EventTime:
     def heartbeat(self, schema: Schema) -> pa.RecordBatch:
         """One row with the largest event time; its ``_offset`` is null."""
         return heartbeat(schema, self.field, self.latest or 0)
+
+
+def _in_unit(micros: int, unit: str) -> int:
+    """A time in a unit of timestamps, as near as 64 bits allow."""
+    value = micros * 1_000 if unit == "ns" else micros // _MICROSECONDS[unit]
+    return max(-(1 << 63), min(value, (1 << 63) - 1))
 
 
 def heartbeat(schema: Schema, field: str, micros: int) -> pa.RecordBatch:

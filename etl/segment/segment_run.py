@@ -54,6 +54,8 @@ class SplitContext:
     """Whether the offsets of the split's events grow (`Source.ordered`)."""
     read_at: float | None = None
     """The time of reading, seconds since the epoch: of a micro-batch, so that one that runs again has the same; None is now."""
+    max_ahead_seconds: float | None = None
+    """How far event times may be ahead of it; None for any."""
 
     def identity(self, sink: str, number: int) -> str:
         """Prefix of the identities of a sink's events; ``number`` counts the sink's occurrences in the segment."""
@@ -99,7 +101,7 @@ class SegmentRun:
         self._dead_letter_writer: SinkWriter | SpoolingSinkWriter | None = None
         self._emits = emits
         self._emitted_batches: list[pa.RecordBatch] = []
-        self._event_time = EventTime(watermark, context.read_at) if watermark else None
+        self._event_time = EventTime(watermark, context.read_at, context.max_ahead_seconds) if watermark else None
         self._counting: dict[int, CountingOperator] = {}
         try:
             self._push = CompiledBranch(segment.roots[root], self)
@@ -169,13 +171,17 @@ class SegmentRun:
     def _check_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         assert self._event_time is not None
         times = batch.column(self._event_time.field)
-        if not times.null_count:
-            return batch
-        untimed = times.is_null()
-        self.receipt.untimed += untimed.true_count
-        reason = f"{self._event_time.field} is null, and a later step goes by event time"
-        self.reject(Rejects(batch.filter(untimed), "no-event-time", reason), "event time")
-        return batch.filter(pc.invert(untimed))
+        if times.null_count:
+            reason = f"{self._event_time.field} is null, and a later step goes by event time"
+            batch = self._without(batch, times.is_null(), "no-event-time", reason)
+        wrong = self._event_time.out_of_range(batch)
+        return batch if wrong is None else self._without(batch, wrong, "event-time-out-of-range", self._event_time.range_text)
+
+    def _without(self, batch: pa.RecordBatch, wrong: pa.Array, code: str, reason: str) -> pa.RecordBatch:
+        """The events that have an event time; the others become dead letters."""
+        self.receipt.untimed += wrong.true_count
+        self.reject(Rejects(batch.filter(wrong), code, reason), "event time")
+        return batch.filter(pc.invert(wrong))
 
     def takes_any_order(self, name: str) -> bool:
         """Whether the order of events is nothing to a sink."""

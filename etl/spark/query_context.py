@@ -28,6 +28,8 @@ class QueryContext:
     dead_letters: Output
     parallelism: int
     max_batch_bytes: int
+    max_ahead_seconds: float | None = None
+    """How far event times may be ahead of the time of reading."""
     once: bool
     """Whether the run ends after reading the events that exist at its start."""
     drain: bool = False
@@ -53,6 +55,8 @@ class SplitTask:
     tick: int | None = None
     found: float | None = None
     """When the planner found the events, seconds since the epoch; in the offset, so a micro-batch that runs again has it."""
+    read_at: float | None = None
+    """The time of reading that its events have, where that is later than ``found``: behind what has closed ahead of the clock."""
     joined: tuple[SplitTask, ...] | None = None
     """The other splits of the micro-batch, which this task reads as well; None if other tasks read them."""
 

@@ -1,7 +1,7 @@
 """Planning micro-batches over the sources of a query: offsets, tasks, commits to sources.
 
 Spark logs each offset before its micro-batch runs, so that after a crash the same two offsets are planned again. An offset is
-``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?}``.
+``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?, "closed": seconds?}``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ T = TypeVar("T")
 UNLIMITED = 1 << 62
 """Bytes of a micro-batch without limit."""
 
+
+_MILLISECOND = 0.001
+"""Covers the rounding of seconds."""
 
 JOINED_SIZE = 1 << 16
 """Most events or bytes of a micro-batch whose splits are read by one task: a further task costs about 45 ms of CPU."""
@@ -79,12 +82,20 @@ class SplitPlanner:
         ends = self._end_offsets(begun)
         if ends != begun:
             self._moved, self._ticked = time.monotonic(), False
-            return {"sources": ends, "parallelism": self._query.parallelism, "found": time.time()}
+            now = time.time()
+            return {"sources": ends, "parallelism": self._query.parallelism, "found": now, **self._closed_until(start, now)}
         all_ended = all(self._call_source(name, source.ended, begun[name]) for name, source in self._sources.items())
         ticked = self._advance_clock(start, all_ended)
         if all_ended and ticked == start:
             write_json(self._query.state.ended(self._query.query), True)
         return ticked
+
+    def _closed_until(self, start: dict[str, Any], now: float) -> dict[str, Any]:
+        """The time until which a tick has closed everything, where that is ahead of the clock that event times come from."""
+        if self._watermark is None or not self._watermark.arrival:
+            return {}
+        closed = max(start.get("closed", 0.0), (start.get("tick") or 0) / 1e6 + _MILLISECOND)
+        return {"closed": closed} if closed > now else {}
 
     def _end_offsets(self, begun: dict[str, Offset]) -> dict[str, Offset]:
         left = self._events_left()
@@ -145,7 +156,7 @@ class SplitPlanner:
             if begun is None or begun == end["sources"].get(name):
                 continue
             for split in self._call_source(name, source.splits, begun, end["sources"][name], end["parallelism"]):
-                parts.append(SplitTask(len(parts), name, split, found=end.get("found")))
+                parts.append(SplitTask(len(parts), name, split, found=end.get("found"), read_at=end.get("closed")))
         return [replace(parts[0], joined=tuple(parts[1:]))] if self._joins and self._are_few(parts) else parts
 
     def _are_few(self, parts: list[SplitTask]) -> bool:

@@ -129,7 +129,8 @@ class SplitReader:
             stop_file=StopFile(self._query.state.stopping),
             spool_folder=self._query.state.spools,
             ordered=self._sources[task.source].ordered,
-            read_at=task.found,
+            read_at=task.read_at or task.found,
+            max_ahead_seconds=self._query.max_ahead_seconds,
         )
         watermark = self._read.watermark if self._read else None
         emits = emitted_schema(self._read) if self._read else None

@@ -459,6 +459,22 @@ def test_an_event_without_a_time_is_a_dead_letter(tmp_path: Path) -> None:
     assert (totals.to_spark["q"].incoming, totals.to_spark["q"].left, totals.to_spark["q"].dead) == (2, 1, 1)
 
 
+def test_an_event_of_a_clock_that_is_ahead_is_a_dead_letter(tmp_path: Path) -> None:
+    timed = pa.schema([("n", pa.int64()), ("t", TIMESTAMP)])
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2], "t": pa.array([7, 4_000_000_000_000_000], TIMESTAMP), OFFSET: [0, 1]})
+    context = replace(split_context(tmp_path), read_at=1_700_000_000.0, max_ahead_seconds=86_400.0)
+    segment = Segment({"src": Branch((), timed, emits=True)}, {}, {"src": True})
+    dead = Output("dead_letters", Memory(), SCHEMA)
+
+    running = SegmentRun(segment, "src", context, dead, timed, Watermark("t", 0.0))
+    (events, _) = running.process([batch])
+
+    assert events.column("n").to_pylist() == [1]
+    assert running.receipt.event_time == 7
+    assert written("dead_letters", "code") == ["event-time-out-of-range"]
+    assert "t is more than 1d ahead of the time of reading (run.max_ahead)" in written("dead_letters", "reason")[0]
+
+
 def test_a_failing_step_aborts_the_writers(tmp_path: Path) -> None:
     def batches() -> object:
         yield numbers(1)
