@@ -130,15 +130,15 @@ def rows_of_keys(groups: EventsByKey, known: Sequence[pa.Table]) -> Iterator[tup
     for run in known:
         queries = own.get(int(part_of((None, run.column(HASH2)[:1].to_numpy()))[0])) if len(run) else None
         if queries is not None:
-            found, rows = _matches(groups.hash[queries], groups.hash2[queries], run)
+            found, rows = matching_keys((groups.hash[queries], groups.hash2[queries]), run)
             if len(found):
                 yield queries[found], run, rows
 
 
-def _matches(hash_: Any, hash2: Any, run: pa.Table) -> tuple[Any, Any]:
-    """For rows of a run with these hashes (sorted): the number of the hash and that of the row."""
-    low, high = np.empty((2, len(hash_)), np.int64)
-    total = find_rows(hash_, run.column(HASH).to_numpy(), low, high)
+def matching_keys(hashes: Any, run: pa.Table) -> tuple[Any, Any]:
+    """For the rows of a run that have these hashes (uint64[2, n], sorted): the number of the hash and that of the row."""
+    low, high = np.empty((2, len(hashes[0])), np.int64)
+    total = find_rows(hashes[0], run.column(HASH).to_numpy(), low, high)
     keys, rows = np.empty((2, total), np.int64)
-    count = matching_rows(hash2, low, high, run.column(HASH2).to_numpy(), keys, rows)
+    count = matching_rows(hashes[1], low, high, run.column(HASH2).to_numpy(), keys, rows)
     return keys[:count], rows[:count]

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.state.key_hash import HASH, HASH2, part_of
-from etl.state.keyed.decisions import TIME, EventsByKey
+from etl.state.key_hash import HASH2, part_of
+from etl.state.keyed.decisions import TIME, EventsByKey, matching_keys
 from etl.state.keyed.event_rows import hashes_of, numbers
-from etl.state.keyed.kernels import find_rows, matching_rows
 from etl.state.windows.aggregation import Numbers
 
 MASK = "\0mask"
@@ -68,7 +67,7 @@ def rows_of_keys(tables: Sequence[pa.Table], keys: Numbers, after: int, end: int
     for number, table in enumerate(tables):
         queries = own.get(int(part_of((None, table.column(HASH2)[:1].to_numpy()))[0]), ())
         if len(queries):
-            key, row = _matching(keys[:, queries], table)
+            key, row = matching_keys(keys[:, queries], table)
             times = numbers(table, TIME)[row]
             given = (queries[key], times, numbers(table, ORDER)[row], numbers(table, MASK)[row], np.full(len(row), number), row)
             found.append(np.stack(given)[:, (after < times) & (times < end)])
@@ -78,15 +77,6 @@ def rows_of_keys(tables: Sequence[pa.Table], keys: Numbers, after: int, end: int
     return KeyEvents(
         _bounds(key[sorted_], ends[sorted_]), times[sorted_], masks[sorted_], tables, table_numbers[sorted_], row[sorted_]
     )
-
-
-def _matching(keys: Numbers, table: pa.Table) -> tuple[Numbers, Numbers]:
-    """For rows with these hashes: the number of the hash, and the row."""
-    low, high = np.empty((2, keys.shape[1]), np.int64)
-    total = find_rows(keys[0], numbers(table, HASH), low, high)
-    found, rows = np.empty((2, total), np.int64)
-    count = matching_rows(keys[1], low, high, numbers(table, HASH2), np.arange(len(table)), found, rows)
-    return found[:count], rows[:count]
 
 
 def _bounds(key: Numbers, ends: Numbers) -> Numbers:
