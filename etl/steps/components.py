@@ -14,6 +14,7 @@ COMPONENTS = (
     Entry("step", "throttle", "etl.steps.throttle:Throttle"),
     Entry("step", "join", "etl.steps.join:Join"),
     Entry("step", "sequence", "etl.steps.sequences.sequence:Sequence"),
+    Entry("step", "suppress", "etl.steps.suppress:Suppress"),
     Entry("step", "top", "etl.steps.top:Top"),
     Entry("step", "over", "etl.steps.over:Over"),
     Entry("step", "rules", "etl.steps.detection.rules:Rules"),

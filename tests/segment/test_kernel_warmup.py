@@ -80,12 +80,14 @@ from etl.segment.kernel_warmup import run_with_state
 from etl.steps.dedupe import Dedupe
 from etl.steps.detection.correlate import Correlate
 from etl.steps.over import Over
+from etl.steps.suppress import Suppress
 from etl.steps.throttle import Throttle
 
 MANY = {"type": "event_count", "rules": ["x"], "group-by": ["a"], "timespan": "1m", "condition": {"gte": 2}}
 X = {"head": "X", "member": "X", "part": "", "order": 0, "rule": "x"}
 step = {"dedupe": Dedupe(keys=("a",), time="at", within="1m"), "throttle": Throttle(keys=("a",), time="at", limit=1, every="1m"),
         "last": Dedupe(keys=("a",), time="at", within="1m", keep="last"),
+        "suppress": Suppress(keys=("a",), time="at", within="1m"),
         "over": Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"})}.get(sys.argv[1])
 incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
 if sys.argv[1] == "correlate":
@@ -108,6 +110,7 @@ print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
         ("dedupe", {"choose_first", "find_rows"}),
         ("throttle", {"drop_later_ones", "find_rows"}),
         ("last", {"assign_spans"}),
+        ("suppress", {"suppress_repeats", "find_rows"}),
         ("over", {"find_starts", "find_rows", "find_smallest", "count_distinct"}),
         ("correlate", {"slide"}),
     ],

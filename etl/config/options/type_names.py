@@ -26,6 +26,8 @@ _STEPS = {
     "rate_limit ratelimit": "`throttle` passes at most so many events of a key in a time",
     "lag lead window_function analytic running_total rolling moving_average": "`over` adds values computed from the events "
     "of a key before, such as lag(x) and sum(x)",
+    "alert_throttle silence mute debounce aggregate_alerts": "`suppress` passes one event of a key in a time and "
+    "counts the others",
     "rank top_n topn top_k row_number dense_rank": "`top` passes the best events of each key in each span of time, with ranks",
     "limit take head first sample sampling": "there is no such step; `filter` passes events by a condition, "
     "and `etl run --once` ends when all is read",

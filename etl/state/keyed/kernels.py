@@ -141,3 +141,23 @@ def assign_spans(firsts: Any, times: Any, within: Any, starts: Any) -> None:
             if event == firsts[key] or times[event] - start >= within:
                 start = times[event]
             starts[event] = start
+
+
+@kernel
+def suppress_repeats(
+    firsts: Any, times: Any, weights: Any, within: Any, passed: Any, waiting: Any, passes: Any, counts: Any
+) -> None:
+    """bool[n]: which events pass, for times in order: those that are ``within`` or more behind the one that passed before.
+    int64[n]: of those that pass, how many were suppressed since then.
+
+    Key k has the events from ``firsts[k]`` to ``firsts[k + 1]``; an event stands for as many as its weight, of which the first
+    can pass, and none if it is 0. Of each key ``passed`` is the time of the event that passed last and ``waiting`` the number
+    of those suppressed since, before these events and then after them.
+    """
+    for key in range(firsts.shape[0] - 1):
+        for event in range(firsts[key], firsts[key + 1]):
+            passes[event] = weights[event] > 0 and times[event] - passed[key] >= within
+            if passes[event]:
+                counts[event], passed[key], waiting[key] = waiting[key], times[event], weights[event] - 1
+            else:
+                waiting[key] += weights[event]

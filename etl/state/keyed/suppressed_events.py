@@ -1,0 +1,203 @@
+"""One event of each key in a time, with the number of those that were suppressed before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import NEVER, PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.key_hash import HASH, HASH2
+from etl.state.keyed.decisions import COUNT, TIME, EventsByKey, rows_of_keys
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
+from etl.state.keyed.kernels import suppress_repeats
+
+VERSION = "\0version"
+"""Column (int64) of state rows: of those of a key the largest one counts."""
+
+_PANES, _RUNS = 4, 16
+"""Panes in the time that a row is needed: state stays a quarter longer; summaries are a sixteenth of the time late at most."""
+
+
+@dataclass(frozen=True)
+class SuppressedEvents:
+    """State holds a row for each key: when an event of it passed last, and how many were suppressed since. A later row of a key
+    replaces the one before, and its pane, the time at which it is needed no more, is never earlier."""
+
+    fields: Schema
+    """Those of events, then the new ones."""
+    keys: tuple[str, ...]
+    time: str
+    within: int
+    """Microseconds."""
+    remember: int
+    """Microseconds that the number of suppressed events is known after that."""
+    count: str
+    """The new field for the number of suppressed events."""
+    summary: str | None
+    """The new field that tells summaries from events that pass; None if there are no summaries."""
+    hashed: bool = True
+    after_run: AfterRun = "appended"
+
+    @cached_property
+    def _events(self) -> Schema:
+        return pa.schema([field for field in self.fields if field.name not in (self.count, self.summary)])
+
+    @property
+    def _stored(self) -> list[str]:
+        """The fields that a state row has: keys, or where summaries are given the last suppressed event."""
+        return self._events.names if self.summary else list(self.keys)
+
+    @property
+    def _pane(self) -> int:
+        """The length of a pane of keys without suppressed events."""
+        return -(-self.within // (_RUNS if self.summary else _PANES))
+
+    # ── Events ──
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """The events; those older than the watermark are late."""
+        weights = {COUNT: np.ones(events.num_rows, np.int64)}
+        return prepare_rows(events, self._events, self.time, self._pane, watermark, weights)
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """State rows: the last one of each key. Events: those with the key and the time of one before are suppressed whatever
+        else there is, so it counts for them; where summaries are given the last one stays, too."""
+        if VERSION in rows.column_names:
+            return rows.filter(pa.array(EventsByKey.of(hashes_of(rows), numbers(rows, VERSION)).last(1)))
+        groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
+        keys, times = (column[groups.order] for column in (groups.numbers(), numbers(rows, TIME)))
+        firsts = np.flatnonzero(np.append(True, (np.diff(times) != 0) | (np.diff(keys) != 0))[: len(rows)])
+        if len(firsts) == len(rows):
+            return rows
+        lasts = np.append(firsts[1:], len(rows)) - 1
+        weights = numbers(rows, COUNT)[groups.order]
+        total = np.add.reduceat(weights, firsts)
+        weights[firsts] = total - (lasts > firsts) if self.summary else total
+        kept = np.union1d(firsts, lasts) if self.summary else firsts
+        return _with(rows.take(pa.array(groups.order[kept])), COUNT, weights[kept])
+
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether there are events, or summaries may be given."""
+        return arrived is not None or (self.summary is not None and kept is not None and clock.before < kept.last)
+
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The events that pass in the order of their times, then summaries and state rows."""
+        known, tables = kept.tables(clock.before + 1), [*arrived.tables()]
+        if self.summary:  # rows that stand for no event bring in the keys whose time may be over
+            tables += [_without_event(table) for table in kept.tables(clock.before + 1, clock.now + 1)]
+        if not tables:
+            return
+        rows = whole(tables)
+        groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
+        keys, events = _KnownKeys.of(groups, known, self._stored), rows.take(pa.array(groups.order))
+        times, weights = numbers(events, TIME), numbers(events, COUNT)
+        passed, waiting = keys.values(TIME, NEVER), keys.values(COUNT, 0)
+        passes, counts = np.empty(len(rows), bool), np.zeros(len(rows), np.int64)
+        suppress_repeats(groups.firsts, times, weights, np.int64(self.within), passed, waiting, passes, counts)
+        passing = np.flatnonzero(passes)
+        passing = passing[np.argsort(times[passing], kind="stable")]
+        if len(passing):
+            yield self._results(events.take(pa.array(passing)), counts[passing], is_summary=False)
+        yield from self._after(keys, events, passed, waiting, clock.now)
+
+    # ── Keys ──
+
+    def _after(
+        self, keys: _KnownKeys, events: pa.Table, passed: Numbers, waiting: Numbers, now: int
+    ) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Summaries of the keys whose time is over, then state rows of the others that have new events."""
+        last = keys.groups.firsts[1:] - 1
+        changed = numbers(events, COUNT)[last] > 0
+        panes = np.maximum(self._panes(passed, waiting), keys.values(PANE, NEVER))
+        over = np.flatnonzero((panes <= now) & (waiting > 0) & (self.summary is not None))
+        if len(over):
+            candidates = whole([events.select(self._stored), keys.known.select(self._stored)])
+            rows = np.where(changed, last, len(events) + keys.rows)[over]
+            yield self._results(candidates.take(pa.array(rows)), waiting[over], is_summary=True)
+        alive = np.flatnonzero(changed & (panes > now))
+        if len(alive):
+            own = events.select([HASH, HASH2, *self._stored]).take(pa.array(last[alive]))
+            values = {PANE: panes, TIME: passed, COUNT: waiting, VERSION: keys.values(VERSION, 0) + 1}
+            for name, column in values.items():
+                own = own.append_column(name, pa.array(column[alive]))
+            yield own
+
+    def _panes(self, passed: Numbers, waiting: Numbers) -> Numbers:
+        """int64[keys]: when what is known of each key is needed no more."""
+        panes = -(-(passed + self.within) // self._pane) * self._pane
+        if self.summary:
+            return panes
+        pane = -(-self.remember // _PANES)
+        return np.where(waiting > 0, -(-(passed + self.within + self.remember) // pane) * pane, panes)
+
+    def _results(self, rows: pa.Table, counts: Numbers, is_summary: bool) -> pa.RecordBatch:
+        marks = [pa.array(np.full(len(rows), is_summary))] if self.summary else []
+        columns = [*as_events(rows, self._events).columns, pa.array(counts), *marks]
+        return pa.RecordBatch.from_arrays(columns, names=self.fields.names)
+
+    # ── State ──
+
+    @property
+    def state_fields(self) -> Schema:
+        """The fields that are stored, when an event passed last, and how many were suppressed since."""
+        stored = [self._events.field(name) for name in self._stored]
+        return pa.schema([*stored, (unlike("passed_at", self.fields.names), TIMESTAMP), (self.count, pa.int64())])
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The keys of which events are suppressed, or were and wait to be counted."""
+        tables = kept.tables(watermark + 1)
+        if tables:
+            rows = self.combine(whole(tables))
+            events = as_events(rows, pa.schema([self._events.field(name) for name in self._stored]))
+            columns = [*events.columns, as_times(numbers(rows, TIME)), rows.column(COUNT).combine_chunks()]
+            yield pa.RecordBatch.from_arrays(columns, names=self.state_fields.names)
+
+    def is_over(self, last_pane: int, watermark: int) -> bool:
+        """Whether the watermark has reached the time at which the rows are needed no more."""
+        return last_pane <= watermark
+
+    def watermark_after(self, watermark: int) -> int:
+        """Events pass as they come; summaries are of events that are at most so old."""
+        return watermark - self.within - self._pane if self.summary else watermark
+
+
+@dataclass(frozen=True)
+class _KnownKeys:
+    """The keys of some events, and their last state rows."""
+
+    groups: EventsByKey
+    known: pa.Table
+    rows: Numbers
+    """int64[keys]: the state row of each key, -1 if it has none."""
+
+    @classmethod
+    def of(cls, groups: EventsByKey, tables: Sequence[pa.Table], fields: Sequence[str]) -> _KnownKeys:
+        """The last of the state rows in these tables."""
+        names = list(dict.fromkeys([PANE, TIME, COUNT, VERSION, *fields]))
+        found = [(keys, run.select(names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
+        empty = pa.schema([(name, pa.int64()) for name in names[:4]] + [(name, pa.null()) for name in names[4:]]).empty_table()
+        known = pa.concat_tables([empty, *(rows for _, rows in found)], promote_options="default").combine_chunks()
+        keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in found)])
+        order = np.lexsort((numbers(known, VERSION), keys))
+        rows = np.full(len(groups.hash), -1)
+        rows[keys[order]] = order  # of several rows of a key the last one is stored
+        return cls(groups, known, rows)
+
+    def values(self, name: str, default: int) -> Numbers:
+        """int64[keys]: the numbers of state rows."""
+        values: Numbers = np.append(numbers(self.known, name), default)[self.rows]
+        return values
+
+
+def _without_event(table: pa.Table) -> pa.Table:
+    """State rows as rows that stand for no event and are before all events."""
+    return _with(_with(table, COUNT, np.zeros(len(table), np.int64)), TIME, np.full(len(table), NEVER))
+
+
+def _with(table: pa.Table, name: str, values: Numbers) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, pa.array(values))
