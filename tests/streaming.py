@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ class Stream:
     run: Running
     _written: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _read: int = 0
+    """Bytes of the output that `delivered` has read."""
+    _found: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
     def said(self) -> list[str]:
@@ -36,17 +39,22 @@ class Stream:
 
     def delivered(self) -> dict[int, list[dict[str, Any]]]:
         """The rules of each delivered event; each event is delivered once."""
-        found: dict[int, list[dict[str, Any]]] = {}
-        for line in self._out().splitlines():
-            with suppress(json.JSONDecodeError):  # the last line is being written
-                event = json.loads(line)
-                assert int(event["n"]) not in found, f"event {event['n']} came twice"
-                found[int(event["n"])] = event["rules"]
-        return found
+        for line in self._new_lines():
+            event = json.loads(line)
+            assert int(event["n"]) not in self._found, f"event {event['n']} came twice"
+            self._found[int(event["n"])] = event["rules"]
+        return self._found
 
-    def _out(self) -> str:
+    def _new_lines(self) -> list[bytes]:
+        """The complete lines of the output behind those that were read."""
         out = self.etl.folder / "out.jsonl"
-        return out.read_text() if out.exists() else ""
+        if not out.exists():
+            return []
+        with out.open("rb") as file:
+            file.seek(self._read)
+            whole = file.read().rpartition(b"\n")[0]
+        self._read += len(whole) + bool(whole)
+        return whole.splitlines()
 
     def now(self) -> tuple[list[str], set[str]]:
         """The rules, and their version, that match an event written now."""

@@ -23,12 +23,16 @@ class Mistake(NamedTuple):
 
 def mistakes(root: dict[str, Any]) -> Iterator[Mistake]:
     """Every mistake of each kind at each key and value of a pipeline."""
-    text = yaml.safe_dump(root, sort_keys=False, width=1000)
+    text = _dump(root)
     for path, value in _walk(root, ()):
         for kind, change in _CHANGES.items():
             for changed in change(root, path, value):
-                yield Mistake(kind, path, yaml.safe_dump(changed, sort_keys=False, width=1000))
+                yield Mistake(kind, path, _dump(changed))
     yield from _syntax_errors(text)
+
+
+def _dump(root: Any) -> str:
+    return yaml.dump(root, Dumper=yaml.CSafeDumper, sort_keys=False, width=1000)
 
 
 def _walk(value: Any, path: OptionPath) -> Iterator[tuple[OptionPath, Any]]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from etl.expressions import analyse, compile_expression
 from etl.expressions.values.community_id import community_id, community_ids
 
-VECTORS = yaml.safe_load((Path(__file__).parent / "community_ids.yaml").read_text())
+VECTORS = yaml.load((Path(__file__).parent / "community_ids.yaml").read_text(), Loader=yaml.CSafeLoader)
 FIELDS = pa.schema(
     [("a", pa.string()), ("b", pa.string()), ("p", pa.int32()), ("q", pa.int64()), ("t", pa.string())],
 )

@@ -45,7 +45,7 @@ class CaseError(ValueError):
     """A case file that cannot be read; the message begins with the file and the line."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """YAML with decimals."""
 
 
@@ -265,8 +265,11 @@ GOOD = "options: {}\nlines:\n  - {line: junk, reject: has no 'CEF:' with a versi
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lines: [", "x.yaml:1: "),
-        ("lines:\n  - line: a: b", "x.yaml:2: mapping values are not allowed here; put a text with ': ' in it in quotes"),
+        ("lines: [", "x.yaml:2: did not find expected node content"),
+        (
+            "lines:\n  - line: a: b",
+            "x.yaml:2: mapping values are not allowed in this context; put a text with ': ' in it in quotes",
+        ),
         ("options: {}", "x.yaml:1: a case has a list of 'lines'"),
         ("- a", "x.yaml:1: expected a mapping with lines, now, options"),
         ("option: {}\nlines: []", "x.yaml:1: 'option' is unknown; keys are lines, now, options"),

@@ -41,7 +41,7 @@ OTHERWISE = {
 
 
 def examples(module: str, names: str) -> Iterator[Example]:
-    for name, given in yaml.safe_load((EXAMPLES / f"{module}.yaml").read_text()).items():
+    for name, given in yaml.load((EXAMPLES / f"{module}.yaml").read_text(), Loader=yaml.CSafeLoader).items():
         if re.fullmatch(names, name) and isinstance(given, dict) and "ecs-v1" in given:
             line = given["line"]
             yield name, line if isinstance(line, str) else line["ecs-v1"], given["ecs-v1"]

@@ -193,7 +193,7 @@ PIPELINE = """
       - {type: regex, patterns: ['^(?<n>[0-9]+) (?<process>\\S+)$']}
       - {type: rules, tables: {feed: text, store: rule}, output: annotate}
     sink: {type: file, path: "{here}/out.jsonl"}
-    run: {trigger: 100ms}
+    run: {trigger: 400ms}
 """
 
 
@@ -306,7 +306,7 @@ ALERTS = """
     sinks:
       kept: {from: all, type: file, path: "{here}/out.jsonl"}
       alerts: {from: bursts, type: file, path: "{here}/alerts.jsonl"}
-    run: {trigger: 100ms}
+    run: {trigger: 400ms}
 """
 
 

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -102,11 +103,16 @@ def results(merged: pa.Table, keys: Sequence[str], by_name: Mapping[str, Accumul
     """Key → aggregate → result."""
     finished = finish(merged, by_name)
     for text, column in finished.items():
-        assert column.type == check_aggregate(text, schema).type, text
+        assert column.type == _type_of(text, schema), text
         column.validate(full=True)
     rows = zip(*(values(merged.column(name).combine_chunks()) for name in keys), strict=True) if keys else [()] * len(merged)
     columns = zip(*(values(column) for column in finished.values()), strict=True)
     return {key: dict(zip(finished, row, strict=True)) for key, row in zip(rows, columns, strict=True)}
+
+
+@cache
+def _type_of(text: str, schema: pa.Schema) -> pa.DataType:
+    return check_aggregate(text, schema).type
 
 
 def values(array: pa.Array) -> list[Any]:
