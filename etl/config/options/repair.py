@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from etl.api import Family
+from etl.api import Component, Family
 from etl.catalogue import Catalogue
 from etl.config.document.scalars import scalar_value
 from etl.config.layout import Layout, lay_out
@@ -17,7 +17,7 @@ from etl.config.options.fault import Fault
 from etl.config.options.faults import faults, validator
 from etl.config.options.option_names import meant_option
 from etl.config.options.shapes import with_forms, with_lists_of_steps
-from etl.config.options.type_names import meant_type
+from etl.config.options.type_names import advice, advised_type, meant_type
 from etl.config.options.unknown_options import glued_option
 from etl.config.report import Report
 
@@ -50,10 +50,23 @@ def _with_types(root: dict[str, Any], catalogue: Catalogue, report: Report) -> d
     for part in _layout(root, report).parts():
         name, path = part.options.get("type"), (*part.path, "type")
         known = catalogue.families[part.family]
-        if isinstance(name, str) and name not in known and (meant := meant_type(part.family, name, catalogue)):
-            report.add(path, "unknown-type", f"there is no {part.family} {name!r}", f"did you mean {meant!r}?")
+        if not isinstance(name, str) or name in known:
+            continue
+        meant, hint = meant_type(part.family, name, catalogue), None
+        if meant is None and (advised := advised_type(part.family, name, catalogue)) and _fits(part.options, known[advised]):
+            meant, hint = advised, advice(part.family, name)
+        if meant is not None:
+            report.add(path, "unknown-type", f"there is no {part.family} {name!r}", hint or f"did you mean {meant!r}?")
             root = with_value(root, path, meant)
     return root
+
+
+def _fits(options: Mapping[str, Any], component: type[Component]) -> bool:
+    """Whether options, though some may be misspelt, are those of a component: all of them, with all that it requires."""
+    fields = component.model_fields
+    required = {name for name, field in fields.items() if field.is_required()}
+    meant = {name if name in fields else meant_option(str(name), fields) for name in options}
+    return bool(required) and None not in meant and required <= meant
 
 
 def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:

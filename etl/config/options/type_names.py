@@ -112,6 +112,12 @@ def advice(family: Family, name: str) -> str | None:
     return _ADVICE[family].get(_plain(name))
 
 
+def advised_type(family: Family, name: str, catalogue: Catalogue) -> str | None:
+    """The component of this family that replaces one of another tool, if the advice begins with it, or None."""
+    first = (advice(family, name) or "").partition("` ")[0].removeprefix("`")
+    return first if first in catalogue.families[family] else None
+
+
 def meant_type(family: Family, name: str, catalogue: Catalogue) -> str | None:
     """The component whose name is misspelt so, or None."""
     known = list(catalogue.families[family])
