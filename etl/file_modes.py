@@ -37,22 +37,23 @@ def output_mode(usual: int = FILE) -> int:
     return usual & ~_users_umask()
 
 
-def replace_file(path: str | Path, content: bytes, sync_folder: bool = True) -> None:
+def replace_file(path: str | Path, content: bytes, sync_folder: bool = True, sync: bool = True) -> None:
     """Replace a small file of ours: readers see the old one or the new one, also after a crash. It is private, and on an
     OSError, such as a full disk, nothing is left beside it. With ``sync_folder`` it is the new one once this returns, also
-    when the power fails."""
+    when the power fails. Without ``sync`` all this holds only while the system does not crash."""
     fresh = f"{path}.new"
     try:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.replace(fresh, path)
     except OSError:
         with suppress(OSError):
             os.unlink(fresh)
         raise
-    if not sync_folder:
+    if not sync_folder or not sync:
         return
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -42,6 +42,11 @@ class RunOptions(BaseModel):
         "beyond are dead letters.",
         examples=["1d"],
     )
+    fsync: bool = Field(
+        default=True,
+        description="Wait until the disk has what stateful steps remember, which then survives a power failure; without, it "
+        "survives the end of any process.",
+    )
     parallelism: int | None = Field(
         default=None, ge=1, description="Splits worked on at the same time; none means one for each core."
     )

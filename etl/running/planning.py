@@ -60,6 +60,7 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
         trigger_millis=round(pipeline.run.trigger.total_seconds() * 1000),
         max_batch_bytes=pipeline.run.max_batch_bytes,
         parallelism=pipeline.run.parallelism or cores(master),
+        durable=pipeline.run.fsync,
         max_ahead_seconds=pipeline.run.max_ahead.total_seconds(),
     )
     plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)

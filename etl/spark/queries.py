@@ -155,6 +155,7 @@ class Queries:
             dead_letters=self.plan.dead_letters,
             parallelism=self.mode.parallelism,
             max_batch_bytes=self.mode.max_batch_bytes,
+            durable=self.mode.durable,
             max_ahead_seconds=self.mode.max_ahead_seconds,
             once=self.mode.once,
             drain=self.mode.drain,

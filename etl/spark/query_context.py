@@ -30,6 +30,8 @@ class QueryContext:
     max_batch_bytes: int
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of the time of reading."""
+    durable: bool = True
+    """Whether the state of stateful steps survives a power failure."""
     once: bool
     """Whether the run ends after reading the events that exist at its start."""
     drain: bool = False

@@ -48,6 +48,8 @@ class RunMode:
     trigger_millis: int = 500
     max_batch_bytes: int = 4 << 30
     parallelism: int = 1
+    durable: bool = True
+    """Whether the state of stateful steps survives a power failure."""
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of the time of reading; None for tests, whose events have times of any year."""
 

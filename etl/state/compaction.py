@@ -41,7 +41,11 @@ def _tier(rows: int) -> int:
 
 
 def merge_files(
-    files: Sequence[StateFile], path: Path, combine: Callable[[pa.Table], pa.Table], is_over: Callable[[int], bool]
+    files: Sequence[StateFile],
+    path: Path,
+    combine: Callable[[pa.Table], pa.Table],
+    is_over: Callable[[int], bool],
+    durable: bool = True,
 ) -> StateFileStat | None:
     """Merge files into one, without the panes that are over; None if nothing is left. Holds the rows of one part in memory.
 
@@ -52,7 +56,7 @@ def merge_files(
     first = next(merged, None)
     if first is None:
         return None
-    with StateFileWriter(path, first[1].schema, durable=True) as writer:
+    with StateFileWriter(path, first[1].schema, durable) as writer:
         for part, rows in (first, *merged):
             ordered = sorted_rows(rows.select(first[1].column_names).cast(first[1].schema))
             writer.add(part, ordered, ordered.column(PANE).to_numpy())

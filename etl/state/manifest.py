@@ -87,8 +87,10 @@ def files_after_run(
 class Manifests:
     """The manifests of a query, a file each, and the folder of its state files."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, durable: bool = True) -> None:
+        """``durable``: wait until the disk has what is written."""
         self.folder = folder
+        self.durable = durable
 
     @cached_property
     def seed(self) -> int:
@@ -126,7 +128,7 @@ class Manifests:
     def write(self, batch: int, manifest: Manifest) -> None:
         """Make this the state after a micro-batch, and remove the files that no kept manifest names."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path(batch), _encoded(manifest), sync_folder=True)
+        replace_file(self._path(batch), _encoded(manifest), sync=self.durable)
         self._path(batch - KEPT_VERSIONS).unlink(missing_ok=True)
         numbers = [batch - back for back in range(KEPT_VERSIONS) if self._path(batch - back).exists()]
         named = {file.name for number in numbers for stage in self.read(number).stages for file in stage.files}

@@ -74,7 +74,7 @@ class RowWriter:
             hashes = key_hashes(rows, self._operator.keys, self._state.seed)
             rows = rows.append_column(HASH, pa.array(hashes[0])) if is_indexed(self._operator) else rows
         panes = rows.column(PANE).to_numpy()
-        stat = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, durable=True)
+        stat = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, self._state.durable)
         if stat is not None:
             self._files.append(StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes))
         self._held, self._rows = [], 0

@@ -16,6 +16,7 @@ from etl.spark.lane.lane_batch import BatchOutcome, Lane, MoreTasksNeeded, Stage
 from etl.spark.query_context import QueryContext
 from etl.spark.split_planner import JOINED_SIZE, SplitPlanner
 from etl.spark.state.folder import StateFolder
+from etl.state.compaction import FILES_IN_TIER
 from etl.state.manifest import StateFileEntry
 from etl.state.row_files import RowWriter
 from etl.steps.window import Window
@@ -41,7 +42,7 @@ class Ranges(Source):
         raise NotImplementedError
 
 
-def query(folder: Path) -> QueryContext:
+def query(folder: Path, durable: bool = True) -> QueryContext:
     return QueryContext(
         pipeline="p",
         query="q",
@@ -51,6 +52,7 @@ def query(folder: Path) -> QueryContext:
         parallelism=4,
         max_batch_bytes=1,
         once=True,
+        durable=durable,
     )
 
 
@@ -108,7 +110,7 @@ def test_events_behind_a_tick_have_their_own_times_where_these_are_fields(tmp_pa
     assert "closed" not in end
 
 
-def lane(folder: Path) -> Lane:
+def lane(folder: Path, durable: bool = True) -> Lane:
     """A window behind a window."""
     first = Window.model_validate({"time": "time", "size": "1m", "group_by": ["user_name"], "aggregates": {"n": "count(*)"}})
     second = Window.model_validate({"time": "window_start", "size": "2m", "aggregates": {"n": "sum(n)"}})
@@ -121,7 +123,7 @@ def lane(folder: Path) -> Lane:
             zip((first, second), (INCOMING, between), watermarks, ends, strict=True)
         )
     ]
-    return Lane(stages, query(folder))
+    return Lane(stages, query(folder, durable))
 
 
 def read(lane: Lane, batch: int, times: Sequence[int]) -> list[Receipt]:
@@ -168,3 +170,22 @@ def test_parts_that_are_worth_several_tasks_are_left_to_the_driver(tmp_path: Pat
 
     with pytest.raises(MoreTasksNeeded):
         one.advance(BatchId("q", 0), [receipt], run_here)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_the_disk_is_waited_for_where_state_must_survive_a_power_failure(
+    durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = lane(tmp_path, durable)
+    _ = one.manifests.seed
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+
+    counts = []
+    for batch in range(FILES_IN_TIER):
+        outcome(one, batch, [batch], here=True)
+        counts.append(len(synced))
+        synced.clear()
+
+    rows, manifest, merged = 1, 2, 1
+    assert counts == ([rows + manifest] * (FILES_IN_TIER - 1) + [rows + manifest + merged] if durable else [0] * FILES_IN_TIER)

@@ -53,7 +53,7 @@ def _rows_receipt(
     step: StatefulStep, incoming: Schema, query: QueryContext, partition: int, number: int, batches: Iterator[pa.RecordBatch]
 ) -> Receipt:
     """Write the rows of a partition in a micro-batch of this number."""
-    manifests = Manifests(query.state.rows(query.query))
+    manifests = Manifests(query.state.rows(query.query), query.durable)
     watermark = manifests.read(number - 1).stage(0).watermark
     writer = RowWriter(operator_of(step, incoming), manifests, f"rows-{number:012d}-0-{partition:06d}", watermark)
     time, latest = (step.event_time() or ("",))[0], None

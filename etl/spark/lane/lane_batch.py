@@ -109,7 +109,7 @@ class Lane:
     @property
     def manifests(self) -> Manifests:
         """The state of the query."""
-        return Manifests(self.query.state.rows(self.query.query))
+        return Manifests(self.query.state.rows(self.query.query), self.query.durable)
 
     def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks) -> BatchOutcome:
         """Run the stages of a micro-batch whose reading tasks gave these receipts."""
