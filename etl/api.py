@@ -39,6 +39,7 @@ from etl.contract.state import (
     PartRows,
     ReadableState,
     StatefulStep,
+    WarmsUp,
     WatermarkAdvance,
 )
 from etl.contract.steps import ArrowStep, CountingOperator, Outcome, Rejects, SparkStep, SplitMeasures, Step
@@ -132,6 +133,7 @@ __all__ = [
     "Step",
     "Task",
     "TypeName",
+    "WarmsUp",
     "WatermarkAdvance",
     "Writer",
     "closest",

@@ -80,6 +80,7 @@ _FIELDS = {
     "bad-pattern": "A regular expression or grok pattern cannot be compiled, or names an unknown pattern; or the pattern of a "
     "sequence is not written as one.",
     "unknown-event": "A pattern, or a reference to one of its events, names an event that is not declared or not taken.",
+    "bad-comparison": "A condition of a sequence does not compare an event with one that is earlier in the pattern.",
     "unused-event": "The pattern of a sequence does not name an event that is declared. A warning.",
     "needs-spark": "An expression has a part that only Spark computes, and the step runs on the state lane.",
     "unknown-table": "A step names a table that `tables` does not declare, or `--connect` found no table of this name.",

@@ -124,6 +124,14 @@ class ReadableState(Protocol):
         condition on results applies. Without what is over and only waits to be removed."""
 
 
+@runtime_checkable
+class WarmsUp(Protocol):
+    """An operator that does not call all of its kernels for sample events, which is optional."""
+
+    def warm_up(self) -> None:
+        """Compile the kernels."""
+
+
 class StatefulStep(EventTimeStep):
     """A step that remembers events of earlier micro-batches, on the state lane."""
 

@@ -18,11 +18,23 @@ from pathlib import Path
 import pyarrow as pa
 
 import etl
-from etl.api import ALWAYS, NEVER, OFFSET, TIMESTAMP, ArrowStep, Schema, StatefulStep, Step, WatermarkAdvance, with_columns
+from etl.api import (
+    ALWAYS,
+    NEVER,
+    OFFSET,
+    TIMESTAMP,
+    ArrowStep,
+    Schema,
+    StatefulStep,
+    Step,
+    WarmsUp,
+    WatermarkAdvance,
+    with_columns,
+)
 from etl.columns.cache_folder import compiled_mark
 from etl.plan.model import Segment, StepNode
 from etl.scanner import warm_up
-from etl.state.key_hash import PARTS
+from etl.state.key_hash import PARTS, key_hashes
 
 SAMPLE_LINES = (
     "one line",
@@ -106,6 +118,9 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
     columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())
     events, state, operator = pa.RecordBatch.from_pydict(columns), Manifests(folder), step.operator(incoming)
     time, _ = step.event_time() or ("", None)
+    if isinstance(operator, WarmsUp):
+        operator.warm_up()
+        key_hashes(events, [key for key in operator.keys if key in events.schema.names])
     kept = RowFolder(folder, ())
     for number, now in enumerate((NEVER, 2, ALWAYS)):
         rows, after = (RowWriter(operator, state, f"rows-{number}-{what}") for what in ("arrived", "state"))

@@ -80,6 +80,7 @@ from etl.segment.kernel_warmup import run_with_state
 from etl.steps.dedupe import Dedupe
 from etl.steps.detection.correlate import Correlate
 from etl.steps.over import Over
+from etl.steps.sequences.sequence import Sequence
 from etl.steps.suppress import Suppress
 from etl.steps.throttle import Throttle
 
@@ -88,7 +89,9 @@ X = {"head": "X", "member": "X", "part": "", "order": 0, "rule": "x"}
 step = {"dedupe": Dedupe(keys=("a",), time="at", within="1m"), "throttle": Throttle(keys=("a",), time="at", limit=1, every="1m"),
         "last": Dedupe(keys=("a",), time="at", within="1m", keep="last"),
         "suppress": Suppress(keys=("a",), time="at", within="1m"),
-        "over": Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"})}.get(sys.argv[1])
+        "over": Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"}),
+        "sequence": Sequence.model_validate({"keys": ["a"], "time": "at", "within": "1m", "events": {"e": "a = 'a'"},
+                                             "pattern": "e{2}", "list": ["a"]})}.get(sys.argv[1])
 incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
 if sys.argv[1] == "correlate":
     rules = {"rules": [{"name": "x", "where": "a = 'x'"}], "correlations": [{"title": "X", "correlation": MANY}]}
@@ -113,6 +116,7 @@ print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
         ("suppress", {"suppress_repeats", "find_rows"}),
         ("over", {"find_starts", "find_rows", "find_smallest", "count_distinct"}),
         ("correlate", {"slide"}),
+        ("sequence", {"find_matches", "list_taken"}),
     ],
 )
 def test_all_kernels_of_a_step_with_state_are_compiled(step: str, needed: set[str], tmp_path: Path) -> None:

@@ -35,18 +35,21 @@ class KeyEvents(NamedTuple):
     """int64[n]: its row there."""
 
     def rows(self, events: Numbers, names: Sequence[str]) -> pa.Table:
-        """Columns of events by their numbers; null for -1, and where a table does not have the column."""
+        """Columns of events by their numbers; null where a table does not have one, and missing where none has."""
+        if not len(events):
+            return pa.table({})
         found, order = [], []
         tables = self.table[events]
         for number in np.unique(tables).tolist():
             own = np.flatnonzero(tables == number)
             table = self.tables[number]
-            table = table.select([name for name in names if name in table.column_names])
+            table = table.select([TIME, *(name for name in names if name in table.column_names and name != TIME)])
             found.append(table.take(pa.array(self.row[events[own]])))
             order.append(own)
         places = np.empty(len(events), np.int64)
         places[np.concatenate(order)] = np.arange(len(events))
-        return pa.concat_tables(found, promote_options="default").take(pa.array(places))
+        rows = pa.concat_tables(found, promote_options="default").take(pa.array(places))
+        return rows.select([name for name in names if name in rows.column_names])
 
 
 def keys_of(tables: Sequence[pa.Table], chosen: Callable[[pa.Table], Numbers]) -> Numbers:

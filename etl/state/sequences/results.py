@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from etl.api import TIMESTAMP, nest
 from etl.state.keyed.event_rows import as_times
-from etl.state.sequences.kernels import Found
+from etl.state.sequences.automaton import Automaton
+from etl.state.sequences.kernels import list_taken
 from etl.state.sequences.key_events import KeyEvents
+from etl.state.sequences.runs import Found, Work
 from etl.state.windows.aggregation import Numbers
+
+
+class Matches(NamedTuple):
+    """Matches and the events that they are found in."""
+
+    events: KeyEvents
+    found: Found
+    automaton: Automaton
+    tests: Numbers
+    codes: Numbers
 
 
 class ResultField(Protocol):
     """How a column of results is made."""
 
-    def column(self, events: KeyEvents, found: Found) -> pa.Array:
+    def column(self, matches: Matches) -> pa.Array:
         """The value of each match."""
 
 
@@ -25,18 +39,18 @@ class ResultField(Protocol):
 class StartTime:
     """The time of the first event."""
 
-    def column(self, events: KeyEvents, found: Found) -> pa.Array:
+    def column(self, matches: Matches) -> pa.Array:
         """The value of each match."""
-        return as_times(events.times[_first(found, range(found.taken.shape[1]))])
+        return as_times(matches.events.times[_first(matches.found, range(matches.found.taken.shape[1]))])
 
 
 @dataclass(frozen=True)
 class EndTime:
     """The time of the last event, or at which it is known that no event follows."""
 
-    def column(self, events: KeyEvents, found: Found) -> pa.Array:
+    def column(self, matches: Matches) -> pa.Array:
         """The value of each match."""
-        return as_times(found.end)
+        return as_times(matches.found.end)
 
 
 @dataclass(frozen=True)
@@ -45,9 +59,9 @@ class Count:
 
     elements: tuple[int, ...]
 
-    def column(self, events: KeyEvents, found: Found) -> pa.Array:
+    def column(self, matches: Matches) -> pa.Array:
         """The value of each match."""
-        return pa.array(found.taken[:, list(self.elements), 2].sum(axis=1))
+        return pa.array(matches.found.taken[:, list(self.elements), 2].sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -58,14 +72,49 @@ class Value:
     elements: tuple[int, ...]
     last: bool
 
-    def column(self, events: KeyEvents, found: Found) -> pa.Array:
+    def column(self, matches: Matches) -> pa.Array:
         """The value of each match."""
-        chosen = _last(found, self.elements) if self.last else _first(found, self.elements)
-        column = events.rows(np.maximum(chosen, 0), [self.field])
+        chosen = _last(matches.found, self.elements) if self.last else _first(matches.found, self.elements)
+        column = matches.events.rows(np.maximum(chosen, 0), [self.field])
         if not column.num_columns:
             return pa.nulls(len(chosen))
         values = column.column(0).combine_chunks()
-        return values if chosen.min() >= 0 else values.take(pa.array(np.arange(len(chosen)), mask=chosen < 0))
+        return values if chosen.min(initial=0) >= 0 else values.take(pa.array(np.arange(len(chosen)), mask=chosen < 0))
+
+
+NAME, TIME_OF = "event", "event_time"
+"""Fields of listed events: the name that the pattern gives them, and the time."""
+
+
+@dataclass(frozen=True)
+class EventList:
+    """The last events of each match, as structs: their name, their time, and some of their fields."""
+
+    names: Sequence[str]
+    """Of the elements."""
+    fields: Mapping[str, pa.DataType]
+    most: int
+
+    def column(self, matches: Matches) -> pa.Array:
+        """The value of each match."""
+        taken = matches.found.taken
+        sizes = np.minimum(taken[:, :, 2].sum(axis=1), self.most)
+        events, elements = np.empty((2, sizes.sum()), np.int64)
+        _, _, automaton, tests, codes = matches
+        list_taken(taken, matches.events.masks, automaton, tests, codes, self.most, Work.of(automaton), events, elements)
+        offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), self._structs(matches.events, events, elements))
+
+    def _structs(self, events: KeyEvents, chosen: Numbers, elements: Numbers) -> pa.StructArray:
+        rows = events.rows(chosen, list(self.fields))
+        columns: dict[str, pa.Array] = {
+            NAME: pa.array(list(self.names), pa.string()).take(pa.array(elements)),
+            TIME_OF: as_times(events.times[chosen]).cast(TIMESTAMP),
+        }
+        for name, type_ in self.fields.items():
+            known = name in rows.column_names
+            columns[name] = rows.column(name).combine_chunks().cast(type_) if known else pa.nulls(len(chosen), type_)
+        return nest(pa.RecordBatch.from_pydict(columns)).to_struct_array()
 
 
 def _first(found: Found, elements: tuple[int, ...] | range) -> Numbers:

@@ -10,15 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, PANE, AfterRun, ComponentError, PaneSpan, PartRows, Schema, WatermarkAdvance, cut
+from etl.api import ALWAYS, NEVER, OFFSET, PANE, AfterRun, ComponentError, PaneSpan, PartRows, Schema, WatermarkAdvance, cut
 from etl.expressions import CompiledExpression
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import numbers, prepare_rows
 from etl.state.sequences.automaton import Automaton
-from etl.state.sequences.kernels import Found, Span, Work, find_matches, find_overlapping, find_unanswered
+from etl.state.sequences.event_tests import EventTest, table_of_tests, value_codes
+from etl.state.sequences.kernels import find_matches, find_open, find_overlapping, find_unanswered
 from etl.state.sequences.key_events import MASK, ORDER, KeyEvents, keys_of, rows_of_keys
-from etl.state.sequences.results import ResultField
+from etl.state.sequences.results import Matches, ResultField
+from etl.state.sequences.runs import Found, Span, Work
 from etl.state.windows.aggregation import Numbers
 
 _PANES = 4
@@ -52,6 +54,11 @@ class SequenceEvents:
     """Whether the pattern ends with absent events."""
     overlap: bool
     """Whether a run may begin within a match."""
+    tests: Sequence[EventTest] = ()
+    """Comparisons with earlier events."""
+    open_fields: Schema
+    """Of sequences that have begun."""
+    open_results: Sequence[ResultField]
     hashed: bool = True
     after_run: AfterRun = "added"
 
@@ -111,12 +118,11 @@ class SequenceEvents:
         events = rows_of_keys(
             tables, keys_of(tables, lambda table: self._is_due(table, span)), span.before - self.within, span.settled
         )
-        found = self._find(events, span)
-        if not len(found.end):
-            return
-        yield self._results(events, found)
-        if not self.overlap:
-            yield self._ends(events, found)
+        matches = self._find(events, span)
+        if len(matches.found.end):
+            yield _columns(matches, self.results, self.fields)
+            if not self.overlap:
+                yield _ends(matches)
 
     def _is_due(self, table: pa.Table, span: Span) -> Numbers:
         """bool[n]: the rows because of which a key may have a match now."""
@@ -134,29 +140,47 @@ class SequenceEvents:
         ends = automaton.elements[(automaton.targets >= 0) & automaton.accepts[automaton.targets]]
         return int(np.bitwise_or.reduce(automaton.names[ends], initial=0))
 
-    def _find(self, events: KeyEvents, span: Span) -> Found:
-        rows = len(events.times)
-        work, tests, codes = Work.of(self.automaton), np.zeros((0, 6), np.int64), np.zeros((0, 0), np.int64)
+    def _find(self, events: KeyEvents, span: Span, still_open: bool = False) -> Matches:
+        """The matches that are decided now, or the sequences that have begun."""
+        rows, work = len(events.times), Work.of(self.automaton)
+        tests, codes = table_of_tests(self.tests), value_codes(events, self.tests)
         found = Found(np.empty(rows, np.int64), np.empty((rows, len(self.automaton.names), 3), np.int64))
         given = (events.bounds, events.times, events.masks, self.automaton, tests, codes, span)
-        if self.unanswered:
+        if still_open:
+            count = find_open(*given, found, work)
+        elif self.unanswered:
             count = find_unanswered(*given, self.overlap, found, work)
         elif self.overlap:
             count = find_overlapping(*given, found, work)
         else:
-            count = find_matches(*given, not len(tests), found, work)
+            count = find_matches(*given, not self.tests, found, work)
         order = np.argsort(found.end[:count], kind="stable")
-        return Found(found.end[:count][order], found.taken[:count][order])
+        return Matches(events, Found(found.end[:count][order], found.taken[:count][order]), self.automaton, tests, codes)
 
-    def _results(self, events: KeyEvents, found: Found) -> pa.RecordBatch:
-        columns = [field.column(events, found).cast(type_.type) for field, type_ in zip(self.results, self.fields, strict=True)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.fields)
+    @property
+    def state_fields(self) -> Schema:
+        """Keys, the times of the first and the last event, and the number of events of each name."""
+        return self.open_fields
 
-    def _ends(self, events: KeyEvents, found: Found) -> pa.Table:
-        """A row for the last event of each match."""
-        last = found.taken[:, :, 1].max(axis=1)
-        rows = events.rows(last, [PANE, TIME, ORDER, HASH, HASH2])
-        return rows.append_column(MASK, pa.array(~events.masks[last]))
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The earliest sequence of each key that has begun, is not over and not complete, with all events that are read."""
+        tables = kept.tables(watermark - self.within - self.pane)
+        own = watermark + (1 if self.arrival else 0)
+        events = rows_of_keys(tables, keys_of(tables, _is_event), own - self.within, ALWAYS)
+        found = self._find(events, Span(self.within, self.most, NEVER, own), still_open=True)
+        yield _columns(found, self.open_results, self.open_fields)
+
+    def warm_up(self) -> None:
+        """Compile the kernels, which sample events that meet no condition do not reach."""
+        ones = pa.array(np.ones(2, np.int64))
+        hashes = ones.cast(pa.uint64())
+        table = pa.table({PANE: ones, TIME: ones, ORDER: ones, MASK: ones, HASH: hashes, HASH2: hashes})
+        events = rows_of_keys([table], keys_of([table], _is_event), NEVER, ALWAYS)
+        span = self._span(WatermarkAdvance(NEVER, ALWAYS))
+        for still_open in (False, True):
+            matches = self._find(events, span, still_open)
+            none = Found(matches.found.end[:0], matches.found.taken[:0])
+            _columns(matches._replace(found=none), self.results, self.fields)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether no run can begin in the pane."""
@@ -165,3 +189,20 @@ class SequenceEvents:
     def watermark_after(self, watermark: int) -> int:
         """Runs that begin before are decided."""
         return watermark - self.within
+
+
+def _is_event(table: pa.Table) -> Numbers:
+    """bool[n]: the rows that are no ends of matches."""
+    return numbers(table, MASK) >= 0
+
+
+def _columns(matches: Matches, results: Sequence[ResultField], fields: Schema) -> pa.RecordBatch:
+    columns = [result.column(matches).cast(field.type) for result, field in zip(results, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=fields)
+
+
+def _ends(matches: Matches) -> pa.Table:
+    """A row for the last event of each match."""
+    last = matches.found.taken[:, :, 1].max(axis=1)
+    rows = matches.events.rows(last, [PANE, TIME, ORDER, HASH, HASH2])
+    return rows.append_column(MASK, pa.array(~matches.events.masks[last]))

@@ -39,6 +39,15 @@ class Pattern:
         """The names of events that are taken, each once."""
         return tuple(dict.fromkeys(element.name for element in self.elements))
 
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """All names, and where each stands last."""
+        absent = [*(element.absent for element in self.elements), self.absent_after]
+        names = [
+            name for at, one in enumerate(absent) for name in (*one, *(element.name for element in self.elements[at : at + 1]))
+        ]
+        return {name: at for at, name in enumerate(names)}
+
 
 @dataclass
 class _Token:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -20,18 +20,15 @@ from etl.api import (
     Schema,
     format_type,
     nested_schema,
+    unknown_field,
     visible,
 )
-from etl.expressions import analyse, compile_expression
-from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+from etl.expressions import analyse
+from etl.steps.keyed_options import KeyedStep, check_length
 from etl.steps.sequences.pattern import WORDS, Pattern, read_pattern
-from etl.steps.sequences.references import Reference, read_reference
+from etl.steps.sequences.references import Comparison, Reference, read_comparison, read_reference
 
-if TYPE_CHECKING:
-    from etl.state.sequences.automaton import Element
-    from etl.state.sequences.results import ResultField
-
-START, END = "sequence_start", "sequence_end"
+START, END, LIST = "sequence_start", "sequence_end", "events"
 
 EventName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -64,14 +61,23 @@ class Sequence(KeyedStep):
     the order in which events are read, late ones aside, which are dropped and counted; they are those that meet a condition
     and are older than the watermark. Events without a time go to the dead letters. Without ``time`` the time of reading counts.
 
+    Conditions on earlier events stand in ``where``: `accepted.source.ip <> failed.source.ip` compares each `accepted` with the
+    last `failed` of the sequence, `first(failed.source.ip)` is that of the first one, and `failed.user_name <>
+    last(failed.user_name)` compares with the one before. An event that does not meet them does not count as one of its name. Null
+    meets none; where there is no earlier event, all are met. Of several ways to a part of the pattern only the first is
+    followed, so a condition on the last event may miss a match where events fit several parts. With ``after_match: next_event``
+    matches may overlap: each event at which a sequence can begin gives the one that ends first.
+
     A match has the fields ``sequence_start`` and ``sequence_end`` (of a pattern that ends with `not`: the end of its time), the
     keys, ``NAME_count`` for each event of the pattern that is taken, and ``fields``: `accepted.user_name` is that of the last
-    event of this name, `first(failed.user_name)` that of the first.
+    event of this name, `first(failed.user_name)` that of the first. With ``list``, ``events`` has the events that made it:
+    `event` (the name), `event_time`, and these fields.
 
-    State holds the events that meet a condition, with their keys and the chosen fields, until the watermark is ``within`` later,
-    and a quarter longer; with `next` or `consecutive` all events. Only the events of keys for which a match can end are read
-    again. It is divided into 16 parts by the hash of the keys, which has 128 bits. Exactly-once across restarts; other keys,
-    conditions, patterns or another ``within`` need a new state.
+    State holds the events that meet a condition, with their keys and the fields that are used, until the watermark is ``within``
+    later, and a quarter longer; with `next` or `consecutive` all events. Of keys for which a match can end, those of the last
+    ``within`` are read again. Where a pattern ends with `not`, has ``where``, or matches overlap, n events of a key take up to
+    n times ``max_events`` steps. State is divided into 16 parts by the hash of the keys, which has 128 bits. Exactly-once across
+    restarts; other keys, conditions, patterns, comparisons, or another ``within`` or ``after_match`` need a new state.
 
     ```yaml
     type: sequence
@@ -101,6 +107,21 @@ class Sequence(KeyedStep):
         description="New fields, and whose values they have.",
         examples=[{"user": "accepted.user_name"}],
     )
+    where: tuple[str, ...] = Field(
+        default=(),
+        description="Comparisons of events with earlier ones of the sequence.",
+        examples=[["accepted.source.ip <> failed.source.ip"]],
+    )
+    list_fields: tuple[FieldName, ...] = Field(
+        default=(),
+        alias="list",
+        description="Fields of the events of a sequence, which then has the list of them.",
+        examples=[["message"]],
+    )
+    list_limit: int = Field(default=100, ge=1, le=10_000, description="Events that are listed: the last ones.")
+    after_match: Literal["past_last_event", "next_event"] = Field(
+        default="past_last_event", description="Where sequences may begin after a match: behind its last event, or at each event."
+    )
     max_events: int = Field(
         default=1000, ge=2, le=100_000, description="Events of a key from the first to the last of a sequence."
     )
@@ -115,10 +136,11 @@ class Sequence(KeyedStep):
         yield from super().check(incoming)
         yield from check_length("within", self.within)
         yield from self._check_events(incoming)
-        pattern = self._pattern
+        pattern = self.parsed
         yield from pattern.findings or self._check_size()
         if pattern.elements:
-            yield from (found for found in self._references(incoming).values() if isinstance(found, Finding))
+            found = (*self._references(incoming).values(), *self._comparisons(incoming))
+            yield from (one for one in found if isinstance(one, Finding))
         yield from self._check_names(incoming, pattern)
 
     def _check_events(self, incoming: Schema) -> Iterator[Finding]:
@@ -136,19 +158,24 @@ class Sequence(KeyedStep):
 
     def _check_size(self) -> Iterator[Finding]:
         from etl.state.sequences.automaton import MAX_STATES, TooManyStatesError, check_size
+        from etl.steps.sequences.compiling import elements_of
 
         try:
-            check_size(*self._elements)
+            check_size(*elements_of(self))
         except TooManyStatesError:
             message = f"the pattern counts more than {MAX_STATES} events, or has more than 7 optional ones in a row"
             yield Finding("bad-pattern", message, ("pattern",), "count many events with a window, and put the sequence behind it")
 
     def _check_names(self, incoming: Schema, pattern: Pattern) -> Iterator[Finding]:
-        used = {*pattern.names, *pattern.absent_after, *(name for one in pattern.elements for name in one.absent)}
         for name in self.events if pattern.elements else ():
-            if name not in used and name not in WORDS:
+            if name not in pattern.positions and name not in WORDS:
                 yield Finding("unused-event", f"the pattern does not name {name!r}", ("events", name), severity="warning")
-        names = [START, END, *self.keys, *map(_count_name, pattern.names), *self.chosen]
+        for at, name in enumerate(self.list_fields):
+            if name not in incoming.names:
+                yield unknown_field(name, incoming, ("list", at))
+        if "list_limit" in self.model_fields_set and not self.list_fields:
+            yield Finding("unused-option", "no events are listed", ("list_limit",), "give list some fields", severity="warning")
+        names = [START, END, *self.keys, *map(count_name, pattern.names), *([LIST] if self.list_fields else []), *self.chosen]
         for at, name in enumerate(names):
             if name in names[:at]:
                 where = ("fields", name) if name in self.chosen else ("keys",)
@@ -162,23 +189,35 @@ class Sequence(KeyedStep):
             yield Finding("name-conflict", str(error), ("fields",), "give the field another name")
 
     @property
-    def _pattern(self) -> Pattern:
+    def parsed(self) -> Pattern:
+        """The pattern, with findings about it."""
         return read_pattern(self.pattern, self.events)
 
     def _references(self, incoming: Schema) -> Mapping[str, Reference | Finding]:
         """By the name of the new field."""
-        names = self._pattern.names
+        names = self.parsed.names
         return {new: read_reference(text, names, visible(incoming), ("fields", new)) for new, text in self.chosen.items()}
 
-    def _known_references(self, incoming: Schema) -> Mapping[str, Reference]:
+    def _comparisons(self, incoming: Schema) -> Iterable[Comparison | Finding]:
+        pattern = self.parsed
+        return [read_comparison(text, pattern, visible(incoming), ("where", at)) for at, text in enumerate(self.where)]
+
+    def known_comparisons(self, incoming: Schema) -> Iterable[Comparison]:
+        """The comparisons without mistakes."""
+        return [found for found in self._comparisons(incoming) if isinstance(found, Comparison)]
+
+    def known_references(self, incoming: Schema) -> Mapping[str, Reference]:
+        """The references without mistakes, by the name of the new field."""
         return {new: found for new, found in self._references(incoming).items() if isinstance(found, Reference)}
 
     def fields(self, incoming: Schema) -> Schema:
         """``sequence_start``, ``sequence_end``, keys, the number of events of each name, chosen fields."""
         types = dict.fromkeys((START, END), TIMESTAMP)
         types |= {name: incoming.field(name).type if name in incoming.names else pa.null() for name in self.keys}
-        types |= {_count_name(name): pa.int64() for name in self._pattern.names}
-        references = self._known_references(incoming)
+        types |= {count_name(name): pa.int64() for name in self.parsed.names}
+        if self.list_fields:
+            types[LIST] = pa.list_(pa.struct(nested_schema(self.listed(incoming))))
+        references = self.known_references(incoming)
         for name in self.chosen:
             types[name] = incoming.field(references[name].field).type if name in references else pa.null()
         return pa.schema(list(types.items()))
@@ -186,15 +225,23 @@ class Sequence(KeyedStep):
     def needs(self, incoming: Schema) -> frozenset[str]:
         """Keys, time, the fields of conditions and references."""
         inputs = (analyse(condition, visible(incoming)).fields for condition in self.events.values())
-        return frozenset(self._columns(incoming)).union([self.time] if self.time else [], *inputs)
+        return frozenset(self.columns(incoming)).union([self.time] if self.time else [], *inputs)
 
-    def _columns(self, incoming: Schema) -> tuple[str, ...]:
+    def columns(self, incoming: Schema) -> tuple[str, ...]:
         """The fields of events that state holds."""
-        return tuple(dict.fromkeys([*self.keys, *(one.field for one in self._known_references(incoming).values())]))
+        compared = (one.field for found in self.known_comparisons(incoming) for one in (found.event, found.earlier))
+        listed = (name for name in self.list_fields if name in incoming.names)
+        chosen = (one.field for one in self.known_references(incoming).values())
+        return tuple(dict.fromkeys([*self.keys, *chosen, *compared, *listed]))
+
+    def listed(self, incoming: Schema) -> Schema:
+        """The members of the events that are listed."""
+        known = [incoming.field(name) for name in self.list_fields if name in incoming.names]
+        return pa.schema([("event", pa.string()), ("event_time", TIMESTAMP), *known])
 
     def idle_after(self) -> timedelta | None:
         """The option; by time of reading, sequences that wait for absent events are decided on the clock."""
-        if self.time or not self._pattern.absent_after:
+        if self.time or not self.parsed.absent_after:
             return self.idle
         return max(self.idle or timedelta(0), self.within + timedelta(seconds=1))
 
@@ -207,61 +254,16 @@ class Sequence(KeyedStep):
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time, pattern and conditions; the fields of events that are results."""
         kept = {"within": str(self.within), "pattern": self.pattern, **{f"event {k}": v for k, v in self.events.items()}}
-        fields = {f"{OPTIONAL}{name}": format_type(incoming.field(name).type) for name in self._columns(incoming)}
+        kept |= {"after_match": self.after_match, "where": " and ".join(self.where)}
+        fields = {f"{OPTIONAL}{name}": format_type(incoming.field(name).type) for name in self.columns(incoming)}
         return {**super().remembered(incoming), **kept, **fields}
 
     def operator(self, incoming: Schema) -> Operator:
         """The matches of the pattern's automaton."""
-        from etl.state.sequences.automaton import compile_automaton
-        from etl.state.sequences.sequence_events import SequenceEvents
+        from etl.steps.sequences.compiling import compile_sequence
 
-        pattern, known = self._pattern, visible(incoming)
-        return SequenceEvents(
-            fields=self.fields(incoming),
-            results=tuple(self._results(incoming)),
-            columns=pa.schema([known.field(name) for name in self._columns(incoming)]),
-            group_by=self.keys,
-            time=self.event_time()[0],
-            arrival=self.time is None,
-            conditions={name: compile_expression(text, known) for name, text in self.events.items()},
-            automaton=compile_automaton(*self._elements),
-            within=self.within // MICROSECOND,
-            most=self.max_events,
-            strict=any(one.next or one.consecutive for one in pattern.elements),
-            unanswered=bool(pattern.absent_after),
-            overlap=False,
-        )
-
-    @property
-    def _elements(self) -> tuple[list[Element], int]:
-        """The elements of the automaton, and the mask of events that must not be behind them."""
-        from etl.state.sequences.automaton import Element
-
-        bits = {name: bit for bit, name in enumerate(self.events)}
-
-        def mask(names: Iterable[str]) -> int:
-            return sum({1 << bits[name] for name in names})
-
-        pattern = self._pattern
-        elements = [
-            Element(bits[one.name], one.least, one.most, one.next, one.consecutive, one.reluctant, mask(one.absent))
-            for one in pattern.elements
-        ]
-        return elements, mask(pattern.absent_after)
-
-    def _results(self, incoming: Schema) -> Iterator[ResultField]:
-        from etl.state.sequences.results import Count, EndTime, StartTime, Value
-
-        elements: dict[str, tuple[int, ...]] = {}
-        for number, one in enumerate(self._pattern.elements):
-            elements[one.name] = (*elements.get(one.name, ()), number)
-        every = tuple(range(len(self._pattern.elements)))
-        yield from (StartTime(), EndTime())
-        yield from (Value(name, every, last=True) for name in self.keys)
-        yield from (Count(own) for own in elements.values())
-        for reference in self._known_references(incoming).values():
-            yield Value(reference.field, elements[reference.name], reference.last)
+        return compile_sequence(self, visible(incoming))
 
 
-def _count_name(name: str) -> str:
+def count_name(name: str) -> str:
     return f"{name}_count"

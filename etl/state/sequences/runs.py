@@ -1,0 +1,212 @@
+"""One run of a pattern over the events of a key, which are in order, as functions of kernels.
+
+A *run* begins at an event and goes on as long as the time between its first event and the next one is shorter than ``within``.
+An event that fits is taken; where it fits several elements, the run goes on in several *branches*, in the order of preference,
+of which those that reach the same state are one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from etl.columns.kernels import kernel_function
+from etl.state.sequences.automaton import AT_END, EVERY
+
+_LESS, _EQUAL, _GREATER = 1, 2, 4
+"""Results of a comparison; a test holds for some of them."""
+
+OPEN, NONE, OVER = -1, -2, -3
+"""Of a run: no event has decided it yet; no match; a match when its time is over."""
+
+
+class Work(NamedTuple):
+    """Arrays that the kernels write to."""
+
+    taken: Any
+    """int64[3, states, elements, 3]: the first and the last event that each element of a branch has taken, or -1, and how many;
+    of the branches before and behind an event by turns, and of the one that has matched."""
+    branches: Any
+    """int64[2, states + 1]: the states of the branches."""
+    latest: Any
+    """int64[2, states]: where the latest run in a state begins."""
+    marks: Any
+    """int64[states]: when a state was reached last, by `clock`."""
+    clock: Any
+    """int64[1]"""
+
+    @classmethod
+    def of(cls, automaton: Any) -> Work:
+        """Arrays for an automaton."""
+        states, elements = len(automaton.accepts), len(automaton.names)
+        arrays = [np.zeros(shape, np.int64) for shape in ((3, states, elements, 3), (2, states + 1), (2, states), states, 1)]
+        return cls(*arrays)
+
+
+class Span(NamedTuple):
+    """What is decided now, and how long runs are; microseconds."""
+
+    within: Any
+    most: Any
+    """Events of a run."""
+    before: Any
+    """Times before it were decided earlier."""
+    settled: Any
+    """Times before it are decided now."""
+
+
+class Found(NamedTuple):
+    """Matches, int64."""
+
+    end: Any
+    """[n]: the time at which it was decided: that of the last event, or when the time of the pattern was over."""
+    taken: Any
+    """[n, elements, 3]: the first and the last event of each element, or -1, and how many it has."""
+
+
+@kernel_function
+def _earlier(tests: Any, test: Any, names: Any, taken: Any, buffer: Any, state: Any) -> Any:
+    """The earlier event that a test is about, or -1 if it is not there."""
+    found = np.int64(-1)
+    for element in range(names.shape[0]):
+        if names[element] == tests[test, 1]:
+            if tests[test, 2]:
+                found = max(found, taken[buffer, state, element, 1])
+            elif found < 0:
+                found = taken[buffer, state, element, 0]
+    return found
+
+
+@kernel_function
+def passed(mask: Any, tests: Any, codes: Any, names: Any, event: Any, taken: Any, buffer: Any, state: Any) -> Any:
+    """The mask of an event without the names whose tests it fails. A test against an event that is not there holds."""
+    for test in range(tests.shape[0]):
+        if mask & tests[test, 0]:
+            earlier = _earlier(tests, test, names, taken, buffer, state)
+            if earlier >= 0:
+                left, right = codes[2 * test, event], codes[2 * test + 1, earlier]
+                order = np.int64(_EQUAL) if left == right else (np.int64(_LESS) if left < right else np.int64(_GREATER))
+                if left < 0 or right < 0 or not tests[test, 3] & order:
+                    mask &= ~tests[test, 0]
+    return mask
+
+
+@kernel_function
+def take(taken: Any, buffer: Any, source: Any, target: Any, element: Any, event: Any, to: Any) -> None:
+    """The events of a branch, copied to another buffer and state, where an element has taken one more unless it is `AT_END`."""
+    for each in range(taken.shape[2]):
+        for what in range(3):
+            taken[to, target, each, what] = taken[buffer, source, each, what]
+    if element >= 0:
+        if not taken[to, target, element, 2]:
+            taken[to, target, element, 0] = event
+        taken[to, target, element, 1] = event
+        taken[to, target, element, 2] += 1
+
+
+@kernel_function
+def run_from(begin: Any, end: Any, times: Any, masks: Any, automaton: Any, tests: Any, codes: Any, span: Any, work: Any) -> Any:
+    """The event that completes the run from ``begin``, before ``end``; else `OPEN`, `NONE` or `OVER`. The events of its
+    elements are then in ``work.taken[2, 0]``, unless there is no match.
+
+    A row of ``tests`` is the bit of a name, the bit of an earlier one, whether its last event is meant or its first, and the
+    results for which the test holds; rows 2n and 2n + 1 of ``codes`` are the values of test n, of each event and of each as an
+    earlier one.
+    """
+    taken, branches, marks = work.taken, work.branches, work.marks
+    for each in range(taken.shape[2]):
+        taken[0, 0, each, 0], taken[0, 0, each, 1], taken[0, 0, each, 2] = -1, -1, 0
+    branches[0, 0], count, buffer = 0, np.int64(1), np.int64(0)
+    event = begin
+    while event < end and count:
+        if times[event] - times[begin] >= span.within or event - begin >= span.most:
+            break
+        to, found = 1 - buffer, np.int64(0)
+        work.clock[0] += 1
+        mark = work.clock[0]
+        for branch in range(count):
+            state = branches[buffer, branch]
+            mask = passed(masks[event] | EVERY, tests, codes, automaton.names, event, taken, buffer, state)
+            remaining, fits = np.int64(0), False
+            first = automaton.first_edge[state]
+            for edge in range(first, automaton.first_edge[state + 1]):
+                element, target = automaton.elements[edge], automaton.targets[edge]
+                if element >= 0 and mask & automaton.names[element]:
+                    fits = True
+                    if automaton.accepts[target]:
+                        take(taken, buffer, state, np.int64(0), element, event, np.int64(2))
+                        return event
+                    if marks[target] != mark:
+                        marks[target] = mark
+                        branches[to, found] = target
+                        found += 1
+                        take(taken, buffer, state, target, element, event, to)
+                elif not mask & automaton.breaks[edge]:
+                    remaining |= np.int64(1) << (edge - first)
+            if not fits and event > begin:
+                target = automaton.skipped[state, remaining]
+                if target >= 0 and marks[target] != mark:
+                    marks[target] = mark
+                    branches[to, found] = target
+                    found += 1
+                    take(taken, buffer, state, target, np.int64(-1), event, to)
+        count, buffer = found, to
+        event += 1
+    if not count:
+        return np.int64(NONE)
+    if event < end and event - begin >= span.most and times[event] - times[begin] < span.within:
+        return np.int64(NONE)
+    for branch in range(count):
+        state = branches[buffer, branch]
+        for edge in range(automaton.first_edge[state], automaton.first_edge[state + 1]):
+            if automaton.elements[edge] == AT_END:
+                take(taken, buffer, state, np.int64(0), np.int64(-1), event, np.int64(2))
+                return np.int64(OVER)
+    take(taken, buffer, branches[buffer, 0], np.int64(0), np.int64(-1), event, np.int64(2))
+    return np.int64(OPEN)
+
+
+@kernel_function
+def first_end(begin: Any, end: Any, times: Any, masks: Any, automaton: Any, span: Any, work: Any) -> Any:
+    """The first event that completes any run, before ``end``, or -1. Of the runs in a state only the latest one is known, which
+    lives longest."""
+    latest, branches, marks = work.latest, work.branches, work.marks
+    count, buffer = np.int64(0), np.int64(0)
+    for event in range(begin, end):
+        mask, to, found = masks[event] | EVERY, 1 - buffer, np.int64(0)
+        work.clock[0] += 1
+        mark = work.clock[0]
+        branches[buffer, count], latest[buffer, 0] = 0, event
+        for branch in range(count + 1):
+            state = branches[buffer, branch]
+            start = latest[buffer, state]
+            if times[event] - times[start] >= span.within or event - start >= span.most:
+                continue
+            remaining, fits = np.int64(0), False
+            first = automaton.first_edge[state]
+            for edge in range(first, automaton.first_edge[state + 1]):
+                element, target = automaton.elements[edge], automaton.targets[edge]
+                if element >= 0 and mask & automaton.names[element]:
+                    if automaton.accepts[target]:
+                        return np.int64(event)
+                    fits = True
+                    if marks[target] != mark:
+                        marks[target], latest[to, target] = mark, start
+                        branches[to, found] = target
+                        found += 1
+                    elif latest[to, target] < start:
+                        latest[to, target] = start
+                elif not mask & automaton.breaks[edge]:
+                    remaining |= np.int64(1) << (edge - first)
+            if not fits and state:
+                target = automaton.skipped[state, remaining]
+                if target >= 0:
+                    if marks[target] != mark:
+                        marks[target], latest[to, target] = mark, start
+                        branches[to, found] = target
+                        found += 1
+                    elif latest[to, target] < start:
+                        latest[to, target] = start
+        count, buffer = found, to
+    return np.int64(-1)
