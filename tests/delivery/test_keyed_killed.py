@@ -1,4 +1,5 @@
-"""Kill -9 at random moments while `dedupe` and `throttle` remember keys: each key is delivered exactly as often as it must be.
+"""Kill -9 at random moments while steps remember keys, such as `dedupe` and `over`: each key is delivered exactly as often as it
+must be, with the right numbers.
 
 Each key occurs eight times in a block, twice in a slice and in four slices, so that what it did before is known from the
 micro-batch, from state and from state that a killed run left. `make test` kills one run of each kind; with ``SLUICE_KILLS=10``
@@ -10,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
@@ -38,18 +39,29 @@ class Kind(NamedTuple):
 
     steps: tuple[str, ...]
     passing: range
-    count: int | None = None
-    """The value of the field ``repeats`` in each result."""
+    count: Callable[[int, int], int | None] = lambda block, occurrence: None
+    """The value of the field ``repeats`` in a result, of a block and the occurrence of a key in it."""
 
 
 _THROTTLE = f"{{type: throttle, {_OPTIONS}, limit: 3, every: 5s}}"
 _LAST = f"{{type: dedupe, {_OPTIONS}, within: 5s, keep: last, count: repeats}}"
 
+_OVER = f"{{type: over, {_OPTIONS}, within: 5s, aggregates: {{repeats: count(*)}}}}"
+_SUPPRESS = f"{{type: suppress, {_OPTIONS}, within: 5s, count: repeats}}"
+_TOP = f"{{type: top, {_OPTIONS}, size: 10s, by: n, limit: 1, rank: repeats}}"
+
 KINDS = {
     "first": Kind((f"{{type: dedupe, {_OPTIONS}, within: 5s}}",), range(1)),
-    "last": Kind((_LAST,), range(EACH - 1, EACH), count=EACH),
+    "last": Kind((_LAST,), range(EACH - 1, EACH), lambda block, occurrence: EACH),
     "throttle": Kind((_THROTTLE,), range(3)),
-} | ({"last behind throttle": Kind((_THROTTLE, _LAST), range(2, 3), count=3)} if RUNS else {})
+    "over": Kind((_OVER,), range(EACH), lambda block, occurrence: occurrence + 1),
+}
+MORE_KINDS = {
+    "last behind throttle": Kind((_THROTTLE, _LAST), range(2, 3), lambda block, occurrence: 3),
+    "suppress": Kind((_SUPPRESS,), range(1), lambda block, occurrence: EACH - 1 if block else 0),
+    "top": Kind((_TOP,), range(EACH - 1, EACH), lambda block, occurrence: 1),
+}
+KINDS |= MORE_KINDS if RUNS else {}
 
 _numbers = itertools.count()
 
@@ -70,7 +82,7 @@ class KeyedFile:
             block, number = divmod(event["n"], BLOCK)
             occurrence, key = divmod(number, KEYS)
             assert occurrence in passing, line
-            assert event.get("repeats") == self.kind.count, line
+            assert event.get("repeats") == self.kind.count(block, occurrence), line
             for other in range(occurrence - passing.start, EACH, len(passing)):
                 yield block * BLOCK + other * KEYS + key
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.group_keys import canonical
 from etl.state.aggregates.lists import order_keys
-from etl.state.over.kernels import add_floats, count_distinct, find_smallest, find_starts
+from etl.state.over.kernels import add_floats, count_distinct, find_previous, find_smallest, find_starts
 
 _NO_BOUND = np.int64(1 << 62)
 
@@ -87,17 +87,10 @@ class Frames:
 
     def is_new(self, column: pa.Array) -> Numbers:
         """bool[rows]: which values do not occur before in their frame; null is not new."""
-        codes, _ = self._codes(column)
-        order = np.lexsort((codes, self._keys))
-        begins = np.append(True, (np.diff(codes[order]) != 0) | (np.diff(self._keys[order]) != 0))[: len(order)]
-        before = np.empty(len(order), np.int64)
-        before[order] = np.where(begins, -1, np.append(-1, order[:-1])[: len(order)])
-        return (before < self.starts) & (codes >= 0)
-
-    @cached_property
-    def _keys(self) -> Numbers:
-        """int64[rows]: the number of each row's key."""
-        return np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
+        codes, number = self._codes(column)
+        last, previous = np.full(number, -1), np.empty(len(codes), np.int64)
+        find_previous(self.begins, codes, last, previous)
+        return (previous < self.starts) & (codes >= 0)
 
     def _codes(self, column: pa.Array) -> tuple[Numbers, int]:
         """int64[rows]: a number for each distinct value, -1 for null; and how many there are."""

@@ -86,3 +86,14 @@ def count_distinct(begins: Any, starts: Any, codes: Any, counts: Any, distinct: 
             if codes[start] >= 0:
                 counts[codes[start]] -= 1
             start += 1
+
+
+@kernel
+def find_previous(begins: Any, codes: Any, last: Any, previous: Any) -> None:
+    """int64[n]: the row of the same key before each row that has its code; -1 if there is none. ``last`` (int64[codes]) is -1."""
+    for key in range(begins.shape[0] - 1):
+        for row in range(begins[key], begins[key + 1]):
+            code = codes[row]
+            previous[row] = last[code] if code >= 0 and last[code] >= begins[key] else -1
+            if code >= 0:
+                last[code] = row

@@ -50,7 +50,7 @@ class KeySeries:
         rows: int | None,
     ) -> KeySeries:
         """``past_keys``: the numbers of past rows' keys; ``times``: of the events, which are in ``groups``."""
-        order = np.lexsort((numbers(past, SEQUENCE), past_keys))
+        order = _order(past_keys, numbers(past, SEQUENCE))
         counts = np.bincount(past_keys, minlength=len(groups.hash))
         until = np.cumsum(counts)
         begins = np.append(0, until) + groups.firsts
@@ -91,3 +91,13 @@ def past_rows_of(groups: EventsByKey, known: Sequence[pa.Table], columns: pa.Sch
         np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in found)]),
         pa.concat_tables(tables, promote_options="default").combine_chunks(),
     )
+
+
+def _order(keys: Numbers, sequence: Numbers) -> Numbers:
+    """int64[n]: row numbers by key and sequence, of which no two rows have the same."""
+    if not len(keys):
+        return keys
+    first, span = sequence.min(), int(sequence.max() - sequence.min()) + 1
+    if span * (int(keys.max()) + 1) >= 1 << 62:
+        return np.lexsort((sequence, keys))
+    return np.argsort(keys * span + (sequence - first))
