@@ -23,7 +23,7 @@ from etl.contract.errors import (
     nearest,
     unknown_field,
 )
-from etl.contract.joins import SIDE, SIDE_PREFIXES, SIDE_TIME, JoiningStep, side_fields, united_fields
+from etl.contract.joins import SIDE, SIDE_PREFIXES, SIDE_TIME, JoiningStep, SideStep, side_fields, united_fields
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
@@ -120,6 +120,7 @@ __all__ = [
     "Result",
     "Retry",
     "Schema",
+    "SideStep",
     "Sink",
     "Size",
     "Source",

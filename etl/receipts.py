@@ -125,21 +125,28 @@ class Receipt:
     """Events for Spark without an event time; they are dead letters."""
     staged: dict[str, list[Staged]] = field(default_factory=dict)
     spooled: dict[str, list[Spooled]] = field(default_factory=dict)
-    rows: tuple[Any, ...] = ()
-    """The state files (`etl.state.manifest.StateFile`) with the events as rows for the stateful step behind."""
+    rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """Stage → the state files (`etl.state.manifest.StateFileEntry`) with the events as rows for its stateful step."""
     state: tuple[Any, ...] = ()
     """The state files that a stateful step wrote."""
     outcome: Any = None
     """The whole micro-batch (`etl.spark.lane.lane_batch.BatchOutcome`), where the task that read it has also run its parts."""
     late: int = 0
     """Events that are too late for the stateful step behind."""
-    event_time: int | None = None
-    """Largest event time, microseconds since the epoch."""
+    event_times: dict[int, int] = field(default_factory=dict)
+    """Number of a handover → largest event time, microseconds since the epoch."""
+    idle: frozenset[str] = frozenset()
+    """Sources that are silent, so that no watermark waits for them."""
     began: float = 0.0
     """Start of reading, seconds since the epoch."""
     seconds: float = 0.0
     found: float | None = None
     """Time at which the planner found the events, seconds since the epoch."""
+
+    @property
+    def event_time(self) -> int | None:
+        """Largest event time of all, microseconds since the epoch."""
+        return max(self.event_times.values(), default=None)
 
     def encode(self) -> bytes:
         """Bytes that travel through Spark, inside one run."""

@@ -44,6 +44,13 @@ def _without_prefix(united: Schema, prefix: str) -> Schema:
     return pa.schema([field.with_name(field.name.removeprefix(prefix)) for field in united if field.name.startswith(prefix)])
 
 
+class SideStep(ArrowStep):
+    """The step in front of a join that makes such rows of events."""
+
+    sides: tuple[int, ...]
+    """The sides that its events are on; both if a stream is joined with itself."""
+
+
 class JoiningStep(StatefulStep):
     """A stateful step that tells the inputs of its stream apart: as the first step of a stream it gets them as its two sides, and
     not as their union by field name."""
@@ -56,6 +63,6 @@ class JoiningStep(StatefulStep):
         """The fields of the rows that reach this step, from inputs with these fields. Never raises."""
         raise NotImplementedError
 
-    def side_rows(self, name: str, inputs: Mapping[str, Schema]) -> ArrowStep:
+    def side_rows(self, name: str, inputs: Mapping[str, Schema]) -> SideStep:
         """The step that makes such rows of the events of one input."""
         raise NotImplementedError

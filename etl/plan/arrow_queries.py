@@ -94,8 +94,13 @@ def steps_into(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNod
     first = graph.steps.get((follower[0], 0))
     if first is not None and isinstance(first.step, JoiningStep):
         side = first.step.side_rows(node[0], graph.input_schemas(follower[0]))
-        return [StepNode(f"{follower[0]} {side.type}", side, here, there)]
-    return [] if here.equals(there) else [StepNode(f"{follower[0]} union", Align(to=there), here, there)]
+        return [StepNode(f"{follower[0]} side {node[0]}", side, here, there)]
+    return alignment(f"{follower[0]} union", here, there)
+
+
+def alignment(name: str, here: Schema, there: Schema) -> list[StepNode]:
+    """The step that gives events the fields of a union; none if they have them."""
+    return [] if here.equals(there) else [StepNode(name, Align(to=there), here, there)]
 
 
 def _alignment(graph: Graph, node: PlanNode, sink: str) -> StepNode | None:

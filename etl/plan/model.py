@@ -39,6 +39,8 @@ class Branch:
     branches: tuple[Branch, ...] = ()
     _: KW_ONLY
     emits: bool = False
+    to: int = 0
+    """The number of the handover that its output is, if it emits: that of the input in `StateGraph.inputs`."""
     into: str | None = None
     """The union of branches that gets all of its events."""
     gathers: str | None = None
@@ -76,6 +78,18 @@ class Watermark:
     """Longest time from the latest event to the end of an open window."""
     arrival: bool = False
     """True when the field is the time of reading, which the reader adds."""
+
+
+NO_WATERMARK = Watermark("", 0)
+"""Of a step in a plan that is not complete."""
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What a segment hands over to Spark or to a stateful step: fields, and the event time that it needs."""
+
+    schema: Schema
+    watermark: Watermark | None = None
 
 
 @dataclass(frozen=True)
@@ -118,12 +132,48 @@ class Apply:
 
 
 @dataclass(frozen=True)
-class Stateful:
-    """A stateful step on the state lane, on top of a frame. In its query no step that needs Spark follows it."""
+class Stage:
+    """A stateful step on the state lane, and the steps behind it. These emit to stages behind; those of the last stage are the
+    segment of the query."""
 
     node: StepNode
+    behind: Branch
+    incoming: Schema
+    """The fields that it is given, as far as they are known before the run: those that it needs."""
+    watermark: Watermark = NO_WATERMARK
+
+    @property
+    def handover(self) -> Handover:
+        """What its inputs are."""
+        return Handover(self.incoming, self.watermark)
+
+
+@dataclass(frozen=True)
+class StageInput:
+    """What gets to a stage from one side: from several sources or from several stages in front."""
+
+    stage: int
+    side: int
+    """Of a join; 0 of other steps."""
+    sources: frozenset[str] = frozenset()
+    """The sources whose events get there without another stage in between."""
+    stages: frozenset[int] = frozenset()
+    """The stages whose results get there."""
+
+    @property
+    def name(self) -> str:
+        """A name that stays the same while the query has the same stages."""
+        return f"{self.stage}.{self.side}"
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """Stateful steps on the state lane, upstream first; their inputs, by number; and what reads in front of them."""
+
+    stages: tuple[Stage, ...]
+    inputs: tuple[StageInput, ...]
     child: Frame
-    watermark: Watermark
+    """A read whose segment emits to the inputs, or a frame that Spark computes, whose rows are for the first stage."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +192,7 @@ class Union:
     schema: Schema
 
 
-Frame: TypeAlias = Read | Native | Apply | Stateful | Map | Union
+Frame: TypeAlias = Read | Native | Apply | StateGraph | Map | Union
 
 
 @dataclass(frozen=True)
@@ -205,7 +255,7 @@ def frame_sources(frame: Frame | None) -> Iterator[Read | Native]:
             return
         case Read() | Native():
             yield frame
-        case Apply(child=child) | Map(child=child) | Stateful(child=child):
+        case Apply(child=child) | Map(child=child) | StateGraph(child=child):
             yield from frame_sources(child)
         case Union(children=children):
             for child in children:
@@ -217,8 +267,11 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
     match frame:
         case Read(segment=segment):
             yield segment, True
-        case Apply(child=child) | Stateful(child=child):
+        case Apply(child=child):
             yield from segments(child)
+        case StateGraph(child=child, stages=found):
+            yield from segments(child)
+            yield from ((Segment({"": stage.behind}, {}), False) for stage in found[:-1])
         case Map(branch=branch, child=child):
             yield from segments(child)
             yield Segment({"": branch}, {}), False
@@ -227,15 +280,9 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
                 yield from segments(child)
 
 
-def stages(frame: Frame | None) -> tuple[Stateful, ...]:
+def stages(frame: Frame | None) -> tuple[Stage, ...]:
     """The stateful steps on the state lane, upstream first."""
-    match frame:
-        case Stateful(child=child):
-            return (*stages(child), frame)
-        case Map(child=child):
-            return stages(child)
-        case _:
-            return ()
+    return frame.stages if isinstance(frame, StateGraph) else ()
 
 
 def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
@@ -244,7 +291,7 @@ def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
         case Apply(node=node, child=child):
             yield from spark_nodes(child)
             yield node
-        case Map(child=child) | Stateful(child=child):
+        case Map(child=child) | StateGraph(child=child):
             yield from spark_nodes(child)
         case Union(children=children):
             for child in children:

@@ -24,7 +24,7 @@ from etl.plan.model import (
     QueryPlan,
     Read,
     Segment,
-    Stateful,
+    StateGraph,
     Union,
 )
 from etl.plan.spark_queries import spark_queries
@@ -85,8 +85,12 @@ def _mark_frame(frame: Frame, earlier: _Reported, in_this_query: _Reported) -> F
             return replace(frame, segment=_mark_segment(segment, earlier, in_this_query))
         case Native(name=name):
             return replace(frame, reports=in_this_query.claim(f"source {name}"))
-        case Apply(child=child) | Stateful(child=child):
+        case Apply(child=child):
             return replace(frame, child=_mark_frame(child, earlier, in_this_query))
+        case StateGraph(child=child, stages=found):
+            child = _mark_frame(child, earlier, in_this_query)
+            stages = tuple(replace(stage, behind=_mark_branch(stage.behind, earlier, in_this_query)) for stage in found)
+            return replace(frame, child=child, stages=stages)
         case Map(branch=branch, child=child):
             return Map(_mark_branch(branch, earlier, in_this_query), _mark_frame(child, earlier, in_this_query))
         case Union(children=children):

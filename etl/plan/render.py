@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from etl.api import ArrowStep, Schema, StatefulStep, format_type, visible
+import pyarrow as pa
+
+from etl.api import SIDE_PREFIXES, ArrowStep, Schema, StatefulStep, format_type, visible
 from etl.plan.model import (
     Apply,
     Branch,
     Frame,
+    Handover,
     Map,
     Native,
     Plan,
     QueryPlan,
     Read,
     Segment,
-    Stateful,
+    Stage,
+    StageInput,
+    StateGraph,
     StepNode,
     Union,
     spark_nodes,
-    stages,
 )
 from etl.state.key_hash import PARTS
 
@@ -50,20 +55,20 @@ def _query(query: QueryPlan) -> Iterator[str]:
 
 def _results_route(frame: Frame) -> str:
     """Which tasks run what is behind the last step that Spark or the state lane runs."""
-    if not (lane := stages(frame)):
+    if not isinstance(frame, StateGraph):
         return "tasks of Spark's partitions"
     parts = "tasks of the state's parts"
-    return f"the task that reads a small micro-batch, else in {parts}" if isinstance(lane[0].child, Read) else parts
+    return f"the task that reads a small micro-batch, else in {parts}" if isinstance(frame.child, Read) else parts
 
 
-def _segment(segment: Segment, pad: str) -> Iterator[str]:
+def _segment(segment: Segment, pad: str, graph: StateGraph | None = None) -> Iterator[str]:
     for name, root in segment.roots.items():
         again = "" if segment.counts_source.get(name, True) else ", counted by an earlier query"
         yield f"{pad}source {name}{again}"
-        yield from _branch(root, segment, pad + "  ")
+        yield from _branch(root, segment, pad + "  ", graph)
 
 
-def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
+def _branch(branch: Branch, segment: Segment, pad: str, graph: StateGraph | None = None) -> Iterator[str]:
     for node in branch.steps:
         yield f"{pad}{node.id}: Arrow{'' if node.reports else ', counted by an earlier query'}"
         if isinstance(node.step, ArrowStep):
@@ -76,20 +81,17 @@ def _branch(branch: Branch, segment: Segment, pad: str) -> Iterator[str]:
         yield f"{pad}→ union {branch.into}"
     for number, below in enumerate(branch.branches, 1):
         yield f"{pad}union {below.gathers}" if below.gathers else f"{pad}branch {number}"
-        yield from _branch(below, segment, pad + "  ")
+        yield from _branch(below, segment, pad + "  ", graph)
     if branch.emits:
-        yield f"{pad}→ the step behind"
+        several = graph is not None and len(graph.inputs) > 1
+        yield f"{pad}→ {_input_name(graph, graph.inputs[branch.to]) if graph and several else 'the step behind'}"
 
 
 def _frame(frame: Frame, pad: str) -> Iterator[str]:
     match frame:
         case Read(segment=segment, schema=schema, watermark=watermark):
             yield from _segment(segment, pad)
-            yield f"{pad}  handed over: {_fields(schema)}"
-            if watermark is not None:
-                idle = f"; idle after {watermark.idle_seconds:g} s: what is open closes" if watermark.idle_seconds else ""
-                what = "time of reading" if watermark.arrival else watermark.field
-                yield f"{pad}  watermark: {what}, {watermark.late_seconds:g} s late at most{idle}"
+            yield from _handover("handed over", Handover(schema, watermark), pad + "  ")
         case Native(name=name, source=source, schema=schema):
             yield f"{pad}source {name}: Spark reads it, {'a stream' if source.streaming else 'once, as a whole'}"
             yield f"{pad}    {_fields(schema)}"
@@ -97,12 +99,8 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
             yield from _frame(child, pad)
             yield f"{pad}{node.id}: Spark{_why(node)}"
             yield f"{pad}    {_fields(node.outgoing)}"
-        case Stateful(node=node, child=child):
-            yield from _frame(child, pad)
-            yield f"{pad}{node.id}: Arrow, keeps state in {PARTS} parts"
-            if isinstance(node.step, StatefulStep):
-                yield from (f"{pad}    {note}" for note in node.step.notes(node.incoming))
-            yield f"{pad}    {_fields(node.outgoing)}"
+        case StateGraph(child=child):
+            yield from _state_graph(frame, pad)
         case Map(branch=branch, child=child):
             yield from _frame(child, pad)
             yield from _branch(branch, Segment({}, {}), pad)
@@ -110,6 +108,49 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
             for child in children:
                 yield from _frame(child, pad)
             yield f"{pad}union by field name"
+
+
+def _state_graph(graph: StateGraph, pad: str) -> Iterator[str]:
+    if isinstance(graph.child, Read):
+        yield from _segment(graph.child.segment, pad, graph)
+        for one in graph.inputs:
+            if one.sources:
+                stage = graph.stages[one.stage]
+                name = f"handed over to {_input_name(graph, one)}" if len(graph.inputs) > 1 else "handed over"
+                yield from _handover(name, replace(stage.handover, schema=_own_side(stage, one, graph)), pad + "  ")
+    else:
+        yield from _frame(graph.child, pad)
+    for number, stage in enumerate(graph.stages):
+        yield f"{pad}{stage.node.id}: Arrow, keeps state in {PARTS} parts"
+        if isinstance(stage.node.step, StatefulStep):
+            yield from (f"{pad}    {note}" for note in stage.node.step.notes(stage.node.incoming))
+        yield f"{pad}    {_fields(stage.node.outgoing)}"
+        if number + 1 < len(graph.stages):
+            yield from _branch(stage.behind, Segment({}, {}), pad, graph)
+
+
+def _input_name(graph: StateGraph, one: StageInput) -> str:
+    """``paid[0] join, left side``"""
+    stage = graph.stages[one.stage]
+    sides = [other.side for other in graph.inputs if other.stage == one.stage]
+    return stage.node.id + (f", {('left', 'right')[one.side]} side" if len(sides) > 1 else "")
+
+
+def _own_side(stage: Stage, one: StageInput, graph: StateGraph) -> Schema:
+    """The fields of an input of a join, without those of its other side."""
+    if all(other.side == one.side for other in graph.inputs if other.stage == one.stage):
+        return stage.incoming
+    other = SIDE_PREFIXES[1 - one.side]
+    return pa.schema([field for field in stage.incoming if not field.name.startswith(other)])
+
+
+def _handover(what: str, given: Handover, pad: str) -> Iterator[str]:
+    yield f"{pad}{what}: {_fields(given.schema)}"
+    watermark = given.watermark
+    if watermark is not None:
+        idle = f"; idle after {watermark.idle_seconds:g} s: what is open closes" if watermark.idle_seconds else ""
+        what = "time of reading" if watermark.arrival else watermark.field
+        yield f"{pad}watermark: {what}, {watermark.late_seconds:g} s late at most{idle}"
 
 
 def _why(node: StepNode) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from etl.api import FrameSource, PlanError, Schema, SparkStep, StatefulStep
+from etl.api import TIMESTAMP, FrameSource, JoiningStep, PlanError, Schema, SparkStep, StatefulStep
 from etl.plan.arrow_queries import branch_after, steps_into
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.model import (
@@ -19,14 +19,14 @@ from etl.plan.model import (
     QueryPlan,
     Read,
     Segment,
-    Stateful,
+    Stage,
+    StateGraph,
     Union,
     Watermark,
     frame_sources,
-    runs_on_arrow,
     spark_nodes,
-    stages,
 )
+from etl.plan.state_graph import merged, state_graph
 from etl.steps.heartbeats import ARRIVAL
 
 
@@ -58,8 +58,16 @@ def _frame(graph: Graph, node: PlanNode) -> Frame:
     source = graph.pipeline.sources.get(name)
     if isinstance(source, FrameSource):
         return Native(name, source, graph.schema(node))
-    children = tuple(_frame(graph, one) for one in graph.upstream(node))
+    children = tuple(_side(graph, one, node) for one in graph.upstream(node))
     return children[0] if len(children) == 1 else Union(children, graph.schema(node))
+
+
+def _side(graph: Graph, node: PlanNode, union: PlanNode) -> Frame:
+    """The frame of an input of a stream; for a join, with the step that makes rows of its side."""
+    frame, first = _frame(graph, node), graph.steps.get((union[0], 0))
+    if first is None or not isinstance(first.step, JoiningStep):
+        return frame
+    return Map(Branch(tuple(steps_into(graph, node, union)), graph.schema(union), emits=True), frame)
 
 
 def _read(graph: Graph, node: PlanNode) -> Read:
@@ -70,7 +78,7 @@ def _read(graph: Graph, node: PlanNode) -> Read:
         steps = [step for here, there in zip(chain, followers, strict=False) for step in steps_into(graph, here, there)]
         way = Branch(tuple(steps), graph.schema(node), emits=True)
         known = roots.get(source[0])
-        roots[source[0]] = Branch((), graph.schema(source), branches=(known, way)) if known else way
+        roots[source[0]] = merged(known, way) if known else way
     return Read(graph.split_sources(roots), Segment(roots, {}, dict.fromkeys(roots, True)), graph.schema(node))
 
 
@@ -89,43 +97,16 @@ def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
 
 def _with_state_lane(frame: Frame) -> Frame:
     """The frame with its stateful steps on the state lane, if all of them and all steps behind them can run there."""
-    found = _on_lane(frame)
-    stateful = [node for node in spark_nodes(found) if node.step.stateful] if found is not None else []
-    if found is not None and not stateful:
+    found = state_graph(frame)
+    if found is not None and not any(node.step.stateful for node in spark_nodes(found)):
         return found
     for node in spark_nodes(frame):
         if not isinstance(node.step, SparkStep):
-            raise PlanError(f"{node.id} runs on the state lane only, and its stream also needs Spark behind a stateful step")
+            raise PlanError(
+                f"{node.id} runs on the state lane only, and its stream also needs Spark behind a stateful step, or for some of "
+                "its inputs and not for others"
+            )
     return frame
-
-
-def _on_lane(frame: Frame) -> Frame | None:
-    """The frame with stateful steps moved to the state lane; None if a step behind one of them needs Spark."""
-    match frame:
-        case Apply(node=node, child=child):
-            below = _on_lane(child)
-            if below is None:
-                return None
-            if isinstance(node.step, StatefulStep) and node.step.lane_reason(node.incoming) is None:
-                return Stateful(node, below, Watermark("", 0))
-            if not stages(below):
-                return Apply(node, below)
-            return _mapped(Branch((node,), node.outgoing, emits=True), below) if runs_on_arrow(node.step, node.incoming) else None
-        case Map(branch=branch, child=child):
-            below = _on_lane(child)
-            return None if below is None else _mapped(branch, below)
-        case Union(children=children):
-            found = [_on_lane(child) for child in children]
-            return None if any(one is None or stages(one) for one in found) else frame
-        case _:
-            return frame
-
-
-def _mapped(branch: Branch, below: Frame) -> Frame:
-    """Steps on top of a frame; between two stateful steps all are one branch."""
-    if isinstance(below, Map) and stages(below):
-        return Map(Branch((*below.branch.steps, *branch.steps), branch.outgoing, emits=True), below.child)
-    return Map(branch, below)
 
 
 def _output_mode(frame: Frame) -> str:
@@ -135,7 +116,39 @@ def _output_mode(frame: Frame) -> str:
 
 def _with_watermark(frame: Frame) -> Frame:
     """Set each read's watermark to that of the first stateful step after it, and drop fields that no step needs."""
-    return _pushed(frame, None, None)
+    return _staged(frame) if isinstance(frame, StateGraph) else _pushed(frame, None, None)
+
+
+def _staged(graph: StateGraph) -> StateGraph:
+    """The graph with watermarks, and the fields that its stages need; its reads have a watermark for all of them."""
+    stages: dict[int, Stage] = {}
+    for number in reversed(range(len(graph.stages))):
+        stage, step = graph.stages[number], graph.stages[number].node.step
+        assert isinstance(step, StatefulStep)
+        behind = [stages[one.stage].watermark for one in graph.inputs if number in one.stages]
+        watermark = _watermark_of(step, max(behind, key=lambda one: one.reach_seconds, default=None))
+        assert watermark is not None
+        watermark = replace(watermark, arrival=watermark.field == ARRIVAL)
+        incoming = _given(stage.node.incoming, step.needs(stage.node.incoming), watermark)
+        stages[number] = replace(stage, incoming=incoming, watermark=watermark)
+    first = [stages[one.stage].watermark for one in graph.inputs if not one.stages or one.sources]
+    if isinstance(graph.child, Read):
+        idle = [one.idle_seconds for one in first if one.idle_seconds]
+        latest = max(one.late_seconds for one in first)
+        reach = max(one.reach_seconds for one in first)
+        joint = replace(first[0], idle_seconds=min(idle, default=None), late_seconds=latest, reach_seconds=reach)
+        child: Frame = replace(graph.child, schema=stages[0].incoming, watermark=joint)
+    else:
+        child = _pushed(graph.child, stages[0].watermark, stages[0].node.step.needs(stages[0].node.incoming))  # type: ignore[attr-defined]
+    return replace(graph, stages=tuple(stages[number] for number in sorted(stages)), child=child)
+
+
+def _given(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -> Schema:
+    """The fields that a step is given of these: those that it needs, and the time of reading if it goes by that."""
+    known = schema if needs is None else _only(schema, needs, watermark)
+    return (
+        known.append(pa.field(watermark.field, TIMESTAMP)) if watermark.arrival and watermark.field not in known.names else known
+    )
 
 
 def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | None) -> Frame:
@@ -143,11 +156,6 @@ def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | N
         case Apply(node=node, child=child) if isinstance(node.step, SparkStep):
             watermark = _watermark_of(node.step, watermark)
             return Apply(node, _pushed(child, watermark, node.step.needs(node.incoming)))
-        case Stateful(node=node, child=child) if isinstance(node.step, StatefulStep):
-            watermark = _watermark_of(node.step, watermark)
-            assert watermark is not None
-            own = replace(watermark, arrival=watermark.field == ARRIVAL)
-            return Stateful(node, _pushed(child, watermark, node.step.needs(node.incoming)), own)
         case Map(branch=branch, child=child):
             return Map(branch, _pushed(child, watermark, None))
         case Union(children=children, schema=schema):

@@ -15,7 +15,7 @@ from etl.segment.segment_run import SegmentRun
 
 @dataclass
 class RestartableSegment:
-    """Iterating yields the batches for Spark; afterwards ``receipt`` is set.
+    """Iterating yields the batches that are handed over, each with the number of its handover; afterwards ``receipt`` is set.
 
     ``start_run`` opens the sinks; each call of ``batches`` gives the split's events from the first on. The same input gives the
     same output, so events that Spark got from an earlier run of the segment are skipped.
@@ -27,7 +27,7 @@ class RestartableSegment:
     receipt: Receipt = field(init=False)
     _emitted_rows: int = field(default=0, init=False)
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
+    def __iter__(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         while True:
             try:
                 run = self.start_run()
@@ -45,11 +45,11 @@ class RestartableSegment:
             raise AssertionError("a segment without Spark rest it emits nothing")
         return self.receipt
 
-    def _skip_emitted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _skip_emitted(self, batches: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
         skip = self._emitted_rows
-        for batch in batches:
+        for number, batch in batches:
             rest = batch.slice(min(skip, batch.num_rows))
             skip -= batch.num_rows - rest.num_rows
             self._emitted_rows += rest.num_rows
             if rest.num_rows:
-                yield rest
+                yield number, rest

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NO_BATCH, OFFSET, BatchId, CountingOperator, Outcome, Rejects, Schema, Task
+from etl.api import NO_BATCH, OFFSET, BatchId, CountingOperator, Outcome, Rejects, Task
 from etl.columns.texts import materialize, sum_text_bytes
 from etl.delivery.backoff import NEVER_STOPS, StopFile
 from etl.delivery.dead_letters import dead_letters
@@ -24,10 +25,13 @@ from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spool import SinkSpool
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.delivery.writer_opening import open_spooling_writer, open_writer
-from etl.plan.model import Output, Segment, Watermark
+from etl.plan.model import Handover, Output, Segment
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
 from etl.segment.compiled_branch import CompiledBranch
 from etl.segment.event_time import EventTime
+
+NOTHING: Mapping[int, Handover] = MappingProxyType({})
+"""What a segment hands over that ends in sinks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +92,9 @@ class SegmentRun:
         root: str,
         context: SplitContext,
         dead: Output,
-        emits: Schema | None = None,
-        watermark: Watermark | None = None,
+        emits: Mapping[int, Handover] = NOTHING,
     ) -> None:
+        """``emits``: what branches hand over, by the number that they have for it."""
         self.context = context
         self.receipt = Receipt(context.source, context.split, context.order, context.segment_number)
         self._dead = dead
@@ -99,9 +103,14 @@ class SegmentRun:
         self._counts_source = segment.counts_source.get(root, True)
         self._sink_writers: list[SinkWriter | SpoolingSinkWriter] = []
         self._dead_letter_writer: SinkWriter | SpoolingSinkWriter | None = None
-        self._emits = emits
-        self._emitted_batches: list[pa.RecordBatch] = []
-        self._event_time = EventTime(watermark, context.read_at, context.max_ahead_seconds) if watermark else None
+        ends = {branch.to for branch in segment.roots[root].walk() if branch.emits}
+        self._emits = {number: given.schema for number, given in emits.items()}
+        self._emitted: list[tuple[int, pa.RecordBatch]] = []
+        self._event_times = {
+            number: EventTime(given.watermark, context.read_at, context.max_ahead_seconds)
+            for number, given in emits.items()
+            if given.watermark and number in ends
+        }
         self._counting: dict[int, CountingOperator] = {}
         try:
             self._push = CompiledBranch(segment.roots[root], self)
@@ -109,8 +118,9 @@ class SegmentRun:
             self._abort()
             raise
 
-    def process(self, batches: Iterable[pa.RecordBatch | Rejects]) -> Iterator[pa.RecordBatch]:
-        """Process all batches; yield the batches for Spark, then (with a watermark) a heartbeat. Completes ``receipt``."""
+    def process(self, batches: Iterable[pa.RecordBatch | Rejects]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Process all batches; yield what is handed over, then (with a watermark) a heartbeat, each with the number of its
+        handover. Completes ``receipt``."""
         began = time.perf_counter()
         self.receipt.began = time.time()
         try:
@@ -118,16 +128,17 @@ class SegmentRun:
                 self._process_batch(batch)
                 for sink_writer in self._open_writers():
                     sink_writer.tick()
-                yield from self._emitted_batches
-                self._emitted_batches.clear()
+                yield from self._emitted
+                self._emitted.clear()
             self._close()
         except BaseException:
             self._abort()
             raise
         self.receipt.measures = {index: step.measures() for index, step in self._counting.items()}
-        if self._event_time is not None and self._emits is not None and self._event_time.latest is not None:
-            self.receipt.event_time = self._event_time.latest
-            yield self._event_time.heartbeat(self._emits)
+        for number, time_ in self._event_times.items():
+            if time_.latest is not None:
+                self.receipt.event_times[number] = time_.latest
+                yield number, time_.heartbeat(self._emits[number])
         self.receipt.seconds = time.perf_counter() - began
 
     def _process_batch(self, batch: pa.RecordBatch | Rejects) -> None:
@@ -142,8 +153,8 @@ class SegmentRun:
         read.incoming += batch.num_rows
         read.left += batch.num_rows
         self.receipt.bytes_read += _bytes(batch)
-        if self._event_time is not None:
-            self._event_time.observe_tail(batch, self._push)
+        for event_time in self._event_times.values():
+            event_time.observe_tail(batch, self._push)
         self._push(batch)
 
     def reject(self, rejects: Rejects, at: str) -> None:
@@ -158,24 +169,23 @@ class SegmentRun:
             self._letter_identities.add_to(letters, at, rejects.code) if self._dead.sink.identified else letters
         )
 
-    def emit(self, batch: pa.RecordBatch) -> None:
-        """Collect events for Spark, without string views. With a watermark, events without event time are rejected."""
-        assert self._emits is not None
-        if self._event_time is not None:
-            batch = self._check_times(self._event_time.with_arrival_time(batch))
-            self._event_time.observe(batch)
+    def emit(self, batch: pa.RecordBatch, number: int = 0) -> None:
+        """Collect events to hand over, without string views. With a watermark, events without event time are rejected."""
+        event_time = self._event_times.get(number)
+        if event_time is not None:
+            batch = self._check_times(event_time.with_arrival_time(batch), event_time)
+            event_time.observe(batch)
         self.receipt.emitted += batch.num_rows
         if batch.num_rows:
-            self._emitted_batches.append(batch.select([*self._emits.names, OFFSET]))
+            self._emitted.append((number, batch.select([*self._emits[number].names, OFFSET])))
 
-    def _check_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        assert self._event_time is not None
-        times = batch.column(self._event_time.field)
+    def _check_times(self, batch: pa.RecordBatch, event_time: EventTime) -> pa.RecordBatch:
+        times = batch.column(event_time.field)
         if times.null_count:
-            reason = f"{self._event_time.field} is null, and a later step goes by event time"
+            reason = f"{event_time.field} is null, and a later step goes by event time"
             batch = self._without(batch, times.is_null(), "no-event-time", reason)
-        wrong = self._event_time.out_of_range(batch)
-        return batch if wrong is None else self._without(batch, wrong, "event-time-out-of-range", self._event_time.range_text)
+        wrong = event_time.out_of_range(batch)
+        return batch if wrong is None else self._without(batch, wrong, "event-time-out-of-range", event_time.range_text)
 
     def _without(self, batch: pa.RecordBatch, wrong: pa.Array, code: str, reason: str) -> pa.RecordBatch:
         """The events that have an event time; the others become dead letters."""

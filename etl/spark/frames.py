@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
 from etl.expressions import flatten, quote_name
-from etl.plan.model import Apply, Frame, Map, Native, Read, Stateful, Union, Watermark
+from etl.plan.model import Apply, Frame, Map, Native, Read, StateGraph, Union, Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.errors import explain_refused_step
@@ -41,8 +41,8 @@ def build_frame(frame: Frame, session: SparkSession, query: QueryContext, number
         case Map(branch=branch, child=child):
             events = build_frame(child, session, query, numbers)
             return run_branch(events, branch, query, next(numbers))
-        case Stateful(node=node):
-            raise AssertionError(f"{node.id} runs on the state lane, which Spark's frames end in front of")
+        case StateGraph():
+            raise AssertionError("Spark's frames end in front of the state lane")
         case Union(children=children):
             frames = [build_frame(child, session, query, numbers) for child in children]
             return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)

@@ -16,7 +16,7 @@ from etl.config.stream_schemas import merge
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.delivery.replay_buffer import ReplayBuffer
 from etl.expressions import quote_name, schema_of
-from etl.plan.model import Branch, Segment
+from etl.plan.model import Branch, Handover, Segment
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.query_context import QueryContext, current_batch, ensure_folder, store_error
@@ -79,7 +79,7 @@ def _run_inner_segment(
 ) -> Iterator[pa.RecordBatch]:
     context = _split_context(query, step, number)
     with _restartable_segment(segment, query, context, segment.roots[""].outgoing, with_names(batches, names)) as restartable:
-        for batch in restartable:
+        for _, batch in restartable:
             yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
     (ensure_folder(_staging_folder(query) / "receipts") / context.split).write_bytes(restartable.receipt.encode())
 
@@ -91,7 +91,7 @@ def _restartable_segment(
     """A segment over a partition. Spark yields a partition once, so it is buffered for sinks that lose accepted events."""
     relay_worker_logs(query.pipeline)
     buffer = ReplayBuffer(batches, ensure_folder(_staging_folder(query) / "replay") / context.split)
-    start_run = lambda: SegmentRun(segment, "", context, query.dead_letters, emits)  # noqa: E731
+    start_run = lambda: SegmentRun(segment, "", context, query.dead_letters, {0: Handover(emits)} if emits else {})  # noqa: E731
     try:
         yield RestartableSegment(start_run, lambda: buffer, Backoff(f"query {query.query!r}", context.stop_file))
     except RunStopping:

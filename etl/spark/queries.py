@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from etl.api import BatchId, StatefulStep
-from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources, stages
+from etl.api import BatchId, Schema, StatefulStep
+from etl.plan.model import Plan, QueryPlan, Read, Segment, StateGraph, frame_sources
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
@@ -21,7 +21,7 @@ from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports, read_observed
-from etl.spark.splits import emitted_schema, splits_source
+from etl.spark.splits import splits_source
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
 
@@ -63,7 +63,7 @@ class Queries:
         frame, segment = self._frame(plan, query)
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
 
-        lane = self._lane(plan, query, frame, batches)
+        lane = self._lane_batches(plan, query, frame, batches)
 
         def batch_done(frame: DataFrame, number: int) -> None:
             if self.stop.is_set():
@@ -95,7 +95,7 @@ class Queries:
         query = replace(self._context(plan), whole_batch=batch)
         frame, segment = self._frame(plan, query)
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
-        lane = self._lane(plan, query, frame, batches)
+        lane = self._lane_batches(plan, query, frame, batches)
         ran = self._with_receipts(plan, query, frame, segment)
         receipts = [Receipt.decode(bytes(row.receipt)) for row in ran.collect()]
         if lane is None:
@@ -112,12 +112,11 @@ class Queries:
         if not plan.on_state_lane:
             frame = build_frame(plan.frame, self.session, query)
             return frame, with_actual_types(plan.segment, arrow_schema(frame))
-        first = stages(plan.frame)[0]
-        if isinstance(first.child, Read):
-            read = first.child
-            lane = Lane(tuple(stages_of(plan, emitted_schema(read))), query)
-            return self._load(splits_source(query, read.sources, read.segment, read, 0, lane)), plan.segment
-        return build_frame(first.child, self.session, query), plan.segment
+        assert isinstance(plan.frame, StateGraph)
+        read = plan.frame.child
+        if isinstance(read, Read):
+            return self._load(splits_source(query, read.sources, read.segment, read, 0, self._lane(plan, query))), plan.segment
+        return build_frame(read, self.session, query), plan.segment
 
     def _load(self, source: type[DataSource]) -> DataFrame:
         self.session.dataSource.register(source)
@@ -129,19 +128,26 @@ class Queries:
             return frame
         if not plan.on_state_lane:
             return run_segment(frame, segment, query, plan.parts)
-        first = stages(plan.frame)[0]
-        if isinstance(first.child, Read):
+        assert isinstance(plan.frame, StateGraph)
+        if isinstance(plan.frame.child, Read):
             return frame
-        assert isinstance(first.node.step, StatefulStep)
-        return write_rows_of_partitions(frame, first.node.step, arrow_schema(frame), query)
+        first = plan.frame.stages[0].node.step
+        assert isinstance(first, StatefulStep)
+        return write_rows_of_partitions(frame, first, arrow_schema(frame), query)
 
-    def _lane(self, plan: QueryPlan, query: QueryContext, frame: DataFrame, batches: BatchCompletion) -> LaneBatches | None:
+    def _lane(self, plan: QueryPlan, query: QueryContext, incoming: Schema | None = None) -> Lane:
+        """The steps of a query on the state lane; ``incoming`` are the fields that Spark hands over."""
+        assert isinstance(plan.frame, StateGraph)
+        return Lane(tuple(stages_of(plan, incoming)), plan.frame.inputs, query, bounded=not plan.streaming)
+
+    def _lane_batches(
+        self, plan: QueryPlan, query: QueryContext, frame: DataFrame, batches: BatchCompletion
+    ) -> LaneBatches | None:
         """What completes the micro-batches of a query with steps on the state lane."""
-        if not plan.on_state_lane:
+        if not isinstance(plan.frame, StateGraph):
             return None
-        child = stages(plan.frame)[0].child
-        incoming = emitted_schema(child) if isinstance(child, Read) else arrow_schema(frame)
-        return LaneBatches(Lane(tuple(stages_of(plan, incoming)), query, bounded=not plan.streaming), batches)
+        incoming = None if isinstance(plan.frame.child, Read) else arrow_schema(frame)
+        return LaneBatches(self._lane(plan, query, incoming), batches)
 
     def _context(self, plan: QueryPlan) -> QueryContext:
         self.state.ended(plan.name).unlink(missing_ok=True)

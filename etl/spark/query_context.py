@@ -59,6 +59,8 @@ class SplitTask:
     """When the planner found the events, seconds since the epoch; in the offset, so a micro-batch that runs again has it."""
     read_at: float | None = None
     """The time of reading that its events have, where that is later than ``found``: behind what has closed ahead of the clock."""
+    idle: frozenset[str] = frozenset()
+    """Sources that are silent while others are read; in the offset, too."""
     joined: tuple[SplitTask, ...] | None = None
     """The other splits of the micro-batch, which this task reads as well; None if other tasks read them."""
 

@@ -52,7 +52,7 @@ class SplitPlanner:
         self._number = number
         self._joins = joins
         self._target: dict[str, Offset] | None = None
-        self._moved = time.monotonic()
+        self._moved = dict.fromkeys(sources, time.monotonic())
         self._ticked = False
         self._delivered: dict[str, Offset] = {}
         self._calls: CallThread | None = None
@@ -81,9 +81,11 @@ class SplitPlanner:
             return {"sources": offsets, "parallelism": self._query.parallelism}
         ends = self._end_offsets(begun)
         if ends != begun:
-            self._moved, self._ticked = time.monotonic(), False
-            now = time.time()
-            return {"sources": ends, "parallelism": self._query.parallelism, "found": now, **self._closed_until(start, now)}
+            self._moved |= {name: time.monotonic() for name in ends if ends[name] != begun[name]}
+            self._ticked = False
+            now, idle = time.time(), self._idle(begun, ends)
+            planned = {"sources": ends, "parallelism": self._query.parallelism, "found": now, **self._closed_until(start, now)}
+            return {**planned, "idle": idle} if idle else planned
         all_ended = all(self._call_source(name, source.ended, begun[name]) for name, source in self._sources.items())
         ticked = self._advance_clock(start, all_ended)
         if all_ended and ticked == start:
@@ -136,7 +138,7 @@ class SplitPlanner:
         clock = self._watermark
         if clock is None or self._ticked:
             return start
-        silent = clock.idle_seconds is not None and time.monotonic() - self._moved >= clock.idle_seconds
+        silent = all(map(self._is_silent, self._sources))
         if not (all_ended or (self._query.drain if self._query.once else silent)):
             return start
         known = read_numbers(self._query.state.query(self._query.query) / "clock.json")
@@ -146,9 +148,25 @@ class SplitPlanner:
         tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)
         return start if start.get("tick") == tick else {**start, "tick": tick}
 
+    def _is_silent(self, name: str) -> bool:
+        """Whether a source has been silent for the idle time."""
+        clock = self._watermark
+        return clock is not None and clock.idle_seconds is not None and time.monotonic() - self._moved[name] >= clock.idle_seconds
+
+    def _idle(self, begun: dict[str, Offset], ends: dict[str, Offset]) -> list[str]:
+        """The sources without new events for which no watermark waits while others are read: silent ones, and those that have
+        ended."""
+        if self._watermark is None:
+            return []
+        still = [name for name in self._sources if ends[name] == begun[name]]
+        return [
+            name for name in still if self._is_silent(name) or self._call_source(name, self._sources[name].ended, begun[name])
+        ]
+
     def plan_tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SplitTask]:
         """The tasks between two offsets, in delivery order."""
         parts: list[SplitTask] = []
+        idle = frozenset(end.get("idle", ()))
         if end.get("tick") is not None and end.get("tick") != start.get("tick"):
             parts.append(SplitTask(0, "", None, end["tick"]))
         for name, source in self._sources.items():
@@ -156,7 +174,7 @@ class SplitPlanner:
             if begun is None or begun == end["sources"].get(name):
                 continue
             for split in self._call_source(name, source.splits, begun, end["sources"][name], end["parallelism"]):
-                parts.append(SplitTask(len(parts), name, split, found=end.get("found"), read_at=end.get("closed")))
+                parts.append(SplitTask(len(parts), name, split, None, end.get("found"), end.get("closed"), idle))
         return [replace(parts[0], joined=tuple(parts[1:]))] if self._joins and self._are_few(parts) else parts
 
     def _are_few(self, parts: list[SplitTask]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,14 @@ import pyarrow as pa
 
 from etl.api import Source
 from etl.delivery.backoff import Backoff, RunStopping, StopFile, read_with_retries
-from etl.plan.model import Read, Segment
+from etl.plan.model import Handover, Read, Segment
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
+from etl.spark.lane.part_tasks import with_rows
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.split_planner import SplitPlanner
@@ -86,7 +88,7 @@ class SplitReader:
             yield heartbeat(emitted_schema(self._read), self._read.watermark.field, task.tick)
             return
         restartable = self._restartable_segment(task, staging)
-        yield from restartable
+        yield from (batch for _, batch in restartable)
         folder = ensure_folder(staging / "receipts")
         (folder / restartable.receipt.split).write_bytes(restartable.receipt.encode())
 
@@ -103,17 +105,21 @@ class SplitReader:
             yield from receipts
 
     def _write_rows(self, task: SplitTask, staging: Path, lane: Lane, batch: int) -> Receipt:
-        """Write the events as rows for the first stateful step; the receipt names the files."""
+        """Write the events as rows for the stateful steps that they reach; the receipt names the files."""
         if task.tick is not None:
-            return Receipt("", "tick", 0, NO_SEGMENT, event_time=task.tick)
-        first, manifests = lane.stages[0], lane.manifests
-        name, watermark = f"rows-{batch:012d}-0-{task.order:06d}", manifests.read(batch - 1).stage(0).watermark
-        writer = RowWriter(operator_of(first.step, first.incoming), manifests, name, watermark)
+            return Receipt(
+                "", "tick", 0, NO_SEGMENT, event_times=dict.fromkeys(range(len(lane.inputs)), task.tick), idle=task.idle
+            )
+        known, name = lane.manifests.read(batch - 1), f"rows-{batch:012d}-0"
+        writers: dict[int, RowWriter] = {}
+        for number in {one.stage for one in lane.inputs if task.source in one.sources}:
+            operator = operator_of(lane.stages[number].step, lane.stages[number].incoming)
+            file = f"{name}-{number}-{task.order:06d}"
+            writers[number] = RowWriter(operator, lane.manifests, file, known.stage(number).watermark)
         restartable = self._restartable_segment(task, staging)
-        for events in restartable:
-            writer.add(without_heartbeats(events))
-        restartable.receipt.rows, restartable.receipt.late = writer.close(), writer.late
-        return restartable.receipt
+        for to, events in restartable:
+            writers[lane.inputs[to].stage].add(without_heartbeats(events))
+        return replace(with_rows(restartable.receipt, writers), idle=task.idle)
 
     def _start_segment(self, task: SplitTask, staging: Path) -> SegmentRun:
         assert task.split is not None
@@ -132,11 +138,16 @@ class SplitReader:
             read_at=task.read_at or task.found,
             max_ahead_seconds=self._query.max_ahead_seconds,
         )
-        watermark = self._read.watermark if self._read else None
-        emits = emitted_schema(self._read) if self._read else None
-        run = SegmentRun(self._segment, task.source, context, self._query.dead_letters, emits, watermark)
+        run = SegmentRun(self._segment, task.source, context, self._query.dead_letters, self._handovers)
         run.receipt.found = task.found
         return run
+
+    @property
+    def _handovers(self) -> Mapping[int, Handover]:
+        """What the segment hands over to stateful steps, or to Spark."""
+        if self._lane is not None:
+            return {number: self._lane.stages[one.stage].handover for number, one in enumerate(self._lane.inputs) if one.sources}
+        return {0: Handover(emitted_schema(self._read), self._read.watermark)} if self._read else {}
 
     def _batches(self, task: SplitTask) -> Iterator[Any]:
         assert task.split is not None

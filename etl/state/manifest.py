@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,9 @@ class Manifest:
     parallelism: int | None = None
     """Most tasks of a stage in the next micro-batch; None before the first one. A run that continues with other cores divides
     the next micro-batch as before, so that results that sinks have already keep their identities."""
+
+    event_times: Mapping[str, int] = field(default_factory=dict)
+    """Input of a step (`etl.plan.model.StageInput.name`) → its largest event time."""
 
     def stage(self, number: int) -> StageState:
         """The state of a step; empty before its first micro-batch."""
@@ -191,4 +194,4 @@ def _parsed(content: Mapping[str, Any]) -> Manifest:
     stages = [
         StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"])) for stage in value["stages"]
     ]
-    return Manifest(value["event_time"], tuple(stages), value["parallelism"])
+    return Manifest(value["event_time"], tuple(stages), value["parallelism"], value.get("event_times", {}))

@@ -13,7 +13,6 @@ from etl.api import (
     OPTIONAL,
     SIDE,
     SIDE_TIME,
-    ArrowStep,
     Duration,
     Expression,
     FieldName,
@@ -21,6 +20,7 @@ from etl.api import (
     JoiningStep,
     Operator,
     Schema,
+    SideStep,
     format_type,
     nearest,
     side_fields,
@@ -71,8 +71,8 @@ class Join(JoiningStep):
     with a key that is null matches none, as in SQL.
 
     A right event matches if it is at most `before` earlier and `after` later than the left one; `within` sets both. Without
-    `time` that is the time of reading, so that `within` is how long events wait for a match. Results of two windows match by
-    `on: [window_start, …]` with `time: window_start` and `within: 0s`.
+    `time` that is the time of reading, so that `within` is how long events wait for a match. Results of two windows match with
+    `time: window_start` and `within: 0s`, and those of one window with the day before if it is both sides and `shift` is `1d`.
 
     | kind | gives | when |
     | --- | --- | --- |
@@ -114,6 +114,11 @@ class Join(JoiningStep):
     within: Duration | None = Field(default=None, description="How far apart in time a pair may be.", examples=["10m"])
     before: Duration | None = Field(default=None, description="How much earlier than the left event the right one may be.")
     after: Duration | None = Field(default=None, description="How much later than the left event the right one may be.")
+    shift: Duration = Field(
+        default=timedelta(0),
+        description="Time that is added to the right event's before both are compared: 1d compares with the day before.",
+        examples=["1d"],
+    )
     where: Expression | None = Field(
         default=None, description="Further condition on the fields of a pair.", examples=["amount > limit"]
     )
@@ -161,7 +166,7 @@ class Join(JoiningStep):
         left, right = (inputs.get(name, nothing) for name in self._sides(inputs)) if inputs else (nothing, nothing)
         return united_fields(left, right, self.time is not None)
 
-    def side_rows(self, name: str, inputs: Mapping[str, Schema]) -> ArrowStep:
+    def side_rows(self, name: str, inputs: Mapping[str, Schema]) -> SideStep:
         """Rows of one side, or of both."""
         sides = tuple(number for number, side in enumerate(self._sides(inputs)) if side == name)
         return JoinSide(sides=sides, times=self._times, rows=self.united(inputs))
@@ -266,12 +271,13 @@ class Join(JoiningStep):
 
     def reach(self) -> timedelta:
         """How long an event waits."""
-        return max(self._bounds)
+        return max(*self._bounds, timedelta(0))
 
     @property
     def _bounds(self) -> tuple[timedelta, timedelta]:
         zero = timedelta(0)
-        return self.within or self.before or zero, self.within or self.after or zero
+        before, after = self.within or self.before or zero, self.within or self.after or zero
+        return before + self.shift, after - self.shift
 
     # ── Running on the state lane ──
 

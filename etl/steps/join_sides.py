@@ -7,14 +7,13 @@ from typing import Literal
 
 import pyarrow as pa
 
-from etl.api import OFFSET, SIDE, SIDE_PREFIXES, SIDE_TIME, TIMESTAMP, ArrowStep, Outcome, Schema, visible, with_fields
+from etl.api import OFFSET, SIDE, SIDE_PREFIXES, SIDE_TIME, TIMESTAMP, Outcome, Schema, SideStep, visible, with_fields
 
 
-class JoinSide(ArrowStep):
+class JoinSide(SideStep):
     """Make rows for a join of the events of one of its sides, or two rows of each event if both sides are the same stream."""
 
     type: Literal["side"] = "side"
-    sides: tuple[int, ...]
     times: tuple[str, str] | None
     """The field with the event time, of each side."""
     rows: pa.Schema

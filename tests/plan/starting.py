@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from state.lane import Lane
 
-from etl.api import NO_BATCH, OFFSET, Schema, Sink
+from etl.api import NO_BATCH, OFFSET, ComponentError, Schema, Sink
 from etl.catalogue import installed
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Native, Output, Plan, QueryPlan, Read, Segment, frame_sources, stages
+from etl.plan.model import Branch, Frame, Handover, Native, Output, Plan, QueryPlan, Read, Segment, StateGraph, frame_sources
 from etl.plan.planner import plan as planned
-from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.segment.segment_run import NOTHING, SegmentRun, SplitContext
 from etl.spark.frames import build_frame
 from etl.spark.lane.lane_batch import Stage, stages_of
 from etl.spark.partitions import arrow_schema, with_actual_types
@@ -55,6 +56,10 @@ VALUE_ERRORS = (
 """Spark's errors about the value of an event; they are no error of the pipeline."""
 
 
+Emitted = list[tuple[int, pa.RecordBatch]]
+"""Batches, each with the number of its handover."""
+
+
 class DifferenceError(Exception):
     """Lint found a pipeline clean, and it does not start so."""
 
@@ -82,34 +87,39 @@ class Starter:
                 list(self._ran(query.segment, source, query.sources[source].fields(), plan))
             return
         read = [leaf for leaf in frame_sources(query.frame) if isinstance(leaf, Read)]
-        found = {id(leaf.segment): self._events(leaf, plan) for leaf in read}
+        found = {id(leaf.segment): self._events(leaf, plan, query.frame) for leaf in read}
         self._batches = None
         if query.on_state_lane:
             self._start_lane(query, plan, found, computed)
             return
         self._taken(self._built(query, plan, f"{query.name} streaming"), query)
         if computed and not any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(query.frame)):
-            self._batches = found
+            self._batches = {key: [batch for _, batch in events] for key, events in found.items()}
             self._finish(query, plan, self._computed(query, plan))
 
-    def _start_lane(self, query: QueryPlan, plan: Plan, read: dict[int, list[pa.RecordBatch]], computed: bool) -> None:
+    def _start_lane(self, query: QueryPlan, plan: Plan, read: dict[int, Emitted], computed: bool) -> None:
         """Run the stateful steps over the events that reach them, close what they hold, and run the segments after them."""
-        child = stages(query.frame)[0].child
-        if isinstance(child, Read):
-            incoming, batches = emitted_schema(child), read[id(child.segment)]
+        graph = query.frame
+        assert isinstance(graph, StateGraph)
+        arrived: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+        if isinstance(graph.child, Read):
+            incoming = None
+            for number, batch in read[id(graph.child.segment)]:
+                arrived[graph.inputs[number].stage].append(batch)
         else:
-            below = replace(query, frame=child)
+            below = replace(query, frame=graph.child)
             incoming = arrow_schema(self._built(below, plan, f"{query.name} streaming"))
-            if not computed or any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(child)):
+            native = any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(graph.child))
+            if not computed or native:
                 return
-            self._batches = read
-            batches = list(self._computed(below, plan))
+            self._batches = {key: [batch for _, batch in found] for key, found in read.items()}
+            arrived[0] = list(self._computed(below, plan))
         lane = list(stages_of(query, incoming))
-        for number, (stage, following) in enumerate(zip(lane, [*lane[1:], None], strict=True)):
-            found = self._stage_results(stage, batches, number)
-            emits = following.incoming if following else None
-            segment = _alone(stage.segment)
-            batches = list(SegmentRun(segment, "", self._split(), plan.dead_letters, emits).process([found]))
+        for number, stage in enumerate(lane):
+            found = self._stage_results(stage, arrived[number], number)
+            emits = {to: lane[behind].handover for to, behind in stage.following.items()}
+            for to, batch in SegmentRun(_alone(stage.segment), "", self._split(), plan.dead_letters, emits).process([found]):
+                arrived[stage.following[to]].append(batch)
 
     def _stage_results(self, stage: Stage, batches: Sequence[pa.RecordBatch], number: int) -> pa.RecordBatch:
         """The results of a step over some events and an event far in the future."""
@@ -119,7 +129,12 @@ class Starter:
         names = [*stage.incoming.names, OFFSET]
         events = [row for batch in batches for row in batch.select(names).to_pylist() if row[time] is not None]
         numbered = [{**row, OFFSET: at if row[OFFSET] is not None else None} for at, row in enumerate(events)]
-        results = [*lane.run(numbered), *lane.run([{time: datetime(2200, 1, 1, tzinfo=UTC)}])]
+        try:
+            results = [*lane.run(numbered), *lane.run([{time: datetime(2200, 1, 1, tzinfo=UTC)}])]
+        except ComponentError as error:
+            if "failed for an event" not in str(error):
+                raise
+            results = []
         batch = pa.RecordBatch.from_pylist(results, schema=stage.step.fields(stage.incoming))
         return batch.append_column(OFFSET, pa.array(range(batch.num_rows), pa.int64()))
 
@@ -131,29 +146,25 @@ class Starter:
                 return []
             raise
 
-    def _events(self, read: Read, plan: Plan) -> list[pa.RecordBatch]:
-        """The batches that the segments before Spark emit."""
-        emits, events = emitted_schema(read), list[pa.RecordBatch]()
+    def _events(self, read: Read, plan: Plan, frame: Frame) -> Emitted:
+        """The batches that the segments before Spark or before stateful steps emit."""
+        graph = frame if isinstance(frame, StateGraph) and frame.child is read else None
+        inputs = graph.inputs if graph else ()
+        emits = {n: graph.stages[one.stage].handover for n, one in enumerate(inputs) if graph and one.sources}
+        emits = emits or {0: Handover(emitted_schema(read), read.watermark)}
+        events: Emitted = []
         for source in read.segment.roots:
-            events += self._ran(read.segment, source, read.sources[source].fields(), plan, read)
-        wanted = emits.append(pa.field(OFFSET, pa.int64()))
-        for batch in events:
-            _same("what is handed to Spark", wanted, batch.schema)
+            events += self._ran(read.segment, source, read.sources[source].fields(), plan, emits)
+        for number, batch in events:
+            _same("what is handed over", emits[number].schema.append(pa.field(OFFSET, pa.int64())), batch.schema)
         return events
 
     def _ran(
-        self, segment: Segment, source: str, fields: Schema, plan: Plan, read: Read | None = None
-    ) -> Iterator[pa.RecordBatch]:
+        self, segment: Segment, source: str, fields: Schema, plan: Plan, emits: Mapping[int, Handover] = NOTHING
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
         for branch in segment.roots[source].walk():
             _checked(branch)
-        run = SegmentRun(
-            _alone(segment),
-            source,
-            self._split(),
-            plan.dead_letters,
-            emitted_schema(read) if read else None,
-            read.watermark if read else None,
-        )
+        run = SegmentRun(_alone(segment), source, self._split(), plan.dead_letters, emits)
         yield from run.process([_some(fields)])
 
     def _split(self) -> SplitContext:
@@ -208,7 +219,7 @@ class Starter:
                 batch = batch.drop_columns([OFFSET])
             segment = with_actual_types(query.segment, batch.schema)
             batch = batch.append_column(OFFSET, pa.array(range(batch.num_rows), pa.int64()))
-            list(SegmentRun(_alone(segment), "", self._split(), plan.dead_letters, None).process([batch]))
+            list(SegmentRun(_alone(segment), "", self._split(), plan.dead_letters).process([batch]))
 
 
 def _sink(kind: str, **options: object) -> Sink:

@@ -11,7 +11,7 @@ import pytest
 from etl.api import IDENTITY, OFFSET, BatchId, Rejects, Result, Sink, SplitLostError, Task
 from etl.delivery.backoff import Backoff
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Output, Segment
+from etl.plan.model import Branch, Handover, Output, Segment
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 
@@ -83,7 +83,7 @@ def restartable(tmp_path: Path, root: Branch, loses: int, numbered: bool = False
         ordered=ordered,
     )
     dead = Output("dead", Forgetful(), SCHEMA)
-    begin = lambda: SegmentRun(segment, "src", context, dead, FIELDS if root.emits else None)  # noqa: E731
+    begin = lambda: SegmentRun(segment, "src", context, dead, {0: Handover(FIELDS)} if root.emits else {})  # noqa: E731
     return RestartableSegment(begin, lambda: iter([events(0, 1, 2), events(3, 4)]), Backoff("query 'q'", sleep=lambda _: None))
 
 
@@ -103,7 +103,7 @@ def test_a_lost_split_is_written_again_and_counted_once(tmp_path: Path, caplog: 
 def test_events_that_spark_has_are_not_emitted_again(tmp_path: Path) -> None:
     whole = restartable(tmp_path, Branch((), FIELDS, ("out",), emits=True), loses=2)
 
-    handed = [number for batch in whole for number in batch.column("n").to_pylist()]
+    handed = [number for _, batch in whole for number in batch.column("n").to_pylist()]
 
     assert handed == [0, 1, 2, 3, 4]
     assert whole.receipt.emitted == 5

@@ -32,7 +32,7 @@ from etl.api import (
 from etl.columns import texts
 from etl.columns.texts import filter_batch, materialize_array
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Output, Segment, StepNode, Watermark
+from etl.plan.model import Branch, Handover, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
 from etl.segment.event_time import EventTime
 from etl.segment.segment_run import SegmentRun, SplitContext
@@ -148,8 +148,12 @@ def run(root: Branch, tmp_path: Path, *batches: object, **options: object) -> tu
     outputs = {name: Output(name, Memory(), FIELDS) for part in root.walk() for name in part.sinks}
     segment = Segment({"src": root}, outputs, {"src": True})
     context = split_context(tmp_path)
-    running = SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), **options)
-    return running, segment, list(running.process(batches))
+    running = SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), handovers(**options))
+    return running, segment, [batch for _, batch in running.process(batches)]
+
+
+def handovers(emits: Schema | None = None, watermark: Watermark | None = None) -> dict[int, Handover]:
+    return {} if emits is None else {0: Handover(emits, watermark)}
 
 
 def written(name: str, column: str = "n") -> list[object]:
@@ -536,9 +540,13 @@ def run_lines(root: Branch, tmp_path: Path, batch: pa.RecordBatch, **options: ob
     outputs = {name: Output(name, sinks.get(name, Memory()), LINES) for part in root.walk() for name in part.sinks}
     context = split_context(tmp_path)
     running = SegmentRun(
-        Segment({"src": root}, outputs, {"src": True}), "src", context, Output("dead_letters", Memory(), SCHEMA), **options
+        Segment({"src": root}, outputs, {"src": True}),
+        "src",
+        context,
+        Output("dead_letters", Memory(), SCHEMA),
+        handovers(**options),
     )
-    return running, list(running.process([batch]))
+    return running, [found for _, found in running.process([batch])]
 
 
 def type_at(sink: str) -> set[pa.DataType]:
@@ -616,8 +624,8 @@ def test_events_of_a_micro_batch_have_its_time_of_reading_however_often_it_runs(
 
     for _ in range(2):
         dead = Output("dead_letters", Memory(), SCHEMA)
-        running = SegmentRun(segment, "src", context, dead, emits, Watermark("_read_at", 0, arrival=True))
-        (events, heartbeat) = running.process([numbers(1, 2)])
+        running = SegmentRun(segment, "src", context, dead, handovers(emits, Watermark("_read_at", 0, arrival=True)))
+        ((_, events), (_, heartbeat)) = running.process([numbers(1, 2)])
 
         times = [*events.column("_read_at").to_pylist(), *heartbeat.column("_read_at").to_pylist()]
         assert {time.timestamp() for time in times} == {1_700_000_000.25}

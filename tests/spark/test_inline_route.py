@@ -10,7 +10,7 @@ import pytest
 
 from connectors.discard import DiscardSink
 from etl.api import TIMESTAMP, BatchId, Limit, Offset, Source, Split
-from etl.plan.model import Branch, Output, Segment, Watermark
+from etl.plan.model import Branch, Output, Segment, StageInput, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, MoreTasksNeeded, Stage, run_here
 from etl.spark.query_context import QueryContext
@@ -115,15 +115,23 @@ def lane(folder: Path, durable: bool = True) -> Lane:
     first = Window.model_validate({"time": "time", "size": "1m", "group_by": ["user_name"], "aggregates": {"n": "count(*)"}})
     second = Window.model_validate({"time": "window_start", "size": "2m", "aggregates": {"n": "sum(n)"}})
     between = first.fields(INCOMING)
-    ends = [Segment({"": Branch((), between, emits=True)}, {}), Segment({"": Branch((), second.fields(between))}, {})]
+    ends = [Segment({"": Branch((), between, emits=True, to=1)}, {}), Segment({"": Branch((), second.fields(between))}, {})]
     watermarks = [Watermark("time", 0), Watermark("window_start", 0)]
     stages = [
-        Stage(step=step, incoming=incoming, watermark=watermark, segment=segment, segment_number=number)
+        Stage(
+            step=step,
+            incoming=incoming,
+            watermark=watermark,
+            segment=segment,
+            segment_number=number,
+            following={} if number else {1: 1},
+        )
         for number, (step, incoming, watermark, segment) in enumerate(
             zip((first, second), (INCOMING, between), watermarks, ends, strict=True)
         )
     ]
-    return Lane(stages, query(folder, durable))
+    inputs = (StageInput(0, 0, sources=frozenset({"s"})), StageInput(1, 0, stages=frozenset({0})))
+    return Lane(stages, inputs, query(folder, durable))
 
 
 def read(lane: Lane, batch: int, times: Sequence[int]) -> list[Receipt]:
@@ -132,7 +140,7 @@ def read(lane: Lane, batch: int, times: Sequence[int]) -> list[Receipt]:
     watermark = lane.manifests.read(batch - 1).stage(0).watermark
     writer = RowWriter(lane.stages[0].step.operator(INCOMING), lane.manifests, f"rows-{batch:012d}-0-000000", watermark)
     writer.add(pa.RecordBatch.from_pydict(rows, schema=INCOMING))
-    return [Receipt("s", "s", 0, 0, rows=writer.close(), late=writer.late, event_time=max(times))]
+    return [Receipt("s", "s", 0, 0, rows={0: writer.close()}, late=writer.late, event_times={0: max(times)})]
 
 
 def outcome(one: Lane, batch: int, times: Sequence[int], here: bool) -> BatchOutcome:
@@ -166,7 +174,7 @@ def test_parts_that_the_reading_task_runs_give_what_further_jobs_give(tmp_path: 
 def test_parts_that_are_worth_several_tasks_are_left_to_the_driver(tmp_path: Path) -> None:
     one = lane(tmp_path)
     large = StateFileEntry("rows-0", 0, 0, 1_000_000, 1)
-    receipt = Receipt("", "s", 0, NO_SEGMENT, rows=(large,), event_time=5 * MINUTE)
+    receipt = Receipt("", "s", 0, NO_SEGMENT, rows={0: (large,)}, event_times={0: 5 * MINUTE})
 
     with pytest.raises(MoreTasksNeeded):
         one.advance(BatchId("q", 0), [receipt], run_here)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP, BatchId
-from etl.plan.model import Branch, Segment, Watermark
+from etl.plan.model import Branch, Segment, StageInput, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_batch import Lane, LaneBatches, Stage
 from etl.spark.query_context import QueryContext
@@ -50,13 +50,16 @@ def lane(folder: Path, parallelism: int) -> LaneBatches:
         once=True,
     )
     totals = SimpleNamespace(add_late=lambda query, late: None)
-    return LaneBatches(Lane([stage], query), cast(Any, SimpleNamespace(totals=totals, complete=lambda *receipts: None)))
+    return LaneBatches(
+        Lane([stage], (StageInput(0, 0, sources=frozenset({"s"})),), query),
+        cast(Any, SimpleNamespace(totals=totals, complete=lambda *receipts: None)),
+    )
 
 
 def read(number: int) -> list[Receipt]:
     """What a task gives that has read events of a minute."""
     rows = (StateFileEntry(f"rows-{number}", number * MINUTE, number * MINUTE, 1_000_000, 1),)
-    return [Receipt("", "s", 0, NO_SEGMENT, rows=rows, event_time=number * MINUTE)]
+    return [Receipt("", "s", 0, NO_SEGMENT, rows={0: rows}, event_times={0: number * MINUTE})]
 
 
 @pytest.fixture

@@ -88,14 +88,17 @@ def in_time(stream: list[list[list[Event]]]) -> Iterator[Event]:
         latest = max([latest, *(event[3] for event in events)])
 
 
-def pairs_of(kind: str, events: Sequence[Event], meets: Any = lambda left, right: True) -> Results:
+def pairs_of(kind: str, events: Sequence[Event], meets: Any = lambda left, right: True, shift: int = 0) -> Results:
     """A loop over all events of both sides."""
     lefts, rights = ([event for event in events if event[0] == side] for side in (0, 1))
     matches = [
         (left, right)
         for left in lefts
         for right in rights
-        if left[1:3] == right[1:3] and None not in left[1:3] and -BEFORE <= right[3] - left[3] <= AFTER and meets(left, right)
+        if left[1:3] == right[1:3]
+        and None not in left[1:3]
+        and -BEFORE <= right[3] + shift - left[3] <= AFTER
+        and meets(left, right)
     ]
     alone = [[one for one in events if all(one != pair[side] for pair in matches)] for side, events in enumerate((lefts, rights))]
     found: Results = Counter()
@@ -113,10 +116,12 @@ def pairs_of(kind: str, events: Sequence[Event], meets: Any = lambda left, right
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=25, deadline=None)
-@given(stream=STREAMS, merges=st.booleans(), has_condition=st.booleans())
-def test_results_are_those_of_a_loop_over_all_events(kind: str, stream: list, merges: bool, has_condition: bool) -> None:
+@given(stream=STREAMS, merges=st.booleans(), has_condition=st.booleans(), shift=st.sampled_from([0, 20, 120]))
+def test_results_are_those_of_a_loop_over_all_events(
+    kind: str, stream: list, merges: bool, has_condition: bool, shift: int
+) -> None:
     batches = numbered(stream)
-    step = join(kind=kind, where="amount > 3 or n % 2 = 0") if has_condition else join(kind=kind)
+    step = join(kind=kind, shift=f"{shift}s", **({"where": "amount > 3 or n % 2 = 0"} if has_condition else {}))
     meets = (lambda left, right: right[4] % 7 > 3 or left[4] % 2 == 0) if has_condition else (lambda left, right: True)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +129,7 @@ def test_results_are_those_of_a_loop_over_all_events(kind: str, stream: list, me
         results = [one for splits in batches for one in run(running, splits)] + end(running)
 
     events = list(in_time(batches))
-    assert numbers(results) == pairs_of(kind, events, meets)
+    assert numbers(results) == pairs_of(kind, events, meets, shift)
     assert running.late == sum(len(split) for splits in batches for split in splits) - len(events)
     assert not running.kept
 
@@ -233,3 +238,97 @@ def test_a_stream_joined_with_itself(engine: Engine) -> None:
     engine(pipeline)
 
     assert delivered(folder) == {(1, 1): 1, (1, 2): 1, (2, 2): 1, (3, 3): 1}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_side_that_is_behind_holds_the_watermark_until_it_is_idle(engine: Engine) -> None:
+    folder = engine.etl.folder
+    pipeline = PIPELINE.format(here=folder, join="{type: join, on: user, kind: left, time: at, after: 10s, late: 1s}")
+
+    add(folder, "logins", ("ann", 1, 1))
+    add(folder, "payments", ("ann", 59, 2))
+    engine(pipeline)
+    add(folder, "logins", ("ann", 50, 3), ("bob", 51, 4))
+    totals = engine(pipeline)
+
+    assert delivered(folder) == {(3, 2): 1, (1, None): 1}
+    assert sum(totals.late.values()) == 0
+
+
+WINDOWS = """
+    sources:
+      in: {{type: file, path: "{here}/in.jsonl"}}
+    streams:
+      requests: {{from: in, steps: [{{type: json, fields: {{host: string, at: timestamp, failed: boolean}}}}]}}
+      all:
+        from: requests
+        steps: [{{type: window, time: at, late: 0s, size: 1m, group_by: [host], aggregates: {{n: count(*)}}}}]
+      failures:
+        from: requests
+        steps:
+          - {{type: filter, where: failed}}
+          - {{type: window, time: at, late: 0s, size: 1m, group_by: [host], aggregates: {{failures: count(*)}}}}
+{streams}
+    sinks:
+      out: {{from: result, type: file, path: "{here}/out.jsonl"}}
+    """
+
+
+def add_requests(folder: Path, *requests: tuple[str, int, bool]) -> None:
+    with (folder / "in.jsonl").open("a") as file:
+        for host, second, failed in requests:
+            at = datetime.fromtimestamp(1_767_225_600 + second, UTC).isoformat()
+            file.write(json.dumps({"host": host, "at": at, "failed": failed}) + "\n")
+
+
+def results(folder: Path, *names: str) -> list[tuple[Any, ...]]:
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
+    return sorted((tuple(row.get(name) for name in names) for row in rows), key=str)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_results_of_two_windows_match_by_their_start(engine: Engine) -> None:
+    folder = engine.etl.folder
+    step = "{type: join, kind: left, on: [host, window_start], time: window_start, within: 0s}"
+    pipeline = WINDOWS.format(here=folder, streams=f"      result: {{from: [all, failures], steps: [{step}]}}")
+
+    add_requests(folder, ("a", 1, True), ("a", 2, False), ("b", 3, False), ("a", 61, True), ("a", 121, False))
+    engine(pipeline)
+    assert results(folder, "host", "n", "failures") == [("a", 1, 1), ("a", 2, 1), ("b", 1, None)]
+    add_requests(folder, ("a", 181, False), ("b", 241, True))
+    totals = engine(pipeline, drain=True)
+
+    found = [("a", 1, 1), ("a", 1, None), ("a", 1, None), ("a", 2, 1), ("b", 1, 1), ("b", 1, None)]
+    assert results(folder, "host", "n", "failures") == found
+    assert {name: counts.incoming for name, counts in totals.read.items()} == {"in": 2}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_window_behind_the_union_of_two_windows(engine: Engine) -> None:
+    folder = engine.etl.folder
+    window = "{type: window, time: window_start, size: 2m, aggregates: {n: sum(n), failures: sum(failures), rows: count(*)}}"
+    pipeline = WINDOWS.format(here=folder, streams=f"      result: {{from: [all, failures], steps: [{window}]}}")
+
+    add_requests(folder, ("a", 1, True), ("a", 2, False), ("b", 3, False), ("a", 61, True), ("a", 121, False), ("b", 190, True))
+    engine(pipeline)
+    add_requests(folder, ("a", 250, False))
+    engine(pipeline, drain=True)
+
+    assert results(folder, "n", "failures", "rows") == [(1, None, 1), (2, 1, 3), (4, 2, 5)]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_window_joined_with_itself_compares_with_the_time_before(engine: Engine) -> None:
+    folder = engine.etl.folder
+    step = "{type: join, left: all, right: all, on: host, time: window_start, within: 0s, shift: 2m, where: n > right.n}"
+    pipeline = WINDOWS.format(here=folder, streams=f"      result: {{from: all, steps: [{step}]}}")
+
+    add_requests(folder, *(("a", second, False) for second in (1, 61, 62, 121, 122, 181, 182)))
+    engine(pipeline, drain=True)
+
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
+    assert [(row["n"], row["right"]["n"]) for row in rows] == [(2, 1)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, Schema, StatefulStep
+from etl.api import OFFSET, SIDE, Schema, StatefulStep
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import without_heartbeats
 from etl.spark.lane.operators import operator_of
@@ -55,12 +55,23 @@ def _rows_receipt(
     """Write the rows of a partition in a micro-batch of this number."""
     manifests = Manifests(query.state.rows(query.query), query.durable)
     watermark = manifests.read(number - 1).stage(0).watermark
-    writer = RowWriter(operator_of(step, incoming), manifests, f"rows-{number:012d}-0-{partition:06d}", watermark)
-    time, latest = (step.event_time() or ("",))[0], None
+    writer = RowWriter(operator_of(step, incoming), manifests, f"rows-{number:012d}-0-0-{partition:06d}", watermark)
+    time, latest = (step.event_time() or ("",))[0], dict[int, int]()
     for batch in batches:
-        last = pc.max(batch.column(time)).cast(pa.timestamp("us", "UTC"), safe=False).value
-        latest = last if latest is None or (last is not None and last > latest) else latest
+        for side, events in _by_side(batch):
+            last = pc.max(events.column(time)).cast(pa.timestamp("us", "UTC"), safe=False).value
+            if last is not None:
+                latest[side] = max(last, latest.get(side, last))
         times = batch.column(time)
         writer.add(without_heartbeats(batch.filter(times.is_valid()) if times.null_count else batch))
     rows = writer.close()
-    return Receipt("", "rows", partition, NO_SEGMENT, rows=rows, late=writer.late, event_time=latest)
+    return Receipt("", "rows", partition, NO_SEGMENT, rows={0: rows}, late=writer.late, event_times=latest)
+
+
+def _by_side(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each side of a join, or of the one input of another step."""
+    if SIDE not in batch.schema.names:
+        yield 0, batch
+        return
+    for side in (0, 1):
+        yield side, batch.filter(pc.equal(batch.column(SIDE), side))

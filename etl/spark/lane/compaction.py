@@ -32,7 +32,7 @@ class MergeTask:
     def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
         for number in numbers:
             try:
-                yield Receipt("", "merged", number, NO_SEGMENT, rows=self._merge()).encode()
+                yield Receipt("", "merged", number, NO_SEGMENT, state=self._merge()).encode()
             except Exception as error:
                 store_error(self.staging, error)
                 raise

@@ -12,12 +12,14 @@ staged under the same names, and sinks that have them skip them.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from etl.api import ALWAYS, BatchId, LooksUpKeys, Schema, StatefulStep, WatermarkAdvance
-from etl.plan.model import Branch, Map, QueryPlan, Segment, Stateful, Watermark, segments, stages
+import pyarrow as pa
+
+from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, Schema, StatefulStep, WatermarkAdvance
+from etl.plan.model import Handover, QueryPlan, Segment, StageInput, StateGraph, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.operators import operator_of
@@ -47,27 +49,43 @@ class Stage:
     watermark: Watermark
     segment: Segment
     segment_number: int
+    following: Mapping[int, int] = field(default_factory=dict)
+    """Number of a handover of the segment → the stage that it is for."""
+
+    @property
+    def handover(self) -> Handover:
+        """What its inputs are."""
+        return Handover(self.incoming, self.watermark)
 
 
-def stages_of(plan: QueryPlan, incoming: Schema) -> Iterator[Stage]:
-    """The stages of a query; ``incoming`` are the fields that reach the first one."""
-    lane = stages(plan.frame)
-    numbers = {id(segment.roots.get("")): number for number, (segment, _) in enumerate(segments(plan.frame))}
-    for here, behind in zip(lane, [*lane[1:], None], strict=True):
-        assert isinstance(here.node.step, StatefulStep)
-        between = _between(here, behind)
-        whole = plan.segment if between is None else Segment({"": between}, {})
-        segment = with_actual_types(whole, here.node.step.fields(incoming))
-        number = plan.parts if between is None else numbers.get(id(between), NO_SEGMENT)
-        yield Stage(step=here.node.step, incoming=incoming, watermark=here.watermark, segment=segment, segment_number=number)
-        incoming = segment.roots[""].outgoing
+def stages_of(plan: QueryPlan, incoming: Schema | None = None) -> Iterator[Stage]:
+    """The stages of a query; ``incoming`` are the fields that Spark hands over to the first one."""
+    graph = plan.frame
+    assert isinstance(graph, StateGraph)
+    reading = plan.parts - len(graph.stages) + 1
+    actual = {} if incoming is None else {0: incoming}
+    for number, stage in enumerate(graph.stages):
+        assert isinstance(stage.node.step, StatefulStep)
+        given = _with_types(stage.incoming, actual[number]) if number in actual else stage.incoming
+        whole = plan.segment if number + 1 == len(graph.stages) else Segment({"": stage.behind}, {})
+        segment = with_actual_types(whole, stage.node.step.fields(given))
+        ends = [branch for branch in segment.roots[""].walk() if branch.emits]
+        if incoming is not None:
+            actual |= {graph.inputs[end.to].stage: end.outgoing for end in ends}
+        yield Stage(
+            step=stage.node.step,
+            incoming=given,
+            watermark=stage.watermark,
+            segment=segment,
+            segment_number=reading + number,
+            following={end.to: graph.inputs[end.to].stage for end in ends},
+        )
 
 
-def _between(here: Stateful, behind: Stateful | None) -> Branch | None:
-    """The steps between two stages; None behind the last one."""
-    if behind is None:
-        return None
-    return behind.child.branch if isinstance(behind.child, Map) else Branch((), here.node.outgoing, emits=True)
+def _with_types(planned: Schema, actual: Schema) -> Schema:
+    """The planned fields with the types that Spark gives."""
+    types = {field.name: field.type for field in actual}
+    return pa.schema([field.with_type(types.get(field.name, field.type)) for field in planned])
 
 
 RunTasks: TypeAlias = Callable[[Callable[[Iterable[int]], Iterable[bytes]], int], list[bytes]]
@@ -102,6 +120,7 @@ class Lane:
     """The stateful steps of a query."""
 
     stages: Sequence[Stage]
+    inputs: Sequence[StageInput]
     query: QueryContext
     bounded: bool = False
     """Whether the query is one micro-batch that holds all events: nothing is remembered, and all windows close."""
@@ -114,31 +133,54 @@ class Lane:
     def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks) -> BatchOutcome:
         """Run the stages of a micro-batch whose reading tasks gave these receipts."""
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
-        event_time = max([known.event_time, *(r.event_time for r in read if r.event_time is not None)])
-        receipts, heads, states, late = list(read), [], [], 0
-        watermark: int | None = None
+        times = self._event_times(known, read)
+        idle = frozenset[str]().union(*(receipt.idle for receipt in read))
+        receipts: list[Receipt] = []
+        heads, states = list(read), list[StageState]()
+        bounds: dict[int, int] = {}
         for number, stage in enumerate(self.stages):
-            heads += receipts
-            clock = self._clock(stage, known.stage(number).watermark, event_time, watermark)
-            arrived = tuple(file for receipt in receipts for file in receipt.rows)
-            late += sum(receipt.late for receipt in receipts)
             operator, kept = operator_of(stage.step, stage.incoming), known.stage(number).files
+            clock = self._clock(number, known.stage(number).watermark, times, idle, bounds)
+            arrived = tuple(file for receipt in heads for file in receipt.rows.get(number, ()))
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
             receipts = self._run_parts(run, batch, number, clock, arrived, known) if due else []
             written = tuple(file for receipt in receipts for file in receipt.state)
             after = files_after_run(operator.after_run, kept, arrived, written) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             states.append(StageState(clock.now, self._merged(run, batch, number, files, clock.now)))
-            watermark = operator.watermark_after(clock.now)
+            bounds[number] = operator.watermark_after(clock.now)
+            if number + 1 < len(self.stages):
+                heads += receipts
+        late = sum(receipt.late for receipt in heads)
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
-        return BatchOutcome(heads, receipts, late, Manifest(event_time, tuple(states), self.query.parallelism))
+        state = Manifest(max(times.values()), tuple(states), self.query.parallelism, times)
+        return BatchOutcome(heads, receipts, late, state)
 
-    def _clock(self, stage: Stage, before: int, event_time: int, bound: int | None) -> WatermarkAdvance:
-        """The watermark of a stage: of events read, less their lateness; behind another stage, what that one guarantees."""
+    def _event_times(self, known: Manifest, read: Sequence[Receipt]) -> dict[str, int]:
+        """The largest event time of each input; the time of reading is that of all."""
+        times = {one.name: known.event_times.get(one.name, NEVER) for one in self.inputs}
+        for receipt in read:
+            times |= {self.inputs[n].name: max(time, times[self.inputs[n].name]) for n, time in receipt.event_times.items()}
+        latest = max(times.values())
+        return {one.name: latest if self.stages[one.stage].watermark.arrival else times[one.name] for one in self.inputs}
+
+    def _clock(
+        self, number: int, before: int, times: Mapping[str, int], idle: frozenset[str], bounds: Mapping[int, int]
+    ) -> WatermarkAdvance:
+        """The watermark of a stage: the smallest of its inputs, but for those of idle sources.
+
+        That of events read is the latest event time, less their lateness; that of a stage in front is what it guarantees.
+        """
         if self.bounded:
             return WatermarkAdvance(before, ALWAYS)
-        now = bound if bound is not None else event_time - round(stage.watermark.late_seconds * 1e6)
-        return WatermarkAdvance(before, max(before, now))
+        late = round(self.stages[number].watermark.late_seconds * 1e6)
+        active, silent = list[int](), list[int]()
+        for one in self.inputs:
+            if one.stage == number:
+                active += [bounds[stage] for stage in one.stages]
+                if one.sources or not one.stages:
+                    (silent if one.sources and one.sources <= idle else active).append(times[one.name] - late)
+        return WatermarkAdvance(before, max(before, min(active) if active else max(silent)))
 
     def _run_parts(
         self,
@@ -167,7 +209,7 @@ class Lane:
             kept=kept,
             segment=stage.segment,
             segment_number=stage.segment_number,
-            following=self._following(number, known),
+            following={to: self._following(behind, known) for to, behind in stage.following.items()},
             tasks=tasks,
             rows=rows,
         )
@@ -192,14 +234,11 @@ class Lane:
             staging=self.query.state.staging(self.query.run_id, self.query.query, batch.number),
         )
         [receipt] = run(task, 1)
-        return (*Receipt.decode(receipt).rows, *(file for file in files if file not in small))
+        return (*Receipt.decode(receipt).state, *(file for file in files if file not in small))
 
-    def _following(self, number: int, known: Manifest) -> NextStage | None:
-        if number + 1 == len(self.stages):
-            return None
-        behind = self.stages[number + 1]
-        before = known.stage(number + 1).watermark
-        return NextStage(step=behind.step, incoming=behind.incoming, watermark=before, event_time=behind.watermark)
+    def _following(self, number: int, known: Manifest) -> NextStage:
+        behind = self.stages[number]
+        return NextStage(number, behind.step, behind.handover, known.stage(number).watermark)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from etl.api import OFFSET, BatchId, Schema
 from etl.contract.state import StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
-from etl.plan.model import Segment, Watermark
+from etl.plan.model import Handover, Segment
 from etl.receipts import Receipt
 from etl.segment.event_time import without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
@@ -31,14 +31,22 @@ RESULT_ROWS = 1 << 16
 """Most rows of a batch of results."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NextStage:
-    """The stateful step behind, which gets the results."""
+def with_rows(receipt: Receipt, writers: Mapping[int, RowWriter]) -> Receipt:
+    """A receipt that names the files of each stage's writer."""
+    receipt.rows = {stage: writer.close() for stage, writer in writers.items()}
+    receipt.late = sum(writer.late for writer in writers.values())
+    return receipt
 
+
+@dataclass(frozen=True)
+class NextStage:
+    """A stateful step behind, which gets results."""
+
+    number: int
     step: StatefulStep
-    incoming: Schema
+    given: Handover
     watermark: int
-    event_time: Watermark
+    """Before the micro-batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +66,8 @@ class PartTasks:
     segment: Segment
     """The steps behind, and the sinks."""
     segment_number: int
-    following: NextStage | None
+    following: Mapping[int, NextStage]
+    """By the number of the segment's handover."""
     tasks: int
     rows: int
     """Rows that they read, about."""
@@ -79,7 +88,7 @@ class PartTasks:
         return self.query.state.staging(self.query.run_id, self.query.query, self.batch.number)
 
     def _run(self, number: int) -> Receipt:
-        context, following = self._context(number), self.following
+        context = self._context(number)
         remembered = RowWriter(operator_of(self.step, self.incoming), self.state, self._file_name(number, "state"))
         restartable = RestartableSegment(
             lambda: SegmentRun(
@@ -87,25 +96,26 @@ class PartTasks:
                 "",
                 context,
                 self.query.dead_letters,
-                following.incoming if following else None,
-                following.event_time if following else None,
+                {to: behind.given for to, behind in self.following.items()},
             ),
             lambda: self._results(number, remembered),
             Backoff(f"query {self.query.query!r}", context.stop_file),
         )
-        receipt = self._write_rows(restartable, following, number) if following else restartable.run_to_end()
+        receipt = self._write_rows(restartable, number) if self.following else restartable.run_to_end()
         receipt.state = remembered.close()
         return receipt
 
-    def _write_rows(self, restartable: RestartableSegment, following: NextStage, number: int) -> Receipt:
-        """Write the results as rows for the step behind."""
-        operator = operator_of(following.step, following.incoming)
-        writer = RowWriter(operator, self.state, self._file_name(number, "rows"), following.watermark)
-        for events in restartable:
-            writer.add(without_heartbeats(events))
-        receipt = restartable.receipt
-        receipt.rows, receipt.late = writer.close(), writer.late
-        return receipt
+    def _write_rows(self, restartable: RestartableSegment, number: int) -> Receipt:
+        """Write the results as rows for the steps behind."""
+        writers: dict[int, RowWriter] = {}
+        for behind in self.following.values():
+            operator = operator_of(behind.step, behind.given.schema)
+            writers[behind.number] = RowWriter(
+                operator, self.state, self._file_name(number, f"rows-{behind.number}"), behind.watermark
+            )
+        for to, events in restartable:
+            writers[self.following[to].number].add(without_heartbeats(events))
+        return with_rows(restartable.receipt, writers)
 
     def _file_name(self, number: int, what: str) -> str:
         return f"rows-{self.batch.number:012d}-{self.number + 1}-{what}-{number:06d}"

@@ -85,6 +85,8 @@ def write_continued(state: StateFolder, query: str, steps: Sequence[int | None],
         for number, watermark in zip(steps, watermarks, strict=True)
     ]
     if other_time:
-        known, stages[0] = replace(known, event_time=NEVER), StageState()
+        known, stages[0] = replace(known, event_time=NEVER, event_times={}), StageState()
         (state.query(query) / "clock.json").unlink(missing_ok=True)
+    if len(steps) != len(known.stages):  # inputs are named by the numbers of their steps
+        known = replace(known, event_times={})
     manifests.change(batch, replace(known, stages=tuple(stages)))

@@ -68,7 +68,7 @@ class TimeJoin:
     before: int
     """Microseconds that the right event of a pair may be earlier."""
     after: int
-    """Microseconds that it may be later."""
+    """Microseconds that it may be later; less than zero if it must be earlier."""
     where: CompiledExpression | None
     hashed: bool = True
     after_run: AfterRun = "arrived"
@@ -81,7 +81,7 @@ class TimeJoin:
     @property
     def pane(self) -> int:
         """The length of a pane."""
-        return max((self.before + self.after) // _PANES, _SHORTEST_PANE)
+        return max(sum(self._waits) // _PANES, _SHORTEST_PANE)
 
     @property
     def _preserved(self) -> tuple[int, ...]:
@@ -90,13 +90,14 @@ class TimeJoin:
     @property
     def _waits(self) -> tuple[int, int]:
         """How long after a left and after a right event a match can come."""
-        return self.after, self.before
+        return max(self.after, 0), max(self.before, 0)
 
     @property
     def _kept(self) -> tuple[int, int]:
         """How long after its time an event of each side is kept: as long as a match may come, or as long as it is asked whether
         another one has a match."""
-        return self._waits if self.kind == "inner" else (self.before + self.after, self.before + self.after)
+        left, right = self._waits
+        return (left, right) if self.kind == "inner" else (max(left, self.after + right), max(right, self.before + left))
 
     # ── Rows ──
 
@@ -287,7 +288,7 @@ class TimeJoin:
 
     def watermark_after(self, watermark: int) -> int:
         """The earliest time of an event that may still be given."""
-        return watermark - max(self.before, self.after)
+        return watermark - max(self._waits)
 
 
 def _is_one(sides: Any) -> bool:

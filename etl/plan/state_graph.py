@@ -1,0 +1,197 @@
+"""The graph of stateful steps on the state lane: which step or source leads to which, with the steps in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from etl.api import JoiningStep, Schema, SideStep, Source, SparkStep, StatefulStep
+from etl.plan.arrow_queries import alignment
+from etl.plan.model import (
+    Apply,
+    Branch,
+    Frame,
+    Map,
+    Native,
+    Read,
+    Segment,
+    Stage,
+    StageInput,
+    StateGraph,
+    StepNode,
+    Union,
+    runs_on_arrow,
+)
+
+
+def state_graph(frame: Frame) -> StateGraph | None:
+    """The graph of a frame that ends in a step on the state lane; None if a step between or behind such steps needs Spark."""
+    if not isinstance(frame, Apply) or not _on_lane(frame.node):
+        return None
+    builder = _Builder()
+    try:
+        builder.add_stage(frame)
+        return builder.graph()
+    except _NeedsSparkError:
+        return None
+
+
+class _NeedsSparkError(Exception):
+    """A step needs Spark where it cannot run: behind a stateful step, or beside what the reading tasks hand over."""
+
+
+@dataclass
+class _Input:
+    stage: StepNode
+    side: int
+    sources: set[str] = field(default_factory=set)
+    stages: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Builder:
+    """Collects stages, upstream first, and what leads to each."""
+
+    nodes: dict[str, StepNode] = field(default_factory=dict)
+    behind: dict[str, Branch] = field(default_factory=dict)
+    roots: dict[str, Branch] = field(default_factory=dict)
+    counts_source: dict[str, bool] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
+    inputs: list[_Input] = field(default_factory=list)
+    on_spark: Frame | None = None
+
+    def graph(self) -> StateGraph:
+        """The graph of all that was added. Raises _NeedsSparkError if Spark and the reading tasks both hand over events."""
+        if self.on_spark is not None and self.roots:
+            raise _NeedsSparkError
+        numbers = {id_: number for number, id_ in enumerate(self.nodes)}
+        stages = tuple(
+            Stage(node, self.behind.get(id_, Branch((), node.outgoing)), node.incoming) for id_, node in self.nodes.items()
+        )
+        inputs = tuple(
+            StageInput(numbers[one.stage.id], one.side, frozenset(one.sources), frozenset(numbers[id_] for id_ in one.stages))
+            for one in self.inputs
+        )
+        read = Read(self.sources, Segment(self.roots, {}, self.counts_source), stages[0].incoming)
+        return StateGraph(stages, inputs, self.on_spark or read)
+
+    def add_stage(self, frame: Apply) -> None:
+        """Add a stateful step and all in front of it, once."""
+        node, child = frame.node, frame.child
+        if node.id in self.nodes:
+            return
+        if _is_sparks(child):
+            if self.on_spark is not None:
+                raise _NeedsSparkError
+            self.on_spark = child
+            for side in range(2 if isinstance(node.step, JoiningStep) else 1):
+                self.inputs.append(_Input(node, side))
+        else:
+            self._lead(child, (), node)
+        self.nodes[node.id] = node
+
+    def _lead(self, frame: Frame, then: tuple[StepNode, ...], stage: StepNode) -> None:
+        """Lead the output of a frame, through further steps, to a stage."""
+        match frame:
+            case Read(segment=segment, sources=sources):
+                self.sources |= sources
+                self.counts_source |= segment.counts_source
+                for name, root in segment.roots.items():
+                    way = self._extended(root, then, stage, name)
+                    self.roots[name] = merged(self.roots[name], way) if name in self.roots else way
+            case Map(branch=branch, child=child):
+                self._lead(child, (*branch.steps, *then), stage)
+            case Apply(node=node) if _on_lane(node):
+                self.add_stage(frame)
+                steps, target = then, self._input(stage, then)
+                way = Branch(steps, steps[-1].outgoing if steps else node.outgoing, emits=True, to=target)
+                self.inputs[target].stages.add(node.id)
+                self.behind[node.id] = merged(self.behind[node.id], way) if node.id in self.behind else way
+            case Apply(node=node, child=child) if runs_on_arrow(node.step, node.incoming):
+                self._lead(child, (node, *then), stage)
+            case Union(children=children, schema=schema):
+                for child in children:
+                    align = alignment(f"{stage.id} union", _outgoing(child), schema)
+                    self._lead(child, (*align, *then), stage)
+            case _:
+                raise _NeedsSparkError
+
+    def _extended(self, branch: Branch, then: tuple[StepNode, ...], stage: StepNode, source: str) -> Branch:
+        """A branch of a read with further steps behind each end, which lead to a stage."""
+        if not branch.emits:
+            below = tuple(self._extended(one, then, stage, source) for one in branch.branches)
+            return replace(branch, branches=below)
+        steps = (*branch.steps, *then)
+        target = self._input(stage, steps)
+        self.inputs[target].sources.add(source)
+        return replace(branch, steps=steps, outgoing=then[-1].outgoing if then else branch.outgoing, to=target)
+
+    def _input(self, stage: StepNode, steps: tuple[StepNode, ...]) -> int:
+        """The number of the input of a stage that these steps lead to."""
+        last = steps[-1].step if steps else None
+        side = last.sides[0] if isinstance(last, SideStep) and isinstance(stage.step, JoiningStep) else 0
+        known = [number for number, one in enumerate(self.inputs) if (one.stage.id, one.side) == (stage.id, side)]
+        if not known:
+            self.inputs.append(_Input(stage, side))
+        return known[0] if known else len(self.inputs) - 1
+
+
+def merged(known: Branch, way: Branch) -> Branch:
+    """A tree with another way in it; steps at the beginning that both have are run once."""
+    shared = _shared(known, way)
+    rest = replace(way, steps=way.steps[shared:])
+    if shared == len(known.steps) and known.branches and not (known.emits or known.sinks):
+        for number, below in enumerate(known.branches):
+            if _shared(below, rest):
+                return replace(known, branches=(*known.branches[:number], merged(below, rest), *known.branches[number + 1 :]))
+        return replace(known, branches=(*known.branches, rest))
+    front = known.steps[:shared]
+    outgoing = front[-1].outgoing if front else known.incoming
+    return Branch(front, outgoing, branches=(replace(known, steps=known.steps[shared:]), rest))
+
+
+def _shared(one: Branch, other: Branch) -> int:
+    """How many steps at the beginning of two branches are the same."""
+    count = 0
+    for here, there in zip(one.steps, other.steps, strict=False):
+        if here != there:
+            break
+        count += 1
+    return count
+
+
+def _on_lane(node: StepNode) -> bool:
+    """Whether it is a stateful step that runs on the state lane."""
+    return isinstance(node.step, StatefulStep) and node.step.lane_reason(node.incoming) is None
+
+
+def _is_sparks(frame: Frame) -> bool:
+    """Whether Spark reads or computes some of a frame that holds no step on the state lane."""
+    parts = list(_walk(frame))
+    nodes = [part.node for part in parts if isinstance(part, Apply)]
+    native = any(isinstance(part, Native) for part in parts)
+    needs_spark = any(isinstance(node.step, SparkStep) and not runs_on_arrow(node.step, node.incoming) for node in nodes)
+    return (native or needs_spark) and not any(map(_on_lane, nodes))
+
+
+def _walk(frame: Frame) -> Iterator[Frame]:
+    yield frame
+    match frame:
+        case Apply(child=child) | Map(child=child):
+            yield from _walk(child)
+        case Union(children=children):
+            for child in children:
+                yield from _walk(child)
+
+
+def _outgoing(frame: Frame) -> Schema:
+    """The fields of a frame's output."""
+    match frame:
+        case Apply(node=node):
+            return node.outgoing
+        case Map(branch=branch):
+            return branch.outgoing
+        case Read(schema=schema) | Native(schema=schema) | Union(schema=schema):
+            return schema
+        case _:
+            raise AssertionError("a graph of stages is no part of another frame")
