@@ -81,8 +81,9 @@ class Join(JoiningStep):
     | `semi` | left events with a match, once | at once |
     | `anti` | left events without a match | when the watermark has passed the last time of a match |
 
-    The watermark is the latest time of **all** events read, less `late`; events older than it are late: they are dropped
-    and counted. Events without a time go to the dead letters. Late events aside, results do not depend on the order in which
+    Each side has a watermark, the latest time of all events read for it, less `late`, and the smaller one counts; events
+    older than it are late: they are dropped and counted. Without `idle` a silent side holds the results that wait, and the
+    state, of the other one. Events without a time go to the dead letters. Late events aside, results do not depend on the order in which
     events are read.
 
     State holds the events of both sides, of `inner` for as long as a match may come, of the other kinds for `before` and
@@ -131,7 +132,7 @@ class Join(JoiningStep):
         default=timedelta(seconds=10), description="How far behind the latest event time an event may come and still count."
     )
     idle: Duration | None = Field(
-        default=None, description="Silence of all sources after which waiting events are given; none means they wait."
+        default=None, description="Silence of a side after which no watermark waits for it, and of all sources after which waiting events are given."
     )
 
     # ── Sides ──

@@ -470,8 +470,8 @@ def test_an_event_of_a_clock_that_is_ahead_is_a_dead_letter(tmp_path: Path) -> N
     segment = Segment({"src": Branch((), timed, emits=True)}, {}, {"src": True})
     dead = Output("dead_letters", Memory(), SCHEMA)
 
-    running = SegmentRun(segment, "src", context, dead, timed, Watermark("t", 0.0))
-    (events, _) = running.process([batch])
+    running = SegmentRun(segment, "src", context, dead, handovers(timed, Watermark("t", 0.0)))
+    ((_, events), _) = running.process([batch])
 
     assert events.column("n").to_pylist() == [1]
     assert running.receipt.event_time == 7
