@@ -132,7 +132,8 @@ class Join(JoiningStep):
         default=timedelta(seconds=10), description="How far behind the latest event time an event may come and still count."
     )
     idle: Duration | None = Field(
-        default=None, description="Silence of a side after which no watermark waits for it, and of all sources after which waiting events are given."
+        default=None,
+        description="Silence of a side after which nothing waits for it, and of both after which waiting events are given.",
     )
 
     # ── Sides ──
