@@ -33,7 +33,7 @@ class KillSetup:
         return (
             f"name: {name}\n"
             f"sources:\n  source: {self.input.options}\n"
-            f"streams:\n  events: {{from: source, steps: [{steps}]}}\n"
+            f"streams:\n  events: {{from: {getattr(self.input, 'sources', 'source')}, steps: [{steps}]}}\n"
             f"sinks:\n{sinks}"
             f"run: {{trigger: 100ms}}\n"
         )

@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
-from kill_files import FileInput
+from kill_files import FileInput, TwoFilesInput
 from kill_pairs import Pair
 from kill_setup import KillSetup
 from kill_table import SinkRow, SourceRow, Workspace
@@ -63,6 +63,12 @@ MORE_KINDS = {
 }
 KINDS |= MORE_KINDS if RUNS else {}
 
+ROUTES = {"inline": (FileInput, "1s"), "log": (TwoFilesInput, "10m")}
+"""One task reads a micro-batch and looks up its keys; or several read it, and others look up keys. How late events can be: one
+of two files may be read before the other. All events of a key are in one of them."""
+
+CASES = [(name, route) for name in KINDS for route in ROUTES if RUNS or route == "inline" or name == "last"]
+
 _numbers = itertools.count()
 
 
@@ -103,14 +109,14 @@ class KeyedSetup(KillSetup):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_every_key_is_delivered_as_often_as_it_must_be(name: str, engine: Engine) -> None:
-    kind = KINDS[name]
+@pytest.mark.parametrize(("name", "route"), CASES)
+def test_every_key_is_delivered_as_often_as_it_must_be(name: str, route: str, engine: Engine) -> None:
+    kind, (source, late) = KINDS[name], ROUTES[route]
     with ExitStack() as cleanup:
         workspace = Workspace(engine.etl.folder, {}, f"keyed-{os.getpid()}-{next(_numbers)}", cleanup)
         sink = SinkRow("file", partial(KeyedFile, kind))
-        setup = KeyedSetup(workspace, [Pair(SourceRow("file", FileInput, ordered=True), sink)])
-        setup.keyed_steps = kind.steps
+        setup = KeyedSetup(workspace, [Pair(SourceRow("file", source, ordered=True), sink)])
+        setup.keyed_steps = tuple(step.replace("late: 1s", f"late: {late}") for step in kind.steps)
         trial = Trial(engine, setup, drain=True)
 
         (found,) = trial()

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
-from kill_files import FileInput
+from kill_files import FileInput, TwoFilesInput
 from kill_pairs import Pair
 from kill_setup import KillSetup
 from kill_table import SinkRow, SourceRow, Workspace
-from kill_trial import Trial
+from kill_trial import RUNS, Trial
 from running import Engine
 
 BLOCK, GROUPS = 1_000, 100
@@ -39,6 +39,11 @@ WINDOWS = {
     ],
 }
 """A block has event times of one second, and the next one begins 10 s later."""
+
+ROUTES = {"inline": FileInput, "log": TwoFilesInput}
+"""One task reads a micro-batch and runs the windows, or several read it, and others run the windows."""
+
+CASES = [(windows, route) for windows in WINDOWS for route in ROUTES if RUNS or route == "inline" or windows.startswith("a ")]
 
 _numbers = itertools.count()
 
@@ -77,11 +82,11 @@ class WindowSetup(KillSetup):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("windows", WINDOWS)
-def test_every_window_is_delivered_once(windows: str, engine: Engine) -> None:
+@pytest.mark.parametrize(("windows", "route"), CASES)
+def test_every_window_is_delivered_once(windows: str, route: str, engine: Engine) -> None:
     with ExitStack() as cleanup:
         workspace = Workspace(engine.etl.folder, {}, f"windows-{os.getpid()}-{next(_numbers)}", cleanup)
-        setup = WindowSetup(workspace, [Pair(SourceRow("file", FileInput, ordered=True), SinkRow("file", WindowFile))])
+        setup = WindowSetup(workspace, [Pair(SourceRow("file", ROUTES[route], ordered=True), SinkRow("file", WindowFile))])
         setup.windows = tuple(WINDOWS[windows])
         trial = Trial(engine, setup, drain=True)
 
