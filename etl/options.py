@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)")
@@ -65,6 +66,8 @@ def parse_duration(text: object) -> timedelta:
     """``"1.5s"`` → timedelta. Raises ValueError that names the accepted forms."""
     if isinstance(text, timedelta):
         return text
+    if isinstance(text, dict) and text:  # another member of a union is meant; the schema reports it where there is none
+        raise PydanticCustomError("string_type", "not a duration")
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if not found:
         cure = _with_unit(text, _UNIT_NAMES) or "write a number and a unit, such as 500ms, 30s, 10m, 6h or 1d"

@@ -113,7 +113,6 @@ _COMPONENTS = {
     "unknown-aggregate": "There is no such aggregate function.",
     "bad-window": "The sizes of a window do not go together, such as a slide longer than the window.",
     "bad-emit": "The occasions on which a window gives results contradict each other, or one of them never comes.",
-    "session-on-change": "Sessions are given only when they close: use `emit: on_close`.",
     "bad-path": "The path of a file or folder is not one that the component can use.",
     "not-local": "The path is a URI, and the component works on this machine's files.",
     "missing-path": "The component needs a path.",

@@ -28,10 +28,20 @@ from etl.api import (
     unknown_field,
     visible,
 )
-from etl.expressions import analyse, compile_expression, quote_name, schema_of
+from etl.expressions import analyse, quote_name, schema_of
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.windowing.emit import Emit, described, emit_findings, emit_rules, longest_interval, occasions
-from etl.steps.windowing.lengths import length_findings
+from etl.steps.windowing.emit import Emit, described, emit_findings, longest_interval, occasions
+from etl.steps.windowing.lengths import (
+    FieldLength,
+    Length,
+    Size,
+    described_panes,
+    field_findings,
+    fixed_sizes,
+    length_findings,
+    longest,
+    remembered_lengths,
+)
 from etl.steps.windowing.names import name_conflict
 
 if TYPE_CHECKING:
@@ -39,16 +49,19 @@ if TYPE_CHECKING:
 
 START, END = "window_start", "window_end"
 
-_MICROSECOND = timedelta(microseconds=1)
-
 
 class Window(SparkStep, StatefulStep):
     """Group events by time and fields, and give one event per window and group with aggregates of it.
 
-    Windows are tumbling (``size``), sliding (``size`` and ``slide``: an event is in each window it falls into) or
-    sessions (``gap``: a window ends when its group is silent that long). They begin at multiples of ``slide``, or
-    ``size``, since 1970 UTC, and hold times ``window_start <= time < window_end``. Without ``time`` they go by the
-    time at which events are read.
+    Windows are tumbling (``size``), sliding (``size`` and ``slide``: an event is in each window it falls into),
+    cumulating (``size`` and ``step``: windows of one start that grow by ``step`` up to ``size``) or sessions (``gap``: a
+    window ends when its group is silent that long). They begin at multiples of ``slide``, or ``size``, since 1970 UTC, and
+    hold times ``window_start <= time < window_end``. Without ``time`` they go by the time at which events are read.
+
+    ``size: [1m, 5m, 1h]`` gives windows of each of these sizes in one pass: an event is aggregated once, for spans that
+    all sizes are made of. ``size: {field: seconds, default: 5m, max: 1d}`` takes the size from a field of the event, and
+    windows of equal start and size are one; ``gap`` with a field is the silence behind each event. A session begins with
+    its first event, and a session that joins two others takes back no earlier result of the second.
 
     The watermark is the latest time of **all** events read, filtered ones included, less ``late``. A window closes
     in the micro-batch in which the watermark passes its end; later events for it are dropped and counted as late.
@@ -70,7 +83,7 @@ class Window(SparkStep, StatefulStep):
     | `{late: {…, as: separate}}` | only the late events, each of them in one result |
 
     No time but that of the watermark counts, so a micro-batch that runs again gives the same results. ``having`` applies to all.
-    Sessions are given on close only.
+    Sessions and windows whose size is in a field are given on close and on change only.
 
     | aggregate | gives | of null | memory a group |
     | --- | --- | --- | --- |
@@ -127,12 +140,21 @@ class Window(SparkStep, StatefulStep):
     time: FieldName | None = Field(
         default=None, description="Event time field, a timestamp; without it windows go by the time of reading."
     )
-    size: Duration | None = Field(default=None, description="Length of a window.", examples=["10m"])
+    size: Size | None = Field(
+        default=None,
+        description="Length of a window, a list of several lengths, or the field in which each event has it.",
+        examples=["10m"],
+    )
     slide: Duration | None = Field(
         default=None, description="Distance between the beginnings of windows; none means they follow one another."
     )
-    gap: Duration | None = Field(
-        default=None, description="Silence of a group that ends its session; instead of a size.", examples=["30m"]
+    step: Duration | None = Field(
+        default=None, description="Length by which windows of one start grow, up to `size`; none means they do not grow."
+    )
+    gap: Length | None = Field(
+        default=None,
+        description="Silence of a group that ends its session, or the field in which each event has it; instead of a size.",
+        examples=["30m"],
     )
     late: Duration = Field(
         default=timedelta(seconds=10), description="How far behind the latest event time an event may come and still count."
@@ -160,7 +182,9 @@ class Window(SparkStep, StatefulStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Lengths that make no window, unknown fields, bad aggregates, names that contradict each other."""
-        yield from length_findings(self.size, self.slide, self.gap)
+        yield from length_findings(self.size, self.slide, self.step, self.gap)
+        for name in ("size", "gap"):
+            yield from field_findings(name, getattr(self, name), incoming)
         yield from self._check_time(incoming)
         for at, name in enumerate(self.group_by):
             yield from _check_known(name, incoming, ("group_by", at))
@@ -172,7 +196,7 @@ class Window(SparkStep, StatefulStep):
             yield Finding("name-conflict", conflict, ("aggregates",), "give the field another name")
         else:
             yield from self._check_having(incoming)
-            yield from emit_findings(self.emit, self.size, self.fields(incoming))
+            yield from emit_findings(self.emit, fixed_sizes(self.size), self.fields(incoming))
 
     def fields(self, incoming: Schema) -> Schema:
         """``window_start``, ``window_end``, group fields, aggregates, the reason."""
@@ -186,7 +210,8 @@ class Window(SparkStep, StatefulStep):
     def needs(self, incoming: Schema) -> frozenset[str]:
         """Time, group fields and the fields of aggregates."""
         inputs = (aggregate.fields for aggregate in self._aggregates(incoming).values())
-        return frozenset(self.group_by).union([self.time] if self.time else [], *inputs)
+        lengths = [one.field for one in (self.size, self.gap) if isinstance(one, FieldLength)]
+        return frozenset(self.group_by).union([self.time] if self.time else [], lengths, *inputs)
 
     def event_time(self) -> tuple[str, timedelta]:
         """The time field and lateness; time of reading is never late."""
@@ -200,14 +225,15 @@ class Window(SparkStep, StatefulStep):
 
     def reach(self) -> timedelta:
         """The length of a window, or the silence that ends a session; an interval of results if that is longer."""
-        return max(self.size or self.gap or timedelta(0), longest_interval(self.emit))
+        return max(longest(self.size), longest(self.gap), longest_interval(self.emit))
 
     def output_mode(self) -> Literal["append", "update"]:
         """Spark's name for when results are given."""
         return "update" if "on_change" in occasions(self.emit) else "append"
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """When results are given, unless on close only."""
+        """What windows share, and when results are given, unless on close only."""
+        yield from described_panes(self.size, self.slide, self.step)
         if self.emit != "on_close":
             yield f"results: {described(self.emit)}"
 
@@ -229,7 +255,7 @@ class Window(SparkStep, StatefulStep):
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Panes, groups and each aggregate with the types of its fields; not which results are given when."""
-        lengths = self.model_dump(mode="json", include={"size", "slide", "gap"}, exclude_none=True)
+        lengths = remembered_lengths(size=self.size, slide=self.slide, step=self.step, gap=self.gap)
         groups = {f"group {name}": format_type(incoming.field(name).type) for name in self.group_by}
         aggregates = {
             f"{OPTIONAL}{name}": _with_types(self.aggregates[name], one.fields, incoming)
@@ -239,24 +265,9 @@ class Window(SparkStep, StatefulStep):
 
     def operator(self, incoming: Schema) -> Operator:
         """Time windows or sessions over the aggregates."""
-        from etl.state.aggregates import accumulator
-        from etl.state.windows.aggregation import Aggregation
-        from etl.state.windows.sessions import Sessions
-        from etl.state.windows.shapes import WindowShape
-        from etl.state.windows.time_windows import TimeWindows
+        from etl.steps.windowing.operators import window_operator
 
-        time, fields = self.event_time()[0], self.fields(incoming)
-        found = {name: accumulator(text, incoming, time) for name, text in self.aggregates.items()}
-        accumulators = {name: one for name, one in found.items() if not isinstance(one, str)}
-        assert accumulators.keys() == found.keys(), self.lane_reason(incoming)
-        having = compile_expression(self.having, fields) if self.having else None
-        aggregation = Aggregation(time, self.group_by, accumulators, fields, having, reason=self.emit_reason is not None)
-        if self.gap:
-            return Sessions(aggregation, self.gap // _MICROSECOND)
-        assert self.size is not None
-        slide = self.slide or self.size
-        shape = WindowShape(self.size // _MICROSECOND, slide // _MICROSECOND)
-        return TimeWindows(aggregation, (shape,), emit_rules(self.emit, fields))
+        return window_operator(self, incoming)
 
     # ── Running on Spark ──
 
@@ -280,6 +291,12 @@ class Window(SparkStep, StatefulStep):
             raise PlanError(f"window: Spark, which this window needs here, has no aggregate {unknown[0]!r}")
         if not isinstance(self.emit, str) or self.emit_reason:
             raise PlanError("window: Spark, which this window needs here, gives results on_close or on_change only: change emit")
+        if self.step or isinstance(self.size, (tuple, FieldLength)) or isinstance(self.gap, FieldLength):
+            raise PlanError(
+                "window: Spark, which this window needs here, has windows of one fixed size only: change size, step or gap"
+            )
+        if self.gap and self.emit == "on_change":
+            raise PlanError("window: Spark, which this window needs here, gives sessions on_close only: leave out emit")
         return windows(self, events, self._aggregates(schema_of(events)))
 
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:

@@ -61,6 +61,27 @@ def test_many_windows_of_one_micro_batch_have_their_own_results(tmp_path: Path, 
     assert counts == {key: n for key, n in expected.items() if emit == "on_change" or key[0] < 9_999}
 
 
+@pytest.mark.slow
+def test_a_day_that_slides_by_a_second_costs_what_its_results_cost(tmp_path: Path) -> None:
+    times = [number * 600 for number in range(150)]
+    lane = Lane(window(size="1d", slide="1s"), SCHEMA, tmp_path)
+
+    results = lane.run([event(number, time) for number, time in enumerate(times)]) + lane.run([event(150, 10 * 86_400)])
+
+    counts = dict(starts(results))
+    assert len(results) == times[-1] - times[0] + 86_400
+    assert [counts[start] for start in (-86_399, 0, 1, 3_000, 3_001, 89_400)] == [1, 144, 144, 144, 144, 1]
+
+
+def test_a_window_of_a_year_with_events_of_a_second(tmp_path: Path) -> None:
+    lane = Lane(window(size="365d", slide="1h", group_by=[]), SCHEMA, tmp_path)
+    lane.run([event(number, number / 1000) for number in range(1000)])
+
+    results = lane.run([event(1000, 2 * YEAR)])
+
+    assert [n for _, n in starts(results)] == [1000] * (365 * 24)
+
+
 def test_windows_before_1970_whose_slide_does_not_divide_their_size(tmp_path: Path) -> None:
     times = [-0.000001, -1, -7, -13, -20, -21.5]
     lane = Lane(window(size="10s", slide="4s"), SCHEMA, tmp_path)

@@ -7,7 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from state.lane import Lane, Row
 from state.test_time_windows import EPOCH, SCHEMA, event, window
 
 from etl.api import NEVER, ComponentError
+from etl.state.windows import pane_rows
 from etl.steps.window import Window
 
 Key = tuple[int, int, str | None]
@@ -39,12 +42,11 @@ class Oracle:
     def windows(self, time: int) -> Iterator[tuple[int, int]]:
         """The windows that hold a time."""
         for size, slide, cumulates in self.shapes:
-            begin = time // size * size if cumulates else (time - size) // slide * slide
-            for number in range(size // slide + 3):
-                start, end = (begin, begin + number * slide) if cumulates else (begin + number * slide,) * 2
-                end = end if cumulates else start + size
-                if start <= time < end <= start + size:
-                    yield start, end
+            first = time // size * size if cumulates else (time - size) // slide * slide
+            for number in range(1, size // slide + 2):
+                edges = (first, first + number * slide) if cumulates else (first + number * slide, first + number * slide + size)
+                if edges[0] <= time < edges[1] <= edges[0] + size:
+                    yield edges
 
     def counts(self, only_new: bool = False) -> dict[Key, int]:
         found: dict[Key, int] = {}
@@ -127,6 +129,10 @@ SHAPES = [
     ({"size": "10s"}, [(10, 10, False)]),
     ({"size": "10s", "slide": "5s"}, [(10, 5, False)]),
     ({"size": "10s", "slide": "4s"}, [(10, 4, False)]),
+    ({"size": "12s", "slide": "1s"}, [(12, 1, False)]),
+    ({"size": "12s", "step": "3s"}, [(12, 3, True)]),
+    ({"size": ["15s", "2s", "5s"]}, [(15, 15, False), (2, 2, False), (5, 5, False)]),
+    ({"size": ["8s", "10s"], "slide": "3s"}, [(8, 3, False), (10, 3, False)]),
 ]
 EVERY = st.sampled_from([{"every": "3s"}, {"every": "5s", "groups": "all"}, {"every": "7s", "groups": "changed"}])
 LATE = st.builds(
@@ -154,6 +160,7 @@ def streams(draw: st.DrawFn) -> list[list[list[tuple[int, str | None]]]]:
     return batches
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     shape=st.sampled_from(SHAPES),
@@ -162,15 +169,92 @@ def streams(draw: st.DrawFn) -> list[list[list[tuple[int, str | None]]]]:
     others=st.tuples(st.none() | EVERY, st.none() | LATE, st.none() | WHEN),
     batches=streams(),
     merges=st.booleans(),
+    limits=st.sampled_from(
+        [{"_OVERLAP": 8}, {"_OVERLAP": 0}, {"ROWS_AT_ONCE": 3}, {"_OVERLAP": 0, "_BLOCK_ROWS": 5, "ROWS_AT_ONCE": 4}]
+    ),
 )
 def test_every_occasion_of_a_list_gives_its_results(
-    shape: Any, late: str, on_change: bool, others: Any, batches: Any, merges: bool
+    shape: Any, late: str, on_change: bool, others: Any, batches: Any, merges: bool, limits: dict[str, int]
 ) -> None:
+    """Whatever the shape of windows, the cut of the stream, and the limits from which rows are merged in blocks or portions."""
     options, shapes = shape
     emit = ["on_close", *(one for one in others if one)]
     if on_change and "changed" not in str(others[0]) and "3s" not in str(others[0]):
         emit.append("on_change")
-    check({**options, "late": late, "emit": emit}, shapes, batches, merges)
+    with patch.multiple(pane_rows, **limits):
+        check({**options, "late": late, "emit": emit}, shapes, batches, merges)
+
+
+# ── Windows and sessions whose length is in a field ───────────────────────────────────────────────
+
+LENGTHS = SCHEMA.append(pa.field("length", pa.float64()))
+FIELD = {"field": "length", "default": "4s", "max": "9s"}
+
+
+def seconds_of(length: float | None) -> float:
+    return 4 if length is None or not length > 0 else min(length, 9)
+
+
+def windows_of(events: Sequence[tuple[int, str | None, Any]]) -> dict[Key, int]:
+    found: dict[Key, int] = {}
+    for time, user, length in events:
+        size = int(seconds_of(length))
+        key = (time // size * size, time // size * size + size, user)
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def sessions_of(events: Sequence[tuple[int, str | None, Any]]) -> dict[Key, int]:
+    """The sessions of some events, as start, end, group and count."""
+    found: list[list[Any]] = []
+    for time, user, length in sorted(events, key=lambda one: (str(one[1]), one[0])):
+        end = time + int(seconds_of(length))
+        if found and found[-1][2] == user and found[-1][1] >= time:
+            found[-1][1], found[-1][3] = max(found[-1][1], end), found[-1][3] + 1
+        else:
+            found.append([time, end, user, 1])
+    return {(start, end, user): n for start, end, user, n in found}
+
+
+LENGTH = st.sampled_from([None, -1.0, 0.0, float("nan"), 2.0, 5.0, 100.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["size", "gap"])
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["a", "b", None]), LENGTH), max_size=6), max_size=6),
+    st.booleans(),
+)
+def test_lengths_in_a_field(option: str, batches: Any, merges: bool) -> None:
+    emit: Any = ["on_close", "on_change"]
+    shape = {"size": FIELD} if option == "size" else {"size": None, "gap": FIELD}
+    step = window(late="5s", emit=emit, emit_reason="why", **shape)
+    assert (list(step.check(LENGTHS)), step.reach()) == ([], timedelta(seconds=9))
+    assert "length" in step.needs(LENGTHS)
+    counted = windows_of if option == "size" else sessions_of
+    kept: list[Any] = []
+    now, latest = -(10**9), -(10**9)
+    with TemporaryDirectory() as folder:
+        lane = Lane(step, LENGTHS, Path(folder), merges=merges)
+        for number, batch in enumerate(batches):
+            before, old = now, counted(kept)
+            in_time = [one for one in batch if next(iter(counted([one])))[1] > before]
+            latest = max([latest, *(one[0] for one in batch)])
+            now, kept = max(now, latest - 5), kept + in_time
+
+            rows = [event(100 * number + at, time, user=user, length=length) for at, (time, user, length) in enumerate(batch)]
+            found = found_in(lane.run(rows))
+
+            whole = counted(kept)
+            changed = [("on_change", *key, n) for key, n in whole.items() if n != old.get(key) or key not in old]
+            closed = {key for key in whole if key[1] <= now}
+            assert found == sorted([*changed, *(("on_close", *key, whole[key]) for key in closed)], key=str)
+            kept = [one for one in kept if not closed & (set(counted([one])) if option == "size" else sessions_with(one, whole))]
+
+
+def sessions_with(one: tuple[int, str | None, Any], sessions: Any) -> set[Key]:
+    return {key for key in sessions if one[1] == key[2] and key[0] <= one[0] < key[1]}
 
 
 def lane_of(tmp_path: Path, before: Lane | None = None, **options: Any) -> Lane:
@@ -193,6 +277,27 @@ def test_an_alert_is_given_once_also_after_the_option_was_changed_twice(tmp_path
 
     found = [[(row["why"], row["n"]) for row in results] for results in (first, between, later, end)]
     assert found == [[("when", 2)], [], [("when", 4)], [("on_close", 4)]]
+
+
+def test_a_window_between_two_that_change_keeps_its_events(tmp_path: Path) -> None:
+    lane = lane_of(tmp_path, size="10s", late="1h", emit="on_change")
+    lane.run([event(0, 15)])
+
+    results = lane.run([event(1, 5), event(2, 25)])
+
+    assert [(row[1], row[-1]) for row in found_in(results)] == [(0, 1), (20, 1)]
+
+
+def test_late_events_of_several_intervals_are_one_result_also_where_windows_overlap_much(tmp_path: Path) -> None:
+    emit: Any = ["on_close", {"late": {"for": "9s", "every": "40s", "as": "separate"}}]
+    lane = lane_of(tmp_path, size="12s", slide="1s", emit=emit)
+    with patch.multiple(pane_rows, _OVERLAP=0, ROWS_AT_ONCE=4):
+        for number, time in enumerate([20, 12, 21, 12, 22, 12, 13]):
+            lane.run([event(number, time)])
+        results = lane.run([event(9, 60)])
+
+    late = sorted((start, n) for why, start, _, _, n in found_in(results) if why == "late")
+    assert late == [*((start, 4) for start in range(2, 9)), (9, 3), (10, 2)]
 
 
 def test_having_holds_back_an_alert_until_it_is_met(tmp_path: Path) -> None:

@@ -430,8 +430,23 @@ def test_having_sees_aggregates_groups_and_the_window(spark: SparkSession) -> No
         ({"size": "0s"}, "bad-window", ("size",)),
         ({"size": "1m", "slide": "2m"}, "bad-window", ("slide",)),
         ({"gap": "1m", "slide": "1m"}, "bad-window", ("slide",)),
-        ({"gap": "1m", "emit": "on_change"}, "session-on-change", ("emit",)),
-        ({"gap": "1m", "emit": ["on_close", {"when": "n > 3"}]}, "session-on-change", ("emit",)),
+        ({"gap": "1m", "emit": ["on_close", {"when": "n > 3"}]}, "bad-emit", ("emit", 1)),
+        ({"size": {"field": "port", "default": "1m", "max": "1h"}, "emit": {"every": "1s"}}, "bad-emit", ("emit",)),
+        ({"size": []}, "bad-window", ("size",)),
+        ({"size": ["1m", "5m", "60s"]}, "bad-window", ("size", 2)),
+        ({"size": ["1m", "0s"]}, "bad-window", ("size", 1)),
+        ({"size": ["5m", "1m"], "slide": "2m"}, "bad-window", ("slide",)),
+        ({"size": ["5m", "1m"], "step": "1m"}, "bad-window", ("step",)),
+        ({"size": "5m", "step": "0s"}, "bad-window", ("step",)),
+        ({"size": "5m", "step": "2m"}, "bad-window", ("step",)),
+        ({"size": "5m", "step": "5m"}, "bad-window", ("step",)),
+        ({"size": "5m", "step": "1m", "slide": "1m"}, "bad-window", ("step",)),
+        ({"gap": "5m", "step": "1m"}, "bad-window", ("step",)),
+        ({"gap": {"field": "port", "default": "0s", "max": "1h"}}, "bad-window", ("gap", "default")),
+        ({"gap": {"field": "port", "default": "2h", "max": "1h"}}, "bad-window", ("gap", "default")),
+        ({"gap": {"field": "prot", "default": "1m", "max": "1h"}}, "unknown-field", ("gap", "field")),
+        ({"size": {"field": "user_name", "default": "1m", "max": "1h"}}, "wrong-type", ("size", "field")),
+        ({"size": {"field": "port", "default": "1m", "max": "1h"}, "slide": "1m"}, "bad-window", ("slide",)),
         ({"size": "1m", "emit": []}, "bad-emit", ("emit",)),
         ({"size": "1m", "emit": ["on_close", "on_close"]}, "bad-emit", ("emit", 1)),
         ({"size": "1m", "emit": [{"when": "n > 3"}, {"when": "n > 3", "again_after": "1m"}]}, "bad-emit", ("emit", 1)),
@@ -501,9 +516,34 @@ def test_a_window_says_when_it_gives_results() -> None:
     assert list(step.notes(SCHEMA)) == [
         "results: on close; on change; every 10s, all groups; late for 1h every 30s, corrected; when n > 1, once"
     ]
-    assert list(window(size="1m").notes(SCHEMA)) == []
-    with pytest.raises(PlanError, match="gives results on_close or on_change only"):
-        step.apply(cast(Any, None))
+    assert list(window(size="1m").notes(SCHEMA)) == list(window(gap="1m").notes(SCHEMA)) == []
+    assert list(window(size=["1h", "15m"], slide="10m").notes(SCHEMA)) == ["panes: 5m, up to 12 in a window"]
+
+
+LENGTH = {"field": "port", "default": "1m", "max": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"size": "1m", "emit": EVERYTHING}, "gives results on_close or on_change only"),
+        ({"size": "1m", "emit_reason": "why"}, "gives results on_close or on_change only"),
+        ({"size": ["1m", "5m"]}, "has windows of one fixed size only"),
+        ({"size": "5m", "step": "1m"}, "has windows of one fixed size only"),
+        ({"size": LENGTH}, "has windows of one fixed size only"),
+        ({"gap": LENGTH, "group_by": ["user_name"]}, "has windows of one fixed size only"),
+        ({"gap": "1m", "group_by": ["user_name"], "emit": "on_change"}, "gives sessions on_close only"),
+    ],
+)
+def test_what_spark_cannot_is_said(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        window(**options).apply(cast(Any, None))
+
+
+def test_state_depends_on_lengths_in_any_order_and_on_the_field_that_has_them() -> None:
+    assert window(size=["1h", "1m"]).remembered(SCHEMA)["size"] == ["1m", "1h"]
+    assert window(size="1d", step="1h").remembered(SCHEMA).items() >= {"size": "1d", "step": "1h"}.items()
+    assert window(gap=LENGTH).remembered(SCHEMA)["gap"] == {"field": "port"}
 
 
 def test_what_waits_for_an_interval_is_given_before_a_run_ends() -> None:

@@ -61,9 +61,9 @@ class Aggregation:
                     rows = rows.append_column(f"{name}\0{number}", pa.nulls(len(rows), type_))
         return rows
 
-    def results(self, merged: pa.Table, starts: Numbers, ends: Numbers) -> pa.RecordBatch:
-        """The results of partial results of windows that close: where ``having`` is true."""
-        return self.sorted(self.met(self.batch(self.finish(merged), starts, ends, "on_close")))
+    def results(self, merged: pa.Table, starts: Numbers, ends: Numbers, reason: str = "on_close") -> pa.RecordBatch:
+        """The results of partial results: where ``having`` is true."""
+        return self.sorted(self.met(self.batch(self.finish(merged), starts, ends, reason)))
 
     def finish(self, merged: pa.Table) -> pa.Table:
         """Groups and aggregates of partial results; rates as those of a second."""
@@ -111,6 +111,28 @@ def event_times(events: pa.RecordBatch, time: str) -> Numbers:
         events.column(time).cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64()).to_numpy(zero_copy_only=False)
     )
     return times
+
+
+@dataclass(frozen=True)
+class EventLengths:
+    """Lengths of time that events have in a field, as numbers of seconds or intervals; in microseconds."""
+
+    field: str
+    default: int
+    """That of null, and of what is not positive."""
+    longest: int
+
+    def of(self, events: pa.RecordBatch) -> Numbers:
+        """int64[n]: the length of each event."""
+        column = events.column(self.field)
+        if pa.types.is_duration(column.type):
+            micros = column.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64(), safe=False)
+        else:
+            micros = pc.multiply(column.cast(pa.float64(), safe=False), 1e6)
+        found = pc.fill_null(micros, 0.0).to_numpy(zero_copy_only=False)
+        lengths = np.rint(np.minimum(np.where(found >= 1, found, self.default), self.longest))
+        whole: Numbers = lengths.astype(np.int64)
+        return whole
 
 
 def pane_column(panes: Numbers) -> dict[str, pa.Array]:

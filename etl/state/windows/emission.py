@@ -246,10 +246,12 @@ class Late:
         """The late rows that no result has yet, for each window for which they are late."""
         tables = [table for table in windows.tables(after - windows.shape.size, until) if LATE in table.column_names]
         rows = PaneRows.of([late for table in tables if len(late := table.filter(pc.greater_equal(table.column(LATE), since)))])
+        parts = []
         for groups in windows.merged(rows, windows.shape.ends(rows.starts, after, until), keys=(LATE,)):
             late = groups.filtered(groups.numbers(LATE) >= groups.ends)
-            partials = late.taken(late.partials).append_column(_END, pa.array(late.ends))
-            merged = windows.aggregation.merge(partials, (_END,))
+            parts.append(late.taken(late.partials).append_column(_END, pa.array(late.ends)))
+        if parts:
+            merged = windows.aggregation.merge(pa.concat_tables(parts), (_END,))
             ends = merged.column(_END).to_numpy()
             yield WindowGroups(merged, None, windows.shape.starts(ends), ends)
 

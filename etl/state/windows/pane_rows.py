@@ -135,7 +135,7 @@ def _merge_ranges(merge: _Merge, rows: PaneRows, low: Numbers, high: Numbers) ->
         tables, panes = rows.between(low[first], high[end - 1])
         ranges = np.arange(first, end)
         whole = merge.whole(tables)
-        if (high[first : end - 1] <= low[first + 1 : end]).all():
+        if (high[first : end - 1] == low[first + 1 : end]).all():
             numbers = ranges[np.searchsorted(low[first:end], panes, side="right") - 1]
         else:
             if (panes[1:] < panes[:-1]).any():

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.api import AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates import group_rows
-from etl.state.windows.aggregation import Aggregation, Numbers, event_times, pane_column
+from etl.state.windows.aggregation import Aggregation, EventLengths, Numbers, event_times, pane_column
+from etl.state.windows.shape_run import CHANGED, Largest, with_number
 
 _START, _END, _SESSION = "\0start", "\0end", "\0session"
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """Sessions of groups; ``gap`` in microseconds.
+    """Sessions of groups; ``gap`` in microseconds, which for gaps of events is that of events without one.
 
     A row is the part of a session that is known so far, from its start to the time at which it ends without a further event. Its
     pane is the time of its last event, rounded down to whole gaps.
@@ -25,6 +27,10 @@ class Sessions:
 
     aggregation: Aggregation
     gap: int
+    gaps: EventLengths | None = None
+    """The gap behind each event, if events have one each."""
+    on_close: bool = True
+    on_change: bool = False
 
     @property
     def hashed(self) -> bool:
@@ -44,11 +50,12 @@ class Sessions:
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """Parts of sessions, and the number of events whose sessions are closed."""
         times = event_times(events, self.aggregation.time)
-        late = times + self.gap <= watermark
+        ends = times + (self.gaps.of(events) if self.gaps else self.gap)
+        late = ends <= watermark
         lost = int(late.sum())
         if lost:
-            events, times = events.filter(pa.array(~late)), times[~late]
-        edges = {_START: pa.array(times), _END: pa.array(times + self.gap)}
+            events, times, ends = events.filter(pa.array(~late)), times[~late], ends[~late]
+        edges = {_START: pa.array(times), _END: pa.array(ends)}
         return self.combine(self.aggregation.lift(events, {**pane_column(times), **edges})), lost
 
     def combine(self, rows: pa.Table) -> pa.Table:
@@ -74,17 +81,28 @@ class Sessions:
         return pa.table({**edges, **{name: merged.column(name) for name in self.aggregation.columns}})
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether a session may close."""
+        """Whether a session has changed or may close."""
+        if self.on_change and arrived is not None:
+            return True
         return any(span is not None and span.first + self.gap <= clock.now for span in (arrived, kept))
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The sessions of one part that close, and those that stay open."""
-        tables = [*kept.tables(), *arrived.tables()]
-        if not tables:
+        """The sessions of one part that have changed or close, and those that stay open."""
+        new, old = arrived.tables(), kept.tables()
+        if not new and not old:
             return
-        rows = self.combine(self.aggregation.concat(tables))
+        if self.on_change:
+            marked = [with_number(table, CHANGED, 1) for table in new] + [with_number(table, CHANGED, 0) for table in old]
+            counting = replace(self, aggregation=replace(self.aggregation, hidden={CHANGED: Largest()}))
+            rows = counting.combine(counting.aggregation.concat(marked))
+            changed = pc.equal(rows.column(f"{CHANGED}\x000"), 1)
+            rows = rows.drop_columns([f"{CHANGED}\x000"])
+            yield _results(self.aggregation, rows.filter(changed), "on_change")
+        else:
+            rows = self.combine(self.aggregation.concat([*old, *new]))
         closed = rows.column(_END).to_numpy() <= clock.now
-        yield _results(self.aggregation, rows.filter(pa.array(closed)))
+        if self.on_close:
+            yield _results(self.aggregation, rows.filter(pa.array(closed)))
         yield rows.filter(pa.array(~closed))
 
     @property
@@ -109,8 +127,8 @@ class Sessions:
         return watermark
 
 
-def _results(aggregation: Aggregation, sessions: pa.Table) -> pa.RecordBatch:
-    return aggregation.results(sessions, sessions.column(_START).to_numpy(), sessions.column(_END).to_numpy())
+def _results(aggregation: Aggregation, sessions: pa.Table, reason: str = "on_close") -> pa.RecordBatch:
+    return aggregation.results(sessions, sessions.column(_START).to_numpy(), sessions.column(_END).to_numpy(), reason)
 
 
 def _running_maximum(values: Numbers, groups: Numbers) -> Numbers:

@@ -48,6 +48,25 @@ def without_marks(tables: Iterable[pa.Table]) -> list[pa.Table]:
     return [table for table in filtered if len(table)]
 
 
+class _NoRows:
+    """Rows of parts that have none."""
+
+    def tables(self, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
+        """None."""
+        return ()
+
+    def in_order(self, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
+        """None."""
+        return ()
+
+    def of_keys(self, others: PartRows, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
+        """None."""
+        return ()
+
+
+NO_ROWS = _NoRows()
+
+
 @dataclass(frozen=True)
 class WindowGroups:
     """Partial results by window and group."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from etl.api import ALWAYS, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
 from etl.state.windows.emission import GIVEN, LATE, SEEN, EmitRule, Every, Late, OnClose
-from etl.state.windows.shape_run import MARK, Largest, ShapeRun, with_number
+from etl.state.windows.shape_run import MARK, NO_ROWS, Largest, ShapeRun, with_number
 from etl.state.windows.shapes import WindowShape
 
 
@@ -113,7 +113,7 @@ class TimeWindows:
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The open windows of these parts, those of several windows in a batch."""
         everything = replace(self, aggregation=self.aggregation.unconditional, rules=(OnClose(),))
-        for found in everything.run(WatermarkAdvance(watermark, ALWAYS), kept, _NoRows()):
+        for found in everything.run(WatermarkAdvance(watermark, ALWAYS), kept, NO_ROWS):
             if isinstance(found, pa.RecordBatch):
                 yield found
 
@@ -126,19 +126,3 @@ class TimeWindows:
         if watermark >= ALWAYS:
             return ALWAYS
         return min(shape.first_open_start(watermark - self._kept_behind) for shape in self.shapes)
-
-
-class _NoRows:
-    """No rows at all."""
-
-    def tables(self, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
-        """None."""
-        return ()
-
-    def in_order(self, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
-        """None."""
-        return ()
-
-    def of_keys(self, others: PartRows, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
-        """None."""
-        return ()

@@ -120,22 +120,27 @@ def _rule(one: Moment | Occasion, results: Schema) -> EmitRule:
 # ── Checks ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def emit_findings(emit: Emit, longest: timedelta | None, results: Schema) -> Iterator[Finding]:
-    """What contradicts itself or never gives results. ``longest`` is that of windows, None for sessions."""
+def emit_findings(emit: Emit, sizes: Sequence[timedelta], results: Schema) -> Iterator[Finding]:
+    """What contradicts itself or never gives results. There are no ``sizes`` of sessions, nor where each event has one."""
     given = occasions(emit)
-    if longest is None and given != ("on_close",):
-        hint = "leave out emit; or give size instead of gap"
-        yield Finding("session-on-change", "sessions are given only when they close", ("emit",), hint)
-        return
+    for at, one in enumerate(given if not sizes else ()):
+        if isinstance(one, Occasion):
+            message = f"sessions, and windows whose size is in a field, are given on_close and on_change only, not {_same(one)}"
+            yield Finding("bad-emit", message, _path(emit, at), "leave it out; or give a fixed size")
     if not given:
         yield Finding("bad-emit", "the list is empty, and windows never give results", ("emit",), "leave out emit")
     for at, one in enumerate(given):
-        path: _Path = ("emit", at) if isinstance(emit, tuple) else ("emit",)
-        if isinstance(one, Occasion):
-            yield from _occasion_findings(one, path, longest or timedelta(0), results)
+        path = _path(emit, at)
+        if isinstance(one, Occasion) and sizes:
+            yield from _occasion_findings(one, path, max(sizes), results)
         if _same(one) in map(_same, given[:at]):
             yield Finding("bad-emit", f"{_same(one)} is there twice", path, "leave one of them out")
-    yield from _together(emit, given)
+    if sizes:
+        yield from _together(emit, given)
+
+
+def _path(emit: Emit, at: int) -> _Path:
+    return ("emit", at) if isinstance(emit, tuple) else ("emit",)
 
 
 def _same(one: Moment | Occasion) -> str:
