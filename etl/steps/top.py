@@ -1,4 +1,4 @@
-"""The best events of each key in each span of time."""
+"""The best events of each key, in each span of time or so far."""
 
 from __future__ import annotations
 
@@ -29,30 +29,42 @@ from etl.steps.window import END, START
 
 
 class Top(KeyedStep):
-    """Pass the best events of each key in each span of time, with their ranks.
+    """Pass the best events of each key in each span of time, with their ranks; or changes of the best events so far.
 
-    Spans are ``size`` long and begin at its multiples since 1970 UTC. An event is ranked by the expression ``by``, the largest
-    value first; events in which it is null are left out. When the watermark has passed the end of a span, its best
-    ``limit`` events of each key pass, the best ones first. Without ``keys`` all events of a span are compared.
+    Spans are ``size`` long and begin at its multiples since 1970 UTC. An event is ranked by the expression ``by``,
+    the largest value first; events in which it is null are left out. When the watermark has passed the end of a span,
+    its best ``limit`` events of each key pass, the best ones first. Without ``keys`` all events of a span are
+    compared.
 
-    ``ties`` says which number an event gets that is as good as others, as in SQL: of the values 9, 9, 7 ``row_number``
-    gives 1, 2, 3, where the earlier event comes first and of the same time that with the smaller offset; ``rank`` gives 1,
-    1, 3 and ``dense_rank`` 1, 1, 2. With the last two, all events pass whose number is at most ``limit``, which can be
-    more events than that. With ``distinct`` an event passes only if it is the best one of its key and span with its values
-    of these fields: the ten users with the largest transfers, not the ten largest transfers.
+    ``ties`` says which number an event gets that is as good as others, as in SQL: of the values 9, 9, 7
+    ``row_number`` gives 1, 2, 3, where the earlier event comes first and of the same time that with the smaller
+    offset; ``rank`` gives 1, 1, 3 and ``dense_rank`` 1, 1, 2. With the last two, all events pass whose number is at
+    most ``limit``, which can be more events than that. With ``distinct`` an event passes only if it is the best one
+    of its key and span with its values of these fields: the ten users with the largest transfers, not the ten largest
+    transfers.
 
-    Results are the events, ``window_start`` and ``window_end`` of the span where events have no such fields yet, and the
-    rank. Behind a `window` that counts, ``time: window_start`` with the window's ``size``, or its ``slide`` if it has one, ranks
-    the results of each window: see the example.
+    Without ``size`` there is one ranking of all events of a key, and each change of it passes, with the field
+    ``change``: `enter`, an event becomes one of the best; `update`, its subject was one already (with ``distinct``),
+    and this event is better; `leave`, an event is none of the best any more, in front of the one for which that is
+    so, with a null rank. The rank is that of the moment; ranks of events that move up or down are not given. With
+    ``time`` events are ranked when the watermark has passed their times, in the order of time, so that changes do not
+    depend on the order in which events are read; without it at once. To hold the ranking in a database, write by the
+    values of the subject and delete what leaves. An event that leaves has its own time, so steps with state behind
+    `top` drop it as late. Ranks are row numbers.
 
-    The watermark is the latest time of **all** events read, less ``late``. Events whose span is over by the watermark are
-    late: they are dropped and counted. Events without a time go to the dead letters. Without ``time`` the time of
+    Results are the events, with ``size`` ``window_start`` and ``window_end`` of the span where events have no such
+    fields yet, and the rank. Behind a `window` that counts, ``time: window_start`` with the window's ``size``, or its
+    ``slide`` if it has one, ranks the results of each window: see the example.
+
+    The watermark is the latest time of **all** events read, less ``late``. Events whose span is over by the watermark
+    are late: they are dropped and counted. Events without a time go to the dead letters. Without ``time`` the time of
     reading counts. With ``idle`` the spans of a source that falls silent end.
 
-    State holds the best events of each key in each span that is not over, from each task that has read some; files are merged
-    to the best ones. It is divided into 16 parts by the hash of keys and span, which has 128 bits. Exactly-once across
-    restarts, and the result does not depend on the order in which events are read. Other options than ``late``, ``idle`` and
-    ``rank`` need a new state.
+    State holds the best events of each key in each span that is not over, from each task that has read some; without
+    ``size`` the best events of each key, for ever, and events that wait. Files are merged to the best ones. It is
+    divided into 16 parts by the hash of keys and span, which has 128 bits. Exactly-once across restarts, and the
+    result does not depend on the order in which events are read. Other options than ``late``, ``idle`` and ``rank``
+    need a new state.
 
     ```yaml
     type: top
@@ -69,7 +81,9 @@ class Top(KeyedStep):
         description="Fields that two events of one key have in common, null is a value; without them all events are compared.",
         examples=[["host.name"]],
     )
-    size: Duration = Field(description="Length of a span.", examples=["10m"])
+    size: Duration | None = Field(
+        default=None, description="Length of a span; none means all events, and that changes pass.", examples=["10m"]
+    )
     by: Expression = Field(description="Expression over the event's fields by which events are ranked.", examples=["bytes"])
     limit: int = Field(default=10, description="The largest number that passes.", ge=1, le=100_000)
     order: Literal["descending", "ascending"] = Field(
@@ -82,14 +96,16 @@ class Top(KeyedStep):
         default=(), description="Fields of which each combination of values counts once in a span and key, with its best event."
     )
     rank: FieldName = Field(default="rank", description="New field for the number, 1 for the best event.")
+    change: FieldName = Field(default="change", description="New field for what has changed: enter, update or leave.")
     idle: Duration | None = Field(
-        default=None, description="Silence of all sources after which open spans end; none means they wait."
+        default=None, description="Silence of all sources after which open spans end and events that wait pass; none means never."
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What all keyed steps check, a time that is not positive, values that have no order, a name that is taken."""
         yield from super().check(incoming)
-        yield from check_length("size", self.size)
+        if self.size is not None:
+            yield from check_length("size", self.size)
         yield from self._check_by(incoming)
         for at, name in enumerate(self.distinct):
             if name not in incoming.names:
@@ -99,9 +115,22 @@ class Top(KeyedStep):
                 yield Finding(
                     "wrong-type", f"field {name!r} is {shown}, which is not compared", ("distinct", at), "use its members"
                 )
-        if self.rank in (*visible(incoming).names, START, END):
-            message = f"there is a field {self.rank!r} already"
-            yield Finding("name-conflict", message, ("rank",), "give the rank another name")
+        yield from self._check_changes()
+        names = (*visible(incoming).names, START, END) if self.size else visible(incoming).names
+        for option in ("rank",) if self.size else ("rank", "change"):
+            if (name := getattr(self, option)) in names:
+                yield Finding("name-conflict", f"there is a field {name!r} already", (option,), "give the new field another name")
+
+    def _check_changes(self) -> Iterator[Finding]:
+        """What goes only with spans, or only without."""
+        if self.size is None and self.ties != "row_number":
+            hint = "leave out ties, or give a size"
+            yield Finding("unused-option", "ranks of all events so far are row numbers", ("ties",), hint)
+        if self.size is None and self.change == self.rank:
+            yield Finding("name-conflict", f"rank and change are both {self.rank!r}", ("change",), "give one another name")
+        if self.size is not None and "change" in self.model_fields_set:
+            hint = "leave out change, or size"
+            yield Finding("unused-option", "best events of a span do not change", ("change",), hint, severity="warning")
 
     def _check_by(self, incoming: Schema) -> Iterator[Finding]:
         found = analyse(self.by, visible(incoming))
@@ -116,19 +145,21 @@ class Top(KeyedStep):
             yield Finding("wrong-type", message, ("by",), "use a member of it, or give it a type", at=0)
 
     def fields(self, incoming: Schema) -> Schema:
-        """The incoming fields, the edges of the span, the rank."""
+        """The incoming fields, the edges of the span, the rank and the change."""
         fields = visible(incoming)
+        if self.size is None:
+            return with_fields(fields, {self.rank: pa.int64(), self.change: pa.string()})
         return with_fields(fields, {**dict.fromkeys(_edges(fields), TIMESTAMP), self.rank: pa.int64()})
 
     def idle_after(self) -> timedelta | None:
         """The option; spans of the time of reading end on the clock."""
-        if self.time:
+        if self.time or self.size is None:
             return self.idle
         return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
 
     def reach(self) -> timedelta:
         """The length of a span."""
-        return self.size
+        return self.size or timedelta(0)
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and span; what is the best; the fields of events."""
@@ -137,18 +168,20 @@ class Top(KeyedStep):
         return {**super().remembered(incoming), **options, **events}
 
     def operator(self, incoming: Schema) -> Operator:
-        """The best events of each span and key."""
+        """The best events of each span and key, or changes of those so far."""
         from etl.aggregates.calls import TextPart
         from etl.state.aggregates.argument import read_argument
         from etl.state.top.best_of_spans import BestOfSpans
         from etl.state.top.best_rows import Ranking
+        from etl.state.top.running_best import RunningBest
 
-        fields = visible(incoming)
-        by = read_argument(self.by, TextPart(self.by, 0), None, fields)
+        known, fields, time = visible(incoming), self.fields(incoming), self.event_time()[0]
+        by = read_argument(self.by, TextPart(self.by, 0), None, known)
         assert not isinstance(by, str), by
         ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct)
-        time, size = self.event_time()[0], self.size // MICROSECOND
-        return BestOfSpans(self.fields(incoming), self.keys, time, size, by, ranking, _edges(fields), self.rank)
+        if self.size is None:
+            return RunningBest(fields, self.keys, time, self.time is not None, by, ranking, self.rank, self.change)
+        return BestOfSpans(fields, self.keys, time, self.size // MICROSECOND, by, ranking, _edges(known), self.rank)
 
 
 def _edges(fields: Schema) -> tuple[str, ...]:

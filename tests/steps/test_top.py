@@ -1,4 +1,4 @@
-"""The best events of each key in each span of time."""
+"""The best events of each key, in each span of time or so far."""
 
 from __future__ import annotations
 
@@ -102,6 +102,66 @@ def test_the_best_events_of_a_span_pass_when_it_is_over(drawn: list, options: di
     assert lane.late == late
 
 
+def _naive_changes(events: list[Event], options: dict[str, Any]) -> list[tuple[int, int | None, str]]:
+    """The number, the rank and the change of what passes."""
+    best, found = defaultdict(list), []
+    sign = 1 if options["order"] == "ascending" else -1
+
+    def place(event: Event) -> tuple[float, float]:
+        kind, value = _comparable(event["x"])
+        return sign * kind, sign * value
+
+    for event in sorted(events, key=lambda event: (event["at"], event["n"])):
+        own = best[event["host"]]
+        if event["x"] is None:
+            continue
+        before = [other for other in own if options["distinct"] and other["user"] == event["user"]]
+        if before and place(before[0]) <= place(event):
+            continue
+        ranked = sorted([*(other for other in own if other not in before), event], key=place)
+        best[event["host"]] = ranked[: options["limit"]]
+        if event in ranked[: options["limit"]]:
+            found += [(other["n"], None, "leave") for other in ranked[options["limit"] :]]
+            found.append((event["n"], ranked.index(event) + 1, "update" if before else "enter"))
+    return found
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(
+    STREAMS,
+    st.fixed_dictionaries(
+        {
+            "limit": st.integers(1, 3),
+            "order": st.sampled_from(["ascending", "descending"]),
+            "distinct": st.sampled_from([(), ("user",)]),
+        }
+    ),
+    st.booleans(),
+)
+def test_changes_of_the_best_events_so_far_pass(drawn: list, options: dict[str, Any], merges: bool) -> None:
+    step = Top(keys=("host",), time="at", late="15s", by="x", **options)
+    lane, stream = Lane(step, INCOMING, Path(tempfile.mkdtemp()), merges=merges), _events(drawn)
+    on_time, latest = [], float("-inf")
+
+    found = [row for splits in stream for row in lane.run(*splits)]
+    found += lane.run([{"host": "end", "at": datetime.fromtimestamp(10_000, UTC), "n": -1, OFFSET: 10**6}])
+
+    for splits in stream:
+        events = [event for split in splits for event in split]
+        on_time += [event for event in events if event["at"].timestamp() >= latest - LATE]
+        latest = max([latest, *(event["at"].timestamp() for event in events)])
+    assert list(step.check(INCOMING)) == []
+    by_key: dict[str | None, list] = defaultdict(list)
+    expected: dict[str | None, list] = defaultdict(list)
+    hosts = {event["n"]: event["host"] for event in on_time}
+    for row in found:
+        by_key[row["host"]].append((row["n"], row["rank"], row["change"]))
+    for change in _naive_changes(on_time, options):
+        expected[hosts[change[0]]].append(change)
+    assert by_key == expected
+
+
 def _rows(*events: tuple[str, int, float]) -> list[Event]:
     return [
         {"host": host, "user": "u", "at": datetime.fromtimestamp(at, UTC), "x": x, "n": n, OFFSET: n}
@@ -133,6 +193,31 @@ def test_only_the_best_events_leave_the_reading_task_and_remain_in_merged_state(
     assert batch.select(["x", "place"]).to_pylist() == [{"x": 102.0, "place": 1}, *[{"x": 101.0, "place": 2}] * 2]
 
 
+def test_the_best_events_so_far_can_be_read_and_are_all_that_is_kept(tmp_path: Path) -> None:
+    step = Top(keys=("host",), time="at", late="0s", by="x", limit=2)
+    lane = Lane(step, INCOMING, tmp_path, merges=True)
+
+    for number in range(5):
+        lane.run(_rows(*(("a", 10 * number + second, float(second)) for second in range(5)), ("b", 10 * number + 9, -1.0)))
+
+    kept = PartsOfFiles([StateFile(tmp_path / file.name) for file in lane.kept], range(16))
+    batches = step.operator(INCOMING).read_state(kept, lane.clock.now)  # type: ignore[attr-defined]
+    rows = sorted((row["host"], row["rank"], row["x"]) for batch in batches for row in batch.to_pylist())
+    assert rows == [("a", 1, 4.0), ("a", 2, 4.0), ("b", 1, -1.0), ("b", 2, -1.0)]
+    assert sum(file.rows for file in lane.kept) <= len(rows) + 6
+
+
+def test_without_a_time_changes_pass_at_once(tmp_path: Path) -> None:
+    lane = Lane(Top(by="x", limit=1), INCOMING.append(pa.field("_read_at", TIMESTAMP)), tmp_path)
+
+    found = []
+    for second, x in enumerate((5.0, 4.0, 7.0)):
+        rows = [{**row, "_read_at": datetime.fromtimestamp(second, UTC)} for row in _rows(("a", 9, x))]
+        found.append([(row["x"], row["change"]) for row in lane.run(rows)])
+
+    assert found == [[(5.0, "enter")], [], [(5.0, "leave"), (7.0, "enter")]]
+
+
 def test_the_results_of_each_window_in_front_are_ranked() -> None:
     incoming = pa.schema({"window_start": TIMESTAMP, "window_end": TIMESTAMP, "user": pa.string(), "failures": pa.int64()})
 
@@ -155,3 +240,8 @@ def test_mistakes_are_found() -> None:
     assert codes(distinct=("tags", "usr")) == [("wrong-type", ("distinct", 0)), ("unknown-field", ("distinct", 1))]
     assert codes(rank="n") == [("name-conflict", ("rank",))]
     assert codes(rank="window_end") == [("name-conflict", ("rank",))]
+    assert codes(change="kind") == [("unused-option", ("change",))]
+    assert codes(size=None) == []
+    assert codes(size=None, ties="rank") == [("unused-option", ("ties",))]
+    assert codes(size=None, change="rank", rank="rank") == [("name-conflict", ("change",))]
+    assert codes(size=None, change="n") == [("name-conflict", ("change",))]

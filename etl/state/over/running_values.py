@@ -1,8 +1,6 @@
-"""The operator of `over`: events wait for the watermark, and pass in the order of their times with running values beside them.
+"""The operator of `over`: running values beside the events of a key, in the order of their times.
 
-Two kinds of rows are in state, and both are only ever appended. *Waiting* rows are events as they came. *Past* rows are what
-later events need of those that passed: their columns of aggregates, or the running totals of a key, of which the last row counts.
-The pane of a row is the time at which it is needed no more: even for waiting rows, odd for past ones.
+Past rows are the columns of aggregates of events that still count, or the running totals of a key, of which the last row counts.
 """
 
 from __future__ import annotations
@@ -14,99 +12,42 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from etl.api import NEVER, OFFSET, PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import OFFSET, PANE, TIMESTAMP, PartRows, Schema
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
+from etl.state.keyed.waiting_events import FOREVER, ORDER, WaitingEvents, is_past
 from etl.state.over.functions import RunningAggregate
 from etl.state.over.key_series import SEQUENCE, KeySeries, past_rows_of
 
-ORDER, FIRST = "\0order", "\0first"
-"""Columns: the offset of a waiting row (int64); whether a past row is the first of its key with some value (bool)."""
-
-FOREVER = 253_402_300_799_999_999
-"""The pane of past rows that are always needed: the end of the year 9999."""
+FIRST = "\0first"
+"""Column (bool): whether a past row is the first of its key with some value."""
 
 _PANES = 4
 """Panes in the time that an event counts: state stays a quarter longer than needed."""
 
 
 @dataclass(frozen=True)
-class RunningValues:
-    """``fields`` are those of results: the event's, then aggregates."""
+class RunningValues(WaitingEvents):
+    """``fields`` are those of the event, then aggregates."""
 
-    fields: Schema
-    keys: tuple[str, ...]
-    time: str
-    waits: bool
-    """Whether events wait for the watermark; otherwise all pass in the micro-batch in which they come."""
     within: int | None
     """Microseconds."""
     rows: int | None
     aggregates: Mapping[str, RunningAggregate]
-    hashed: bool = True
-
-    @property
-    def after_run(self) -> AfterRun:
-        """Waiting rows stay in their files until the watermark has passed them all."""
-        return "added" if self.waits else "appended"
-
-    # ── Events ──
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
-        """The events; those older than the watermark are late."""
-        oldest = watermark if self.waits else NEVER
-        rows, late = prepare_rows(events, self._events, self.time, 1, oldest, {ORDER: events.column(OFFSET).to_numpy()})
-        at = rows.column_names.index(PANE)
-        return rows.set_column(at, PANE, pa.array(_waiting_panes(numbers(rows, TIME), watermark))), late
-
-    def combine(self, rows: pa.Table) -> pa.Table:
-        """Waiting rows as they are; of past rows those that later events need."""
-        if self._depth is None or SEQUENCE not in rows.column_names:
-            return rows
-        past = numbers(rows, PANE) % 2 == 1
-        needed = ~past
-        needed[past] = self._needed(rows.filter(pa.array(past)))
-        return rows if needed.all() else rows.filter(pa.array(needed))
-
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether the watermark may have passed events that wait, or there are events and none waits."""
-        if not self.waits:
-            return arrived is not None
-        return clock.before < clock.now and (arrived is not None or kept is not None)
-
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The events that the watermark has passed, in the order of their times, and past rows for later ones."""
-        alive = kept.tables((clock.before if self.waits else clock.now) + 1)
-        waiting = [*(table for table in alive if not _is_past(table)), *arrived.tables()]
-        passing = [rows for table in waiting if len(rows := self._passing(table, clock))]
-        if passing:
-            yield from self._pass(whole(passing), [table for table in alive if _is_past(table)], clock.now)
-
-    def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Whether the watermark has reached the time at which the pane is needed no more."""
-        return last_pane <= watermark
-
-    def watermark_after(self, watermark: int) -> int:
-        """What passes later is not older."""
-        return watermark
+        """The events."""
+        return self.prepare_events(events, self._events, watermark)
 
     @cached_property
     def _events(self) -> Schema:
         return pa.schema([field for field in self.fields if field.name not in self.aggregates])
 
-    def _passing(self, table: pa.Table, clock: WatermarkAdvance) -> pa.Table:
-        """The events that pass now."""
-        if not self.waits:
-            return table
-        times = numbers(table, TIME)
-        passes = (times >= clock.before) & (times < clock.now)
-        return table if passes.all() else table.filter(pa.array(passes))
-
     # ── Running values ──
 
-    def _pass(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
+    def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
         """Results for these events, then their past rows."""
         events, times, offsets = as_events(rows, self._events), numbers(rows, TIME), numbers(rows, ORDER)
         groups = EventsByKey.of(hashes_of(rows), times, offsets)
@@ -212,9 +153,10 @@ class RunningValues:
         pane = max(2, self.within // _PANES // 2 * 2)
         return (times + self.within + pane) // pane * pane + 1
 
-    def _needed(self, past: pa.Table) -> Numbers:
-        """bool[rows]: the last past rows of each key, and the first ones of their values."""
-        assert self._depth is not None
+    def needed_past(self, past: pa.Table) -> Numbers:
+        """bool[rows]: the last past rows of each key, and the first ones of their values; all where their time tells."""
+        if self._depth is None:
+            return np.ones(len(past), bool)
         firsts = past.column(FIRST).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
         needed: Numbers = EventsByKey.of(hashes_of(past), numbers(past, SEQUENCE)).last(self._depth) | firsts
         return needed
@@ -231,7 +173,7 @@ class RunningValues:
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The running values of each key, of the events that still count at the watermark."""
         oldest = watermark - (self.within or FOREVER)
-        tables = [table for table in kept.tables(watermark + 1) if _is_past(table)]
+        tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
         rows = [counting for table in tables if len(counting := table.filter(pa.array(numbers(table, TIME) > oldest)))]
         if rows:
             yield self._read(whole(rows))
@@ -248,17 +190,3 @@ class RunningValues:
         results = self._results(running, series.frames.begins[1:] - 1)
         arrays = [*keys.columns, as_times(numbers(rows, TIME)[series.last_past]), *results]
         return pa.RecordBatch.from_arrays(arrays, names=self.state_fields.names)
-
-
-def _is_past(table: pa.Table) -> bool:
-    return bool(table.column(PANE)[0].as_py() % 2)
-
-
-def _waiting_panes(times: Numbers, watermark: int) -> Numbers:
-    """int64[n]: times after those of events, at most twice as far from the watermark, so that a batch has few panes."""
-    if not len(times):
-        return times
-    base = int(times.min()) if watermark == NEVER else min(watermark, int(times.min()))
-    base -= base % 2
-    _, exponents = np.frexp((times - base).astype(np.float64))
-    return base + (np.int64(1) << np.maximum(exponents, 1).astype(np.int64))

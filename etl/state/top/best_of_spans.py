@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from etl.api import ALWAYS, OFFSET, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.keyed.event_rows import as_events, as_times, numbers, prepare_rows, whole
-from etl.state.top.best_rows import ORDER, VALUE, Ranking
+from etl.state.keyed.waiting_events import ORDER
+from etl.state.top.best_rows import VALUE, Ranking
 from etl.state.windows.aggregation import SORTED_ROWS, event_times
 
 SPAN = "\0span"

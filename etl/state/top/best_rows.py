@@ -14,11 +14,12 @@ from etl.state.aggregates.group_keys import canonical
 from etl.state.aggregates.lists import order_keys
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import hashes_of, numbers
+from etl.state.keyed.waiting_events import ORDER
 
 Ties: TypeAlias = Literal["row_number", "rank", "dense_rank"]
 
-VALUE, ORDER = "\0value", "\0order"
-"""Columns of rows: what they are ranked by, never null; their offset (int64)."""
+VALUE = "\0value"
+"""Column: what rows are ranked by, never null."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Ranking:
         """int64[rows]: the smaller, the better."""
         keys = order_keys(canonical(rows.column(VALUE).combine_chunks()))
         return keys if self.ascending else ~keys
+
+    def subjects(self, rows: pa.Table) -> Numbers:
+        """int64[rows]: a number for each combination of the values of ``distinct``, or for each row."""
+        return _combinations(rows, self.distinct) if self.distinct else np.arange(len(rows))
 
     def _ranks(self, order: Numbers, keys: Sequence[Numbers], values: Numbers) -> Numbers:
         """int64[n]: the ranks of rows in this order."""
