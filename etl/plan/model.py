@@ -280,9 +280,17 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
                 yield from segments(child)
 
 
+def state_graph_of(frame: Frame | None) -> StateGraph | None:
+    """The steps on the state lane, which others that Spark computes may follow; None if there are none."""
+    while isinstance(frame, Apply | Map):
+        frame = frame.child
+    return frame if isinstance(frame, StateGraph) else None
+
+
 def stages(frame: Frame | None) -> tuple[Stage, ...]:
     """The stateful steps on the state lane, upstream first."""
-    return frame.stages if isinstance(frame, StateGraph) else ()
+    graph = state_graph_of(frame)
+    return graph.stages if graph else ()
 
 
 def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:

@@ -25,6 +25,7 @@ from etl.plan.model import (
     Watermark,
     frame_sources,
     spark_nodes,
+    state_graph_of,
 )
 from etl.plan.state_graph import merged, state_graph
 from etl.steps.heartbeats import ARRIVAL
@@ -96,17 +97,26 @@ def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
 
 
 def _with_state_lane(frame: Frame) -> Frame:
-    """The frame with its stateful steps on the state lane, if all of them and all steps behind them can run there."""
-    found = state_graph(frame)
+    """The frame with its stateful steps on the state lane, if all of them and all steps between them can run there."""
+    found = _graph_below(frame)
     if found is not None and not any(node.step.stateful for node in spark_nodes(found)):
         return found
     for node in spark_nodes(frame):
         if not isinstance(node.step, SparkStep):
             raise PlanError(
-                f"{node.id} runs on the state lane only, and its stream also needs Spark behind a stateful step, or for some of "
+                f"{node.id} runs on the state lane only, and its stream also needs Spark between stateful steps, or for some of "
                 "its inputs and not for others"
             )
     return frame
+
+
+def _graph_below(frame: Frame) -> Frame | None:
+    """The frame with its steps on the state lane as a graph, which steps that Spark computes may follow."""
+    graph = state_graph(frame)
+    if graph is not None or not isinstance(frame, Apply | Map):
+        return graph
+    below = _graph_below(frame.child)
+    return None if below is None else replace(frame, child=below)
 
 
 def _output_mode(frame: Frame) -> str:
@@ -116,7 +126,11 @@ def _output_mode(frame: Frame) -> str:
 
 def _with_watermark(frame: Frame) -> Frame:
     """Set each read's watermark to that of the first stateful step after it, and drop fields that no step needs."""
-    return _staged(frame) if isinstance(frame, StateGraph) else _pushed(frame, None, None)
+    if isinstance(frame, StateGraph):
+        return _staged(frame)
+    if isinstance(frame, Apply | Map) and state_graph_of(frame):
+        return replace(frame, child=_with_watermark(frame.child))
+    return _pushed(frame, None, None)
 
 
 def _staged(graph: StateGraph) -> StateGraph:

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def build_frame(frame: Frame, session: SparkSession, query: QueryContext, numbers: Iterator[int] | None = None) -> DataFrame:
-    """Build the DataFrame of a frame without starting it. ``numbers`` gives segment numbers in the order of `segments`."""
+def build_frame(
+    frame: Frame,
+    session: SparkSession,
+    query: QueryContext,
+    numbers: Iterator[int] | None = None,
+    results: DataFrame | None = None,
+) -> DataFrame:
+    """Build the DataFrame of a frame without starting it. ``numbers`` gives segment numbers in the order of `segments`;
+    ``results`` are those of the state lane in a micro-batch, if steps behind it are built."""
     numbers = count() if numbers is None else numbers
     match frame:
         case Read():
@@ -31,7 +38,7 @@ def build_frame(frame: Frame, session: SparkSession, query: QueryContext, number
             return _with_watermark(_read_native(frame, session), frame.watermark)
         case Apply(node=node, child=child):
             assert isinstance(node.step, SparkStep)
-            events = _with_late_watermark(build_frame(child, session, query, numbers), node.step)
+            events = _with_late_watermark(build_frame(child, session, query, numbers, results), node.step)
             try:
                 return node.step.apply(events)
             except EtlError:
@@ -39,12 +46,13 @@ def build_frame(frame: Frame, session: SparkSession, query: QueryContext, number
             except Exception as error:  # any error of Spark's analyser
                 raise explain_refused_step(node, error) from error
         case Map(branch=branch, child=child):
-            events = build_frame(child, session, query, numbers)
+            events = build_frame(child, session, query, numbers, results)
             return run_branch(events, branch, query, next(numbers))
         case StateGraph():
-            raise AssertionError("Spark's frames end in front of the state lane")
+            assert results is not None, "Spark's frames end in front of the state lane"
+            return results
         case Union(children=children):
-            frames = [build_frame(child, session, query, numbers) for child in children]
+            frames = [build_frame(child, session, query, numbers, results) for child in children]
             return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
 
 

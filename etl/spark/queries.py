@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId, Schema, StatefulStep
-from etl.plan.model import Plan, QueryPlan, Read, Segment, StateGraph, frame_sources
+from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources, state_graph_of
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
 from etl.spark.lane.arrivals import write_rows_of_partitions
-from etl.spark.lane.lane_batch import Lane, LaneBatches, stages_of
+from etl.spark.lane.lane_batch import Lane, stages_of
+from etl.spark.lane.lane_completion import LaneBatches
+from etl.spark.lane.spark_behind import fields_behind, has_spark_behind
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
@@ -76,7 +78,7 @@ class Queries:
                 if lane is None:
                     batches.complete(batch, receipts)
                 else:
-                    lane.complete(context, batch, receipts)
+                    lane.complete(frame.sparkSession, batch, receipts)
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
         writer = (
@@ -101,7 +103,7 @@ class Queries:
         if lane is None:
             batches.complete(batch, receipts)
         else:
-            lane.complete(self.session.sparkContext, batch, receipts)
+            lane.complete(self.session, batch, receipts)
         self.reports.add_native_reads(plan, number, read_observed(ran))
         write_json(path, {**known, "done": number + 1})
 
@@ -112,11 +114,21 @@ class Queries:
         if not plan.on_state_lane:
             frame = build_frame(plan.frame, self.session, query)
             return frame, with_actual_types(plan.segment, arrow_schema(frame))
-        assert isinstance(plan.frame, StateGraph)
-        read = plan.frame.child
+        graph = state_graph_of(plan.frame)
+        assert graph is not None
+        read = graph.child
         if isinstance(read, Read):
-            return self._load(splits_source(query, read.sources, read.segment, read, 0, self._lane(plan, query))), plan.segment
-        return build_frame(read, self.session, query), plan.segment
+            lane = self._lane(plan, query)
+            return self._load(splits_source(query, read.sources, read.segment, read, 0, lane)), self._last_segment(plan, lane)
+        frame = build_frame(read, self.session, query)
+        return frame, self._last_segment(plan, self._lane(plan, query, arrow_schema(frame)))
+
+    def _last_segment(self, plan: QueryPlan, lane: Lane) -> Segment:
+        """The last segment of a query on the state lane, with the types that Spark gives where it computes the last step."""
+        if not has_spark_behind(plan):
+            return plan.segment
+        results = lane.stages[-1].segment.roots[""].outgoing
+        return with_actual_types(plan.segment, fields_behind(plan, results, self.session, lane.query))
 
     def _load(self, source: type[DataSource]) -> DataFrame:
         self.session.dataSource.register(source)
@@ -128,25 +140,28 @@ class Queries:
             return frame
         if not plan.on_state_lane:
             return run_segment(frame, segment, query, plan.parts)
-        assert isinstance(plan.frame, StateGraph)
-        if isinstance(plan.frame.child, Read):
+        graph = state_graph_of(plan.frame)
+        assert graph is not None
+        if isinstance(graph.child, Read):
             return frame
-        first = plan.frame.stages[0].node.step
+        first = graph.stages[0].node.step
         assert isinstance(first, StatefulStep)
         return write_rows_of_partitions(frame, first, arrow_schema(frame), query)
 
     def _lane(self, plan: QueryPlan, query: QueryContext, incoming: Schema | None = None) -> Lane:
         """The steps of a query on the state lane; ``incoming`` are the fields that Spark hands over."""
-        assert isinstance(plan.frame, StateGraph)
-        return Lane(tuple(stages_of(plan, incoming)), plan.frame.inputs, query, bounded=not plan.streaming)
+        graph = state_graph_of(plan.frame)
+        assert graph is not None
+        return Lane(tuple(stages_of(plan, incoming)), graph.inputs, query, bounded=not plan.streaming)
 
     def _lane_batches(
         self, plan: QueryPlan, query: QueryContext, frame: DataFrame, batches: BatchCompletion
     ) -> LaneBatches | None:
         """What completes the micro-batches of a query with steps on the state lane."""
-        if not isinstance(plan.frame, StateGraph):
+        graph = state_graph_of(plan.frame)
+        if graph is None:
             return None
-        incoming = None if isinstance(plan.frame.child, Read) else arrow_schema(frame)
+        incoming = None if isinstance(graph.child, Read) else arrow_schema(frame)
         return LaneBatches(self._lane(plan, query, incoming), batches)
 
     def _context(self, plan: QueryPlan) -> QueryContext:

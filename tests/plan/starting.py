@@ -16,11 +16,12 @@ from etl.api import NO_BATCH, OFFSET, ComponentError, Schema, Sink
 from etl.catalogue import installed
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Frame, Handover, Native, Output, Plan, QueryPlan, Read, Segment, StateGraph, frame_sources
+from etl.plan.model import Branch, Frame, Handover, Native, Output, Plan, QueryPlan, Read, Segment, frame_sources, state_graph_of
 from etl.plan.planner import plan as planned
 from etl.segment.segment_run import NOTHING, SegmentRun, SplitContext
 from etl.spark.frames import build_frame
 from etl.spark.lane.lane_batch import Stage, stages_of
+from etl.spark.lane.spark_behind import apply_behind, has_spark_behind
 from etl.spark.partitions import arrow_schema, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import emitted_schema, spark_schema
@@ -99,8 +100,8 @@ class Starter:
 
     def _start_lane(self, query: QueryPlan, plan: Plan, read: dict[int, Emitted], computed: bool) -> None:
         """Run the stateful steps over the events that reach them, close what they hold, and run the segments after them."""
-        graph = query.frame
-        assert isinstance(graph, StateGraph)
+        graph = state_graph_of(query.frame)
+        assert graph is not None
         arrived: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         if isinstance(graph.child, Read):
             incoming = None
@@ -118,8 +119,15 @@ class Starter:
         for number, stage in enumerate(lane):
             found = self._stage_results(stage, arrived[number], number)
             emits = {to: lane[behind].handover for to, behind in stage.following.items()}
+            if stage.spark_behind:
+                emits = {0: Handover(stage.segment.roots[""].outgoing)}
             for to, batch in SegmentRun(_alone(stage.segment), "", self._split(), plan.dead_letters, emits).process([found]):
-                arrived[stage.following[to]].append(batch)
+                arrived[stage.following.get(to, number + 1)].append(batch)
+        if has_spark_behind(query):
+            fields = lane[-1].segment.roots[""].outgoing
+            results = pa.Table.from_batches(arrived[len(lane)], fields.append(pa.field(OFFSET, pa.int64())))
+            frame = apply_behind(query, self.session.createDataFrame(results), self._job(plan, query.name))
+            self._finish(query, plan, self._computed_rows(frame))
 
     def _stage_results(self, stage: Stage, batches: Sequence[pa.RecordBatch], number: int) -> pa.RecordBatch:
         """The results of a step over some events and an event far in the future."""
@@ -139,8 +147,12 @@ class Starter:
         return batch.append_column(OFFSET, pa.array(range(batch.num_rows), pa.int64()))
 
     def _computed(self, query: QueryPlan, plan: Plan) -> Sequence[pa.RecordBatch]:
+        return self._computed_rows(self._built(query, plan, query.name))
+
+    def _computed_rows(self, frame: DataFrame) -> list[pa.RecordBatch]:
         try:
-            return self._built(query, plan, query.name).toArrow().to_batches()
+            found: list[pa.RecordBatch] = frame.toArrow().to_batches()
+            return found
         except Exception as error:
             if any(word in str(error) for word in VALUE_ERRORS):
                 return []
@@ -148,7 +160,8 @@ class Starter:
 
     def _events(self, read: Read, plan: Plan, frame: Frame) -> Emitted:
         """The batches that the segments before Spark or before stateful steps emit."""
-        graph = frame if isinstance(frame, StateGraph) and frame.child is read else None
+        lane = state_graph_of(frame)
+        graph = lane if lane and lane.child is read else None
         inputs = graph.inputs if graph else ()
         emits = {n: graph.stages[one.stage].handover for n, one in enumerate(inputs) if graph and one.sources}
         emits = emits or {0: Handover(emitted_schema(read), read.watermark)}
@@ -176,7 +189,10 @@ class Starter:
 
     def _built(self, query: QueryPlan, plan: Plan, name: str) -> DataFrame:
         assert query.frame is not None
-        job = QueryContext(
+        return build_frame(query.frame, self.session, self._job(plan, name))
+
+    def _job(self, plan: Plan, name: str) -> QueryContext:
+        return QueryContext(
             pipeline="random",
             query=name,
             run_id="run",
@@ -187,7 +203,6 @@ class Starter:
             once=True,
             whole_batch=NO_BATCH,
         )
-        return build_frame(query.frame, self.session, job)
 
     def _read(self, frame: Read, session: SparkSession, job: QueryContext, number: int) -> DataFrame:
         """Replaces Spark's stream of splits by an endless one with the same columns, or by the emitted batches."""

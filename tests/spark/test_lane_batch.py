@@ -13,7 +13,8 @@ import pytest
 from etl.api import TIMESTAMP, BatchId
 from etl.plan.model import Branch, Segment, StageInput, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
-from etl.spark.lane.lane_batch import Lane, LaneBatches, Stage
+from etl.spark.lane.lane_batch import Lane, Stage
+from etl.spark.lane.lane_completion import LaneBatches
 from etl.spark.query_context import QueryContext
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifest, Manifests, StateFileEntry
@@ -69,9 +70,9 @@ def tasks() -> Tasks:
 
 def test_a_run_on_other_cores_divides_the_next_micro_batch_as_the_run_before(tmp_path: Path, tasks: Tasks) -> None:
     for number in range(3):
-        lane(tmp_path, 2).complete(cast(Any, tasks), BatchId("q", number), read(number))
+        lane(tmp_path, 2).complete(cast(Any, SimpleNamespace(sparkContext=tasks)), BatchId("q", number), read(number))
     for number in (2, 3):
-        lane(tmp_path, 8).complete(cast(Any, tasks), BatchId("q", number), read(number))
+        lane(tmp_path, 8).complete(cast(Any, SimpleNamespace(sparkContext=tasks)), BatchId("q", number), read(number))
 
     assert tasks.counts == [2, 2, 2, 8]
 
@@ -81,7 +82,7 @@ def test_a_micro_batch_that_runs_again_starts_from_the_manifest_before(tmp_path:
     manifests: list[Manifest] = []
 
     for number in (0, 1, 2, 2, 2, 3):
-        lane(tmp_path, 1).complete(cast(Any, tasks), BatchId("q", number), read(number))
+        lane(tmp_path, 1).complete(cast(Any, SimpleNamespace(sparkContext=tasks)), BatchId("q", number), read(number))
         manifests.append(state.read(number))
 
     assert manifests[2] == manifests[3] == manifests[4]

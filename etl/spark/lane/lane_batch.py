@@ -11,15 +11,14 @@ staged under the same names, and sinks that have them skip them.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, Schema, StatefulStep, WatermarkAdvance
-from etl.plan.model import Handover, QueryPlan, Segment, StageInput, StateGraph, Watermark
+from etl.plan.model import Branch, Handover, QueryPlan, Segment, StageInput, Watermark, segments, state_graph_of
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.operators import operator_of
@@ -29,12 +28,6 @@ from etl.spark.query_context import QueryContext
 from etl.state.compaction import files_to_merge
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, files_after_run, span_of
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-
-    from etl.spark.commit.batch_commit import BatchCompletion
-
 
 ROWS_PER_TASK = 50_000
 """Rows for which a further task is worth its start, about 45 ms of CPU."""
@@ -51,6 +44,8 @@ class Stage:
     segment_number: int
     following: Mapping[int, int] = field(default_factory=dict)
     """Number of a handover of the segment → the stage that it is for."""
+    spark_behind: bool = False
+    """Whether the results go to Spark, which computes the next step."""
 
     @property
     def handover(self) -> Handover:
@@ -60,16 +55,18 @@ class Stage:
 
 def stages_of(plan: QueryPlan, incoming: Schema | None = None) -> Iterator[Stage]:
     """The stages of a query; ``incoming`` are the fields that Spark hands over to the first one."""
-    graph = plan.frame
-    assert isinstance(graph, StateGraph)
-    reading = plan.parts - len(graph.stages) + 1
+    graph = state_graph_of(plan.frame)
+    assert graph is not None
+    reading = sum(1 for _ in segments(graph.child))
     actual = {} if incoming is None else {0: incoming}
     for number, stage in enumerate(graph.stages):
         assert isinstance(stage.node.step, StatefulStep)
         given = _with_types(stage.incoming, actual[number]) if number in actual else stage.incoming
-        whole = plan.segment if number + 1 == len(graph.stages) else Segment({"": stage.behind}, {})
+        is_last, spark_behind = number + 1 == len(graph.stages), graph is not plan.frame
+        behind = Branch((), stage.node.outgoing, emits=True) if is_last else stage.behind
+        whole = plan.segment if is_last and not spark_behind else Segment({"": behind}, {})
         segment = with_actual_types(whole, stage.node.step.fields(given))
-        ends = [branch for branch in segment.roots[""].walk() if branch.emits]
+        ends = [branch for branch in segment.roots[""].walk() if branch.emits and not is_last]
         if incoming is not None:
             actual |= {graph.inputs[end.to].stage: end.outgoing for end in ends}
         yield Stage(
@@ -77,8 +74,9 @@ def stages_of(plan: QueryPlan, incoming: Schema | None = None) -> Iterator[Stage
             incoming=given,
             watermark=stage.watermark,
             segment=segment,
-            segment_number=reading + number,
+            segment_number=NO_SEGMENT if is_last and spark_behind else reading + number,
             following={end.to: graph.inputs[end.to].stage for end in ends},
+            spark_behind=is_last and spark_behind,
         )
 
 
@@ -92,8 +90,12 @@ RunTasks: TypeAlias = Callable[[Callable[[Iterable[int]], Iterable[bytes]], int]
 """Runs so many tasks, which are numbered from 0, and returns what they give."""
 
 
+RunSpark: TypeAlias = Callable[[Sequence[Receipt]], list[Receipt]]
+"""Lets Spark compute the steps behind the last stage, whose tasks gave these receipts; returns those of the tasks behind."""
+
+
 class MoreTasksNeeded(Exception):  # noqa: N818
-    """Raised in a task that runs parts itself: they are worth further tasks, which the driver starts."""
+    """Raised in a task that runs parts itself: the driver has to start further tasks, which the parts are worth or Spark runs."""
 
 
 def run_here(work: Callable[[Iterable[int]], Iterable[bytes]], tasks: int) -> list[bytes]:
@@ -130,8 +132,8 @@ class Lane:
         """The state of the query."""
         return Manifests(self.query.state.rows(self.query.query), self.query.durable)
 
-    def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks) -> BatchOutcome:
-        """Run the stages of a micro-batch whose reading tasks gave these receipts."""
+    def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks, spark: RunSpark | None = None) -> BatchOutcome:
+        """Run the stages of a micro-batch whose reading tasks gave these receipts; in a task there is no ``spark``."""
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
         times = self._event_times(known, read)
         idle = frozenset[str]().union(*(receipt.idle for receipt in read))
@@ -151,6 +153,10 @@ class Lane:
             bounds[number] = operator.watermark_after(clock.now)
             if number + 1 < len(self.stages):
                 heads += receipts
+        if self.stages[-1].spark_behind and receipts:
+            if spark is None:
+                raise MoreTasksNeeded
+            heads, receipts = [*heads, *receipts], spark(receipts)
         late = sum(receipt.late for receipt in heads)
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
         state = Manifest(max(times.values()), tuple(states), self.query.parallelism, times)
@@ -210,6 +216,7 @@ class Lane:
             segment=stage.segment,
             segment_number=stage.segment_number,
             following={to: self._following(behind, known) for to, behind in stage.following.items()},
+            spark_behind=stage.spark_behind,
             tasks=tasks,
             rows=rows,
         )
@@ -239,27 +246,3 @@ class Lane:
     def _following(self, number: int, known: Manifest) -> NextStage:
         behind = self.stages[number]
         return NextStage(number, behind.step, behind.handover, known.stage(number).watermark)
-
-
-@dataclass
-class LaneBatches:
-    """Completes the micro-batches of a stateful query in the driver."""
-
-    lane: Lane
-    completion: BatchCompletion
-
-    def __post_init__(self) -> None:
-        _ = self.lane.manifests.seed  # chosen before tasks run
-
-    def complete(self, context: SparkContext, batch: BatchId, read: Sequence[Receipt]) -> None:
-        """Complete a micro-batch whose reading tasks gave these receipts."""
-        run: RunTasks = lambda work, tasks: context.parallelize(range(tasks), tasks).mapPartitions(work).collect()  # noqa: E731
-        outcomes = [receipt.outcome for receipt in read if receipt.outcome is not None]
-        outcome: BatchOutcome = outcomes[0] if outcomes else self.lane.advance(batch, read, run)
-        self.completion.totals.add_late(self.lane.query.query, outcome.late)
-        self.completion.complete(batch, outcome.results, outcome.heads)
-        manifests = self.lane.manifests
-        if self.lane.bounded:
-            shutil.rmtree(manifests.folder, ignore_errors=True)
-        else:
-            manifests.write(batch.number, outcome.state)

@@ -18,6 +18,7 @@ from etl.segment.event_time import without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.operators import operator_of
+from etl.spark.lane.result_files import results_folder, write_results
 from etl.spark.query_context import QueryContext, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
@@ -68,6 +69,8 @@ class PartTasks:
     segment_number: int
     following: Mapping[int, NextStage]
     """By the number of the segment's handover."""
+    spark_behind: bool = False
+    """Whether the results go to Spark."""
     tasks: int
     rows: int
     """Rows that they read, about."""
@@ -96,14 +99,27 @@ class PartTasks:
                 "",
                 context,
                 self.query.dead_letters,
-                {to: behind.given for to, behind in self.following.items()},
+                self._handovers(),
             ),
             lambda: self._results(number, remembered),
             Backoff(f"query {self.query.query!r}", context.stop_file),
         )
-        receipt = self._write_rows(restartable, number) if self.following else restartable.run_to_end()
+        receipt = self._run_segment(restartable, number, context.split)
         receipt.state = remembered.close()
         return receipt
+
+    def _handovers(self) -> Mapping[int, Handover]:
+        """What the segment hands over to further stages, or to Spark."""
+        if self.spark_behind:
+            return {0: Handover(self.segment.roots[""].outgoing)}
+        return {to: behind.given for to, behind in self.following.items()}
+
+    def _run_segment(self, restartable: RestartableSegment, number: int, split: str) -> Receipt:
+        if self.spark_behind:
+            file = results_folder(self.query, self.batch) / f"{split}.arrow"
+            write_results((events for _, events in restartable), file, self.segment.roots[""].outgoing)
+            return restartable.receipt
+        return self._write_rows(restartable, number) if self.following else restartable.run_to_end()
 
     def _write_rows(self, restartable: RestartableSegment, number: int) -> Receipt:
         """Write the results as rows for the steps behind."""

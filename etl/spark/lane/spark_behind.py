@@ -1,0 +1,35 @@
+"""Steps that Spark computes behind the last stateful step of a query: in each micro-batch its results become a DataFrame."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from etl.api import Schema
+from etl.plan.model import QueryPlan, segments, state_graph_of
+from etl.spark.lane.result_files import results_of
+from etl.spark.partitions import arrow_schema
+from etl.spark.query_context import QueryContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def has_spark_behind(plan: QueryPlan) -> bool:
+    """Whether Spark computes steps behind the last stateful one."""
+    graph = state_graph_of(plan.frame)
+    return graph is not None and graph is not plan.frame
+
+
+def apply_behind(plan: QueryPlan, results: DataFrame, query: QueryContext) -> DataFrame:
+    """The events behind these steps, for results of the last stateful step."""
+    from etl.spark.frames import build_frame  # imports what reads splits, which runs stages
+
+    assert plan.frame is not None
+    numbers = count(sum(1 for _ in segments(state_graph_of(plan.frame))))
+    return build_frame(plan.frame, results.sparkSession, query, numbers, results)
+
+
+def fields_behind(plan: QueryPlan, results: Schema, session: SparkSession, query: QueryContext) -> Schema:
+    """The fields behind these steps, for results with these fields. Raises EtlError for what Spark's analyser refuses."""
+    return arrow_schema(apply_behind(plan, results_of(session, (), results), query))
