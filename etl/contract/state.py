@@ -100,6 +100,14 @@ class Operator(Protocol):
 
 
 @runtime_checkable
+class ReplacesRows(Protocol):
+    """An operator with rows that later ones replace, when the watermark has passed these: they go when files are merged."""
+
+    def without_replaced(self, rows: pa.Table, watermark: int) -> pa.Table:
+        """Rows of one part of its state, of which others may be in other files, without those that are replaced."""
+
+
+@runtime_checkable
 class LooksUpKeys(Protocol):
     """An operator that looks up the keys of arrived rows in those that are kept, and need not read all of them."""
 

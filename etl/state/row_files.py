@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, LooksUpKeys, Operator, PartRows
+from etl.api import ALWAYS, NEVER, PANE, LooksUpKeys, Operator, PartRows, ReplacesRows
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -85,9 +85,11 @@ def is_indexed(operator: Operator) -> bool:
     return isinstance(operator, LooksUpKeys) and operator.indexed and not operator.hashed
 
 
-def combined(operator: Operator, rows: pa.Table, seed: int) -> pa.Table:
+def combined(operator: Operator, rows: pa.Table, seed: int, watermark: int = NEVER) -> pa.Table:
     """Rows of state files combined, with their hashes."""
     found = operator.combine(rows)
+    if isinstance(operator, ReplacesRows):
+        found = operator.without_replaced(found, watermark)
     if not is_indexed(operator):
         return found
     plain = found.drop_columns([HASH]) if HASH in found.column_names else found

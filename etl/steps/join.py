@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from etl.api import (
     Operator,
     Schema,
     SideStep,
+    format_duration,
     format_type,
     nearest,
     side_fields,
@@ -34,6 +36,9 @@ from etl.steps.join_sides import JoinSide
 from etl.steps.keyed_options import MICROSECOND
 
 _TWO = 2
+
+_ALL_TIME = 1 << 61
+"""Microseconds: how much earlier a version may be without a bound."""
 
 
 def _pairs(given: object) -> object:
@@ -81,6 +86,10 @@ class Join(JoiningStep):
     | `semi` | left events with a match, once | at once |
     | `anti` | left events without a match | when the watermark has passed the last time of a match |
 
+    With `match: latest` right events are versions of their keys, such as a user's address from a time on: each left event is
+    paired with the latest one that is not later, of equal times the one with the larger offset, when the watermark has
+    passed it. A pair that does not meet `where` counts as no match. Without `before` a version stays until the next one.
+
     Each side has a watermark, the latest time of all events read for it, less `late`, and the smaller one counts; events
     older than it are late: they are dropped and counted. Without `idle` a silent side holds the results that wait, and the
     state, of the other one. Events without a time go to the dead letters. Late events aside, results do not depend on the order in which
@@ -103,6 +112,9 @@ class Join(JoiningStep):
     right: str | None = Field(default=None, description="The input that is the right side; the same as left for a self-join.")
     kind: Literal["inner", "left", "right", "full", "semi", "anti"] = Field(
         default="inner", description="Whether events without a match are given, and of which side."
+    )
+    match: Literal["all", "latest"] = Field(
+        default="all", description="Which right events a left one is paired with: all, or the latest before it, its version."
     )
     on: KeyPairs = Field(
         description="Fields that are equal in a pair: names that both sides have, or left field → right field.",
@@ -230,7 +242,15 @@ class Join(JoiningStep):
         if self.within is not None and (self.before, self.after) != (None, None):
             other = "before" if self.before is not None else "after"
             yield Finding("one-of-two", f"within sets the same as {other}", (other,), "leave out within, or before and after")
-        if (self.within, self.before, self.after) == (None, None, None):
+        if self.match == "latest":
+            for option in ("within", "after", "shift"):
+                if getattr(self, option):
+                    message = f"match: latest takes the right event before the left one, and {option} is for match: all"
+                    yield Finding("one-of-two", message, (option,), "leave it out; before says how old a version may be")
+            if self.kind not in ("inner", "left"):
+                message = f"match: latest is for kind inner or left, and not for {self.kind}"
+                yield Finding("one-of-two", message, ("kind",), "kind: left also gives left events without a version")
+        elif (self.within, self.before, self.after) == (None, None, None):
             hint = "within: 10m; or before and after, for different times to both sides"
             yield Finding("missing-option", "nothing says how long events wait for a match", (), hint)
 
@@ -267,13 +287,13 @@ class Join(JoiningStep):
 
     def idle_after(self) -> timedelta | None:
         """The option; by time of reading, events are given once their time is over on the clock."""
-        if self.time or self.kind in ("inner", "semi"):
+        if self.time or (self.match == "all" and self.kind in ("inner", "semi")):
             return self.idle
         return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
 
     def reach(self) -> timedelta:
         """How long an event waits."""
-        return max(*self._bounds, timedelta(0))
+        return timedelta(0) if self.match == "latest" else max(*self._bounds, timedelta(0))
 
     @property
     def _bounds(self) -> tuple[timedelta, timedelta]:
@@ -293,16 +313,32 @@ class Join(JoiningStep):
         fields = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in united_fields(left, right, timed=False)}
         before, after = self._bounds
         times = {"time": " = ".join(self._times or (ARRIVAL,)), "before": str(before), "after": str(after)}
-        return {"kind": self.kind, **keys, **times, **fields}
+        return {"kind": self.kind, "match": self.match, **keys, **times, **fields}
+
+    def notes(self, incoming: Schema) -> Iterator[str]:
+        """How long events are kept."""
+        before, after = (format_duration(max(bound, timedelta(0))) for bound in self._bounds)
+        if self.match == "latest":
+            kept = f"right events for {before}" if self.before is not None else "the last right event of each key"
+            yield f"keeps {kept}, and left ones until the watermark passes them"
+        elif self.kind == "inner":
+            yield f"keeps left events for {after} and right ones for {before} of event time"
+        else:
+            yield f"keeps events of both sides for {format_duration(sum(self._bounds, timedelta(0)))} of event time or longer"
+        if self.idle is None:
+            yield "a silent side holds results and state of the other one: there is no idle"
 
     def operator(self, incoming: Schema) -> Operator:
         """Pairs of both sides in files."""
+        from etl.state.joins.latest_join import LatestJoin
         from etl.state.joins.time_join import TimeJoin
 
         left, right = side_fields(incoming)
         pair = self._pair(left, right)
         before, after = (bound // MICROSECOND for bound in self._bounds)
-        return TimeJoin(
+        bounded = self.before is not None
+        kind = partial(LatestJoin, bounded=bounded) if self.match == "latest" else TimeJoin
+        return kind(
             incoming=incoming,
             fields=self.fields(incoming),
             pair=pair,
@@ -310,7 +346,7 @@ class Join(JoiningStep):
             on=self.on,
             kind=self.kind,
             time=self.event_time()[0],
-            before=before,
+            before=before if bounded or self.match == "all" else _ALL_TIME,
             after=after,
             where=compile_expression(self.where, pair) if self.where else None,
         )

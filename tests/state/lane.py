@@ -78,7 +78,7 @@ class Lane:
     def _merged(self) -> tuple[StateFileEntry, ...]:
         operator, name = self.step.operator(self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in self.kept]
-        combine = partial(combined, operator, seed=Manifests(self.folder).seed)
+        combine = partial(combined, operator, seed=Manifests(self.folder).seed, watermark=self.clock.now)
         stat = merge_files(files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now))
         return () if stat is None else (StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)
 

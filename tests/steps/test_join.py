@@ -134,6 +134,44 @@ def test_results_are_those_of_a_loop_over_all_events(
     assert not running.kept
 
 
+def versions_of(kind: str, events: Sequence[Event], before: int | None) -> Results:
+    """Each left event with the latest right one that is not later, by a loop; of the same time the one read last."""
+    found: Results = Counter()
+    for left in (event for event in events if event[0] == 0):
+        own = [one for one in events if one[0] == 1 and one[1:3] == left[1:3] and None not in left[1:3] and one[3] <= left[3]]
+        own = [one for one in own if before is None or one[3] >= left[3] - before]
+        best = max(own, key=lambda one: (one[3], one[4]), default=None)
+        if best is not None or kind == "left":
+            found[left[4], best[4] if best else None] += 1
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["inner", "left"])
+@settings(max_examples=40, deadline=None)
+@given(stream=STREAMS, merges=st.booleans(), before=st.sampled_from([None, 30, 200]))
+def test_each_event_has_the_version_of_its_time(kind: str, stream: list, merges: bool, before: int | None) -> None:
+    batches = numbered(stream)
+    step = join(kind=kind, match="latest", before=before and f"{before}s", after=None)
+
+    with tempfile.TemporaryDirectory() as folder:
+        running = lane(step, folder, merges)
+        given_rows = [[[row(event, event[4]) for event in split] for split in splits] for splits in batches]
+        results = [one for splits in given_rows for one in running.run(*splits)] + end(running)
+
+    assert numbers(results) == versions_of(kind, list(in_time(batches)), before)
+
+
+def test_versions_that_are_replaced_go_when_files_are_merged(tmp_path: Path) -> None:
+    running = lane(join(match="latest", before=None, after=None), tmp_path, merges=True)
+
+    for second in range(0, 2000, 100):
+        run(running, [[(1, user, 1, second, second) for user in "ab"]])
+
+    assert 2 <= sum(file.rows for file in running.kept) <= 4
+    assert numbers(run(running, [[(0, "a", 1, 2000, 1)]]) + end(running)) == {(1, 1900): 1}
+
+
 def test_a_pair_has_the_fields_of_both_events(tmp_path: Path) -> None:
     login, payment = (0, "a", 1, 100, 7), (1, "a", 1, 110, 8)
 

@@ -29,3 +29,27 @@ def paired_rows(
                 queries[count], rows[count] = query, row
                 count += 1
     return count
+
+
+@kernel
+def latest_versions(
+    hash2: Any, sides: Any, times: Any, low: Any, high: Any,
+    rows_hash2: Any, rows_side: Any, rows_time: Any, rows_order: Any,
+    before: Any, number: Any, found: Any, at: Any, best_time: Any, best_order: Any,
+) -> None:  # fmt: skip
+    """Of the rows found for each query the latest right one that is not later, and at most ``before`` earlier.
+
+    ``found`` and ``at`` (int64[n]) get the ``number`` of these rows and the row's, where it is better than what they hold: its
+    ``best_time``, or at the same time its ``best_order``, is larger.
+    """
+    for query in range(hash2.shape[0]):
+        if sides[query] != 0:
+            continue
+        for row in range(low[query], high[query]):
+            time = rows_time[row]
+            if rows_hash2[row] != hash2[query] or rows_side[row] != 1 or time > times[query] or time < times[query] - before:
+                continue
+            is_better = found[query] < 0 or time > best_time[query]
+            if is_better or (time == best_time[query] and rows_order[row] >= best_order[query]):
+                found[query], at[query] = number, row
+                best_time[query], best_order[query] = time, rows_order[row]

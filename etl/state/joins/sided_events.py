@@ -83,6 +83,23 @@ def find_pairs(queries: SidedEvents, run: SidedEvents, before: int, after: int) 
             yield found[:count] + first, rows[:count]
 
 
+def latest_rows(queries: SidedEvents, runs: Sequence[SidedEvents], orders: Sequence[Any], before: int) -> tuple[Any, Any]:
+    """For each left event the latest right one with its hashes that is not later, and at most ``before`` earlier: the number of
+    its run, -1 if there is none, and the row in it (int64[n] each). Of the same time the one that has the largest order."""
+    from etl.state.joins.kernels import latest_versions
+
+    rows = len(queries.hash)
+    found, at, time, order = np.full(rows, -1), *np.zeros((3, rows), np.int64)
+    low, high = np.empty((2, rows), np.int64)
+    for number, (run, own) in enumerate(zip(runs, orders, strict=True)):
+        if find_rows(queries.hash, run.hash, low, high):
+            latest_versions(
+                queries.hash2, queries.side, queries.time, low, high, run.hash2, run.side, run.time, own,
+                np.int64(before), np.int64(number), found, at, time, order,
+            )  # fmt: skip
+    return found, at
+
+
 def _portions(sizes: Any) -> Iterator[tuple[int, int, int]]:
     """Portions of neighbours with not many more than `_CANDIDATES` in all: the first one, the end, the sum of sizes."""
     sums = np.append(0, np.cumsum(sizes))

@@ -41,10 +41,10 @@ from etl.state.windows.aggregation import SORTED_ROWS, event_times
 _KEY = "\0key"
 """Prefix of columns with the keys of either side, until they are hashed."""
 
-_PANES = 8
+PANES = 8
 """Panes in the time that an event is kept; state stays an eighth longer than needed."""
 
-_SHORTEST_PANE = 60_000_000
+SHORTEST_PANE = 60_000_000
 """Microseconds: events of windows of a day that match at the same time are not divided into panes of a microsecond each."""
 
 _PRESERVED = {"left": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
@@ -81,7 +81,7 @@ class TimeJoin:
     @property
     def pane(self) -> int:
         """The length of a pane."""
-        return max(sum(self._waits) // _PANES, _SHORTEST_PANE)
+        return max(sum(self._waits) // PANES, SHORTEST_PANE)
 
     @property
     def _preserved(self) -> tuple[int, ...]:
