@@ -1,8 +1,8 @@
 """Kill -9 at random moments while `join` keeps the events of two streams: each pair, and each event without a match, is
 delivered once.
 
-A block has the left events of its keys first and then the right ones, so that matches are found within a micro-batch, in state, and in
-state that a killed run left. Every seventh right event has another key: it and its left event have no match.
+A block has the left events of its keys first and then the right ones, so that matches are found within a micro-batch, in state,
+and in state that a killed run left. Every seventh right event has another key: it and its left event have no match.
 """
 
 from __future__ import annotations
