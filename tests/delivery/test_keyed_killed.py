@@ -49,11 +49,17 @@ _LAST = f"{{type: dedupe, {_OPTIONS}, within: 5s, keep: last, count: repeats}}"
 _OVER = f"{{type: over, {_OPTIONS}, within: 5s, aggregates: {{repeats: count(*)}}}}"
 _SUPPRESS = f"{{type: suppress, {_OPTIONS}, within: 5s, count: repeats}}"
 _TOP = f"{{type: top, {_OPTIONS}, size: 10s, by: n, limit: 1, rank: repeats}}"
+_OCCURRENCE = f'{{type: set, fields: {{occurrence: "(n % {BLOCK}) div {KEYS}"}}}}'
+_NAMED = f'early: "occurrence < {EACH - 1}", last: "occurrence = {EACH - 1}"'
+_SEQUENCE = f"""{{type: sequence, {_OPTIONS}, within: 5s, events: {{{_NAMED}}}, pattern: "early{{{EACH - 1},}} then last",
+  fields: {{n: last.n}}}}"""
+_TAKEN = "{type: set, fields: {repeats: early_count + last_count}}"
 
 KINDS = {
     "first": Kind((f"{{type: dedupe, {_OPTIONS}, within: 5s}}",), range(1)),
     "last": Kind((_LAST,), range(EACH - 1, EACH), lambda block, occurrence: EACH),
     "throttle": Kind((_THROTTLE,), range(3)),
+    "sequence": Kind((_OCCURRENCE, _SEQUENCE, _TAKEN), range(EACH - 1, EACH), lambda block, occurrence: EACH),
     "over": Kind((_OVER,), range(EACH), lambda block, occurrence: occurrence + 1),
 }
 MORE_KINDS = {
