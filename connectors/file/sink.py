@@ -108,6 +108,8 @@ class FileSink(Sink):
         yield from wrong
         if not wrong and "max_paths" not in self.model_fields_set:
             yield from option_checks.check_bounded_fields(self.path, visible(incoming))
+        if not wrong and not self._is_remote:
+            yield from option_checks.check_folders(template)
         yield from option_checks.check_format(self.path, self._encoding)
         if not template.is_folder:
             yield from option_checks.check_single_file(

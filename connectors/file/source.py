@@ -63,10 +63,10 @@ class FileSource(Source):
     before its successor. Parallelism: byte ranges of at least 4 MiB; a compressed file is one task, small files
     share one (`_offset` then counts the n-th file's bytes from n times 2^40). Dead letters: ``line-too-long``,
     ``corrupt-archive`` for what cannot be decompressed, ``data-lost`` for what was deleted or overwritten between
-    planning and reading. A run that finds no file reports it at its start and waits for files; with ``--once`` it ends
-    with a message. A warning names a file that cannot be opened, and it is read as soon as it can. A file that was truncated
-    or changed and then, before the next scan, grew beyond the read part with the same bytes at both ends of that part,
-    cannot be distinguished from one that grew.
+    planning and reading. A run that finds no file reports it at its start and waits for files. With ``--once`` it ends with
+    a message, and fails if ``path`` has no wildcards and the file was never there. A warning names a file that cannot be
+    opened, and it is read as soon as it can. A file that was truncated or changed and then, before the next scan, grew
+    beyond the read part with the same bytes at both ends of that part, cannot be distinguished from one that grew.
 
     ```yaml
     type: file

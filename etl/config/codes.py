@@ -117,6 +117,7 @@ _COMPONENTS = {
     "not-local": "The path is a URI, and the component works on this machine's files.",
     "missing-path": "The component needs a path.",
     "path-is-folder": "The path names a folder that exists, where a file is meant; end it in `/` for a folder of parts.",
+    "folder-is-file": "A folder in the path is a file that exists: choose another path, or move the file away.",
     "no-literal-prefix": "A path with `{…}` parts must begin with a folder that does not depend on events.",
     "parquet-single-file": "Parquet files cannot grow: give a folder of parts.",
     "cannot-append": "The format or compression does not allow to append to one file.",
@@ -160,8 +161,10 @@ _COMPONENTS = {
     "bad-topic": "No topic has such a name: 1 to 249 letters, digits, dots, underscores and dashes.",
     "duplicate-topic": "A topic is listed twice.",
     "no-topics": "A source reads topics by name or by pattern: one of them is needed, and not both.",
-    "no-files": "`--connect` found no file under the path; the message says what is there instead. A run that follows waits for "
-    "files.",
+    "no-files": "No file matches the path; the message says what is there instead. A run that follows waits for files, and one "
+    "with `--once` ends without an event and warns.",
+    "missing-input": "The file that a path without wildcards names is not there; the message says what is there instead. A run "
+    "that follows waits for it, and the first run with `--once` fails.",
     "unbounded-paths": "A field in the path of a `file` sink makes a file or folder for each of its values, and "
     "`max_paths` does not say how many there may be.",
     "unbounded-indices": "A field in the index of an `elasticsearch` sink makes an index for each of its values, and "

@@ -65,7 +65,8 @@ class Source(Component):
     """False when the offsets of a split's events do not grow: they identify events, but do not order them."""
 
     probes_here: ClassVar[bool] = False
-    """True when `probe` uses this host only: each run calls it at its start, and shows its findings as warnings."""
+    """True when `probe` uses this host only: each run calls it at its start, and shows its findings as warnings. The finding
+    ``missing-input``, of an input that the options name and that does not exist, ends the first run with ``--once``."""
 
     def check(self) -> Iterable[Finding]:
         """Findings about the options that the schema cannot express."""

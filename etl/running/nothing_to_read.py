@@ -1,11 +1,11 @@
-"""Reports sources that have nothing to read: at the start of a run, and at its end if it read nothing."""
+"""Sources that have nothing to read: at the start of a run, which may end it, and at its end if it read nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from etl.api import Finding, Source
+from etl.api import EtlError, Finding, Source
 from etl.delivery.backoff import RunStopping
 from etl.delivery.call_thread import CallThread
 from etl.running.messages import Message, OnMessage
@@ -13,14 +13,19 @@ from etl.spark.run import PipelineRun
 
 
 def warn_of_missing_input(run: PipelineRun, on_message: OnMessage) -> None:
-    """Report missing input, of sources that need no other host for that. Raises RunStopping when the run stops."""
+    """Report missing input, of sources that need no other host for that.
+
+    Raises EtlError with --once for an input that is named and was never read, and RunStopping when the run stops.
+    """
     consequence = "with --once this run does not wait for it" if run.mode.once else "this run waits for it"
     for name, source in run.plan.sources().items():
         if not source.probes_here:
             continue
         for finding in CallThread(lambda: run.stopped).run(partial(_errors, source)):
-            text = "; ".join([finding.message, *([finding.hint] if finding.hint else []), consequence])
-            on_message(Message("source", f"source {name!r}: {text}", "warning", run.plan.pipeline, {"source": name}))
+            text = "; ".join([f"source {name!r}: {finding.message}", *([finding.hint] if finding.hint else [])])
+            if finding.code == "missing-input" and run.mode.once and name not in run.committed_offsets:
+                raise EtlError(f"{text}; a run without --once waits for it")
+            on_message(Message("source", f"{text}; {consequence}", "warning", run.plan.pipeline, {"source": name}))
 
 
 def silent_sources(run: PipelineRun) -> Iterator[str]:

@@ -16,9 +16,10 @@ from connectors.file.source import FileSource
 from connectors.kafka.source import KafkaSource
 from connectors.stdin.source import StdinSource
 from connectors.syslog.source import SyslogSource
-from etl.api import Finding, Source
+from etl.api import EtlError, Finding, Source
 from etl.cli.progress import Progress
 from etl.receipts import Counts
+from etl.running.messages import Message
 from etl.running.nothing_to_read import silent_sources, warn_of_missing_input
 from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.checkpoint import read_committed_offsets
@@ -32,6 +33,13 @@ class Here(Lines):
 
     def probe(self) -> Iterable[Finding]:
         yield Finding("no-files", "no file is there", (), "make one")
+
+
+class Named(Here):
+    """Names an input that is not there."""
+
+    def probe(self) -> Iterable[Finding]:
+        yield Finding("missing-input", "there is no file 'a.log'")
 
 
 class Far(Lines):
@@ -57,6 +65,25 @@ def test_a_run_warns_of_missing_input_at_its_start(
     warn_of_missing_input(run(tmp_path, Far(), once), progress.report)
 
     assert capsys.readouterr().err == f"source 'log': no file is there; make one; {then}\n"
+
+
+def test_a_first_run_with_once_fails_if_a_named_input_is_missing(tmp_path: Path) -> None:
+    messages: list[Message] = []
+
+    with pytest.raises(EtlError, match=r"^source 'log': there is no file 'a\.log'; a run without --once waits for it$"):
+        warn_of_missing_input(run(tmp_path, Named()), messages.append)
+    assert messages == []
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_named_input_that_is_awaited_or_was_read_before_is_a_warning(tmp_path: Path, once: bool) -> None:
+    messages: list[Message] = []
+    one = run(tmp_path, Named(), once)
+    one.committed_offsets = {"log": {}} if once else {}
+
+    warn_of_missing_input(one, messages.append)
+
+    assert [message.level for message in messages] == ["warning"]
 
 
 def test_the_summary_names_sources_without_events(tmp_path: Path) -> None:

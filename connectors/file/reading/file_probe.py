@@ -45,7 +45,8 @@ class FileProbe:
     def check(self) -> Iterator[Finding]:
         """Yield findings: no file, unreadable files, folders that were not searched."""
         if not self.files:
-            yield Finding("no-files", f"{self._nothing_found}{_working_directory(self.pattern)}", ("path",), self._hint())
+            code = "no-files" if GLOB_CHARACTERS.search(self.pattern) else "missing-input"
+            yield Finding(code, f"{self._nothing_found}{_working_directory(self.pattern)}", ("path",), self._hint())
         elif self.unreadable:
             hint = "grant the right to read them, or list them under `exclude`"
             yield Finding("unreadable-file", self.obstacle or "", ("path",), hint)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from connectors.file.writing.encodings import EXTENSIONS, Encoding, Format
 from connectors.shared.date_patterns import check_dates, suggest_date
-from connectors.shared.path_template import parse_template
+from connectors.shared.path_template import Template, parse_template
 from etl.api import Finding, Schema, format_type, unknown_field
 
 _FORMATS: dict[str, Format] = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
@@ -80,6 +80,17 @@ def check_format(path: str, encoding: Encoding) -> Iterator[Finding]:
     if meant and meant != encoding.format:
         message = f"{path!r} looks like {meant}, but format is {encoding.format}"
         yield Finding("extension-mismatch", message, ("format",), f"write 'format: {meant}', or another path", "warning")
+
+
+def check_folders(template: Template) -> Iterator[Finding]:
+    """Yield a finding for a file where the path needs a folder."""
+    folder = template.prefix if template.is_folder or len(template.pieces) > 1 else os.path.dirname(template.path)
+    folder = folder.rstrip("/")
+    while folder and not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if folder and not os.path.isdir(folder):
+        message = f"{folder!r} is a file, where the path needs a folder"
+        yield Finding("folder-is-file", message, ("path",), "choose another path, or move the file away")
 
 
 def check_single_file(path: str, encoding: Encoding, is_remote: bool, has_roll: bool) -> Iterator[Finding]:

@@ -900,6 +900,9 @@ FIELDS = pa.schema(
         ({"path": "out/{dd}/", "time_field": "host"}, ["wrong-type"]),
         ({"path": "out/{dd}/", "time_field": "time"}, ["unknown-field"]),
         ({"path": "/tmp"}, ["path-is-folder"]),
+        ({"path": __file__ + "/"}, ["folder-is-file"]),
+        ({"path": __file__ + "/x.json"}, ["folder-is-file"]),
+        ({"path": __file__ + "/{dd}/a/x.json"}, ["folder-is-file"]),
     ],
 )
 def test_findings(options: dict[str, Any], codes: list[str]) -> None:
@@ -912,6 +915,13 @@ def test_findings_point_and_suggest() -> None:
 
     assert (unknown.path, unknown.at, unknown.hint) == (("path",), 5, "did you mean 'host'?")
     assert "{yyyy-MM-dd}" in (date.hint or "")
+
+
+def test_a_file_where_a_folder_must_be_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+
+    with pytest.raises(ComponentError, match=r"cannot write .*/out: .* a file is where a folder must be: move it away or choose"):
+        Run(tmp_path, sink(tmp_path, "out/x.json")).batch(0, events(1, host="a"))
 
 
 def test_bad_options_are_errors() -> None:
