@@ -17,7 +17,7 @@ from connectors.shared.path_template import Template, parse_template
 from etl.api import IDENTITY, visible
 
 if TYPE_CHECKING:
-    from etl.columns.json_lines import Lines
+    from etl.columns.json.lines import Lines
 
 Action = Literal["create", "index", "update"]
 

@@ -5,7 +5,7 @@ Types without a JSON form: a timestamp is ISO 8601 text with six digits of a sec
 null. Null members are kept, so that every line has the same members; with ``nulls="omit"`` they are omitted, and objects that
 have no other members, too.
 
-The kernel `etl.columns.json_lines` writes the lines, directly from captures if texts are views. Columns that it cannot read
+The kernel `etl.columns.json.lines` writes the lines, directly from captures if texts are views. Columns that it cannot read
 (floats, nested values, bytes) are converted to JSON text first.
 """
 
@@ -22,7 +22,7 @@ from connectors.shared.json_values import as_texts, iso_times
 from etl.api import HIDDEN, nested_schema
 
 if TYPE_CHECKING:
-    from etl.columns.json_lines import JsonWriter, Lines
+    from etl.columns.json.lines import JsonWriter, Lines
 
 MAX_CACHED_PLANS = 64
 """Maximum number of schemas whose writers are cached."""
@@ -64,8 +64,8 @@ def lines(batch: pa.RecordBatch, nulls: Nulls) -> Lines:
 def _without_nulls(written: Lines) -> Lines:
     import numpy as np
 
-    from etl.columns.json_lines import Lines
-    from etl.columns.json_nulls import DEEPEST, leave_out
+    from etl.columns.json.lines import Lines
+    from etl.columns.json.nulls import DEEPEST, leave_out
 
     text = np.frombuffer(written.text, np.uint8)
     out, ends = np.empty(len(text), np.uint8), np.empty(len(written.lengths), np.int64)
@@ -118,7 +118,7 @@ class LinePlan(NamedTuple):
 
 @lru_cache(maxsize=MAX_CACHED_PLANS)
 def _line_plan(schema: pa.Schema, frame: Frame) -> LinePlan:
-    from etl.columns.json_lines import JsonWriter
+    from etl.columns.json.lines import JsonWriter
 
     indexes = {name: index for index, name in enumerate(schema.names) if name not in HIDDEN}
     members = nested_schema(pa.schema([pa.field(name, pa.null()) for name in indexes]))
@@ -141,7 +141,7 @@ class ColumnForm(NamedTuple):
 
 
 def _column_form(type_: pa.DataType) -> ColumnForm:
-    from etl.columns.json_table import kind_of
+    from etl.columns.json.table import kind_of
 
     if kind_of(type_) is not None:
         return ColumnForm(type_)
@@ -166,7 +166,7 @@ def _parts(members: Any, prefix: str) -> Iterator[tuple[str, str]]:
 
 def _literals(parts: Sequence[tuple[str, str]], forms: Mapping[str, ColumnForm], frame: Frame) -> Sequence[bytes]:
     """Return the texts before the values, each with the quotes that belong to it, and the text after the last."""
-    from etl.columns.json_table import is_quoted
+    from etl.columns.json.table import is_quoted
 
     literals = [f'{text}"' for text in frame.front]
     literals = [literals[0], *(f'"{text}' for text in literals[1:])]

@@ -10,7 +10,7 @@ import click
 from etl.api import EtlError, nearest
 from etl.cli.activity import activity
 from etl.finding.fields import fields_block, find_fields, percent
-from etl.finding.grok_proposal import describe_patterns
+from etl.finding.grok.proposal import describe_patterns
 from etl.finding.match import Match
 from etl.finding.sample import MAX_LINES, Sample, open_sample
 from etl.finding.search import ENOUGH, find_matches

@@ -19,7 +19,7 @@ from etl.config.model import Pipeline, Stream
 from etl.config.schema import summary
 from etl.config.stream_schemas import step_schemas
 from etl.finding.csv_columns import CsvTable
-from etl.finding.grok_proposal import Proposal
+from etl.finding.grok.proposal import Proposal
 from etl.plan.model import runs_on_arrow
 from etl.testing.given_source import GivenSource
 

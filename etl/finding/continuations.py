@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from etl.finding.column_patterns import escape_literal
+from etl.finding.grok.tokens import tokenize
 from etl.finding.times import TimeForm
-from etl.finding.tokens import tokenize
 
 MIN_MULTILINE_EVENTS = 2
 """Minimum number of events of several lines in a sample."""

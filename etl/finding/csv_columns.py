@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etl.finding.column_names import make_unique
+from etl.finding.grok.tokens import kind_of
 from etl.finding.time_formats import choose_format
 from etl.finding.times import TimeForm, time_at
-from etl.finding.tokens import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
 MAX_LINES = 1_000

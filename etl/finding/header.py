@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from etl.finding.grok.tokens import LEVEL_LETTERS, Token, tokenize
 from etl.finding.times import TimeForm
-from etl.finding.tokens import LEVEL_LETTERS, Token, tokenize
 
 AGREE = 0.96
 """Minimum share of lines with the same kind of value in a column; the other lines get other patterns."""

@@ -13,7 +13,7 @@ from etl.api import Source, Step
 from etl.catalogue import installed
 from etl.config.model import Pipeline, Stream
 from etl.finding.candidates import PARSER_SOURCE, PARSER_STREAM, Candidate
-from etl.finding.grok_proposal import TIME, Proposal
+from etl.finding.grok.proposal import TIME, Proposal
 from etl.testing.given_source import GivenSource
 from etl.testing.yaml_writer import format_flow_mapping, format_scalar
 

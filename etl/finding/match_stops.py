@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from etl.api import Finding, Parsed, Parser
 from etl.catalogue import installed
 from etl.columns.texts import materialize_array
-from etl.finding.pattern_parts import alternatives, next_part
+from etl.finding.grok.pattern_parts import alternatives, next_part
 
 BEFORE, MATCHED = "before", "matched"
 MAX_DEPTH = 8

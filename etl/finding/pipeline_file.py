@@ -9,7 +9,7 @@ import yaml
 
 from etl.finding.candidates import REST, Candidate
 from etl.finding.fields import FoundField, fields_block, find_fields
-from etl.finding.grok_proposal import Proposal
+from etl.finding.grok.proposal import Proposal
 from etl.finding.made_candidate import source_lines, step_lines
 from etl.finding.match import Match
 from etl.resources import folder, schema_file

@@ -9,7 +9,8 @@ from itertools import chain
 
 from etl.finding.candidates import Candidate, may_open, parser_candidates, recipe_candidate, table_candidate
 from etl.finding.csv_columns import find_csv_table
-from etl.finding.grok_proposal import propose_grok
+from etl.finding.grok.proposal import propose_grok
+from etl.finding.grok.tokens import LEVELS
 from etl.finding.made_candidate import NAME as MADE
 from etl.finding.made_candidate import candidate_of_proposal
 from etl.finding.match import Match, reads_nonsense, try_candidate
@@ -17,7 +18,6 @@ from etl.finding.ranking import rank_matches
 from etl.finding.sample import Sample
 from etl.finding.signatures import Signature, own_words_share, rank_by_likeness, signatures
 from etl.finding.time_kernel import compiling_time_kernel
-from etl.finding.tokens import LEVELS
 from etl.resources import recipes
 
 LIKE_LINES = 100

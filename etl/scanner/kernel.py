@@ -19,7 +19,7 @@ BLOCK = np.uint64(16)
 ONE = np.uint64(1)
 NONE = np.int32(-1)
 HERE = np.int32(-2)
-"""`etl.scanner.registers.HERE`."""
+"""`etl.scanner.automata.registers.HERE`."""
 
 _BYTE = np.uint64(8)
 """Bits of a byte: a row of ``runs`` has an entry for each byte."""

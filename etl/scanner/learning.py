@@ -18,11 +18,11 @@ import numpy as np
 
 from etl.columns.disk_cache import cache_file, load, save
 from etl.columns.texts import Texts
-from etl.scanner.automaton import UNKNOWN, Automaton
+from etl.scanner.automata.automaton import UNKNOWN, Automaton
+from etl.scanner.automata.transition_tables import TooLargeError, TransitionTables, build_tables
 from etl.scanner.codegen.background_compiler import BackgroundCompiler
 from etl.scanner.kernel import scan
 from etl.scanner.program import MatchStart, UnsupportedPatternError, compile_program
-from etl.scanner.transition_tables import TooLargeError, TransitionTables, build_tables
 from etl.scanner.tree import Node, captures
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ class Scanner:
     def matches_at(self, texts: Texts, rows: Array) -> Array:
         """bool[rows]: whether a pattern matches in these texts, none of which is null. Faster than `matches` for a few rows."""
         from etl.columns.texts import copy_texts
-        from etl.scanner.automaton import UNKNOWN
+        from etl.scanner.automata.automaton import UNKNOWN
         from etl.scanner.stages import AutomatonStage
 
         some, stages = texts.at(rows), [stage for _, stage in self._stages]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from etl.scanner.closure import Scopes, Thread
+from etl.scanner.automata.closure import Scopes, Thread
 
 Numbered = list[tuple[int, Thread]]
 """Threads with their indexes in the original list."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from etl.scanner import engines
-from etl.scanner.automaton import UNKNOWN
+from etl.scanner.automata.automaton import UNKNOWN
 from etl.scanner.learning import Learner
 from etl.scanner.program import MatchStart
 from etl.scanner.scan_builder import ScanBuilder

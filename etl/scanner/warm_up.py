@@ -19,7 +19,7 @@ def warm_up() -> None:
     import pyarrow as pa
 
     from etl.columns import lines
-    from etl.columns.json_lines import JsonWriter
+    from etl.columns.json.lines import JsonWriter
     from etl.columns.texts import materialize_array
     from etl.scanner.scanner import Scanner
     from etl.scanner.syntax import parse

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.columns.json_lines import JsonWriter, Lines
+from etl.columns.json.lines import JsonWriter, Lines
 
 TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 

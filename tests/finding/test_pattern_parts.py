@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.finding.pattern_parts import alternatives, next_part
+from etl.finding.grok.pattern_parts import alternatives, next_part
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from oracles import tree
 
-from etl.scanner.alphabet import END, Alphabet
+from etl.scanner.automata.alphabet import END, Alphabet
 from etl.scanner.program import AHEAD, BEHIND, BYTE, compile_program
 
 

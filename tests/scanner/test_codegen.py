@@ -21,13 +21,13 @@ from test_transition_tables import automaton_of
 from etl.columns.disk_cache import load, save
 from etl.columns.texts import Texts
 from etl.scanner import learning
-from etl.scanner.automaton import UNKNOWN, Automaton
+from etl.scanner.automata.automaton import UNKNOWN, Automaton
+from etl.scanner.automata.transition_tables import TransitionTables, build_tables
 from etl.scanner.codegen import background_compiler, compiler_process
 from etl.scanner.codegen.object_code import LoadedCode, ObjectCode
 from etl.scanner.codegen.vector_code import _split_loads
 from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.program import compile_program
-from etl.scanner.transition_tables import TransitionTables, build_tables
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from oracles import tree
 
 from etl.columns.texts import Texts
 from etl.scanner import learning
-from etl.scanner.automaton import UNKNOWN
+from etl.scanner.automata.automaton import UNKNOWN
 from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import _learner

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etl.scanner.automata.registers import HERE, MAX_REGISTERS, SPARE, Move, Registers
 from etl.scanner.program import UnsupportedPatternError
-from etl.scanner.registers import HERE, MAX_REGISTERS, SPARE, Move, Registers
 
 register = st.integers(0, 7)
 moves = st.dictionaries(register, st.one_of(register, st.just(HERE))).map(lambda found: list(found.items()))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracles import array_of_bytes, expected, filled, rows, tree
 
 from etl.columns.texts import Texts
-from etl.scanner.automaton import UNKNOWN
+from etl.scanner.automata.automaton import UNKNOWN
 from etl.scanner.learning import Learner
 from etl.scanner.scanner import NO_PATTERN, Scanner
 from etl.scanner.stages import EngineStage, _learner

@@ -12,7 +12,7 @@ import pytest
 from oracles import expected, rows, tree
 
 from etl.scanner import learning
-from etl.scanner.automaton import Automaton
+from etl.scanner.automata.automaton import Automaton
 from etl.scanner.learning import Learner
 from etl.scanner.program import MAX_INSTRUCTIONS, UnsupportedPatternError, compile_program
 from etl.scanner.scanner import Scanner
@@ -161,7 +161,7 @@ def test_more_positions_than_registers(own_cache: Path, monkeypatch: pytest.Monk
     pattern = "".join(f"(?P<c{n}>[ab])" for n in range(12)) + "$"
     texts = ["ab" * n for n in range(12)] + ["-"]
     wanted = [expected([pattern], text) for text in texts]
-    monkeypatch.setattr("etl.scanner.registers.MAX_REGISTERS", 5)
+    monkeypatch.setattr("etl.scanner.automata.registers.MAX_REGISTERS", 5)
 
     assert rows(scanner(pattern).scan(pa.array(texts))) == wanted
 
@@ -169,7 +169,7 @@ def test_more_positions_than_registers(own_cache: Path, monkeypatch: pytest.Monk
 def test_more_threads_than_a_state_may_have(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = "(?P<x>(?:a|b)*a(?:a|b){6}c)"
     texts = ["abbabab" * n + "c" * (n % 2) for n in range(9)]
-    monkeypatch.setattr("etl.scanner.automaton.MAX_THREADS", 4)
+    monkeypatch.setattr("etl.scanner.automata.automaton.MAX_THREADS", 4)
 
     assert rows(scanner(pattern).scan(pa.array(texts))) == [expected([pattern], text) for text in texts]
 
@@ -177,7 +177,7 @@ def test_more_threads_than_a_state_may_have(own_cache: Path, monkeypatch: pytest
 def test_more_items_than_a_closure_may_have(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = "(?P<x>(?:a|ab|abc|abca){1,3})$"
     texts = ["abcabcab", "abcaab", "a", "c"]
-    monkeypatch.setattr("etl.scanner.closure.MAX_ITEMS", 3)
+    monkeypatch.setattr("etl.scanner.automata.closure.MAX_ITEMS", 3)
 
     assert rows(scanner(pattern).scan(pa.array(texts))) == [expected([pattern], text) for text in texts]
 
@@ -192,7 +192,7 @@ def test_paths_that_end_nowhere_are_bounded() -> None:
 
 
 def test_texts_go_to_another_engine_if_tables_are_too_large(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.scanner.transition_tables.MAX_MOVES", 1)
+    monkeypatch.setattr("etl.scanner.automata.transition_tables.MAX_MOVES", 1)
     of = scanner(r"(?P<x>a+)(?P<y>b+)")
 
     assert rows(of.scan(pa.array(["aab", "b"]))) == [(0, {"x": "aa", "y": "b"}), None]

@@ -24,12 +24,12 @@ from random_patterns import flat_patterns, long_texts, patterns, raw_texts, text
 
 from etl.columns.texts import Texts
 from etl.scanner import learning
-from etl.scanner.automaton import UNKNOWN
+from etl.scanner.automata.automaton import UNKNOWN
+from etl.scanner.automata.transition_tables import TooLargeError, build_tables
 from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.stages import _learner
-from etl.scanner.transition_tables import TooLargeError, build_tables
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from etl.scanner.closure import Thread
+from etl.scanner.automata.closure import Thread
 from etl.scanner.scopes import normalise
 
 INSIDE, LEFT = 0, 1

@@ -13,13 +13,13 @@ from oracles import listed, tree
 from random_patterns import flat_patterns, long_texts, patterns, texts
 
 from etl.columns.texts import Texts
-from etl.scanner import transition_tables as module
-from etl.scanner.automaton import UNKNOWN, Automaton
+from etl.scanner.automata import transition_tables as module
+from etl.scanner.automata.automaton import UNKNOWN, Automaton
+from etl.scanner.automata.registers import HERE, UNSET
+from etl.scanner.automata.transition_tables import TooLargeError, TransitionTables, build_tables
 from etl.scanner.learning import Learner, MatchArrays
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.program import compile_program
-from etl.scanner.registers import HERE, UNSET
-from etl.scanner.transition_tables import TooLargeError, TransitionTables, build_tables
 from etl.scanner.tree_analysis import unsupported_construct
 
 Answer = tuple[int, dict[str, bytes]]

@@ -14,8 +14,8 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from etl.columns.disk_cache import load, save
+from etl.scanner.automata.transition_tables import TransitionTables
 from etl.scanner.codegen.object_code import ObjectCode
-from etl.scanner.transition_tables import TransitionTables
 
 MAX_STATES = 1_000
 """Largest automaton that is compiled, which takes 3 s and 150 MB; larger ones run as tables."""

@@ -11,12 +11,12 @@ from typing import Any
 
 from llvmlite import ir
 
+from etl.scanner.automata.registers import HERE, UNSET
+from etl.scanner.automata.transition_tables import TransitionTables
 from etl.scanner.codegen.code_writer import BYTE, LONG, SIXTEEN, WORD, CodeWriter, load, splat, store
 from etl.scanner.codegen.state_graph import Edge, Move, StateGraph
 from etl.scanner.codegen.vector_code import emit_difference, emit_skip
 from etl.scanner.codegen.view_code import emit_view_writer
-from etl.scanner.registers import HERE, UNSET
-from etl.scanner.transition_tables import TransitionTables
 
 NAME = "scan"
 """The function ``(address, length, texts, base, registers, pattern, views, valid)``, which does what `etl.scanner.kernel.scan`

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from etl.scanner.automata.transition_tables import TransitionTables
 from etl.scanner.codegen.function import NAME, generate_module
-from etl.scanner.transition_tables import TransitionTables
 
 if TYPE_CHECKING:
     from etl.columns.texts import Texts

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etl.scanner.transition_tables import STATE_BITS, TransitionTables
+from etl.scanner.automata.transition_tables import STATE_BITS, TransitionTables
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Move = tuple[int, int]
-"""A register and its source: another register, or `etl.scanner.registers.HERE`."""
+"""A register and its source: another register, or `etl.scanner.automata.registers.HERE`."""
 
 LONGEST_LITERAL = 16
 """Bytes of a `StateGraph.literal`; a longer one is several literals."""

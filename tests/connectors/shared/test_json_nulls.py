@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from connectors.file.sink import FileSink
 from connectors.shared import json_lines
-from etl.columns.json_nulls import DEEPEST, leave_out
+from etl.columns.json.nulls import DEEPEST, leave_out
 
 TEXTS = st.one_of(st.sampled_from([':null,"', '":null,"a":null}', "\\", '\\"', "{}", "[null]", "", "null", "\n"]), st.text())
 VALUES: st.SearchStrategy[Any] = st.recursive(

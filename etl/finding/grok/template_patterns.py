@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from etl.finding.column_names import REQUEST_LINE, all_look, make_unique
 from etl.finding.column_patterns import REQUEST_PATTERN, escape_literal
-from etl.finding.templates import VALUE_KINDS, Piece, Template
-from etl.finding.tokens import kind_of
-from etl.finding.value_names import value_name
+from etl.finding.grok.templates import VALUE_KINDS, Piece, Template
+from etl.finding.grok.tokens import kind_of
+from etl.finding.grok.value_names import value_name
 
 _PATTERNS = {
     "int": "%{{INT:{0}:int}}",

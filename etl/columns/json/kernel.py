@@ -14,9 +14,9 @@ import numpy as np
 
 from etl.columns.digits import EIGHT, ONE, ZERO
 from etl.columns.intrinsics import load_word, store_long
-from etl.columns.json_cells import BLOCK, ROOM, field, has_four_digits, is_valid, literal, null, short_value
-from etl.columns.json_table import FIELDS, FIRST, KIND, LITERAL_BYTES, QUOTED, TIME, VALUES, VIEWS, WIDE_STRINGS
-from etl.columns.json_texts import text_of, text_value
+from etl.columns.json.cells import BLOCK, ROOM, field, has_four_digits, is_valid, literal, null, short_value
+from etl.columns.json.table import FIELDS, FIRST, KIND, LITERAL_BYTES, QUOTED, TIME, VALUES, VIEWS, WIDE_STRINGS
+from etl.columns.json.texts import text_of, text_value
 from etl.columns.kernels import kernel, kernel_function
 
 ROW = np.uint64(8 * FIELDS)

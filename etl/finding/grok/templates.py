@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from etl.finding.grok.tokens import KINDS
 from etl.finding.times import TimeForm, time_at
-from etl.finding.tokens import KINDS
 
 ALIKE = 0.6
 """Minimum share of words that a message has in common with its template."""

@@ -21,7 +21,7 @@ from etl.columns.intrinsics import (
     store_long,
     store_word,
 )
-from etl.columns.json_table import (
+from etl.columns.json.table import (
     BIT,
     DATE,
     DETAIL,

@@ -17,8 +17,8 @@ from etl.columns.intrinsics import (
     store_word,
     trailing_zeros,
 )
-from etl.columns.json_cells import BLOCK, ROOM, field
-from etl.columns.json_table import DATA, DETAIL, END, FIRST, KIND, RAW, STRINGS, VALUES, VIEWS
+from etl.columns.json.cells import BLOCK, ROOM, field
+from etl.columns.json.table import DATA, DETAIL, END, FIRST, KIND, RAW, STRINGS, VALUES, VIEWS
 from etl.columns.kernels import kernel_function
 
 INLINE = np.uint64(12)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etl.scanner.automaton import DEAD, UNKNOWN, Automaton
+from etl.scanner.automata.automaton import DEAD, UNKNOWN, Automaton
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]

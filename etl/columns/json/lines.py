@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.columns.json_kernel import needed_bytes, write_lines
-from etl.columns.json_table import FIELDS, LITERAL, LITERAL_BYTES, add_addresses, describe_column
+from etl.columns.json.kernel import needed_bytes, write_lines
+from etl.columns.json.table import FIELDS, LITERAL, LITERAL_BYTES, add_addresses, describe_column
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from etl.scanner import scopes
-from etl.scanner.alphabet import Alphabet
-from etl.scanner.closure import ClosureItem, Thread, epsilon_closure, matched
-from etl.scanner.liveness import Liveness
+from etl.scanner.automata.alphabet import Alphabet
+from etl.scanner.automata.closure import ClosureItem, Thread, epsilon_closure, matched
+from etl.scanner.automata.liveness import Liveness
+from etl.scanner.automata.registers import HERE, UNSET, Registers
 from etl.scanner.program import BYTE, MATCH, Program, UnsupportedPatternError
-from etl.scanner.registers import HERE, UNSET, Registers
 
 DEAD, UNKNOWN = -1, -2
 """Instead of a state: no match is possible any more; not computed yet, or beyond the scanner's limits."""

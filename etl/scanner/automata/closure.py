@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from etl.scanner.alphabet import Alphabet
+from etl.scanner.automata.alphabet import Alphabet
 from etl.scanner.program import (
     AHEAD,
     ATOMIC_BEGIN,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from etl.finding.column_names import name_columns
 from etl.finding.column_patterns import MESSAGE, make_header_pattern
 from etl.finding.continuations import find_event_start, join_lines
+from etl.finding.grok.template_patterns import message_pattern
+from etl.finding.grok.templates import Template, find_templates
 from etl.finding.header import Column, Header, find_header
-from etl.finding.template_patterns import message_pattern
-from etl.finding.templates import Template, find_templates
 from etl.finding.time_formats import choose_format, is_ambiguous
 
 MAX_LINES = 2_000

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etl.scanner.automaton import UNKNOWN, Automaton
-from etl.scanner.minimisation import Dfa
-from etl.scanner.registers import HERE, UNSET
+from etl.scanner.automata.automaton import UNKNOWN, Automaton
+from etl.scanner.automata.minimisation import Dfa
+from etl.scanner.automata.registers import HERE, UNSET
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]

@@ -1,0 +1,1 @@
+"""JSON from columns and columns from JSON: compiled kernels over texts as views."""
