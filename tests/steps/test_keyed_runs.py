@@ -70,6 +70,21 @@ def test_waiting_events_pass_when_the_source_is_idle(engine: Engine) -> None:
     assert _passed(folder, "n", "repeats") == [(2, 2), (3, 1)]
 
 
+def test_running_values_go_on_after_a_restart_and_pass_when_the_source_is_idle(engine: Engine) -> None:
+    folder = engine.etl.folder
+    step = "{type: over, keys: [host], time: at, idle: 1s, aggregates: {total: sum(n), before: lag(n)}}"
+    pipeline = PIPELINE.format(step=step)
+    _add(folder, ("a", 1, 1), ("a", 20, 2), ("b", 5, 4))
+    engine(pipeline)
+
+    _add(folder, ("a", 15, 8), ("b", 21, 16))
+    with engine.following(pipeline):
+        wait_for(lambda: len(_passed(folder, "n")) == 5, what="the events that wait")
+
+    assert _passed(folder, "n", "total") == [(1, 1), (2, 11), (4, 4), (8, 9), (16, 20)]
+    assert [before for _, before in _passed(folder, "n", "before")] == [None, 8, None, 1, 4]
+
+
 def test_waiting_events_pass_on_the_clock_without_a_time(engine: Engine) -> None:
     folder = engine.etl.folder
     _add(folder, ("a", 1, 1), ("a", 2, 2))
@@ -109,6 +124,7 @@ def test_explain_names_time_and_state(etl: Etl) -> None:
             "watermark: at, 10 s late at most; idle after 5 s: what is open closes\n"
         ),
         "{type: throttle, keys: [host], time: at, limit: 2, every: 1m, late: 1m}": "watermark: at, 60 s late at most\n",
+        "{type: over, keys: [host], aggregates: {total: sum(n)}}": "watermark: time of reading, 0 s late at most\n",
     }
 
     for step, watermark in steps.items():
