@@ -220,6 +220,13 @@ def test_the_readme_pipeline_prints_what_the_page_shows(tmp_path: Path) -> None:
     assert [text for text in balance if text not in printed.splitlines()] == []
 
 
+@pytest.mark.spark
+def test_the_alert_on_the_page_of_state_passes_its_tests(tmp_path: Path) -> None:
+    (tmp_path / "alert.yaml").write_text(named(ROOT / "docs" / "state.md", "yaml")["alert.yaml"])
+
+    assert re.search(r"^  ok    an alert at once", prints(tmp_path, "etl test alert.yaml"), re.MULTILINE)
+
+
 def table(text: str) -> list[str]:
     """The rows of results, in any order."""
     return sorted(row for row in text.splitlines() if re.match(r"window_start|\d{4}-", row))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -109,8 +110,8 @@ def found_in(results: list[Row]) -> list[tuple[str, int, int, str | None, int]]:
     return sorted(((row["why"], *e, row["user"], row["n"]) for row, e in zip(results, edges, strict=True)), key=str)
 
 
-def check(options: dict[str, Any], shapes: Sequence[Any], batches: Sequence[Any], merges: bool = False) -> None:
-    """Run micro-batches of splits on the lane, and compare."""
+def check(options: dict[str, Any], shapes: Sequence[Any], batches: Sequence[Any], merges: bool, replays: bool) -> None:
+    """Run micro-batches of splits on the lane, or each of them twice from the same state, and compare."""
     step = window(emit_reason="why", **options)
     assert list(step.check(SCHEMA)) == []
     oracle, offset = Oracle(step, shapes), 0
@@ -121,8 +122,11 @@ def check(options: dict[str, Any], shapes: Sequence[Any], batches: Sequence[Any]
             for split in batch:
                 splits.append([event(offset + at, time, user=user) for at, (time, user) in enumerate(split)])
                 offset += len(split)
-            late = lane.late
-            assert (found_in(lane.run(*splits)), lane.late - late) == oracle.run([row for split in batch for row in split])
+            expected, late, begun = oracle.run([row for split in batch for row in split]), lane.late, copy(lane)
+            assert (found_in(lane.run(*splits)), lane.late - late) == expected
+            if replays:
+                assert found_in(begun.run(*splits)) == expected[0]
+                lane = begun
 
 
 SHAPES = [
@@ -169,12 +173,13 @@ def streams(draw: st.DrawFn) -> list[list[list[tuple[int, str | None]]]]:
     others=st.tuples(st.none() | EVERY, st.none() | LATE, st.none() | WHEN),
     batches=streams(),
     merges=st.booleans(),
+    replays=st.booleans(),
     limits=st.sampled_from(
         [{"_OVERLAP": 8}, {"_OVERLAP": 0}, {"ROWS_AT_ONCE": 3}, {"_OVERLAP": 0, "_BLOCK_ROWS": 5, "ROWS_AT_ONCE": 4}]
     ),
 )
 def test_every_occasion_of_a_list_gives_its_results(
-    shape: Any, late: str, on_change: bool, others: Any, batches: Any, merges: bool, limits: dict[str, int]
+    shape: Any, late: str, on_change: bool, others: Any, batches: Any, merges: bool, replays: bool, limits: dict[str, int]
 ) -> None:
     """Whatever the shape of windows, the cut of the stream, and the limits from which rows are merged in blocks or portions."""
     options, shapes = shape
@@ -182,7 +187,7 @@ def test_every_occasion_of_a_list_gives_its_results(
     if on_change and "changed" not in str(others[0]) and "3s" not in str(others[0]):
         emit.append("on_change")
     with patch.multiple(pane_rows, **limits):
-        check({**options, "late": late, "emit": emit}, shapes, batches, merges)
+        check({**options, "late": late, "emit": emit}, shapes, batches, merges, replays)
 
 
 # ── Windows and sessions whose length is in a field ───────────────────────────────────────────────
