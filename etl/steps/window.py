@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -24,6 +24,7 @@ from etl.api import (
     Schema,
     SparkStep,
     StatefulStep,
+    Step,
     format_type,
     unknown_field,
     visible,
@@ -237,6 +238,14 @@ class Window(SparkStep, StatefulStep):
         if self.emit != "on_close":
             yield f"results: {described(self.emit)}"
 
+    def parts(self, incoming: Schema) -> Sequence[Step]:
+        """The windows; a condition on results that has no Arrow form is a filter behind them, which Spark computes."""
+        if self.having is None or analyse(self.having, self.fields(incoming)).spark_reason is None:
+            return (self,)
+        from etl.steps.filter import Filter
+
+        return (self.model_copy(update={"having": None}), Filter(where=self.having))
+
     # ── Running on the state lane ──
 
     def lane_reason(self, incoming: Schema) -> str | None:
@@ -250,8 +259,7 @@ class Window(SparkStep, StatefulStep):
             found = accumulator(text, incoming, self.event_time()[0])
             if isinstance(found, str):
                 return f"{name}: {found}"
-        reason = analyse(self.having, self.fields(incoming)).spark_reason if self.having else None
-        return f"having: {reason}" if reason else None
+        return None
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Panes, groups and each aggregate with the types of its fields; not which results are given when."""

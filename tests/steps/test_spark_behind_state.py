@@ -66,6 +66,17 @@ def test_spark_computes_behind_several_stateful_steps(engine: Engine, etl: Etl) 
     assert sorted((row["line"], row["n"]) for row in delivered(etl)) == [("ANNA many", 5), ("BERTIL many", 3)]
 
 
+@pytest.mark.spark
+def test_a_condition_on_results_that_needs_spark_is_a_filter_behind_the_window(engine: Engine, etl: Etl) -> None:
+    having = "{type: window, time: at, size: 1m, late: 0s, group_by: [user], having: soundex(user) = 'A500',"
+    text = PIPELINE.replace("BEHIND\n", "").replace("{type: window, time: at, size: 1m, late: 0s, group_by: [user],", having)
+    write(etl, "1", *FIRST, *SECOND)
+
+    engine(text, drain=True)
+
+    assert sorted(row["line"] for row in delivered(etl)) == ["ANNA few", "ANNA many"]
+
+
 def test_explain_shows_the_order(etl: Etl) -> None:
     text = PIPELINE.replace("BEHIND", PER_HOUR)
     lines = [line.strip() for line in explained(planned(load(etl.pipeline(text)), DiscardSink(), SCHEMA))]

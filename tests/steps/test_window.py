@@ -281,6 +281,24 @@ def test_a_session_lasts_from_its_first_event_to_its_end(tmp_path: Path) -> None
     assert rows(results, "window_end", "rate") == [(16, 0.125)]
 
 
+@pytest.mark.parametrize("length", [{"size": "1m"}, {"size": "1m", "slide": "30s"}, {"gap": "1m"}])
+def test_lists_and_structs_are_groups_on_the_state_lane(tmp_path: Path, length: dict[str, str]) -> None:
+    fields = pa.struct([("name", pa.string()), ("ports", pa.list_(pa.int64()))])
+    incoming = SCHEMA.append(pa.field("tags", pa.list_(pa.string()))).append(pa.field("host", fields))
+    step = window(**length, group_by=["tags", "host"], aggregates={"n": "count(*)", "last": "last(host)"})
+    lane = Lane(step, incoming, tmp_path)
+    one, other = {"name": "x", "ports": [1, 2]}, {"name": "x", "ports": [1]}
+
+    lane.run([event(0, 0, tags=["a"], host=one), event(1, 1, tags=["a"], host=other)], [event(2, 2, tags=["a"], host=one)])
+    lane.run([event(3, 3, tags=["a"], host=one), event(4, 4, tags=None, host=None)])
+    results = lane.run([event(5, 600, tags=[], host=one)])
+
+    assert step.lane_reason(incoming) is None
+    first = [row for row in results if row["window_start"] == results[-1]["window_start"]] if "slide" in length else results
+    found = [(row["tags"], row["host"], row["n"], row["last"]) for row in first]
+    assert sorted(found, key=str) == sorted([(["a"], one, 3, one), (["a"], other, 1, other), (None, None, 1, None)], key=str)
+
+
 def test_spark_names_the_aggregate_that_it_lacks() -> None:
     for text in ("histogram(port, 10)", "approx_top(port, 3)", "per_second(count(*))"):
         with pytest.raises(PlanError, match=re.escape(f"Spark, which this window needs here, has no aggregate {text!r}")):

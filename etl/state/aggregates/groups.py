@@ -12,8 +12,12 @@ from etl.api import format_type
 from etl.state.aggregates.accumulator import Accumulator, Grouping, Numbers
 from etl.state.aggregates.group_keys import canonical, gather, scatter
 from etl.state.aggregates.rates import PerSecond
+from etl.state.key_hash import is_key_type, key_hashes, new_seed
 
-_ROW, _ALL = "\0row", "\0all"
+_ROW, _FIRST, _ALL = "\0row", "\0first", "\0all"
+
+_SEED = new_seed()
+"""Of hashes that are compared within this process."""
 
 
 def column_names(accumulators: Mapping[str, Accumulator]) -> list[str]:
@@ -45,20 +49,21 @@ def divide_rates(
 
 def key_reason(type_: pa.DataType) -> str | None:
     """Why rows cannot be grouped by values of this type, None if they can."""
-    return f"Arrow groups by no {format_type(type_)}" if pa.types.is_nested(type_) else None
+    return None if is_key_type(type_) or pa.types.is_null(type_) else f"Arrow groups by no {format_type(type_)}"
 
 
 def group(table: pa.Table, keys: Sequence[str], accumulators: Mapping[str, Accumulator]) -> pa.Table:
     """Merge the partial results of rows with equal keys; result: the keys, then the columns of partial results.
 
-    Null is a key of its own, NaN is one key, and -0.0 is the key 0.0. Without keys all rows are one group, and a table without
-    rows has none. One thread; what ``functions`` merge needs one pass of pyarrow's group_by.
+    Null is a key of its own, NaN is one key, and -0.0 is the key 0.0; lists and structs are compared by a hash of 128 bits.
+    Without keys all rows are one group, and a table without rows has none. One thread; what ``functions`` merge needs one pass of
+    pyarrow's group_by.
     """
     names = column_names(accumulators)
     functions = {column: function for column, function in zip(names, _functions(accumulators), strict=True) if function}
     slow = [name for name, one in accumulators.items() if one.functions is None]
     grouped = _aggregate(table, keys, functions, rows=bool(slow))
-    found = {name: _restored(grouped.column(name), table.schema.field(name).type) for name in keys}
+    found = {name: _restored(grouped, name, table) for name in keys}
     found |= {name: grouped.column(f"{name}_{function}") for name, function in functions.items()}
     grouping = _grouping(grouped.column(f"{_ROW}_list")) if slow else None
     for name in slow:
@@ -81,7 +86,9 @@ def _aggregate(table: pa.Table, keys: Sequence[str], functions: Mapping[str, str
         columns[_ALL] = pa.array(np.zeros(len(table), np.int8))
     if rows:
         columns[_ROW] = pa.array(np.arange(len(table)))
-    wanted = [*functions.items(), *([(_ROW, "list")] if rows else [])]
+    if any(pa.types.is_nested(table.schema.field(name).type) for name in keys):
+        columns[_FIRST] = pa.array(np.arange(len(table)))
+    wanted = [*functions.items(), *([(_ROW, "list")] if rows else []), *([(_FIRST, "min")] if _FIRST in columns else [])]
     return pa.table(columns).group_by(list(keys) or [_ALL], use_threads=False).aggregate(wanted)
 
 
@@ -97,6 +104,9 @@ def _grouping(rows: pa.ChunkedArray) -> Grouping:
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """A key whose equal values have the same bits; `_restored` gives back its values."""
+    if pa.types.is_nested(column.type):
+        halves = np.ascontiguousarray(key_hashes(pa.table({"key": column}), ["key"], _SEED).T)
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(column), [None, pa.py_buffer(halves)])
     if column.type == pa.string_view():
         return column.cast(pa.string())
     if not pa.types.is_floating(column.type):
@@ -105,7 +115,11 @@ def _key(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     return pc.if_else(doubles.is_valid(), scatter(doubles.fill_null(0.0)), pa.scalar(None, pa.uint64()))
 
 
-def _restored(key: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
+def _restored(grouped: pa.Table, name: str, table: pa.Table) -> pa.ChunkedArray | pa.Array:
+    """The values of a key of groups of a table's rows; of a list or struct that of the group's first row."""
+    key, type_ = grouped.column(name), table.schema.field(name).type
+    if pa.types.is_nested(type_):
+        return _whole(table.column(name)).take(_whole(grouped.column(f"{_FIRST}_min")))
     if not pa.types.is_floating(type_):
         return key
     doubles = gather(key.fill_null(0), pa.float64())

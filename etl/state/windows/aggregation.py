@@ -91,7 +91,7 @@ class Aggregation:
         """Few results, which people may read, in the order of their windows and groups; many as they come."""
         if results.num_rows > SORTED_ROWS:
             return results
-        names = (self.fields.names[1], *self.group_by)
+        names = [name for name in (self.fields.names[1], *self.group_by) if not pa.types.is_nested(self.fields.field(name).type)]
         keys = pa.table([_plain(results.column(name)) for name in names], names=[str(number) for number in range(len(names))])
         return results.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))
 

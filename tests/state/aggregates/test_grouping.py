@@ -10,7 +10,7 @@ import pytest
 from aggregate_events import SCHEMA, accumulators, at_once, events
 
 from etl.api import ComponentError
-from etl.state.aggregates import Grouping, accumulator, key_reason
+from etl.state.aggregates import Grouping, accumulator, finish, group, key_reason, lift
 
 
 def test_null_and_nan_are_groups_and_both_zeros_are_one() -> None:
@@ -37,9 +37,24 @@ def test_rows_of_a_grouping_are_in_the_order_of_groups() -> None:
     assert grouping.ids.tolist() == [0, 1, 1, 2]
 
 
-def test_nested_keys_have_a_reason() -> None:
-    assert key_reason(pa.list_(pa.string())) == "Arrow groups by no array<string>"
-    assert key_reason(pa.string()) is None
+def test_lists_and_structs_are_keys() -> None:
+    tags = [["a", "b"], ["ab"], None, ["a", "b"], [], [None], ["ab"], None]
+    hosts = [{"name": "x", "ports": [1.0]}, {"name": "x", "ports": [-0.0]}, None, {"name": "x", "ports": [1.0]}] * 2
+    hosts[5] = {"name": "x", "ports": [0.0]}
+    batch = events(8, 1, seed=4)
+    fields = [pa.array(tags), pa.array(hosts, pa.struct([("name", pa.string()), ("ports", pa.list_(pa.float64()))]))]
+    batch = batch.append_column("tags", fields[0]).append_column("host", fields[1])
+    counting = accumulators(["count(*)"])
+
+    by_tags = group(pa.table({"tags": fields[0], **lift(batch, counting)}), ["tags"], counting)
+    by_host = group(pa.table({"host": fields[1], **lift(batch, counting)}), ["host"], counting)
+
+    found = zip(by_tags.column("tags").to_pylist(), finish(by_tags, counting)["count(*)"].to_pylist(), strict=True)
+    expected = [(["a", "b"], 2), (["ab"], 2), (None, 2), ([], 1), ([None], 1)]
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert sorted(finish(by_host, counting)["count(*)"].to_pylist()) == [2, 2, 4]
+    assert key_reason(pa.map_(pa.string(), pa.string())) == "Arrow groups by no map<string,string>"
+    assert key_reason(pa.list_(pa.string())) is None
 
 
 def test_an_event_whose_argument_cannot_be_computed_stops_the_run() -> None:
