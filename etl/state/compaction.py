@@ -20,17 +20,32 @@ from etl.state.state_files import StateFile
 FILES_IN_TIER = 8
 """Files of a tier that are merged: each look-up reads up to seven files of each tier."""
 
+_PROMPT_ROWS = 1 << 18
+"""Rows whose merge takes a quarter of a second at most."""
+
+_PROMPT_FACTOR = 16
+"""Rows that are merged for each that arrives, at most, in larger merges."""
+
 _SMALLEST = 4096
 """Rows of the largest file of the lowest tier: smaller files cost as much to open and to search."""
 
 
-def files_to_merge(files: Sequence[StateFileEntry]) -> tuple[StateFileEntry, ...]:
-    """The files that are to be merged into one now: those of the lowest tier that is full. None if no tier is."""
+def files_to_merge(files: Sequence[StateFileEntry], arrived: int = 1 << 62) -> tuple[StateFileEntry, ...]:
+    """The files that are to be merged into one now: those of the lowest tier that is full. None if no tier is.
+
+    ``arrived`` are the rows of the micro-batch. A merge that would take much longer than a small micro-batch waits for a larger
+    one, or until its tier has twice as many files.
+    """
     tiers: dict[int, list[StateFileEntry]] = {}
     for file in files:
         tiers.setdefault(_tier(file.rows), []).append(file)
-    full = [tier for tier, own in tiers.items() if len(own) >= FILES_IN_TIER]
+    full = [tier for tier, own in tiers.items() if len(own) >= FILES_IN_TIER * (1 if _is_prompt(own, arrived) else 2)]
     return tuple(tiers[min(full)]) if full else ()
+
+
+def _is_prompt(files: Sequence[StateFileEntry], arrived: int) -> bool:
+    """Whether merging these does not keep the results of a micro-batch waiting."""
+    return sum(file.rows for file in files) <= max(_PROMPT_ROWS, _PROMPT_FACTOR * arrived)
 
 
 def _tier(rows: int) -> int:

@@ -19,9 +19,12 @@ from etl.state.state_files import StateFile, open_state_file
 ROWS_IN_MEMORY = 1 << 19
 """Prepared rows of a task that are held before they are combined, and written where that makes them not much fewer."""
 
+BYTES_IN_MEMORY = 256 << 20
+"""Bytes of such rows, where they are large."""
+
 
 class RowWriter:
-    """Writes the prepared rows of one task, a file for each half a million of them."""
+    """Writes the prepared rows of one task, a file for each half a million of them or 256 MiB."""
 
     def __init__(self, operator: Operator, state: Manifests, name: str, watermark: int = NEVER) -> None:
         self._operator, self._state, self._name, self._watermark = operator, state, name, watermark
@@ -30,7 +33,7 @@ class RowWriter:
     def clear(self) -> None:
         """Begin again: files that were written are written again."""
         self._held: list[pa.Table] = []
-        self._rows = 0
+        self._rows = self._bytes = 0
         self._files: list[StateFileEntry] = []
         self.late = 0
 
@@ -45,9 +48,10 @@ class RowWriter:
         if len(rows):
             self._held.append(rows)
             self._rows += len(rows)
-        if self._rows > ROWS_IN_MEMORY:
+            self._bytes += rows.nbytes
+        if self._rows > ROWS_IN_MEMORY or self._bytes > BYTES_IN_MEMORY:
             self._combine()
-            if self._rows > ROWS_IN_MEMORY // 2:
+            if self._rows > ROWS_IN_MEMORY // 2 or self._bytes > BYTES_IN_MEMORY // 2:
                 self._write()
 
     def close(self) -> tuple[StateFileEntry, ...]:
@@ -60,7 +64,7 @@ class RowWriter:
     def _combine(self) -> None:
         if len(self._held) > 1:
             self._held = [self._operator.combine(pa.concat_tables(self._held, promote_options="default"))]
-            self._rows = len(self._held[0])
+            self._rows, self._bytes = len(self._held[0]), self._held[0].nbytes
 
     def _with_hashes(self, rows: pa.Table) -> pa.Table:
         hashes = key_hashes(rows, self._operator.keys, self._state.seed)
@@ -77,7 +81,7 @@ class RowWriter:
         stat = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, self._state.durable)
         if stat is not None:
             self._files.append(StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes))
-        self._held, self._rows = [], 0
+        self._held, self._rows, self._bytes = [], 0, 0
 
 
 def is_indexed(operator: Operator) -> bool:

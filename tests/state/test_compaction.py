@@ -33,6 +33,18 @@ def test_there_are_few_files_and_a_row_is_written_once_in_each_tier(rows: int) -
     assert written <= 5_000 * rows * (max(tiers, 0) + 2)
 
 
+@pytest.mark.parametrize(
+    ("files", "rows", "arrived", "merged"),
+    [(8, 20_000, 1, 8), (8, 500_000, 1_000, 0), (8, 500_000, 300_000, 8), (15, 500_000, 1_000, 0), (16, 500_000, 1_000, 16)],
+)
+def test_a_large_merge_waits_for_a_large_micro_batch_or_twice_as_many_files(
+    files: int, rows: int, arrived: int, merged: int
+) -> None:
+    entries = [StateFileEntry(str(number), 0, 0, rows, 0) for number in range(files)]
+
+    assert len(files_to_merge(entries, arrived)) == merged
+
+
 def _file(folder: Path, name: str, rows: list[tuple[int, int, int, int]], column: str = "n") -> StateFile:
     parts, panes, hashes, values = (np.array(numbers, np.int64) for numbers in zip(*rows, strict=True))
     table = pa.table({PANE: panes, HASH: hashes.astype(np.uint64), column: values})

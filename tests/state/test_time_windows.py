@@ -11,7 +11,9 @@ import pytest
 from state.lane import Lane, Row
 
 from etl.api import TIMESTAMP, PlanError
-from etl.state.key_hash import key_hashes, part_of
+from etl.state.key_hash import PARTS, key_hashes, part_of
+from etl.state.manifest import Manifests
+from etl.state.row_files import RowFolder, RowWriter
 from etl.steps.window import Window
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -193,3 +195,19 @@ def test_reordered_groups_stay_in_their_parts() -> None:
     parts = [part_of(key_hashes(events, keys)).tolist() for keys in orders]
 
     assert all(one == parts[0] for one in parts)
+
+
+def test_large_keys_are_written_before_they_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.state.row_files.BYTES_IN_MEMORY", 10_000)
+    operator = window(size="1h").operator(SCHEMA)
+    writer = RowWriter(operator, Manifests(tmp_path), "rows")
+
+    for number in range(30):
+        rows = [{"time": number, "user": f"{key}{'x' * 1000}"} for key in (1, 1 + number % 15)]
+        writer.add(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+    files = writer.close()
+
+    assert len(files) > 1
+    assert all(file.bytes < 40_000 for file in files)
+    tables = RowFolder(tmp_path, files).parts(*range(PARTS)).tables()
+    assert len({user for table in tables for user in table.column("user").to_pylist()}) == 15

@@ -22,7 +22,7 @@ from etl.plan.model import Branch, Handover, QueryPlan, Segment, StageInput, Wat
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.operators import operator_of
-from etl.spark.lane.part_tasks import NextStage, PartTasks
+from etl.spark.lane.part_tasks import MAX_JOINT_BYTES, MAX_JOINT_ROWS, NextStage, PartTasks
 from etl.spark.partitions import with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.state.compaction import files_to_merge
@@ -149,7 +149,8 @@ class Lane:
             written = tuple(file for receipt in receipts for file in receipt.state)
             after = files_after_run(operator.after_run, kept, arrived, written) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
-            states.append(StageState(clock.now, self._merged(run, batch, number, files, clock.now)))
+            chosen = () if self.bounded else files_to_merge(files, sum(file.rows for file in arrived))
+            states.append(StageState(clock.now, self._merged(run, batch, number, files, chosen, clock.now)))
             bounds[number] = operator.watermark_after(clock.now)
             if number + 1 < len(self.stages):
                 heads += receipts
@@ -201,7 +202,8 @@ class Lane:
         stage = self.stages[number]
         kept, operator = known.stage(number).files, operator_of(stage.step, stage.incoming)
         reads_all = not isinstance(operator, LooksUpKeys) or operator.reads_all(clock, span_of(arrived), span_of(kept))
-        rows = sum(file.rows for file in (*arrived, *(kept if reads_all else ())))
+        to_read = (*arrived, *(kept if reads_all else ()))
+        rows = sum(file.rows for file in to_read)
         tasks = max(1, min(known.parallelism or self.query.parallelism, PARTS, rows // ROWS_PER_TASK))
         work = PartTasks(
             query=self.query,
@@ -218,16 +220,21 @@ class Lane:
             following={to: self._following(behind, known) for to, behind in stage.following.items()},
             spark_behind=stage.spark_behind,
             tasks=tasks,
-            rows=rows,
+            at_once=rows <= tasks * MAX_JOINT_ROWS and sum(file.bytes for file in to_read) <= tasks * MAX_JOINT_BYTES,
         )
         return [Receipt.decode(one) for one in run(work, tasks)]
 
     def _merged(
-        self, run: RunTasks, batch: BatchId, number: int, files: tuple[StateFileEntry, ...], watermark: int
+        self,
+        run: RunTasks,
+        batch: BatchId,
+        number: int,
+        files: tuple[StateFileEntry, ...],
+        chosen: tuple[StateFileEntry, ...],
+        watermark: int,
     ) -> tuple[StateFileEntry, ...]:
-        """The files of a stage's state, small ones merged when there are many."""
-        small = () if self.bounded else files_to_merge(files)
-        if not small:
+        """The files of a stage's state, those that are chosen merged into one."""
+        if not chosen:
             return files
         stage = self.stages[number]
         name = f"rows-{batch.number:012d}-{number}-merged"
@@ -235,13 +242,13 @@ class Lane:
             step=stage.step,
             incoming=stage.incoming,
             state=self.manifests,
-            files=small,
+            files=chosen,
             name=name,
             watermark=watermark,
             staging=self.query.state.staging(self.query.run_id, self.query.query, batch.number),
         )
         [receipt] = run(task, 1)
-        return (*Receipt.decode(receipt).state, *(file for file in files if file not in small))
+        return (*Receipt.decode(receipt).state, *(file for file in files if file not in chosen))
 
     def _following(self, number: int, known: Manifest) -> NextStage:
         behind = self.stages[number]

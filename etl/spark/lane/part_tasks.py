@@ -28,6 +28,9 @@ from etl.state.row_files import RowFolder, RowWriter
 MAX_JOINT_ROWS = 1 << 18
 """Most rows of several parts that are merged together; a part by itself costs some milliseconds of Python."""
 
+MAX_JOINT_BYTES = 128 << 20
+"""Most bytes of them, where rows are large."""
+
 RESULT_ROWS = 1 << 16
 """Most rows of a batch of results."""
 
@@ -72,8 +75,8 @@ class PartTasks:
     spark_behind: bool = False
     """Whether the results go to Spark."""
     tasks: int
-    rows: int
-    """Rows that they read, about."""
+    at_once: bool
+    """Whether each runs its parts together, because these are small, or one after the other."""
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
         for number in numbers:
@@ -152,9 +155,9 @@ class PartTasks:
         )
 
     def _parts(self, number: int) -> list[Sequence[int]]:
-        """The parts of a task: at once if they are small, or one after the other."""
+        """The parts of a task that are run together."""
         parts = range(number, PARTS, self.tasks)
-        return [parts] if self.rows // self.tasks <= MAX_JOINT_ROWS else [[part] for part in parts]
+        return [parts] if self.at_once else [[part] for part in parts]
 
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
         """The results of the parts of a task, numbered in their order."""
