@@ -251,6 +251,16 @@ def test_a_sum_is_not_spoilt_by_values_that_have_left(tmp_path: Path) -> None:
     assert [row["whole"] for row in found] == [2**62, None, None, None, None, 2**62 + 1, 2]
 
 
+def test_a_further_field_is_null_in_events_that_wait(tmp_path: Path) -> None:
+    lane = Lane(Over(keys=("host",), time="at", late="5s", aggregates={"total": "sum(x)"}), INCOMING, tmp_path, merges=True)
+    lane.run(_times(("a", 0, 1), ("a", 9, 2)))
+    lane.incoming = INCOMING.append(pa.field("user", pa.string()))
+
+    found = lane.run([{**row, "user": "u"} for row in _times(("a", 10, 4), ("b", 99, 0))])
+
+    assert [(row["total"], row["user"]) for row in found] == [(3, None), (7, "u")]
+
+
 def test_mistakes_are_found() -> None:
     def codes(**options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
         step = Over(**{"keys": ("host",), "time": "at", "aggregates": {"new": "count(*)"}, **options})

@@ -130,6 +130,18 @@ def test_state_is_a_row_for_each_key_and_goes(tmp_path: Path) -> None:
     assert [file.rows for file in lane.kept] == [1]
 
 
+def test_a_further_field_is_null_in_summaries_of_earlier_events(tmp_path: Path) -> None:
+    step = Suppress(keys=("host",), time="at", within="10s", late="0s", summary="sums_up")
+    lane = Lane(step, INCOMING, tmp_path, merges=True)
+    lane.run(_rows(("a", 0), ("a", 1), ("b", 2), ("c", 2), ("c", 3)))
+    lane.incoming = INCOMING.append(pa.field("user", pa.string()))
+
+    found = lane.run([{**row, "user": "u"} for row in _rows(("b", 3), ("c", 4))]) + lane.run(_rows(("end", 30)))
+
+    summaries = [(row["host"], row["suppressed"], row["user"]) for row in found if row["sums_up"]]
+    assert sorted(summaries) == [("a", 1, None), ("b", 1, "u"), ("c", 2, "u")]
+
+
 def test_mistakes_are_found() -> None:
     def codes(**options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
         step = Suppress(**{"keys": ("host",), "time": "at", "within": "1h", **options})

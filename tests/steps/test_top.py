@@ -226,6 +226,18 @@ def test_the_results_of_each_window_in_front_are_ranked() -> None:
     assert fields.names == ["window_start", "window_end", "user", "failures", "rank"]
 
 
+def test_a_further_field_is_null_in_earlier_events(tmp_path: Path) -> None:
+    for size in ("10s", None):
+        lane = Lane(Top(time="at", size=size, late="5s", by="x", limit=2), INCOMING, tmp_path / str(size), merges=True)
+        lane.run(_rows(("a", 0, 5.0), ("a", 6, 6.0)))
+        lane.incoming = INCOMING.append(pa.field("place", pa.string()))
+
+        found = lane.run([{**row, "place": "p"} for row in _rows(("a", 7, 7.0), ("b", 99, 0.0))])
+
+        best = [(row["x"], row["place"]) for row in found]
+        assert best == ([(7.0, "p"), (6.0, None)] if size else [(6.0, None), (5.0, None), (7.0, "p")])
+
+
 def test_mistakes_are_found() -> None:
     def codes(**options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
         step = Top(**{"time": "at", "size": "1m", "by": "x", **options})

@@ -116,12 +116,12 @@ class SuppressedEvents:
         panes = np.maximum(self._panes(passed, waiting), keys.values(PANE, NEVER))
         over = np.flatnonzero((panes <= now) & (waiting > 0) & (self.summary is not None))
         if len(over):
-            candidates = whole([events.select(self._stored), keys.known.select(self._stored)])
+            candidates = whole([_columns(events, self._stored), _columns(keys.known, self._stored)])
             rows = np.where(changed, last, len(events) + keys.rows)[over]
             yield self._results(candidates.take(pa.array(rows)), waiting[over], is_summary=True)
         alive = np.flatnonzero(changed & (panes > now))
         if len(alive):
-            own = events.select([HASH, HASH2, *self._stored]).take(pa.array(last[alive]))
+            own = _columns(events, [HASH, HASH2, *self._stored]).take(pa.array(last[alive]))
             values = {PANE: panes, TIME: passed, COUNT: waiting, VERSION: keys.values(VERSION, 0) + 1}
             for name, column in values.items():
                 own = own.append_column(name, pa.array(column[alive]))
@@ -179,7 +179,7 @@ class _KnownKeys:
     def of(cls, groups: EventsByKey, tables: Sequence[pa.Table], fields: Sequence[str]) -> _KnownKeys:
         """The last of the state rows in these tables."""
         names = list(dict.fromkeys([PANE, TIME, COUNT, VERSION, *fields]))
-        found = [(keys, run.select(names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
+        found = [(keys, _columns(run, names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
         empty = pa.schema([(name, pa.int64()) for name in names[:4]] + [(name, pa.null()) for name in names[4:]]).empty_table()
         known = pa.concat_tables([empty, *(rows for _, rows in found)], promote_options="default").combine_chunks()
         keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in found)])
@@ -192,6 +192,11 @@ class _KnownKeys:
         """int64[keys]: the numbers of state rows."""
         values: Numbers = np.append(numbers(self.known, name), default)[self.rows]
         return values
+
+
+def _columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Those of these columns that the table has: a version of the pipeline that wrote it may not have had a field."""
+    return table.select([name for name in names if name in table.column_names])
 
 
 def _without_event(table: pa.Table) -> pa.Table:
