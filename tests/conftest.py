@@ -68,6 +68,16 @@ def has_marker(item: pytest.Item, *names: str) -> bool:
     return any(item.get_closest_marker(name) for name in names)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Without the collection of garbage, which would look at all tests again and again, this takes a fifth less CPU time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Thousands of tests live to the end: no collection of garbage looks at them again."""
     gc.collect()

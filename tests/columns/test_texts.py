@@ -61,6 +61,7 @@ def test_views_of_spans_equal_slices(array: pa.Array, data: st.DataObject) -> No
     assert without_empty.to_pylist() == [text or None for text in expected]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(arrays())
 def test_owned_equals_the_cast_of_arrow(array: pa.Array) -> None:

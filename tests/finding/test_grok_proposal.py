@@ -129,6 +129,7 @@ def test_a_header_becomes_fields_and_the_rest_the_message(tmp_path: Path, kind: 
         assert all(event["timestamp"] is not None for event in found)
 
 
+@pytest.mark.slow
 def test_values_of_messages_are_fields_with_types(tmp_path: Path) -> None:
     path = written(
         tmp_path / "app.log", lambda n: f"2026-11-20 06:25:{n:02} user u{n} logged in from 192.0.2.{n}:40{n:02} after {n} ms"
@@ -157,6 +158,7 @@ def test_a_stack_trace_belongs_to_its_event(tmp_path: Path) -> None:
     assert events(one)[0]["message"] == f"failed {message(0)}\n{trace}"
 
 
+@pytest.mark.slow
 def test_lines_of_several_programs_get_a_pattern_each(tmp_path: Path) -> None:
     def line(n: int) -> str:
         if n % 3 == 2:
@@ -170,6 +172,7 @@ def test_lines_of_several_programs_get_a_pattern_each(tmp_path: Path) -> None:
     assert len(one.candidate.proposal.patterns) > 1
 
 
+@pytest.mark.slow
 def test_no_host_is_called_info(tmp_path: Path) -> None:
     with open_sample(written(tmp_path / "app.log", lambda n: f"2026-11-20 06:25:{n:02}, Info    CBS    {message(n)}")) as sample:
         found = find_matches(sample)
@@ -205,6 +208,7 @@ def test_the_pipeline_that_is_written_is_sound_and_its_test_passes(
     assert "1 passed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_windows_servicing_of_loghub_is_read(acceptance: Path) -> None:
     one = best(acceptance / "loghub" / "Windows" / "Windows_2k.log")
 
@@ -212,6 +216,7 @@ def test_windows_servicing_of_loghub_is_read(acceptance: Path) -> None:
     assert {event["log.logger"] for event in events(one)} == {"CBS", "CSI"}
 
 
+@pytest.mark.slow
 def test_a_time_of_day_gives_a_note_and_no_timestamp(tmp_path: Path) -> None:
     found = best(written(tmp_path / "a.log", lambda n: f"06:25:{n:02} {level(n)} worker-{n % 3}: {message(n)}"))
 

@@ -117,6 +117,7 @@ def test_what_reads_anything_is_not_found(tmp_path: Path) -> None:
     assert [one.candidate.name for one in found(path) if not one.candidate.recipe and one.rate == 1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [b"\x00\xff\xfe\n" * 3, b"{" * 5000 + b"\n", b"a" * 3_000_000])
 def test_any_bytes_are_tried(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.bin"

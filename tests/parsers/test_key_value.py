@@ -249,6 +249,7 @@ def test_no_text_raises_and_a_row_does_not_depend_on_its_neighbours(options: dic
     assert all(row[-1] is None or isinstance(json.loads(row[-1]), dict) for row in together)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.binary(max_size=30), max_size=5))
 def test_no_bytes_raise(texts: list[bytes]) -> None:

@@ -83,6 +83,7 @@ def parse(parser: Syslog, texts: list[str]) -> tuple[list[dict[str, Any]], list[
     return [{name: column[n] for name, column in columns.items()} for n in range(len(texts))], failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["auto", "rfc3164"])
 def test_every_header_stands_before_every_body(format_: Any) -> None:
     texts, expected = zip(*lines(), strict=True)

@@ -46,6 +46,7 @@ def test_shared_predicates_databases_and_witnesses() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_lines_stay_few_however_many_rules() -> None:
     # given
     wide = pa.schema([(f"f{n}", pa.string()) for n in range(40)])

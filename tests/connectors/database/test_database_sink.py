@@ -173,6 +173,7 @@ def test_a_batch_of_bad_rows_only(database: Database) -> None:
     assert database.run("SELECT count(*) FROM {t}") == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_row_larger_than_the_server_accepts(mysql: Database) -> None:
     most = mysql.run("SELECT @@max_allowed_packet")[0][0]
 

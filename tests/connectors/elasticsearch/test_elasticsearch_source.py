@@ -82,6 +82,7 @@ def test_the_offset_of_a_document_does_not_depend_on_its_split() -> None:
     assert min(some) >= 0
 
 
+@pytest.mark.slow
 def test_offsets_of_many_documents_differ() -> None:
     hits = [{"_index": "logs", "_id": str(n), "_source": {}} for n in range(50_000)]
 

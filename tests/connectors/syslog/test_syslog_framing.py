@@ -88,6 +88,7 @@ def test_any_mix_in_any_chunks(messages: list[tuple[bytes, bool]], cuts: list[in
     assert rejects == []
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.sampled_from([b"1", b"23", b" ", b"<1>", b"<", b"\n", b"\r\n", b"a", b"\0", b"bcdef"]), max_size=60).map(
