@@ -59,6 +59,9 @@ class PartRows(Protocol):
         """Of the rows with ``first <= pane < end`` at least those with keys of other rows: a table for each file and part, in the
         order of panes. In files of an operator that `LooksUpKeys` there are few others."""
 
+    def of_hashes(self, hashes: Any, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The same for keys of which the first hashes are known: uint64[n], sorted, each once."""
+
 
 class Operator(Protocol):
     """A stateful step at work. The state of a step is divided into parts by a hash of the keys of its rows.
@@ -117,6 +120,14 @@ class LooksUpKeys(Protocol):
 
     def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether `Operator.run` reads rows of other keys, too, in this micro-batch: it may be worth several tasks."""
+
+
+@runtime_checkable
+class DropsRows(Protocol):
+    """An operator that needs not all rows of a pane that is not over."""
+
+    def remaining(self, rows: pa.Table, watermark: int) -> pa.Table:
+        """The rows that are needed at this watermark: `Operator.combine` gets no others when files are merged."""
 
 
 @runtime_checkable

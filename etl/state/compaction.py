@@ -67,7 +67,7 @@ def merge_files(
     ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same.
     """
     parts = sorted({part for file in files for part in file.parts})
-    merged = ((part, combine(rows)) for part in parts if len(rows := _rows(files, part, is_over)))
+    merged = ((part, rows) for part in parts if len(kept := _rows(files, part, is_over)) and len(rows := combine(kept)))
     first = next(merged, None)
     if first is None:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, LooksUpKeys, Operator, PartRows, ReplacesRows
+from etl.api import ALWAYS, NEVER, PANE, DropsRows, LooksUpKeys, Operator, PartRows, ReplacesRows
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -90,8 +90,8 @@ def is_indexed(operator: Operator) -> bool:
 
 
 def combined(operator: Operator, rows: pa.Table, seed: int, watermark: int = NEVER) -> pa.Table:
-    """Rows of state files combined, with their hashes."""
-    found = operator.combine(rows)
+    """Those rows of state files that are needed at this watermark combined, with their hashes."""
+    found = operator.combine(operator.remaining(rows, watermark) if isinstance(operator, DropsRows) else rows)
     if isinstance(operator, ReplacesRows):
         found = operator.without_replaced(found, watermark)
     if not is_indexed(operator):
@@ -127,6 +127,11 @@ class PartsOfFiles:
         assert isinstance(others, PartsOfFiles)
         hashes = {part: found for part in self._parts if len(found := others._hashes(part))}
         return [table for file in self._files for table in file.rows_of_keys(hashes, first, end)] if hashes else []
+
+    def of_hashes(self, hashes: Any, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end`` and these hashes: all rows of files without hashes."""
+        wanted = dict.fromkeys(self._parts, hashes)
+        return [table for file in self._files for table in file.rows_of_keys(wanted, first, end)] if len(hashes) else []
 
     def _hashes(self, part: int) -> Any:
         """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""

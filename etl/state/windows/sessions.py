@@ -1,28 +1,46 @@
-"""Sessions: events of a group that follow one another within a gap, as partial results that merge where they touch."""
+"""Sessions: events of a group that follow one another within a gap, as partial results that merge where they touch.
+
+Rows of a session are added as its events arrive, and read once, when the watermark passes their end: then the session is over,
+or rows that touch them end later. The rows that were read of a session that goes on become one row, which ends where the session
+ends as far as it is known: so a session is written again once in a gap, and no row of other sessions is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from etl.api import AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import ALWAYS, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates import group_rows
+from etl.state.key_hash import HASH
 from etl.state.windows.aggregation import Aggregation, EventLengths, Numbers, event_times, pane_column
-from etl.state.windows.shape_run import CHANGED, Largest, with_number
 
 _START, _END, _SESSION = "\0start", "\0end", "\0session"
+
+_PANES = 32
+"""Panes in a gap: so much of the open sessions is looked through in a micro-batch, besides what ends."""
+
+
+class _Spans(NamedTuple):
+    """Sessions, each of rows of one group that touch."""
+
+    of_rows: Numbers
+    """int64[rows]: the session of each row."""
+    starts: Numbers
+    """int64[sessions]"""
+    ends: Numbers
 
 
 @dataclass(frozen=True)
 class Sessions:
     """Sessions of groups; ``gap`` in microseconds, which for gaps of events is that of events without one.
 
-    A row is the part of a session that is known so far, from its start to the time at which it ends without a further event. Its
-    pane is the time of its last event, rounded down to whole gaps.
+    A row is a part of a session that is known so far, from its start to the time at which it ends without a further event. Its
+    pane is that of its end less the gap. Rows whose end the watermark has passed are not needed.
     """
 
     aggregation: Aggregation
@@ -31,16 +49,14 @@ class Sessions:
     """The gap behind each event, if events have one each."""
     on_close: bool = True
     on_change: bool = False
+    hashed: bool = False
+    indexed: bool = True
+    after_run: AfterRun = "added"
 
     @property
-    def hashed(self) -> bool:
-        """Windows are merged, not looked up."""
-        return False
-
-    @property
-    def after_run(self) -> AfterRun:
-        """Closed sessions leave the state."""
-        return "rewritten"
+    def pane(self) -> int:
+        """The length of a pane."""
+        return -(-self.gap // _PANES)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -60,6 +76,9 @@ class Sessions:
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """One row for all that touch."""
+        return self._merged(rows, self._spans(rows))
+
+    def _spans(self, rows: pa.Table) -> _Spans:
         grouping = group_rows(rows, self.keys)
         starts, ends = (rows.column(name).to_numpy() for name in (_START, _END))
         groups = np.empty(len(rows), np.int64)
@@ -70,40 +89,77 @@ class Sessions:
         first = np.ones(len(rows), bool)
         first[1:] = (np.diff(sorted_groups) != 0) | (sorted_starts[1:] > reached[:-1])
         at = np.flatnonzero(first)
-        sessions = np.cumsum(first) - 1
-        merged = self.aggregation.merge(rows.take(pa.array(order)).append_column(_SESSION, pa.array(sessions)), (_SESSION,))
-        numbers = merged.column(_SESSION).to_numpy()
-        return self._rows(merged, sorted_starts[at][numbers], np.append(reached[at[1:] - 1], reached[-1:])[numbers])
+        of_rows = np.empty(len(rows), np.int64)
+        of_rows[order] = np.cumsum(first) - 1
+        return _Spans(of_rows, sorted_starts[at], np.append(reached[at[1:] - 1], reached[-1:]))
 
-    def _rows(self, merged: pa.Table, starts: Numbers, ends: Numbers) -> pa.Table:
-        panes = (ends - self.gap) // self.gap * self.gap
-        edges = {**pane_column(panes), _START: pa.array(starts), _END: pa.array(ends)}
+    def _merged(self, rows: pa.Table, spans: _Spans) -> pa.Table:
+        """One row for each session that has some, with the span of the session."""
+        merged = self.aggregation.merge(rows.append_column(_SESSION, pa.array(spans.of_rows[: len(rows)])), (_SESSION,))
+        numbers = merged.column(_SESSION).to_numpy()
+        starts, ends = spans.starts[numbers], spans.ends[numbers]
+        positions = ends - self.gap
+        edges = {**pane_column(positions - positions % self.pane), _START: pa.array(starts), _END: pa.array(ends)}
         return pa.table({**edges, **{name: merged.column(name) for name in self.aggregation.columns}})
 
+    def remaining(self, rows: pa.Table, watermark: int) -> pa.Table:
+        """The rows whose end is behind the watermark."""
+        return _ending(rows, watermark)
+
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether a session has changed or may close."""
+        """Whether a session has changed, or the end of a row may have been passed."""
         if self.on_change and arrived is not None:
             return True
-        return any(span is not None and span.first + self.gap <= clock.now for span in (arrived, kept))
+        spans = [span for span in (arrived, kept) if span is not None]
+        return clock.before < clock.now and any(
+            span.first + self.gap <= clock.now and not self.is_over(span.last, clock.before) for span in spans
+        )
+
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether many sessions may end."""
+        return clock.now - clock.before > self.pane
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The sessions of one part that have changed or close, and those that stay open."""
-        new, old = arrived.tables(), kept.tables()
-        if not new and not old:
-            return
+        """The sessions that have changed and those that close, and of those that stay open what ends by now, with their end."""
         if self.on_change:
-            marked = [with_number(table, CHANGED, 1) for table in new] + [with_number(table, CHANGED, 0) for table in old]
-            counting = replace(self, aggregation=replace(self.aggregation, hidden={CHANGED: Largest()}))
-            rows = counting.combine(counting.aggregation.concat(marked))
-            changed = pc.equal(rows.column(f"{CHANGED}\x000"), 1)
-            rows = rows.drop_columns([f"{CHANGED}\x000"])
-            yield _results(self.aggregation, rows.filter(changed), "on_change")
-        else:
-            rows = self.combine(self.aggregation.concat([*old, *new]))
-        closed = rows.column(_END).to_numpy() <= clock.now
+            yield from self._changed(clock, arrived, kept)
+        span = (self._first_pane(clock.before), clock.now - self.gap + 1)
+        passed = [_ending(table, clock.before, clock.now) for table in (*kept.in_order(*span), *arrived.in_order(*span))]
+        passed = [table for table in passed if len(table)]
+        if not passed:
+            return
+        rows = self.aggregation.concat(passed)
+        later = (table for state in (kept, arrived) for table in self._rows_behind(clock.now, state, rows))
+        spans = self._spans(self._edges([rows, *later]))
+        merged = self._merged(rows, spans)
+        closed = merged.column(_END).to_numpy() <= clock.now
         if self.on_close:
-            yield _results(self.aggregation, rows.filter(pa.array(closed)))
-        yield rows.filter(pa.array(~closed))
+            yield _results(self.aggregation, merged.filter(pa.array(closed)))
+        yield merged.filter(pa.array(~closed))
+
+    def _changed(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+        """The sessions that have new events."""
+        new = arrived.in_order()
+        if not new:
+            return
+        first = self.aggregation.concat(new)
+        rows = self.aggregation.concat([first, *self._rows_behind(clock.before, kept, first)])
+        spans = self._spans(rows)
+        changed = np.isin(spans.of_rows, spans.of_rows[: len(first)])
+        merged = self._merged(rows.filter(pa.array(changed)), spans._replace(of_rows=spans.of_rows[changed]))
+        yield _results(self.aggregation, merged, "on_change")
+
+    def _rows_behind(self, watermark: int, state: PartRows, rows: pa.Table) -> Iterator[pa.Table]:
+        """The rows of the same groups whose end is behind a watermark."""
+        hashes = np.unique(rows.column(HASH).to_numpy())
+        yield from (_ending(table, watermark) for table in state.of_hashes(hashes, self._first_pane(watermark)))
+
+    def _edges(self, tables: Sequence[pa.Table]) -> pa.Table:
+        return pa.concat_tables([table.select([*self.keys, _START, _END]) for table in tables], promote_options="default")
+
+    def _first_pane(self, watermark: int) -> int:
+        """The first pane that can have rows whose end is behind the watermark."""
+        return watermark - self.gap - self.pane + 1
 
     @property
     def state_fields(self) -> Schema:
@@ -112,19 +168,24 @@ class Sessions:
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The open sessions, which end at ``window_end`` if no event follows."""
-        tables = kept.tables()
-        if tables:
-            rows = self.combine(self.aggregation.concat(tables))
-            is_open = rows.column(_END).to_numpy() > watermark
-            yield _results(self.aggregation.unconditional, rows.filter(pa.array(is_open)))
+        tables = [_ending(table, watermark) for table in kept.in_order(self._first_pane(watermark))]
+        if any(map(len, tables)):
+            yield _results(self.aggregation.unconditional, self.combine(self.aggregation.concat(tables)))
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Never: a run that closes sessions leaves the others."""
-        return False
+        """Whether the watermark has passed the end of all rows of the pane."""
+        return last_pane + self.pane + self.gap <= watermark
 
     def watermark_after(self, watermark: int) -> int:
         """The watermark: a session may have begun long before, and is late for a step behind that goes by its start."""
         return watermark
+
+
+def _ending(rows: pa.Table, after: int, until: int = ALWAYS) -> pa.Table:
+    """The rows with ``after < end <= until``."""
+    ends = rows.column(_END).to_numpy()
+    chosen = (ends > after) & (ends <= until)
+    return rows if chosen.all() else rows.filter(pa.array(chosen))
 
 
 def _results(aggregation: Aggregation, sessions: pa.Table, reason: str = "on_close") -> pa.RecordBatch:

@@ -63,6 +63,10 @@ class _NoRows:
         """None."""
         return ()
 
+    def of_hashes(self, hashes: Numbers, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
+        """None."""
+        return ()
+
 
 NO_ROWS = _NoRows()
 
