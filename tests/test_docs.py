@@ -103,7 +103,7 @@ def test_pipelines_are_valid(page: Path, tmp_path: Path) -> None:
 
 
 def test_pipelines_are_found() -> None:
-    assert len(pipelines(ROOT / "README.md")) == 2
+    assert len(pipelines(ROOT / "README.md")) == 3
     assert len(pipelines(ROOT / "docs" / "guide.md")) == 3
 
 
@@ -225,6 +225,18 @@ def test_the_alert_on_the_page_of_state_passes_its_tests(tmp_path: Path) -> None
     (tmp_path / "alert.yaml").write_text(named(ROOT / "docs" / "state.md", "yaml")["alert.yaml"])
 
     assert re.search(r"^  ok    an alert at once", prints(tmp_path, "etl test alert.yaml"), re.MULTILINE)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_readme_shows_alerts_once_and_who_is_close(tmp_path: Path) -> None:
+    (tmp_path / "guessed.yaml").write_text(named(ROOT / "README.md", "yaml")["guessed.yaml"])
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    shown = [(line, printed) for line, printed in sessions(ROOT / "README.md") if "guessed.yaml" in line]
+
+    assert [line.split()[1] for line, _ in shown] == ["run", "state"]
+    for line, printed in shown:
+        assert table(prints(tmp_path, line)) == table(printed)
 
 
 def table(text: str) -> list[str]:
