@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 def register(session: SparkSession) -> None:
     """Register the engine's functions in a Spark session, so that `Analysis.spark_sql` runs there."""
-    from pyspark.sql.types import BooleanType, StringType
+    from pyspark.sql.types import BooleanType, DoubleType, StringType
 
     from etl.expressions.values.addresses import ip_in
     from etl.expressions.values.community_id import community_id
+    from etl.expressions.values.entropy import entropy
 
     session.udf.register("ip_in", ip_in, BooleanType())
     session.udf.register("community_id", community_id, StringType())
+    session.udf.register("entropy", entropy, DoubleType())
 
 
 def schema_of(events: DataFrame) -> Schema:

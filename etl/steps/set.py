@@ -26,7 +26,8 @@ class Set(ArrowStep, SparkStep):
     needs Spark, such an event stops the run instead (``try_cast`` avoids that).
 
     Beside Spark's functions there are ``ip_in(address, network…)`` and ``community_id(source, destination, source port,
-    destination port, transport, seed)``, the Community ID of a flow (of ICMP with type and code for the ports).
+    destination port, transport, seed)``, the Community ID of a flow (of ICMP with type and code for the ports), and
+    ``entropy(text)``, Shannon's entropy of a text's bytes in bits.
 
     ```yaml
     type: set

@@ -198,6 +198,7 @@ def test_addresses(agree: Agree) -> None:
             "not ip_in(`source.ip`, '::/0')",
             "ip_in(s, '10.1.2.3')",
             "community_id(source.ip, '10.0.0.1', 1, 2, 'tcp')",
+            "entropy(source.ip)",
         ]
     )
 

@@ -105,5 +105,6 @@ FUNCTIONS: dict[str, Function] = {
     "array_compact": Function(1, 1, arrays.array_compact),
     "split": Function(2, 2, arrays.split),
     "ip_in": Function(2, None, text_calls.ip_in),
+    "entropy": Function(1, 1, text_calls.entropy),
     "community_id": Function(5, 6, text_calls.community_id),
 }

@@ -120,6 +120,19 @@ def ip_in(address: BoundNode, *networks: BoundNode) -> BoundNode:
     return b.apply(BOOLEAN, inside, as_text(address))
 
 
+def entropy(text: BoundNode) -> BoundNode:
+    """Shannon's entropy of a text's bytes."""
+    value = as_text(text)
+
+    def run(rows: Rows) -> Any:
+        from etl.expressions.values.entropy import entropies
+
+        assert value.run is not None
+        return entropies(broadcast(value.run(rows), rows.length))
+
+    return b.lazily(pa.float64(), run, value)
+
+
 def community_id(
     source: BoundNode,
     destination: BoundNode,
