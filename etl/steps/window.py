@@ -31,7 +31,7 @@ from etl.api import (
 )
 from etl.expressions import analyse, quote_name, schema_of
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.windowing.emit import Emit, described, emit_findings, longest_interval, occasions
+from etl.steps.windowing.emit import Emit, Occasion, described, emit_findings, longest_interval, occasions
 from etl.steps.windowing.lengths import (
     FieldLength,
     Length,
@@ -332,6 +332,13 @@ class Window(SparkStep, StatefulStep):
             return
         found = analyse(self.having, self.fields(incoming))
         yield from found.condition_findings_at("having")
+        if (
+            not found.errors
+            and found.spark_reason
+            and any(isinstance(one, Occasion) and one.when for one in occasions(self.emit))
+        ):
+            message = f"having has no Arrow form, and when would be given once for results that it drops: {found.spark_reason}"
+            yield Finding("bad-emit", message, ("having",), "put the condition into a step filter behind the window")
 
 
 def _check_known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:

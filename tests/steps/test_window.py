@@ -481,6 +481,8 @@ def test_having_sees_aggregates_groups_and_the_window(spark: SparkSession) -> No
         ({"size": "1m", "emit": ["on_close", {"late": {"for": "1h", "every": "0s"}}]}, "bad-emit", ("emit", 1, "late", "every")),
         ({"size": "1m", "emit": {"when": "m > 3"}}, "unknown-field", ("emit", "when")),
         ({"size": "1m", "emit": ["on_close", {"when": "n + 3"}]}, "not-boolean", ("emit", 1, "when")),
+        ({"size": "1m", "emit": {"when": "soundex(string(n)) = 'x'"}}, "bad-emit", ("emit", "when")),
+        ({"size": "1m", "emit": {"when": "n > 1"}, "having": "soundex(string(n)) = 'x'"}, "bad-emit", ("having",)),
         ({"size": "1m", "emit_reason": "n"}, "name-conflict", ("aggregates",)),
         ({"size": "1m", "time": "tmie"}, "unknown-field", ("time",)),
         ({"size": "1m", "time": "user_name"}, "wrong-type", ("time",)),

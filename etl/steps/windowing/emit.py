@@ -169,7 +169,11 @@ def _occasion_findings(one: Occasion, path: _Path, longest: timedelta, results: 
         message = "every is not shorter than the window, which closes before: such results would be chance"
         yield Finding("bad-emit", message, (*path, "every"), "give a shorter interval")
     if one.when is not None:
-        yield from analyse(one.when, results).condition_findings_at(*path, "when")
+        condition = analyse(one.when, results)
+        yield from condition.condition_findings_at(*path, "when")
+        if not condition.errors and condition.spark_reason:
+            message = f"the condition has no Arrow form, which when needs: {condition.spark_reason}"
+            yield Finding("bad-emit", message, (*path, "when"), "compute what it needs as an aggregate, or in a step in front")
 
 
 def _together(emit: Emit, given: Sequence[Moment | Occasion]) -> Iterator[Finding]:
