@@ -159,6 +159,7 @@ def test_the_error_for_a_jvm_that_does_not_start_is_one_line(etl: Etl, tmp_path:
         (cache / kind).symlink_to(kept)
     monkeypatch.setenv("SLUICE_CACHE", str(cache))
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseNothing")
+    (etl.folder / "in.log").write_text("one line\n")
 
     ran = etl("run", etl.pipeline(FOLLOW), "--once", "--master", "local[2]", "--state", etl.folder / "state")
 
