@@ -1,4 +1,5 @@
-"""Runs a stateful step over micro-batches as the state lane does, in this process and without Spark."""
+"""Runs a stateful step over micro-batches as the state lane does, in this process and without Spark: also its operator lives
+from one micro-batch to the next."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import NEVER, OFFSET, Schema, StatefulStep, WatermarkAdvance
+from etl.spark.lane.operators import operator_of
 from etl.state.compaction import merge_files
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
@@ -38,7 +40,7 @@ class Lane:
 
     def run(self, *splits: Sequence[Row]) -> list[Row]:
         """The results of a micro-batch, whose splits are read by a task each."""
-        operator, number = self.step.operator(self.incoming), self.batches
+        operator, number = operator_of(self.step, self.incoming), self.batches
         arrived: list[StateFileEntry] = []
         for order, rows in enumerate(splits):
             writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now)
@@ -55,7 +57,7 @@ class Lane:
         return self._run_parts(tuple(arrived))
 
     def _run_parts(self, arrived: tuple[StateFileEntry, ...]) -> list[Row]:
-        operator = self.step.operator(self.incoming)
+        operator = operator_of(self.step, self.incoming)
         if not operator.is_due(self.clock, span_of(arrived), span_of(self.kept)):
             self.kept = self._alive((*self.kept, *arrived))
             return []
@@ -76,12 +78,12 @@ class Lane:
         return results
 
     def _merged(self) -> tuple[StateFileEntry, ...]:
-        operator, name = self.step.operator(self.incoming), f"rows-{self.batches}-merged"
+        operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in self.kept]
         combine = partial(combined, operator, seed=Manifests(self.folder).seed, watermark=self.clock.now)
         stat = merge_files(files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now))
         return () if stat is None else (StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)
 
     def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
-        operator = self.step.operator(self.incoming)
+        operator = operator_of(self.step, self.incoming)
         return tuple(file for file in files if not operator.is_over(file.last, self.clock.now))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,10 @@ CORRELATIONS = [
 class Run:
     """A run over micro-batches, and what its reading tasks match."""
 
-    def __init__(self, folder: Path, merges: bool = False, correlations: Any = CORRELATIONS) -> None:
+    def __init__(self, folder: Path, merges: bool = False, correlations: Any = CORRELATIONS, files: Sequence[str] = ()) -> None:
         rules = [{"name": name, "where": f"action = '{name}'"} for name in ("failed", "login")]
-        self.step = Correlate.model_validate({"rules": rules, "correlations": correlations, "time": "at", "late": "5s"})
+        options = {"rules": rules, "correlations": correlations, "files": files, "time": "at", "late": "5s"}
+        self.step = Correlate.model_validate(options)
         matching, groups = self.step.parts(INCOMING)
         assert isinstance(groups, CorrelateGroups)
         self._match = matching.open(INCOMING)  # type: ignore[attr-defined]
@@ -62,6 +65,10 @@ class Run:
 
 def event(seconds: float, ip: str | None = "a", action: str = "failed", port: int | None = 22, number: int = 0) -> dict[str, Any]:
     return {"at": round(seconds * SECOND), "action": action, "ip": ip, "port": port, OFFSET: number}
+
+
+def write_correlation(path: Path, correlation: dict[str, Any]) -> None:
+    path.write_text(json.dumps({"title": "Many", "name": "many", "correlation": correlation}))
 
 
 def seen(alerts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -109,6 +116,20 @@ def test_what_is_remembered_shows_who_is_close(tmp_path: Path) -> None:
     assert [(row["ip"], row["port"], row["correlation.measure"], row["threshold"]) for row in chained] == [(None, 22, 1.0, 2.0)]
     run([event(90, "d", action="other")])
     assert run.remembered() == []
+
+
+def test_rules_that_change_between_micro_batches_count_from_the_next(tmp_path: Path) -> None:
+    """The operator is the same: a worker keeps it as long as it lives."""
+    rules = tmp_path / "many.yml"
+    write_correlation(rules, MANY)
+    lane = Run(tmp_path / "state", correlations=[], files=[str(rules)])
+    lane([event(0, number=1), event(1, number=2)])
+
+    write_correlation(rules, {**MANY, "condition": {"gte": 2}})
+
+    (remembered,) = lane.remembered()
+    assert (remembered["correlation.measure"], remembered["threshold"]) == (2.0, 2.0)
+    assert [alert[-1] for alert in seen(lane([event(2, "b", number=3), event(3, "b", number=4)]))] == [2, 2]
 
 
 @pytest.mark.parametrize(

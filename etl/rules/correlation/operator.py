@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ class CorrelatedGroups:
     """
 
     compile: Callable[[], CompiledCorrelations]
-    """Gives the correlations as they are published now."""
+    """Gives the correlations as they are published at the call: they may change between the micro-batches of an operator."""
     fields: Schema
     time: str
     reach: int
@@ -34,10 +33,6 @@ class CorrelatedGroups:
     keys: tuple[str, ...] = ("head", "group")
     hashed: bool = False
     after_run: AfterRun = "rewritten"
-
-    @cached_property
-    def _compiled(self) -> CompiledCorrelations:
-        return self.compile()
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """A row for each correlation that an event counts for; events older than the watermark are late."""
@@ -66,11 +61,12 @@ class CorrelatedGroups:
         tables = [table.select(ROWS.names).cast(ROWS) for table in (*kept.tables(), *arrived.tables())]
         if not tables:
             return
-        levels = list(evaluate(pa.concat_tables(tables), self._compiled.table, clock.now))
+        compiled = self.compile()
+        levels = list(evaluate(pa.concat_tables(tables), compiled.table, clock.now))
         for level in levels:
-            alerts = level.alerts.filter(self._compiled.table.is_head[level.alerts.member])
+            alerts = level.alerts.filter(compiled.table.is_head[level.alerts.member])
             if len(alerts.firsts) or not len(level.slots.rows):  # without rows kernels are only compiled
-                yield as_events(self._compiled, alerts, self.fields)
+                yield as_events(compiled, alerts, self.fields)
         if due := [time for level in levels for time in level.due()]:
             state = pa.concat_tables([level.state() for level in levels]).combine_chunks()
             yield state.append_column(PANE, pa.array(np.full(len(state), _first(due))))
@@ -84,10 +80,11 @@ class CorrelatedGroups:
         """The windows that are not over, of each correlation that gives alerts and each of its groups."""
         tables = [table.select(ROWS.names).cast(ROWS) for table in kept.tables()]
         if tables:
-            windows = open_windows(Slots.of(pa.concat_tables(tables), self._compiled.table))
+            compiled = self.compile()
+            windows = open_windows(Slots.of(pa.concat_tables(tables), compiled.table))
             last = windows.column("micros", first=False).to_numpy() + windows.slots.spans[windows.slot]
             alive = ~windows.slots.monotonic[windows.slot] | (last > watermark)
-            yield as_state(self._compiled, windows.filter(alive & self._compiled.table.is_head[windows.member]), self.fields)
+            yield as_state(compiled, windows.filter(alive & compiled.table.is_head[windows.member]), self.fields)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Never: each run leaves only what is needed."""
