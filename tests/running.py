@@ -151,7 +151,7 @@ class Running:
     @property
     def said(self) -> str:
         """The text of its messages, and the summary of its totals."""
-        from etl.cli.summary import format_summary
+        from etl.cli.run.summary import format_summary
 
         one = self.service.runs[0]
         return "\n".join([*(message.text for message in self.messages), *format_summary(one.plan, one.totals), ""])

@@ -27,7 +27,7 @@ class Lazy(NamedTuple):
 
 
 COMMANDS: Mapping[str, Lazy] = {
-    "run": Lazy("etl.cli.run", "Run pipelines until they end or are stopped."),
+    "run": Lazy("etl.cli.run.command", "Run pipelines until they end or are stopped."),
     "lint": Lazy("etl.cli.lint", "Check pipeline files; print every problem with its line."),
     "test": Lazy("etl.cli.test", "Run the tests of pipelines: lines in, events out."),
     "explain": Lazy("etl.cli.explain", "Show how a pipeline will run: queries, lanes, guarantees."),
@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "list": Lazy("etl.cli.list", "List sources, steps, parsers and sinks."),
     "describe": Lazy("etl.cli.describe", "Explain one component and its options."),
     "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
-    "state": Lazy("etl.cli.state", "Show what windows and other steps remember, also during a run."),
+    "state": Lazy("etl.cli.state.command", "Show what windows and other steps remember, also during a run."),
     "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
     "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
     "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),

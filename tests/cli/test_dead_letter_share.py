@@ -11,9 +11,9 @@ from fakes import Lines, made
 
 from etl.api import EtlError
 from etl.catalogue import installed
-from etl.cli.dead_letter_share import ShareType, summarize_dead_letters
-from etl.cli.progress import Progress
-from etl.cli.run_summary import fail_for_dead_letters
+from etl.cli.run.dead_letter_share import ShareType, summarize_dead_letters
+from etl.cli.run.end_of_run import fail_for_dead_letters
+from etl.cli.run.progress import Progress
 from etl.receipts import Counts, Rejected
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.planning import RunRequest

@@ -11,8 +11,8 @@ import pytest
 from running import Engine, Etl
 
 from etl.api import ComponentError, EtlError
-from etl.cli.pipeline_files import choose_files, load_pipelines
-from etl.cli.progress import Progress
+from etl.cli.run.pipeline_files import choose_files, load_pipelines
+from etl.cli.run.progress import Progress
 from etl.config.problems import ConfigError
 from etl.receipts import Counts
 from etl.running.messages import name_errors
@@ -92,7 +92,7 @@ def test_an_error_begins_with_its_pipeline_where_there_are_several() -> None:
 
 
 def test_messages_and_progress_carry_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.cli.progress.EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("etl.cli.run.progress.EVERY_SECONDS", 0.0)
     out = io.StringIO()
     progress = Progress("text", False, False, out, several=True)
 

@@ -16,7 +16,7 @@ from cli.state_pipelines import DEDUPE, START, WINDOW, Output, Pipeline, at, fai
 from running import Engine
 
 from etl.api import TIMESTAMP, PartRows, Schema
-from etl.cli.state_steps import StepOfQuery, readable
+from etl.cli.state.steps import StepOfQuery, readable
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.model import StepNode
@@ -70,7 +70,7 @@ def test_the_first_rows_of_many_are_those_of_all(window: Pipeline, etl_state: Ou
     expected = failures(etl_state.rows("show", window, "--sort", "-failures", "--limit", "70"))
 
     monkeypatch.setattr("etl.state.reader.ROWS_AT_ONCE", 1)
-    monkeypatch.setattr("etl.cli.state_rows._MATCHES_AT_ONCE", 5)
+    monkeypatch.setattr("etl.cli.state.rows._MATCHES_AT_ONCE", 5)
 
     found = failures(etl_state.rows("show", window, "--sort", "-failures", "--limit", "70"))
     assert found == expected

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from etl.api import SplitMeasures
-from etl.cli.step_summary import step_summary
+from etl.cli.run.step_summary import step_summary
 from etl.receipts import OTHERS, Counts
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
 from etl.spark.reports.totals import Totals

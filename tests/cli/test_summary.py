@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fakes import Lines, made
 
-from etl.cli.summary import format_summary
+from etl.cli.run.summary import format_summary
 from etl.receipts import Counts, Delivered
 from etl.spark.reports.totals import SinkTotals, Totals
 

@@ -17,7 +17,7 @@ from connectors.kafka.source import KafkaSource
 from connectors.stdin.source import StdinSource
 from connectors.syslog.source import SyslogSource
 from etl.api import EtlError, Finding, Source
-from etl.cli.progress import Progress
+from etl.cli.run.progress import Progress
 from etl.receipts import Counts
 from etl.running.messages import Message
 from etl.running.nothing_to_read import silent_sources, warn_of_missing_input

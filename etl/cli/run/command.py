@@ -17,10 +17,10 @@ import click
 
 from etl.api import NOTICE
 from etl.cli.config_options import PipelineFile, add_config_options, load_environment
-from etl.cli.dead_letter_share import ShareType
-from etl.cli.pipeline_files import choose_files, load_pipelines
-from etl.cli.progress import Progress
-from etl.cli.run_summary import fail_for_dead_letters, print_dead_letters, print_spooled, print_totals
+from etl.cli.run.dead_letter_share import ShareType
+from etl.cli.run.end_of_run import fail_for_dead_letters, print_dead_letters, print_spooled, print_totals
+from etl.cli.run.pipeline_files import choose_files, load_pipelines
+from etl.cli.run.progress import Progress
 from etl.config.model import Pipeline
 from etl.running.planning import RunRequest
 from etl.running.service import RunService

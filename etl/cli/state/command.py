@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from etl.cli.state_changes import add_pipeline, drop, import_events
+from etl.cli.state.changes import add_pipeline, drop, import_events
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from etl.cli.state_steps import StepOfQuery
+    from etl.cli.state.steps import StepOfQuery
 
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON lines.")
 
@@ -50,7 +50,7 @@ def ls(file: Path, form: str, state: str | None, overrides: tuple[str, ...], env
     `oldest` and `newest` are the times of the first and the last pane that are not over: starts of open windows, where
     windows do not overlap.
     """
-    from etl.cli.state_steps import load_steps
+    from etl.cli.state.steps import load_steps
 
     _print_lines([_summary(step) for step in load_steps(file, state, overrides, env_file)], form)
 
@@ -80,8 +80,8 @@ def show(
     Of `dedupe` and `throttle` it shows hashes of keys, of which the keys cannot be read, with times and counts; events that
     wait are shown whole.
     """
-    from etl.cli.state_rows import Selection, print_rows
-    from etl.cli.state_steps import choose_step, load_steps
+    from etl.cli.state.rows import Selection, print_rows
+    from etl.cli.state.steps import choose_step, load_steps
 
     chosen = choose_step(load_steps(file, state, overrides, env_file), step)
     fields, batches = _contents(chosen)
@@ -100,7 +100,7 @@ def export(file: Path, step: str, target: Path, state: str | None, overrides: tu
 
     The file has all rows that `show` can show, with the same fields.
     """
-    from etl.cli.state_steps import choose_step, load_steps
+    from etl.cli.state.steps import choose_step, load_steps
 
     fields, batches = _contents(choose_step(load_steps(file, state, overrides, env_file), step))
     rows = _write_parquet(target, fields, batches)
@@ -130,9 +130,9 @@ def top(
     `rows` and `bytes` are those that state files have of a key, in all windows together; a row is the partial result of a
     pane, or what is known of one event. With --by FIELD it shows the rows of `show` with the largest values.
     """
-    from etl.cli.state_rows import Selection, print_rows
-    from etl.cli.state_sizes import sizes_of_keys, sizes_of_parts
-    from etl.cli.state_steps import choose_step, load_steps
+    from etl.cli.state.rows import Selection, print_rows
+    from etl.cli.state.sizes import sizes_of_keys, sizes_of_parts
+    from etl.cli.state.steps import choose_step, load_steps
 
     chosen = choose_step(load_steps(file, state, overrides, env_file), step)
     found = chosen.read()
@@ -156,7 +156,7 @@ def versions(file: Path, form: str, state: str | None, overrides: tuple[str, ...
 
     A run that was killed goes on with the last one that its sinks have the results of.
     """
-    from etl.cli.state_steps import load_steps
+    from etl.cli.state.steps import load_steps
 
     _print_lines([line for step in load_steps(file, state, overrides, env_file) for line in _versions(step)], form)
 
@@ -194,7 +194,7 @@ def _with_fields(batches: Iterator[pa.RecordBatch]) -> tuple[pa.Schema, Iterator
 
 def _contents(step: StepOfQuery) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The fields and rows of what a step remembers; says so when there is no state."""
-    from etl.cli.state_steps import readable
+    from etl.cli.state.steps import readable
 
     found = step.read()
     if found is None:

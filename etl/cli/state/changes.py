@@ -15,7 +15,7 @@ from etl.cli.config_options import F, PipelineFile, add_config_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from etl.cli.state_steps import StepOfQuery
+    from etl.cli.state.steps import StepOfQuery
 
 
 def add_pipeline(command: F) -> F:
@@ -45,7 +45,7 @@ def drop(
     Windows of the key that are open begin again, and its next event passes `dedupe`. A FIELD without =VALUE is null. The
     watermark stays: what was late before is late now. No run may be alive.
     """
-    from etl.cli.state_steps import choose_step, load_steps
+    from etl.cli.state.steps import choose_step, load_steps
     from etl.spark.state.checkpoint import committed_batch
     from etl.state.edits import rows_of, with_files, without_key
     from etl.state.manifest import Manifests
@@ -82,8 +82,8 @@ def import_events(
     No run may be alive; the pipeline need not have run before.
     """
     from etl.api import EtlError
-    from etl.cli.event_files import read_events
-    from etl.cli.state_steps import choose_step, prepare_steps
+    from etl.cli.state.event_files import read_events
+    from etl.cli.state.steps import choose_step, prepare_steps
     from etl.spark.state.checkpoint import committed_batch
     from etl.state.edits import unused_name, with_events, with_files
     from etl.state.manifest import Manifests

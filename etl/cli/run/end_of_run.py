@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from etl.api import EtlError
-from etl.cli.dead_letter_share import summarize_dead_letters
-from etl.cli.progress import Progress
-from etl.cli.summary import format_summary
+from etl.cli.run.dead_letter_share import summarize_dead_letters
+from etl.cli.run.progress import Progress
+from etl.cli.run.summary import format_summary
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.messages import count, name_errors
 from etl.running.nothing_to_read import silent_sources

@@ -1,0 +1,1 @@
+"""``etl run``: the command, its progress, and what it prints at the end."""

@@ -1,0 +1,1 @@
+"""``etl state``: one module a part of the command."""
