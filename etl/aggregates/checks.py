@@ -6,7 +6,7 @@ into arguments by its tokens, these are analysed as expressions, and the functio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -55,6 +55,12 @@ def _check_rate(call: Call, function: AggregateFunction, schema: Schema) -> Aggr
         return Aggregate(pa.null(), (Finding("bad-aggregate", f"per_second takes no {function.form}", hint=hint, at=0),))
     found = _check_call(call, function, schema)
     return Aggregate(found.type if pa.types.is_null(found.type) else pa.float64(), found.findings, found.fields)
+
+
+def with_types(text: str, fields: Iterable[str], schema: Schema) -> str:
+    """An aggregate with the types of its fields, on which its state depends."""
+    types = [f"{name} {format_type(schema.field(name).type)}" for name in sorted(fields) if name in schema.names]
+    return f"{text} of {', '.join(types)}" if types else text
 
 
 def is_unknown_to_spark(text: str) -> bool:

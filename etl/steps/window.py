@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.aggregates.checks import Aggregate, check_aggregate, is_unknown_to_spark
+from etl.aggregates.checks import Aggregate, check_aggregate, is_unknown_to_spark, with_types
 from etl.api import (
     OFFSET,
     OPTIONAL,
@@ -31,7 +31,8 @@ from etl.api import (
 )
 from etl.expressions import analyse, quote_name, schema_of
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.windowing.emit import Emit, Occasion, described, emit_findings, longest_interval, occasions
+from etl.steps.option_checks import time_findings
+from etl.steps.windowing.emit import Emit, described, emit_findings, having_findings, longest_interval, occasions
 from etl.steps.windowing.lengths import (
     FieldLength,
     Length,
@@ -186,9 +187,11 @@ class Window(SparkStep, StatefulStep):
         yield from length_findings(self.size, self.slide, self.step, self.gap)
         for name in ("size", "gap"):
             yield from field_findings(name, getattr(self, name), incoming)
-        yield from self._check_time(incoming)
+        if self.time is not None:
+            yield from time_findings(self.time, incoming)
         for at, name in enumerate(self.group_by):
-            yield from _check_known(name, incoming, ("group_by", at))
+            if name not in incoming.names:
+                yield unknown_field(name, incoming, ("group_by", at))
         for name, aggregate in self._aggregates(incoming).items():
             yield from (replace(f, path=("aggregates", name)) for f in aggregate.findings)
         reason = [self.emit_reason] if self.emit_reason else []
@@ -196,7 +199,7 @@ class Window(SparkStep, StatefulStep):
         if conflict:
             yield Finding("name-conflict", conflict, ("aggregates",), "give the field another name")
         else:
-            yield from self._check_having(incoming)
+            yield from having_findings(self.having, self.emit, self.fields(incoming))
             yield from emit_findings(self.emit, fixed_sizes(self.size), self.fields(incoming))
 
     def fields(self, incoming: Schema) -> Schema:
@@ -266,7 +269,7 @@ class Window(SparkStep, StatefulStep):
         lengths = remembered_lengths(size=self.size, slide=self.slide, step=self.step, gap=self.gap)
         groups = {f"group {name}": format_type(incoming.field(name).type) for name in self.group_by}
         aggregates = {
-            f"{OPTIONAL}{name}": _with_types(self.aggregates[name], one.fields, incoming)
+            f"{OPTIONAL}{name}": with_types(self.aggregates[name], one.fields, incoming)
             for name, one in self._aggregates(incoming).items()
         }
         return {"time": self.event_time()[0], **lengths, **groups, **aggregates}
@@ -313,40 +316,3 @@ class Window(SparkStep, StatefulStep):
     def _time_type(self, incoming: Schema) -> pa.DataType:
         known = self.time in incoming.names and pa.types.is_timestamp(incoming.field(self.time).type)
         return incoming.field(self.time).type if known else TIMESTAMP
-
-    # ── Checks ──
-
-    def _check_time(self, incoming: Schema) -> Iterator[Finding]:
-        if self.time is None:
-            return
-        yield from _check_known(self.time, incoming, ("time",))
-        if self.time not in incoming.names:
-            return
-        type_ = incoming.field(self.time).type
-        if not (pa.types.is_timestamp(type_) or pa.types.is_null(type_)):
-            hint = "put a timestamp step in front that reads it"
-            yield Finding("wrong-type", f"event time {self.time!r} is {format_type(type_)}, and no timestamp", ("time",), hint)
-
-    def _check_having(self, incoming: Schema) -> Iterator[Finding]:
-        if self.having is None:
-            return
-        found = analyse(self.having, self.fields(incoming))
-        yield from found.condition_findings_at("having")
-        if (
-            not found.errors
-            and found.spark_reason
-            and any(isinstance(one, Occasion) and one.when for one in occasions(self.emit))
-        ):
-            message = f"having has no Arrow form, and when would be given once for results that it drops: {found.spark_reason}"
-            yield Finding("bad-emit", message, ("having",), "put the condition into a step filter behind the window")
-
-
-def _check_known(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Iterator[Finding]:
-    if name not in incoming.names:
-        yield unknown_field(name, incoming, path)
-
-
-def _with_types(text: str, fields: Iterable[str], incoming: Schema) -> str:
-    """An aggregate with the types of its fields, on which its partial results depend."""
-    types = [f"{name} {format_type(incoming.field(name).type)}" for name in sorted(fields) if name in incoming.names]
-    return f"{text} of {', '.join(types)}" if types else text

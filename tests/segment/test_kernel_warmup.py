@@ -77,12 +77,12 @@ from etl.api import OFFSET, TIMESTAMP
 from etl.columns.cache_folder import kernels
 from etl.rules.correlation.routes import COUNTED, COUNTS
 from etl.segment.kernel_warmup import run_with_state
-from etl.steps.dedupe import Dedupe
+from etl.steps.keyed.dedupe import Dedupe
 from etl.steps.detection.correlate import Correlate
-from etl.steps.over import Over
+from etl.steps.keyed.over import Over
 from etl.steps.sequences.sequence import Sequence
-from etl.steps.suppress import Suppress
-from etl.steps.throttle import Throttle
+from etl.steps.keyed.suppress import Suppress
+from etl.steps.keyed.throttle import Throttle
 
 MANY = {"type": "event_count", "rules": ["x"], "group-by": ["a"], "timespan": "1m", "condition": {"gte": 2}}
 X = {"head": "X", "member": "X", "part": "", "order": 0, "rule": "x"}

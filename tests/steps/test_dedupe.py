@@ -18,7 +18,7 @@ from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
 from etl.state.state_files import StateFile
-from etl.steps.dedupe import Dedupe
+from etl.steps.keyed.dedupe import Dedupe
 
 INCOMING: Schema = pa.schema({"host": pa.string(), "user": pa.int32(), "at": TIMESTAMP, "n": pa.int64()})
 Event = tuple[str | None, int | None, int, int]

@@ -18,7 +18,7 @@ from running import Engine
 from state.lane import Lane
 
 from etl.api import OFFSET, SIDE, SIDE_TIME, TIMESTAMP, Schema
-from etl.steps.join import Join
+from etl.steps.joining.join import Join
 
 LOGINS: Schema = pa.schema({"user": pa.string(), "room": pa.int32(), "at": TIMESTAMP, "n": pa.int64()})
 PAYMENTS: Schema = pa.schema({"user": pa.string(), "room": pa.int64(), "at": TIMESTAMP, "n": pa.int64(), "amount": pa.int64()})

@@ -17,7 +17,7 @@ from state.lane import Lane
 from etl.api import OFFSET, TIMESTAMP, Schema
 from etl.state.row_files import PartsOfFiles
 from etl.state.state_files import StateFile
-from etl.steps.over import Over
+from etl.steps.keyed.over import Over
 
 INCOMING: Schema = pa.schema(
     {"host": pa.string(), "at": TIMESTAMP, "x": pa.int64(), "f": pa.float64(), "s": pa.string(), "n": pa.int64()}

@@ -16,7 +16,7 @@ from state.lane import Lane
 from etl.api import OFFSET, TIMESTAMP, Schema
 from etl.state.row_files import PartsOfFiles
 from etl.state.state_files import StateFile
-from etl.steps.suppress import Suppress
+from etl.steps.keyed.suppress import Suppress
 
 INCOMING: Schema = pa.schema({"host": pa.string(), "at": TIMESTAMP, "n": pa.int64()})
 EVENTS = st.tuples(st.sampled_from(["a", "b", "", None]), st.integers(0, 120))

@@ -16,7 +16,7 @@ from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
 from etl.state.state_files import StateFile
-from etl.steps.throttle import Throttle
+from etl.steps.keyed.throttle import Throttle
 
 INCOMING: Schema = pa.schema({"host": pa.string(), "at": TIMESTAMP, "n": pa.int64()})
 EVENTS = st.tuples(st.sampled_from(["a", "", None]), st.integers(0, 100))

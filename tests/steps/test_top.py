@@ -17,7 +17,7 @@ from state.lane import Lane
 from etl.api import OFFSET, TIMESTAMP, Schema
 from etl.state.row_files import PartsOfFiles
 from etl.state.state_files import StateFile
-from etl.steps.top import Top
+from etl.steps.keyed.top import Top
 
 INCOMING: Schema = pa.schema({"host": pa.string(), "user": pa.string(), "at": TIMESTAMP, "x": pa.float64(), "n": pa.int64()})
 EVENTS = st.tuples(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from etl.api import Schema
 from etl.expressions import compile_expression
-from etl.steps.keyed_options import MICROSECOND
+from etl.steps.keyed.options import MICROSECOND
 
 if TYPE_CHECKING:
     from etl.state.sequences.automaton import Element

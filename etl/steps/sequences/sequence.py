@@ -24,7 +24,8 @@ from etl.api import (
     visible,
 )
 from etl.expressions import analyse
-from etl.steps.keyed_options import KeyedStep, check_length
+from etl.steps.keyed.options import KeyedStep
+from etl.steps.option_checks import length_finding, unused_option
 from etl.steps.sequences.pattern import WORDS, Pattern, read_pattern
 from etl.steps.sequences.references import Comparison, Reference, read_comparison, read_reference
 
@@ -134,7 +135,7 @@ class Sequence(KeyedStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What all keyed steps check; conditions, the pattern, references, names."""
         yield from super().check(incoming)
-        yield from check_length("within", self.within)
+        yield from length_finding("within", self.within)
         yield from self._check_events(incoming)
         pattern = self.parsed
         yield from pattern.findings or self._check_size()
@@ -174,7 +175,7 @@ class Sequence(KeyedStep):
             if name not in incoming.names:
                 yield unknown_field(name, incoming, ("list", at))
         if "list_limit" in self.model_fields_set and not self.list_fields:
-            yield Finding("unused-option", "no events are listed", ("list_limit",), "give list some fields", severity="warning")
+            yield unused_option("list_limit", "no events are listed", "give list some fields")
         names = [START, END, *self.keys, *map(count_name, pattern.names), *([LIST] if self.list_fields else []), *self.chosen]
         for at, name in enumerate(names):
             if name in names[:at]:

@@ -139,6 +139,18 @@ def emit_findings(emit: Emit, sizes: Sequence[timedelta], results: Schema) -> It
         yield from _together(emit, given)
 
 
+def having_findings(having: str | None, emit: Emit, results: Schema) -> Iterator[Finding]:
+    """What is wrong with the condition on results, alone or with entries of ``emit`` that have one."""
+    if having is None:
+        return
+    found = analyse(having, results)
+    yield from found.condition_findings_at("having")
+    conditions = any(isinstance(one, Occasion) and one.when for one in occasions(emit))
+    if not found.errors and found.spark_reason and conditions:
+        message = f"having has no Arrow form, and when would be given once for results that it drops: {found.spark_reason}"
+        yield Finding("bad-emit", message, ("having",), "put the condition into a step filter behind the window")
+
+
 def _path(emit: Emit, at: int) -> _Path:
     return ("emit", at) if isinstance(emit, tuple) else ("emit",)
 

@@ -14,7 +14,7 @@ from etl.plan.model import Plan
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry
-from etl.steps.dedupe import Dedupe
+from etl.steps.keyed.dedupe import Dedupe
 from etl.steps.set import Set
 from etl.steps.window import Window
 

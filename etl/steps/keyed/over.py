@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic import Field
 
-from etl.aggregates.checks import Aggregate
+from etl.aggregates.checks import Aggregate, with_types
 from etl.aggregates.running import check_running
 from etl.api import (
     OPTIONAL,
@@ -23,7 +23,8 @@ from etl.api import (
     visible,
     with_fields,
 )
-from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+from etl.steps.keyed.options import MICROSECOND, KeyedStep
+from etl.steps.option_checks import length_finding, taken_name, unused_option
 
 
 class Over(KeyedStep):
@@ -93,19 +94,13 @@ class Over(KeyedStep):
         """What all keyed steps check, bad aggregates, names that are taken."""
         yield from super().check(incoming)
         if self.within is not None:
-            yield from check_length("within", self.within)
+            yield from length_finding("within", self.within)
         for name, aggregate in self._checked(incoming).items():
             yield from (replace(finding, path=("aggregates", name)) for finding in aggregate.findings)
-        yield from self._check_names(incoming)
-        if self.idle is not None and self.time is None:
-            hint = "leave out idle, or give a time"
-            yield Finding("unused-option", "no event waits that idle could let pass", ("idle",), hint, severity="warning")
-
-    def _check_names(self, incoming: Schema) -> Iterator[Finding]:
         for name in self.aggregates:
-            if name in incoming.names:
-                message = f"there is a field {name!r} already"
-                yield Finding("name-conflict", message, ("aggregates", name), "give the new field another name")
+            yield from taken_name(name, incoming.names, ("aggregates", name))
+        if self.idle is not None and self.time is None:
+            yield unused_option("idle", "no event waits that idle could let pass", "leave out idle, or give a time")
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields and the aggregates."""
@@ -120,7 +115,7 @@ class Over(KeyedStep):
         frame = {"within": None if self.within is None else str(self.within), "rows": self.rows}
         events = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in visible(incoming)} if self.time else {}
         aggregates = {
-            f"{OPTIONAL}{name}": _with_types(self.aggregates[name], one.fields, incoming)
+            f"{OPTIONAL}{name}": with_types(self.aggregates[name], one.fields, incoming)
             for name, one in self._checked(incoming).items()
         }
         return {**super().remembered(incoming), **frame, **events, **aggregates}
@@ -138,9 +133,3 @@ class Over(KeyedStep):
     def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
         fields, bounded = visible(incoming), self.within is not None
         return {name: check_running(text, fields, bounded, self.rows) for name, text in self.aggregates.items()}
-
-
-def _with_types(text: str, fields: Iterable[str], incoming: Schema) -> str:
-    """An aggregate with the types of its fields, on which its state depends."""
-    types = [f"{name} {format_type(incoming.field(name).type)}" for name in sorted(fields) if name in incoming.names]
-    return f"{text} of {', '.join(types)}" if types else text

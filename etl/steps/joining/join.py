@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from etl.api import (
     OPTIONAL,
@@ -27,44 +27,18 @@ from etl.api import (
     nearest,
     side_fields,
     united_fields,
-    unknown_field,
-    wider,
 )
-from etl.expressions import analyse, compile_expression
+from etl.expressions import compile_expression
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.join_sides import JoinSide
-from etl.steps.keyed_options import MICROSECOND
+from etl.steps.joining.checks import join_findings
+from etl.steps.joining.pairs import KeyPairs, PairFields
+from etl.steps.joining.sides import JoinSide
+from etl.steps.keyed.options import MICROSECOND
 
 _TWO = 2
 
 _ALL_TIME = 1 << 61
 """Microseconds: how much earlier a version may be without a bound."""
-
-
-def _pairs(given: object) -> object:
-    """The pairs of a name or a list of names, which both sides have."""
-    names = [given] if isinstance(given, str) else given
-    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    return {name: name for name in names} if is_list else given  # type: ignore[attr-defined]
-
-
-_NAME = {"type": "string", "minLength": 1}
-
-KeyPairs = Annotated[
-    dict[FieldName, FieldName],
-    BeforeValidator(_pairs),
-    Field(min_length=1),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                _NAME,
-                {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True},
-                {"type": "object", "additionalProperties": _NAME, "minProperties": 1},
-            ]
-        }
-    ),
-]
-"""Fields that both sides have, or field of the left side → field of the right one."""
 
 
 class Join(JoiningStep):
@@ -183,10 +157,11 @@ class Join(JoiningStep):
     def side_rows(self, name: str, inputs: Mapping[str, Schema]) -> SideStep:
         """Rows of one side, or of both."""
         sides = tuple(number for number, side in enumerate(self._sides(inputs)) if side == name)
-        return JoinSide(sides=sides, times=self._times, rows=self.united(inputs))
+        return JoinSide(sides=sides, times=self.times, rows=self.united(inputs))
 
     @property
-    def _times(self) -> tuple[str, str] | None:
+    def times(self) -> tuple[str, str] | None:
+        """The event time fields of both sides."""
         return (self.time, self.right_time or self.time) if self.time else None
 
     # ── Planning ──
@@ -197,89 +172,15 @@ class Join(JoiningStep):
             hint = "begin a stream with it: {from: [a, b], steps: [{type: join, …}]}"
             yield Finding("join-sides", "a join is the first step of a stream, whose inputs are its sides", (), hint)
             return
-        left, right = side_fields(incoming)
-        yield from self._check_keys(left, right)
-        yield from self._check_times(left, right)
-        yield from self._check_bounds()
-        yield from self._check_names(left, right)
-        if self.where is not None:
-            analysis = analyse(self.where, self._pair(left, right))
-            yield from analysis.condition_findings_at("where")
-            if not analysis.errors and analysis.spark_reason:
-                message = f"the condition needs Spark, where joins do not run: {analysis.spark_reason}"
-                yield Finding("bad-expression", message, ("where",), "compute it in a step in front of the join or behind it")
+        yield from join_findings(self, self._pair(incoming))
 
-    def _check_keys(self, left: Schema, right: Schema) -> Iterator[Finding]:
-        from etl.state.key_hash import is_key_type
-
-        for names in self.on.items():
-            unknown = [
-                unknown_field(n, side, ("on",)) for n, side in zip(names, (left, right), strict=True) if n not in side.names
-            ]
-            yield from unknown[: len(set(names))]
-            if unknown:
-                continue
-            types = left.field(names[0]).type, right.field(names[1]).type
-            shown = " and ".join(format_type(type_) for type_ in types)
-            if wider(*types) is None:
-                message = f"key {names[0]!r} is {shown}, which are never equal"
-                yield Finding("wrong-type", message, ("on",), "convert it on one side with a convert step")
-            elif not all(map(is_key_type, types)):
-                yield Finding("wrong-type", f"key {names[0]!r} is {shown}, which has no equality", ("on",), "use its members")
-
-    def _check_times(self, left: Schema, right: Schema) -> Iterator[Finding]:
-        if self.time is None and self.right_time is not None:
-            yield Finding("missing-option", "right_time needs a time of the left side, too", ("right_time",), "give time")
-        for side, name, option in zip((left, right), self._times or (), ("time", "right_time"), strict=False):
-            path = (option,) if getattr(self, option) else ("time",)
-            if name not in side.names:
-                yield unknown_field(name, side, path)
-            elif not format_type(side.field(name).type).startswith(("timestamp", "void")):
-                message = f"event time {name!r} is {format_type(side.field(name).type)}, and no timestamp"
-                yield Finding("wrong-type", message, path, "put a timestamp step in front that reads it")
-
-    def _check_bounds(self) -> Iterator[Finding]:
-        if self.within is not None and (self.before, self.after) != (None, None):
-            other = "before" if self.before is not None else "after"
-            yield Finding("one-of-two", f"within sets the same as {other}", (other,), "leave out within, or before and after")
-        if self.match == "latest":
-            for option in ("within", "after", "shift"):
-                if getattr(self, option):
-                    message = f"match: latest takes the right event before the left one, and {option} is for match: all"
-                    yield Finding("one-of-two", message, (option,), "leave it out; before says how old a version may be")
-            if self.kind not in ("inner", "left"):
-                message = f"match: latest is for kind inner or left, and not for {self.kind}"
-                yield Finding("one-of-two", message, ("kind",), "kind: left also gives left events without a version")
-        elif (self.within, self.before, self.after) == (None, None, None):
-            hint = "within: 10m; or before and after, for different times to both sides"
-            yield Finding("missing-option", "nothing says how long events wait for a match", (), hint)
-
-    def _check_names(self, left: Schema, right: Schema) -> Iterator[Finding]:
-        names = [*left.names, *self._right_names(left, right).values()]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            yield Finding("name-conflict", f"a pair would have two fields {twice!r}", ("prefix",), "choose another prefix")
-
-    def _right_names(self, left: Schema, right: Schema) -> dict[str, str]:
-        """Field of the right side → its name in a pair. A key of the same name on both sides is the left side's field."""
-        same = {name for name, other in self.on.items() if name == other}
-        return {n: self.prefix + n if n in left.names else n for n in right.names if n not in same}
-
-    def _pair(self, left: Schema, right: Schema) -> Schema:
-        """The fields of a pair."""
-        types = {
-            f.name: wider(f.type, right.field(f.name).type) or f.type if self._is_key(f.name, right) else f.type for f in left
-        }
-        types |= {new: right.field(name).type for name, new in self._right_names(left, right).items()}
-        return pa.schema(list(types.items()))
-
-    def _is_key(self, name: str, right: Schema) -> bool:
-        return self.on.get(name) == name and name in right.names
+    def _pair(self, incoming: Schema) -> PairFields:
+        return PairFields(self.on, self.prefix, *side_fields(incoming))
 
     def fields(self, incoming: Schema) -> Schema:
         """The fields of a pair, or of left events."""
-        left, right = side_fields(incoming)
-        return left if self.kind in ("semi", "anti") else self._pair(left, right)
+        pair = self._pair(incoming)
+        return pair.left if self.kind in ("semi", "anti") else pair.schema
 
     def event_time(self) -> tuple[str, timedelta]:
         """That of each row's side, and lateness; time of reading is never late."""
@@ -312,7 +213,7 @@ class Join(JoiningStep):
         }
         fields = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in united_fields(left, right, timed=False)}
         before, after = self._bounds
-        times = {"time": " = ".join(self._times or (ARRIVAL,)), "before": str(before), "after": str(after)}
+        times = {"time": " = ".join(self.times or (ARRIVAL,)), "before": str(before), "after": str(after)}
         return {"kind": self.kind, "match": self.match, **keys, **times, **fields}
 
     def notes(self, incoming: Schema) -> Iterator[str]:
@@ -333,20 +234,19 @@ class Join(JoiningStep):
         from etl.state.joins.latest_join import LatestJoin
         from etl.state.joins.time_join import TimeJoin
 
-        left, right = side_fields(incoming)
-        pair = self._pair(left, right)
+        pair = self._pair(incoming)
         before, after = (bound // MICROSECOND for bound in self._bounds)
         bounded = self.before is not None
         kind = partial(LatestJoin, bounded=bounded) if self.match == "latest" else TimeJoin
         return kind(
             incoming=incoming,
             fields=self.fields(incoming),
-            pair=pair,
-            right_names=self._right_names(left, right),
+            pair=pair.schema,
+            right_names=pair.right_names,
             on=self.on,
             kind=self.kind,
             time=self.event_time()[0],
             before=before if bounded or self.match == "all" else _ALL_TIME,
             after=after,
-            where=compile_expression(self.where, pair) if self.where else None,
+            where=compile_expression(self.where, pair.schema) if self.where else None,
         )

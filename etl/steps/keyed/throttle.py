@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from etl.api import Duration, Finding, Operator, Schema
-from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+from etl.steps.keyed.options import MICROSECOND, KeyedStep
+from etl.steps.option_checks import length_finding
 
 
 class Throttle(KeyedStep):
@@ -43,7 +44,7 @@ class Throttle(KeyedStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What all keyed steps check, a length that is not positive."""
         yield from super().check(incoming)
-        yield from check_length("every", self.every)
+        yield from length_finding("every", self.every)
 
     def reach(self) -> timedelta:
         """How far the watermark of what passes may be behind: at the start of the span that the watermark is in."""

@@ -24,7 +24,8 @@ from etl.api import (
     with_fields,
 )
 from etl.expressions import analyse
-from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+from etl.steps.keyed.options import MICROSECOND, KeyedStep
+from etl.steps.option_checks import length_finding, taken_name, unused_option
 from etl.steps.window import END, START
 
 
@@ -105,7 +106,7 @@ class Top(KeyedStep):
         """What all keyed steps check, a time that is not positive, values that have no order, a name that is taken."""
         yield from super().check(incoming)
         if self.size is not None:
-            yield from check_length("size", self.size)
+            yield from length_finding("size", self.size)
         yield from self._check_by(incoming)
         for at, name in enumerate(self.distinct):
             if name not in incoming.names:
@@ -116,10 +117,9 @@ class Top(KeyedStep):
                     "wrong-type", f"field {name!r} is {shown}, which is not compared", ("distinct", at), "use its members"
                 )
         yield from self._check_changes()
-        names = (*visible(incoming).names, START, END) if self.size else visible(incoming).names
+        names = [*visible(incoming).names, START, END] if self.size else visible(incoming).names
         for option in ("rank",) if self.size else ("rank", "change"):
-            if (name := getattr(self, option)) in names:
-                yield Finding("name-conflict", f"there is a field {name!r} already", (option,), "give the new field another name")
+            yield from taken_name(getattr(self, option), names, (option,))
 
     def _check_changes(self) -> Iterator[Finding]:
         """What goes only with spans, or only without."""
@@ -129,8 +129,7 @@ class Top(KeyedStep):
         if self.size is None and self.change == self.rank:
             yield Finding("name-conflict", f"rank and change are both {self.rank!r}", ("change",), "give one another name")
         if self.size is not None and "change" in self.model_fields_set:
-            hint = "leave out change, or size"
-            yield Finding("unused-option", "best events of a span do not change", ("change",), hint, severity="warning")
+            yield unused_option("change", "best events of a span do not change", "leave out change, or size")
 
     def _check_by(self, incoming: Schema) -> Iterator[Finding]:
         found = analyse(self.by, visible(incoming))

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_type, visible, with_fields
-from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+from etl.steps.keyed.options import MICROSECOND, KeyedStep
+from etl.steps.option_checks import length_finding, taken_name, unused_option
 
 
 class Dedupe(KeyedStep):
@@ -57,13 +58,12 @@ class Dedupe(KeyedStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What all keyed steps check, a time that is not positive, a count in place of a field."""
         yield from super().check(incoming)
-        yield from check_length("within", self.within)
-        if self.count is not None and self.count in incoming.names:
-            message = f"there is a field {self.count!r} already"
-            yield Finding("name-conflict", message, ("count",), "give the count another name")
+        yield from length_finding("within", self.within)
+        if self.count is not None:
+            yield from taken_name(self.count, incoming.names, ("count",))
         if self.idle is not None and not self._waits:
             hint = "leave out idle, or give keep: last or count"
-            yield Finding("unused-option", "no event waits that idle could let pass", ("idle",), hint, severity="warning")
+            yield unused_option("idle", "no event waits that idle could let pass", hint)
 
     @property
     def _waits(self) -> bool:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_type, visible, with_fields
-from etl.steps.keyed_options import MICROSECOND, KeyedStep, check_length
+from etl.steps.keyed.options import MICROSECOND, KeyedStep
+from etl.steps.option_checks import length_finding, taken_name, unused_option
 
 
 class Suppress(KeyedStep):
@@ -61,17 +62,19 @@ class Suppress(KeyedStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What all keyed steps check, times that are not positive, names that are taken, options without effect."""
         yield from super().check(incoming)
-        yield from check_length("within", self.within)
-        yield from check_length("remember", self.remember)
-        for option, name in (("count", self.count), ("summary", self.summary)):
-            if name in visible(incoming).names or (option == "summary" and name == self.count):
-                yield Finding("name-conflict", f"there is a field {name!r} already", (option,), "give the new field another name")
+        yield from length_finding("within", self.within)
+        yield from length_finding("remember", self.remember)
+        names = visible(incoming).names
+        yield from taken_name(self.count, names, ("count",))
+        if self.summary is not None:
+            yield from taken_name(self.summary, [*names, self.count], ("summary",))
         if self.idle is not None and self.summary is None:
-            hint = "leave out idle, or give summary: is_summary"
-            yield Finding("unused-option", "no summary waits that idle could let pass", ("idle",), hint, severity="warning")
+            yield unused_option(
+                "idle", "no summary waits that idle could let pass", "leave out idle, or give summary: is_summary"
+            )
         if "remember" in self.model_fields_set and self.summary is not None:
             message = "the number of suppressed events is in summaries, and not remembered after them"
-            yield Finding("unused-option", message, ("remember",), "leave out remember, or summary", severity="warning")
+            yield unused_option("remember", message, "leave out remember, or summary")
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields, the count, the mark of summaries."""

@@ -1,8 +1,8 @@
-"""The options that `dedupe` and `throttle` share."""
+"""The options that all steps of this folder share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from etl.api import Duration, FieldName, Finding, Schema, StatefulStep, format_type, unknown_field, visible
 from etl.steps.heartbeats import ARRIVAL
+from etl.steps.option_checks import time_findings
 
 
 class KeyedStep(StatefulStep):
@@ -35,18 +36,8 @@ class KeyedStep(StatefulStep):
             elif not is_key_type(incoming.field(name).type):
                 shown = format_type(incoming.field(name).type)
                 yield Finding("wrong-type", f"key {name!r} is {shown}, which has no equality", ("keys", at), "use its members")
-        yield from self._check_time(incoming)
-
-    def _check_time(self, incoming: Schema) -> Iterator[Finding]:
-        if self.time is None:
-            return
-        if self.time not in incoming.names:
-            yield unknown_field(self.time, incoming, ("time",))
-            return
-        type_ = incoming.field(self.time).type
-        if not format_type(type_).startswith(("timestamp", "void")):
-            hint = "put a timestamp step in front that reads it"
-            yield Finding("wrong-type", f"event time {self.time!r} is {format_type(type_)}, and no timestamp", ("time",), hint)
+        if self.time is not None:
+            yield from time_findings(self.time, incoming)
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields."""
@@ -60,12 +51,6 @@ class KeyedStep(StatefulStep):
         """The keys with their types, and the time."""
         types = {f"key {name}": format_type(incoming.field(name).type) for name in self.keys}
         return {"time": self.event_time()[0], **types}
-
-
-def check_length(name: str, length: timedelta) -> Iterator[Finding]:
-    """A length of time that is not positive."""
-    if length <= timedelta(0):
-        yield Finding("bad-window", f"{name} must be longer than 0s", (name,), "give a length of time such as 10m")
 
 
 MICROSECOND = timedelta(microseconds=1)

@@ -1,0 +1,1 @@
+"""The step `join`: pairs of events of two streams."""

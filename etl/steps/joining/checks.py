@@ -1,0 +1,76 @@
+"""Checks of the options of a join against the fields of its sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from etl.api import Finding, Schema, format_type, unknown_field, wider
+from etl.expressions import analyse
+from etl.steps.joining.pairs import PairFields
+from etl.steps.option_checks import time_findings
+
+if TYPE_CHECKING:
+    from etl.steps.joining.join import Join
+
+
+def join_findings(step: Join, pair: PairFields) -> Iterator[Finding]:
+    """Keys that cannot be compared, times, bounds, names, the condition."""
+    yield from _check_keys(step.on, pair.left, pair.right)
+    yield from _check_times(step, pair.left, pair.right)
+    yield from _check_bounds(step)
+    yield from _check_names(pair)
+    if step.where is not None:
+        analysis = analyse(step.where, pair.schema)
+        yield from analysis.condition_findings_at("where")
+        if not analysis.errors and analysis.spark_reason:
+            message = f"the condition needs Spark, where joins do not run: {analysis.spark_reason}"
+            yield Finding("bad-expression", message, ("where",), "compute it in a step in front of the join or behind it")
+
+
+def _check_keys(on: Mapping[str, str], left: Schema, right: Schema) -> Iterator[Finding]:
+    from etl.state.key_hash import is_key_type
+
+    for names in on.items():
+        unknown = [unknown_field(n, side, ("on",)) for n, side in zip(names, (left, right), strict=True) if n not in side.names]
+        yield from unknown[: len(set(names))]
+        if unknown:
+            continue
+        types = left.field(names[0]).type, right.field(names[1]).type
+        shown = " and ".join(format_type(type_) for type_ in types)
+        if wider(*types) is None:
+            message = f"key {names[0]!r} is {shown}, which are never equal"
+            yield Finding("wrong-type", message, ("on",), "convert it on one side with a convert step")
+        elif not all(map(is_key_type, types)):
+            yield Finding("wrong-type", f"key {names[0]!r} is {shown}, which has no equality", ("on",), "use its members")
+
+
+def _check_times(step: Join, left: Schema, right: Schema) -> Iterator[Finding]:
+    if step.time is None and step.right_time is not None:
+        yield Finding("missing-option", "right_time needs a time of the left side, too", ("right_time",), "give time")
+    for side, name, option in zip((left, right), step.times or (), ("time", "right_time"), strict=False):
+        yield from time_findings(name, side, (option,) if getattr(step, option) else ("time",))
+
+
+def _check_bounds(step: Join) -> Iterator[Finding]:
+    if step.within is not None and (step.before, step.after) != (None, None):
+        other = "before" if step.before is not None else "after"
+        yield Finding("one-of-two", f"within sets the same as {other}", (other,), "leave out within, or before and after")
+    if step.match == "latest":
+        for option in ("within", "after", "shift"):
+            if getattr(step, option):
+                message = f"match: latest takes the right event before the left one, and {option} is for match: all"
+                yield Finding("one-of-two", message, (option,), "leave it out; before says how old a version may be")
+        if step.kind not in ("inner", "left"):
+            message = f"match: latest is for kind inner or left, and not for {step.kind}"
+            yield Finding("one-of-two", message, ("kind",), "kind: left also gives left events without a version")
+    elif (step.within, step.before, step.after) == (None, None, None):
+        hint = "within: 10m; or before and after, for different times to both sides"
+        yield Finding("missing-option", "nothing says how long events wait for a match", (), hint)
+
+
+def _check_names(pair: PairFields) -> Iterator[Finding]:
+    names = [*pair.left.names, *pair.right_names.values()]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        yield Finding("name-conflict", f"a pair would have two fields {twice!r}", ("prefix",), "choose another prefix")

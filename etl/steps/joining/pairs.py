@@ -1,0 +1,66 @@
+"""The keys of a join, and the fields of its pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import pyarrow as pa
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from etl.api import FieldName, Schema, wider
+
+
+def _pairs(given: object) -> object:
+    """The pairs of a name or a list of names, which both sides have."""
+    names = [given] if isinstance(given, str) else given
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    return {name: name for name in names} if is_list else given  # type: ignore[attr-defined]
+
+
+_NAME = {"type": "string", "minLength": 1}
+
+KeyPairs = Annotated[
+    dict[FieldName, FieldName],
+    BeforeValidator(_pairs),
+    Field(min_length=1),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                _NAME,
+                {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True},
+                {"type": "object", "additionalProperties": _NAME, "minProperties": 1},
+            ]
+        }
+    ),
+]
+"""Fields that both sides have, or field of the left side → field of the right one."""
+
+
+@dataclass(frozen=True)
+class PairFields:
+    """The fields of pairs: those of the left event, and of the right one those that are no key of the same name."""
+
+    on: Mapping[str, str]
+    prefix: str
+    left: Schema
+    right: Schema
+
+    @property
+    def right_names(self) -> dict[str, str]:
+        """Field of the right side → its name in a pair."""
+        same = {name for name, other in self.on.items() if name == other}
+        return {n: self.prefix + n if n in self.left.names else n for n in self.right.names if n not in same}
+
+    @property
+    def schema(self) -> Schema:
+        """All fields with their types; a key of both sides has the wider one."""
+        types = {f.name: self._left_type(f) for f in self.left}
+        types |= {new: self.right.field(name).type for name, new in self.right_names.items()}
+        return pa.schema(list(types.items()))
+
+    def _left_type(self, field: pa.Field) -> pa.DataType:
+        if self.on.get(field.name) != field.name or field.name not in self.right.names:
+            return field.type
+        return wider(field.type, self.right.field(field.name).type) or field.type

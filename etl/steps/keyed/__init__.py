@@ -1,0 +1,1 @@
+"""Steps that decide about each event by those with the same keys."""
