@@ -87,13 +87,13 @@ Agree = Callable[..., None]
 
 @pytest.fixture(scope="session")
 def agree(spark: SparkSession) -> Agree:
-    """Assert that expressions with an Arrow form have Spark's type, values and failing rows."""
+    """Assert that expressions with an Arrow form have Spark's type, values (up to ``ulps``) and failing rows."""
     register(spark)
     _silence(spark)
     standard = events()
     frames = {id(standard): _frame(spark, standard)}
 
-    def check(expressions: Sequence[str], batch: pa.RecordBatch = standard, tried: int = 1) -> None:
+    def check(expressions: Sequence[str], batch: pa.RecordBatch = standard, tried: int = 1, ulps: int = 0) -> None:
         results, problems = {}, []
         for text in expressions:
             analysis = analyse(text, SCHEMA)
@@ -103,7 +103,7 @@ def agree(spark: SparkSession) -> Agree:
                 results[text] = compile_expression(text, SCHEMA)(batch)
         frame = frames.get(id(batch)) or _frame(spark, batch)
         for text, column in _computed(frame, results, problems).items():
-            problems.extend(_differences(text, results[text], column))
+            problems.extend(_differences(text, results[text], column, ulps))
         for text, result in results.items():
             problems.extend(_not_failing(text, result, frame, tried))
         assert not problems, "\n".join(problems)
@@ -149,14 +149,14 @@ def _guarded(text: str, result: Evaluation) -> str:
     return f"case when _row in ({', '.join(bad)}) then null else ({analyse(text, SCHEMA).spark_sql}\n) end"
 
 
-def _differences(text: str, result: Evaluation, theirs: pa.Array) -> Iterator[str]:
+def _differences(text: str, result: Evaluation, theirs: pa.Array, ulps: int) -> Iterator[str]:
     if pa.types.is_list(theirs.type):  # whether elements may be null is not in our types
         theirs = theirs.cast(pa.list_(theirs.type.value_type))
     if theirs.type != result.values.type and not pa.types.is_null(result.values.type):
         yield f"{text!r}: Arrow {result.values.type}, Spark {theirs.type}"
     failed = [False] * len(theirs) if result.failed is None else result.failed.to_pylist()
     rows = enumerate(zip(_values(result.values), _values(theirs), failed, strict=True))
-    wrong = [f"{text!r}, row {row}: Arrow {a!r}, Spark {b!r}" for row, (a, b, bad) in rows if not bad and not _equal(a, b)]
+    wrong = [f"{text!r}, row {row}: Arrow {a!r}, Spark {b!r}" for row, (a, b, bad) in rows if not bad and not _equal(a, b, ulps)]
     yield from wrong[:2]
 
 
@@ -167,8 +167,11 @@ def _values(array: pa.Array) -> list[Any]:
     return array.cast(pa.int32()).to_pylist() if pa.types.is_date32(array.type) else array.to_pylist()
 
 
-def _equal(a: Any, b: Any) -> bool:
-    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+def _equal(a: Any, b: Any, ulps: int) -> bool:
+    """Whether two values are the same, or numbers at most so many units in the last place apart."""
+    if a == b or not (isinstance(a, float) and isinstance(b, float)):
+        return bool(a == b)
+    return (math.isnan(a) and math.isnan(b)) or abs(a - b) <= ulps * math.ulp(b)
 
 
 def _not_failing(text: str, result: Evaluation, frame: DataFrame, tried: int) -> Iterator[str]:

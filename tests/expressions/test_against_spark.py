@@ -162,6 +162,34 @@ def test_times(agree: Agree) -> None:
     )
 
 
+def test_times_of_numbers(agree: Agree) -> None:
+    agree(
+        ["timestamp_seconds(i)", "timestamp_seconds(d)", "timestamp_seconds(f)", "timestamp_seconds(y)", "timestamp_seconds(e)"]
+    )
+    agree(["timestamp_millis(i)", "timestamp_micros(l)", "timestamp_micros(i)", "timestamp_millis(year(ts))"])
+
+
+def test_least_and_greatest(agree: Agree) -> None:
+    pairs = [("i", "j"), ("i", "l"), ("d", "e"), ("f", "d"), ("i", "d"), ("s", "t"), ("ts", "day"), ("b", "c"), ("d", "1.5"),
+             ("i", "null"), ("y", "3")]  # fmt: skip
+    agree([f"{name}({a}, {b})" for name, (a, b) in product(("least", "greatest"), pairs)])
+    agree(["least(i, j, y, 5)", "greatest(d, e, f, 0)", "greatest(5 div i, j)", "least(s, t, 'b', null)"])
+
+
+def test_mathematics(agree: Agree) -> None:
+    exact = [
+        f"{name}({a})" for name, a in product(("sqrt", "radians", "degrees", "sign", "signum", "rint"), ("d", "i", "f", "l"))
+    ]
+    agree([*exact, "pi() * i", "e() + d", "sqrt(null)", "mod(i, j)", "mod(l, 7)", "sqrt(cast(s as double))"])
+    functions = ("sin", "cos", "tan", "asin", "acos", "atan", "exp", "ln", "log")
+    agree([f"{name}({a})" for name, a in product(functions, ("d", "f", "i"))], ulps=2)
+    agree([f"{name}({a})" for name, a in product(("atan2", "pow", "power"), ("d, e", "e, d", "i, d", "d, 2", "10, y"))], ulps=2)
+
+
+def test_results_that_programs_round_are_exact(agree: Agree) -> None:
+    agree(["pow(i, 2)", "pow(y, 3)", "pow(d, 1)", "pow(10, least(abs(y), 9))", "exp(0)", "ln(1)", "cos(0)", "atan2(0, d)"])
+
+
 PATTERNS = ["yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "dd/MM/yyyy HH:mm:ss", "yyyy-MM-dd HH:mm:ss.SSS", "yyyy-MM-dd",
             "yyyy-MM-dd'T'HH:mm:ssXXX", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"]  # fmt: skip
 STAMPS = [

@@ -111,7 +111,8 @@ def number(depth: int) -> st.SearchStrategy[str]:
     part = number(depth - 1)
     return NUMBER_LEAF | st.one_of(
         st.builds("({} {} {})".format, part, st.sampled_from(["+", "-", "*", "/"]), part),
-        st.builds("coalesce({}, {})".format, part, whole(depth - 1)),
+        st.builds("{}({}, {})".format, st.sampled_from(["coalesce", "least", "greatest"]), part, whole(depth - 1)),
+        st.builds("{}({})".format, st.sampled_from(["sqrt", "radians", "sign"]), part),
         st.builds("{}({} as double)".format, st.sampled_from(["cast", "try_cast"]), text(depth - 1)),
         st.builds("({} / {})".format, text(depth - 1), part),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls import (
     arrays,
     conditional_calls,
+    math_calls,
     number_calls,
     regex_calls,
     text_calls,
@@ -88,11 +90,36 @@ FUNCTIONS: dict[str, Function] = {
     "unix_seconds": Function(1, 1, time_calls.epoch(1_000_000)),
     "unix_millis": Function(1, 1, time_calls.epoch(1_000)),
     "unix_micros": Function(1, 1, time_calls.epoch(1)),
+    "timestamp_seconds": Function(1, 1, time_calls.timestamp_seconds),
+    "timestamp_millis": Function(1, 1, time_calls.timestamp_of(1_000)),
+    "timestamp_micros": Function(1, 1, time_calls.timestamp_of(1)),
     "abs": Function(1, 1, number_calls.number(arithmetic.absolute)),
     "floor": Function(1, 1, number_calls.number(partial(number_calls.whole, pc.floor))),
     "ceil": Function(1, 1, number_calls.number(partial(number_calls.whole, pc.ceil))),
     "ceiling": Function(1, 1, number_calls.number(partial(number_calls.whole, pc.ceil))),
     "round": Function(1, 2, number_calls.round_),
+    "mod": Function(2, 2, math_calls.mod),
+    "least": Function(2, None, math_calls.least),
+    "greatest": Function(2, None, math_calls.greatest),
+    "pi": Function(0, 0, math_calls.constant(math.pi)),
+    "e": Function(0, 0, math_calls.constant(math.e)),
+    "sqrt": Function(1, 1, math_calls.of_doubles(pc.sqrt)),
+    "sign": Function(1, 1, math_calls.of_doubles(pc.sign)),
+    "signum": Function(1, 1, math_calls.of_doubles(pc.sign)),
+    "rint": Function(1, 1, math_calls.rint),
+    "radians": Function(1, 1, math_calls.scaled(math_calls.RADIANS_PER_DEGREE)),
+    "degrees": Function(1, 1, math_calls.scaled(math_calls.DEGREES_PER_RADIAN)),
+    "sin": Function(1, 1, math_calls.of_doubles(pc.sin)),
+    "cos": Function(1, 1, math_calls.of_doubles(pc.cos)),
+    "tan": Function(1, 1, math_calls.of_doubles(pc.tan)),
+    "asin": Function(1, 1, math_calls.of_doubles(pc.asin)),
+    "acos": Function(1, 1, math_calls.of_doubles(pc.acos)),
+    "atan": Function(1, 1, math_calls.of_doubles(pc.atan)),
+    "atan2": Function(2, 2, math_calls.atan2),
+    "exp": Function(1, 1, math_calls.of_doubles(pc.exp)),
+    "ln": Function(1, 1, math_calls.ln),
+    "log": Function(1, 1, math_calls.ln),
+    **{name: Function(2, 2, math_calls.power) for name in ("power", "pow")},
     "coalesce": Function(1, None, conditional_calls.coalesce),
     "nvl": Function(2, 2, conditional_calls.coalesce),
     "ifnull": Function(2, 2, conditional_calls.coalesce),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
@@ -15,8 +16,9 @@ from etl.expressions.calls.arguments import no_form, text_literal
 from etl.expressions.casts import bind_conversion, cast, floor_divide
 from etl.expressions.rows import Rows
 from etl.expressions.values import time_patterns
+from etl.expressions.values.number_casts import bounds, truncate
 from etl.expressions.values.times import outside_calendar
-from etl.expressions.widening import DATE, INT32, INT64, NULL, STRING
+from etl.expressions.widening import DATE, DOUBLE, FLOATS, INT32, INT64, INTEGERS, NULL, STRING
 
 
 def date_part(kernel: Callable[[Any], Any]) -> Callable[[BoundNode], BoundNode]:
@@ -87,3 +89,40 @@ def unix_timestamp(time: BoundNode) -> BoundNode:
     if time.type not in (TIMESTAMP, NULL):
         return no_form("unix_timestamp() of something that is no timestamp", INT64)
     return b.apply(INT64, lambda x: pc.divide(pc.cast(x, INT64), 1_000_000), cast(time, TIMESTAMP))
+
+
+def timestamp_of(factor: int) -> Callable[[BoundNode], BoundNode]:
+    """The time of a whole number of units since 1970; ``factor`` is the microseconds of a unit."""
+
+    def build(number: BoundNode) -> BoundNode:
+        if number.type not in (*INTEGERS, NULL):
+            return no_form("a timestamp of what is no whole number", TIMESTAMP)
+        return b.apply_failing(TIMESTAMP, partial(_as_micros, factor), cast(number, INT64))
+
+    return build
+
+
+def _as_micros(factor: int, rows: Rows, numbers: Any) -> Any:
+    if factor > 1:
+        high = bounds(INT64)[1] // factor
+        low = -(bounds(INT64)[1] // factor)
+        outside = pc.or_(pc.less(numbers, low), pc.greater(numbers, high))
+        rows.fail(outside, "long overflow")
+        numbers = pc.multiply(numbers, factor)
+    return pc.cast(numbers, TIMESTAMP)
+
+
+def timestamp_seconds(number: BoundNode) -> BoundNode:
+    """The time of seconds since 1970, with a fraction; null of NaN and of infinity."""
+    if number.type not in FLOATS:
+        return timestamp_of(1_000_000)(number)
+    return b.apply(TIMESTAMP, _of_fractions, cast(number, DOUBLE))
+
+
+def _of_fractions(seconds: Any) -> Any:
+    low, high = bounds(INT64)
+    micros = pc.multiply(pc.if_else(pc.is_finite(seconds), seconds, pa.scalar(None, DOUBLE)), 1e6)
+    whole, outside = truncate(micros, INT64)
+    if outside is not None:  # Java's cast gives the nearest number
+        whole = pc.if_else(outside, pc.if_else(pc.less(micros, 0.0), low, high), whole)
+    return pc.cast(whole, TIMESTAMP)
