@@ -111,7 +111,7 @@ class Receipt:
     split: str
     order: int
     part: int = 0
-    """Which of its query's segments in front of or between Spark steps it ran, as `etl.plan.model.segments` counts them."""
+    """Which of its query's segments in front of or between Spark steps it ran, as `etl.plan.frames.segments` counts them."""
     read: Counts = field(default_factory=Counts)
     bytes_read: int = 0
     steps: list[Counts] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Receipt:
     late: int = 0
     """Events that are too late for the stateful step behind."""
     event_times: dict[int, int] = field(default_factory=dict)
-    """Number of a handover → largest event time, microseconds since the epoch."""
+    """Number of an exchange → largest event time, microseconds since the epoch."""
     idle: frozenset[str] = frozenset()
     """Sources that are silent, so that no watermark waits for them."""
     began: float = 0.0

@@ -10,8 +10,8 @@ import pyarrow as pa
 from etl.api import TIMESTAMP, ArrowStep, FrameSource, Schema, Sink, Source, SparkStep, with_fields
 from etl.config.model import Output, Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Plan
 from etl.plan.planner import plan
+from etl.plan.query_plan import Plan
 
 
 class Lines(Source):

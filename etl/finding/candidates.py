@@ -20,7 +20,7 @@ from etl.config.schema import summary
 from etl.config.stream_schemas import step_schemas
 from etl.finding.csv_columns import CsvTable
 from etl.finding.grok.proposal import Proposal
-from etl.plan.model import runs_on_arrow
+from etl.plan.segments import runs_on_arrow
 from etl.testing.given_source import GivenSource
 
 PARSER_STREAM, PARSER_SOURCE = "steps", "main"

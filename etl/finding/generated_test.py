@@ -10,7 +10,7 @@ from pathlib import Path
 from etl.config.cases.case_file import inspect_tests
 from etl.finding.match import Match
 from etl.finding.sample import Sample
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.testing import update
 from etl.testing.trial import run_case
 from etl.testing.yaml_writer import format_scalar

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from etl.api import ArrowStep, JoiningStep, Outcome, Schema, with_columns
 from etl.plan.graph import Graph, PlanNode
-from etl.plan.model import Branch, QueryPlan, Segment, StepNode
+from etl.plan.query_plan import QueryPlan
+from etl.plan.segments import Branch, Segment, StepNode
 
 
 def arrow_queries(graph: Graph) -> Iterator[QueryPlan]:

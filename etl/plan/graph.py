@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import FrameSource, Schema, Source
 from etl.config.model import OptionPath, Pipeline, YamlLocation
 from etl.config.stream_schemas import incoming_schema, merge
-from etl.plan.model import Output, StepNode, runs_on_arrow
+from etl.plan.segments import Output, StepNode, runs_on_arrow
 
 EMPTY = pa.schema([])
 _STEP = 4

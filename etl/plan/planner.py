@@ -12,21 +12,10 @@ from dataclasses import dataclass, replace
 from etl.api import PlanError, Schema, Sink
 from etl.config.model import Pipeline
 from etl.plan.arrow_queries import arrow_queries
+from etl.plan.frames import Apply, Frame, Map, Native, Read, StateGraph, Union
 from etl.plan.graph import Graph
-from etl.plan.model import (
-    Apply,
-    Branch,
-    Frame,
-    Map,
-    Native,
-    Output,
-    Plan,
-    QueryPlan,
-    Read,
-    Segment,
-    StateGraph,
-    Union,
-)
+from etl.plan.query_plan import Plan, QueryPlan
+from etl.plan.segments import Branch, Output, Segment
 from etl.plan.spark_queries import spark_queries
 
 

@@ -8,24 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from etl.api import SIDE_PREFIXES, ArrowStep, Schema, StatefulStep, format_type, visible
-from etl.plan.model import (
-    Apply,
-    Branch,
-    Frame,
-    Handover,
-    Map,
-    Native,
-    Plan,
-    QueryPlan,
-    Read,
-    Segment,
-    Stage,
-    StageInput,
-    StateGraph,
-    StepNode,
-    Union,
-    spark_nodes,
-)
+from etl.plan.frames import Apply, Exchange, Frame, Map, Native, Read, Stage, StageInput, StateGraph, Union, spark_nodes
+from etl.plan.query_plan import Plan, QueryPlan
+from etl.plan.segments import Branch, Segment, StepNode
 from etl.state.key_hash import PARTS
 
 
@@ -91,7 +76,7 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
     match frame:
         case Read(segment=segment, schema=schema, watermark=watermark):
             yield from _segment(segment, pad)
-            yield from _handover("handed over", Handover(schema, watermark), pad + "  ")
+            yield from _exchange("emitted", Exchange(schema, watermark), pad + "  ")
         case Native(name=name, source=source, schema=schema):
             yield f"{pad}source {name}: Spark reads it, {'a stream' if source.streaming else 'once, as a whole'}"
             yield f"{pad}    {_fields(schema)}"
@@ -116,8 +101,8 @@ def _state_graph(graph: StateGraph, pad: str) -> Iterator[str]:
         for one in graph.inputs:
             if one.sources:
                 stage = graph.stages[one.stage]
-                name = f"handed over to {_input_name(graph, one)}" if len(graph.inputs) > 1 else "handed over"
-                yield from _handover(name, replace(stage.handover, schema=_own_side(stage, one, graph)), pad + "  ")
+                name = f"emitted to {_input_name(graph, one)}" if len(graph.inputs) > 1 else "emitted"
+                yield from _exchange(name, replace(stage.exchange, schema=_own_side(stage, one, graph)), pad + "  ")
     else:
         yield from _frame(graph.child, pad)
     for number, stage in enumerate(graph.stages):
@@ -144,7 +129,7 @@ def _own_side(stage: Stage, one: StageInput, graph: StateGraph) -> Schema:
     return pa.schema([field for field in stage.incoming if not field.name.startswith(other)])
 
 
-def _handover(what: str, given: Handover, pad: str) -> Iterator[str]:
+def _exchange(what: str, given: Exchange, pad: str) -> Iterator[str]:
     yield f"{pad}{what}: {_fields(given.schema)}"
     watermark = given.watermark
     if watermark is not None:

@@ -9,24 +9,10 @@ import pyarrow as pa
 
 from etl.api import TIMESTAMP, FrameSource, JoiningStep, PlanError, Schema, SparkStep, StatefulStep
 from etl.plan.arrow_queries import branch_after, steps_into
+from etl.plan.frames import Apply, Frame, Map, Native, Read, Stage, StateGraph, Union, frame_sources, spark_nodes, state_graph_of
 from etl.plan.graph import Graph, PlanNode
-from etl.plan.model import (
-    Apply,
-    Branch,
-    Frame,
-    Map,
-    Native,
-    QueryPlan,
-    Read,
-    Segment,
-    Stage,
-    StateGraph,
-    Union,
-    Watermark,
-    frame_sources,
-    spark_nodes,
-    state_graph_of,
-)
+from etl.plan.query_plan import QueryPlan
+from etl.plan.segments import Branch, Segment, Watermark
 from etl.plan.state_graph import merged, state_graph
 from etl.steps.heartbeats import ARRIVAL
 

@@ -7,21 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from etl.api import JoiningStep, Schema, SideStep, Source, SparkStep, StatefulStep
 from etl.plan.arrow_queries import alignment
-from etl.plan.model import (
-    Apply,
-    Branch,
-    Frame,
-    Map,
-    Native,
-    Read,
-    Segment,
-    Stage,
-    StageInput,
-    StateGraph,
-    StepNode,
-    Union,
-    runs_on_arrow,
-)
+from etl.plan.frames import Apply, Frame, Map, Native, Read, Stage, StageInput, StateGraph, Union
+from etl.plan.segments import Branch, Segment, StepNode, runs_on_arrow
 
 
 def state_graph(frame: Frame) -> StateGraph | None:

@@ -10,8 +10,8 @@ from etl.api import NOTICE, EtlError, FrameSource, PlanError, ReceivingSource, S
 from etl.catalogue import installed
 from etl.config.model import Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Plan
 from etl.plan.planner import plan as planned
+from etl.plan.query_plan import Plan
 from etl.spark.masters import cores, is_local
 from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.folder import StateFolder

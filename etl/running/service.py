@@ -16,7 +16,8 @@ from etl.config.model import Pipeline
 from etl.delivery.backoff import RunStopping
 from etl.file_modes import private_files
 from etl.lean import forbid
-from etl.plan.model import Segment, StepNode, segments, stages
+from etl.plan.frames import segments, stages
+from etl.plan.segments import Segment, StepNode
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.nothing_to_read import warn_of_missing_input

@@ -13,7 +13,7 @@ from etl.api import OFFSET, ArrowStep, CountingOperator, Outcome, with_columns
 from etl.columns.texts import materialize
 from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spooling_writer import SpoolingSinkWriter
-from etl.plan.model import Branch, StepNode
+from etl.plan.segments import Branch, StepNode
 from etl.receipts import Counts
 from etl.segment.union import BranchUnion, in_order
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import ALWAYS, NEVER, OFFSET, Schema, format_duration
-from etl.plan.model import Watermark
+from etl.plan.segments import Watermark
 
 TAIL_ROWS = 64
 """Rows at the end of each batch whose event time counts even if a filter drops them."""

@@ -32,7 +32,7 @@ from etl.api import (
     with_columns,
 )
 from etl.columns.cache_folder import compiled_mark
-from etl.plan.model import Segment, StepNode
+from etl.plan.segments import Segment, StepNode
 from etl.scanner import warm_up
 from etl.state.key_hash import PARTS, key_hashes
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from etl.api import ArrowStep, Schema
-from etl.plan.model import Segment
+from etl.plan.segments import Segment
 from etl.segment.kernel_warmup import run_on_samples, step_nodes
 
 _STEPS_FILE_VARIABLE = "SLUICE_OPEN_FIRST"

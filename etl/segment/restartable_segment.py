@@ -15,7 +15,7 @@ from etl.segment.segment_run import SegmentRun
 
 @dataclass
 class RestartableSegment:
-    """Iterating yields the batches that are handed over, each with the number of its handover; afterwards ``receipt`` is set.
+    """Iterating yields the batches that it emits, each with the number of its exchange; afterwards ``receipt`` is set.
 
     ``start_run`` opens the sinks; each call of ``batches`` gives the split's events from the first on. The same input gives the
     same output, so events that Spark got from an earlier run of the segment are skipped.

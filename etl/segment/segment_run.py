@@ -25,12 +25,13 @@ from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spool import SinkSpool
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.delivery.writer_opening import open_spooling_writer, open_writer
-from etl.plan.model import Handover, Output, Segment
+from etl.plan.frames import Exchange
+from etl.plan.segments import Output, Segment
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
 from etl.segment.compiled_branch import CompiledBranch
 from etl.segment.event_time import EventTime
 
-NOTHING: Mapping[int, Handover] = MappingProxyType({})
+NOTHING: Mapping[int, Exchange] = MappingProxyType({})
 """What a segment hands over that ends in sinks."""
 
 
@@ -92,7 +93,7 @@ class SegmentRun:
         root: str,
         context: SplitContext,
         dead: Output,
-        emits: Mapping[int, Handover] = NOTHING,
+        emits: Mapping[int, Exchange] = NOTHING,
     ) -> None:
         """``emits``: what branches hand over, by the number that they have for it."""
         self.context = context
@@ -119,8 +120,8 @@ class SegmentRun:
             raise
 
     def process(self, batches: Iterable[pa.RecordBatch | Rejects]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Process all batches; yield what is handed over, then (with a watermark) a heartbeat, each with the number of its
-        handover. Completes ``receipt``."""
+        """Process all batches; yield what the segment emits, then (with a watermark) a heartbeat, each with the number of its
+        exchange. Completes ``receipt``."""
         began = time.perf_counter()
         self.receipt.began = time.time()
         try:

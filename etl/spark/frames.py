@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
 from etl.expressions import flatten, quote_name
-from etl.plan.model import Apply, Frame, Map, Native, Read, StateGraph, Union, Watermark
+from etl.plan.frames import Apply, Frame, Map, Native, Read, StateGraph, Union
+from etl.plan.segments import Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.errors import explain_refused_step

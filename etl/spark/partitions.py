@@ -16,7 +16,8 @@ from etl.config.stream_schemas import merge
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.delivery.replay_buffer import ReplayBuffer
 from etl.expressions import quote_name, schema_of
-from etl.plan.model import Branch, Handover, Segment
+from etl.plan.frames import Exchange
+from etl.plan.segments import Branch, Segment
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.query_context import QueryContext, current_batch, ensure_folder, store_error
@@ -91,7 +92,7 @@ def _restartable_segment(
     """A segment over a partition. Spark yields a partition once, so it is buffered for sinks that lose accepted events."""
     relay_worker_logs(query.pipeline)
     buffer = ReplayBuffer(batches, ensure_folder(_staging_folder(query) / "replay") / context.split)
-    start_run = lambda: SegmentRun(segment, "", context, query.dead_letters, {0: Handover(emits)} if emits else {})  # noqa: E731
+    start_run = lambda: SegmentRun(segment, "", context, query.dead_letters, {0: Exchange(emits)} if emits else {})  # noqa: E731
     try:
         yield RestartableSegment(start_run, lambda: buffer, Backoff(f"query {query.query!r}", context.stop_file))
     except RunStopping:

@@ -11,7 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId, Schema, StatefulStep
-from etl.plan.model import Plan, QueryPlan, Read, Segment, frame_sources, state_graph_of
+from etl.plan.frames import Read, frame_sources, state_graph_of
+from etl.plan.query_plan import Plan, QueryPlan
+from etl.plan.segments import Segment
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from etl.api import NO_BATCH, BatchId, Split
 from etl.delivery.backoff import Backoff, StopFile
-from etl.plan.model import Output
+from etl.plan.segments import Output
 from etl.spark.state.folder import StateFolder
 
 

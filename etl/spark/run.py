@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from etl.api import Offset
 from etl.delivery.backoff import RunStopping
-from etl.plan.model import Plan, QueryPlan, spark_nodes
+from etl.plan.frames import spark_nodes
+from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.commit.spool_drain import SpoolDrain
 from etl.spark.queries import BatchNotStarted, Queries

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from etl.api import Limit, Offset, Source
 from etl.delivery.backoff import RunStopping, StopFile
 from etl.delivery.call_thread import CallThread
-from etl.plan.model import Watermark
+from etl.plan.segments import Watermark
 from etl.spark import pace
 from etl.spark.query_context import QueryContext, SplitTask
 from etl.spark.reports.log_relay import relay_worker_logs

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from etl.api import Source
 from etl.delivery.backoff import Backoff, RunStopping, StopFile, read_with_retries
-from etl.plan.model import Handover, Read, Segment
+from etl.plan.frames import Exchange, Read
+from etl.plan.segments import Segment
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
@@ -138,16 +139,16 @@ class SplitReader:
             read_at=task.read_at or task.found,
             max_ahead_seconds=self._query.max_ahead_seconds,
         )
-        run = SegmentRun(self._segment, task.source, context, self._query.dead_letters, self._handovers)
+        run = SegmentRun(self._segment, task.source, context, self._query.dead_letters, self._exchanges)
         run.receipt.found = task.found
         return run
 
     @property
-    def _handovers(self) -> Mapping[int, Handover]:
+    def _exchanges(self) -> Mapping[int, Exchange]:
         """What the segment hands over to stateful steps, or to Spark."""
         if self._lane is not None:
-            return {number: self._lane.stages[one.stage].handover for number, one in enumerate(self._lane.inputs) if one.sources}
-        return {0: Handover(emitted_schema(self._read), self._read.watermark)} if self._read else {}
+            return {number: self._lane.stages[one.stage].exchange for number, one in enumerate(self._lane.inputs) if one.sources}
+        return {0: Exchange(emitted_schema(self._read), self._read.watermark)} if self._read else {}
 
     def _batches(self, task: SplitTask) -> Iterator[Any]:
         assert task.split is not None

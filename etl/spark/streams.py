@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from etl.plan.model import QueryPlan
+from etl.plan.query_plan import QueryPlan
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -57,7 +57,7 @@ class Manifest:
     the next micro-batch as before, so that results that sinks have already keep their identities."""
 
     event_times: Mapping[str, int] = field(default_factory=dict)
-    """Input of a step (`etl.plan.model.StageInput.name`) → its largest event time."""
+    """Input of a step (`etl.plan.frames.StageInput.name`) → its largest event time."""
 
     def stage(self, number: int) -> StageState:
         """The state of a step; empty before its first micro-batch."""

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.testing.trial import OnSpark
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from etl.config.cases.case_check import output_schemas
 from etl.config.cases.case_file import Suite
 from etl.config.model import Output, Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Plan, QueryPlan
 from etl.plan.planner import plan as planned
+from etl.plan.query_plan import Plan, QueryPlan
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.testing.capture import Capture, read_captured
 from etl.testing.given_source import GivenSource, given_source, parse_instant

@@ -15,8 +15,9 @@ from etl.api import OFFSET, StatefulStep
 from etl.cli.main import main
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import StepNode, stages
+from etl.plan.frames import stages
 from etl.plan.planner import plan
+from etl.plan.segments import StepNode
 from etl.running.planning import dead_letters, state_folder
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.state.manifest import Manifest, Manifests, StageState

@@ -19,8 +19,8 @@ from etl.api import TIMESTAMP, PartRows, Schema
 from etl.cli.state.steps import StepOfQuery, readable
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import StepNode
 from etl.plan.planner import plan
+from etl.plan.segments import StepNode
 from etl.running.planning import dead_letters, state_folder
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder

@@ -15,7 +15,7 @@ from etl.api import Limit, Offset, Schema, Source
 from etl.delivery import call_thread
 from etl.delivery.backoff import RunStopping
 from etl.delivery.call_thread import CallThread
-from etl.plan.model import Output
+from etl.plan.segments import Output
 from etl.spark.query_context import QueryContext
 from etl.spark.split_planner import SplitPlanner
 from etl.spark.state.folder import StateFolder

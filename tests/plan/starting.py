@@ -16,8 +16,10 @@ from etl.api import NO_BATCH, OFFSET, ComponentError, Schema, Sink
 from etl.catalogue import installed
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Frame, Handover, Native, Output, Plan, QueryPlan, Read, Segment, frame_sources, state_graph_of
+from etl.plan.frames import Exchange, Frame, Native, Read, frame_sources, state_graph_of
 from etl.plan.planner import plan as planned
+from etl.plan.query_plan import Plan, QueryPlan
+from etl.plan.segments import Branch, Output, Segment
 from etl.segment.segment_run import NOTHING, SegmentRun, SplitContext
 from etl.spark.frames import build_frame
 from etl.spark.lane.lane_batch import Stage, stages_of
@@ -58,7 +60,7 @@ VALUE_ERRORS = (
 
 
 Emitted = list[tuple[int, pa.RecordBatch]]
-"""Batches, each with the number of its handover."""
+"""Batches, each with the number of its exchange."""
 
 
 class DifferenceError(Exception):
@@ -118,9 +120,9 @@ class Starter:
         lane = list(stages_of(query, incoming))
         for number, stage in enumerate(lane):
             found = self._stage_results(stage, arrived[number], number)
-            emits = {to: lane[behind].handover for to, behind in stage.following.items()}
+            emits = {to: lane[behind].exchange for to, behind in stage.following.items()}
             if stage.spark_behind:
-                emits = {0: Handover(stage.segment.roots[""].outgoing)}
+                emits = {0: Exchange(stage.segment.roots[""].outgoing)}
             for to, batch in SegmentRun(_alone(stage.segment), "", self._split(), plan.dead_letters, emits).process([found]):
                 arrived[stage.following.get(to, number + 1)].append(batch)
         if has_spark_behind(query):
@@ -163,17 +165,17 @@ class Starter:
         lane = state_graph_of(frame)
         graph = lane if lane and lane.child is read else None
         inputs = graph.inputs if graph else ()
-        emits = {n: graph.stages[one.stage].handover for n, one in enumerate(inputs) if graph and one.sources}
-        emits = emits or {0: Handover(emitted_schema(read), read.watermark)}
+        emits = {n: graph.stages[one.stage].exchange for n, one in enumerate(inputs) if graph and one.sources}
+        emits = emits or {0: Exchange(emitted_schema(read), read.watermark)}
         events: Emitted = []
         for source in read.segment.roots:
             events += self._ran(read.segment, source, read.sources[source].fields(), plan, emits)
         for number, batch in events:
-            _same("what is handed over", emits[number].schema.append(pa.field(OFFSET, pa.int64())), batch.schema)
+            _same("what the segment emits", emits[number].schema.append(pa.field(OFFSET, pa.int64())), batch.schema)
         return events
 
     def _ran(
-        self, segment: Segment, source: str, fields: Schema, plan: Plan, emits: Mapping[int, Handover] = NOTHING
+        self, segment: Segment, source: str, fields: Schema, plan: Plan, emits: Mapping[int, Exchange] = NOTHING
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         for branch in segment.roots[source].walk():
             _checked(branch)

@@ -6,7 +6,7 @@ import pytest
 from fakes import Both, Count, Frames, Lines, Row, made
 
 from etl.api import PlanError
-from etl.plan.model import Apply, Native, Read, Union, frame_sources
+from etl.plan.frames import Apply, Native, Read, Union, frame_sources
 from etl.plan.render import explained
 
 

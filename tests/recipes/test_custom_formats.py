@@ -10,7 +10,7 @@ from typing import Any
 
 from etl.config.cases.case import Given
 from etl.config.cases.case_file import inspect_tests
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.resources import recipes
 from etl.testing.trial import run_case
 

@@ -15,7 +15,7 @@ from running import ROOT
 
 from etl.config.cases.case import Given
 from etl.config.cases.case_file import Suite, inspect_tests
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.resources import recipes
 from etl.testing.trial import run_case
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etl.api import ALWAYS, NEVER, OFFSET
-from etl.plan.model import Watermark
+from etl.plan.segments import Watermark
 from etl.segment.event_time import EventTime
 
 READ_AT, DAY = 1_700_000_000, 86_400

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from etl.catalogue import installed
-from etl.plan.model import Branch, Segment, StepNode
+from etl.plan.segments import Branch, Segment, StepNode
 from etl.segment import kernel_warmup
 
 pytestmark = pytest.mark.slow

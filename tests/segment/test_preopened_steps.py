@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from etl.api import ArrowStep, Outcome, Schema
-from etl.plan.model import Branch, Segment, StepNode
+from etl.plan.segments import Branch, Segment, StepNode
 from etl.segment import preopened_steps
 from etl.steps.detection.rules import Rules
 from etl.steps.filter import Filter

@@ -11,7 +11,8 @@ import pytest
 from etl.api import IDENTITY, OFFSET, BatchId, Rejects, Result, Sink, SplitLostError, Task
 from etl.delivery.backoff import Backoff
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Handover, Output, Segment
+from etl.plan.frames import Exchange
+from etl.plan.segments import Branch, Output, Segment
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 
@@ -83,7 +84,7 @@ def restartable(tmp_path: Path, root: Branch, loses: int, numbered: bool = False
         ordered=ordered,
     )
     dead = Output("dead", Forgetful(), SCHEMA)
-    begin = lambda: SegmentRun(segment, "src", context, dead, {0: Handover(FIELDS)} if root.emits else {})  # noqa: E731
+    begin = lambda: SegmentRun(segment, "src", context, dead, {0: Exchange(FIELDS)} if root.emits else {})  # noqa: E731
     return RestartableSegment(begin, lambda: iter([events(0, 1, 2), events(3, 4)]), Backoff("query 'q'", sleep=lambda _: None))
 
 

@@ -32,7 +32,8 @@ from etl.api import (
 from etl.columns import texts
 from etl.columns.texts import filter_batch, materialize_array
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Branch, Handover, Output, Segment, StepNode, Watermark
+from etl.plan.frames import Exchange
+from etl.plan.segments import Branch, Output, Segment, StepNode, Watermark
 from etl.receipts import Receipt, Rejected
 from etl.segment.event_time import EventTime
 from etl.segment.segment_run import SegmentRun, SplitContext
@@ -148,12 +149,12 @@ def run(root: Branch, tmp_path: Path, *batches: object, **options: object) -> tu
     outputs = {name: Output(name, Memory(), FIELDS) for part in root.walk() for name in part.sinks}
     segment = Segment({"src": root}, outputs, {"src": True})
     context = split_context(tmp_path)
-    running = SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), handovers(**options))
+    running = SegmentRun(segment, "src", context, Output("dead_letters", Memory(), SCHEMA), exchanges(**options))
     return running, segment, [batch for _, batch in running.process(batches)]
 
 
-def handovers(emits: Schema | None = None, watermark: Watermark | None = None) -> dict[int, Handover]:
-    return {} if emits is None else {0: Handover(emits, watermark)}
+def exchanges(emits: Schema | None = None, watermark: Watermark | None = None) -> dict[int, Exchange]:
+    return {} if emits is None else {0: Exchange(emits, watermark)}
 
 
 def written(name: str, column: str = "n") -> list[object]:
@@ -470,7 +471,7 @@ def test_an_event_of_a_clock_that_is_ahead_is_a_dead_letter(tmp_path: Path) -> N
     segment = Segment({"src": Branch((), timed, emits=True)}, {}, {"src": True})
     dead = Output("dead_letters", Memory(), SCHEMA)
 
-    running = SegmentRun(segment, "src", context, dead, handovers(timed, Watermark("t", 0.0)))
+    running = SegmentRun(segment, "src", context, dead, exchanges(timed, Watermark("t", 0.0)))
     ((_, events), _) = running.process([batch])
 
     assert events.column("n").to_pylist() == [1]
@@ -544,7 +545,7 @@ def run_lines(root: Branch, tmp_path: Path, batch: pa.RecordBatch, **options: ob
         "src",
         context,
         Output("dead_letters", Memory(), SCHEMA),
-        handovers(**options),
+        exchanges(**options),
     )
     return running, [found for _, found in running.process([batch])]
 
@@ -624,7 +625,7 @@ def test_events_of_a_micro_batch_have_its_time_of_reading_however_often_it_runs(
 
     for _ in range(2):
         dead = Output("dead_letters", Memory(), SCHEMA)
-        running = SegmentRun(segment, "src", context, dead, handovers(emits, Watermark("_read_at", 0, arrival=True)))
+        running = SegmentRun(segment, "src", context, dead, exchanges(emits, Watermark("_read_at", 0, arrival=True)))
         ((_, events), (_, heartbeat)) = running.process([numbers(1, 2)])
 
         times = [*events.column("_read_at").to_pylist(), *heartbeat.column("_read_at").to_pylist()]

@@ -10,7 +10,8 @@ import pytest
 
 from connectors.discard import DiscardSink
 from etl.api import TIMESTAMP, BatchId, Limit, Offset, Source, Split
-from etl.plan.model import Branch, Output, Segment, StageInput, Watermark
+from etl.plan.frames import StageInput
+from etl.plan.segments import Branch, Output, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, MoreTasksNeeded, Stage, run_here
 from etl.spark.query_context import QueryContext

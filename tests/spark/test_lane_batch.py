@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from etl.api import TIMESTAMP, BatchId
-from etl.plan.model import Branch, Segment, StageInput, Watermark
+from etl.plan.frames import StageInput
+from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_batch import Lane, Stage
 from etl.spark.lane.lane_completion import LaneBatches

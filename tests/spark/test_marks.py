@@ -11,7 +11,7 @@ from pydantic import PrivateAttr
 
 from connectors.discard import DiscardSink
 from etl.api import Limit, Offset, Schema, Source
-from etl.plan.model import Output
+from etl.plan.segments import Output
 from etl.spark.query_context import QueryContext
 from etl.spark.split_planner import SplitPlanner
 from etl.spark.state.folder import StateFolder

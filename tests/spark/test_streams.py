@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from etl.plan.model import QueryPlan, Segment
+from etl.plan.query_plan import QueryPlan
+from etl.plan.segments import Segment
 from etl.spark.streams import SLOW_START, STARTS, StartLimiter, Streams
 
 SLOW = RuntimeError(f"org.apache.spark.SparkException: Python worker {SLOW_START}.")

@@ -16,9 +16,9 @@ from running import Engine, Etl
 from connectors.discard import DiscardSink
 from etl.api import OFFSET, TIMESTAMP
 from etl.config.loader import load
-from etl.plan.model import Branch, Segment, StepNode
 from etl.plan.planner import plan as planned
 from etl.plan.render import explained
+from etl.plan.segments import Branch, Segment, StepNode
 from etl.segment import preopened_steps
 from etl.steps.detection.correlate import Correlate
 from etl.steps.detection.correlate_events import CorrelateEvents, _compile
@@ -256,7 +256,7 @@ def test_explain_shows_both_parts(etl: Etl, rules: Path) -> None:
     lines = "\n".join(explained(planned(load(etl.pipeline(PIPELINE)), DiscardSink(), SCHEMA)))
 
     assert "steps[2] correlate (matching): Arrow" in lines
-    assert "handed over: time timestamp, counts array<struct<head:string," in lines
+    assert "emitted: time timestamp, counts array<struct<head:string," in lines
     assert "watermark: time, 10 s late at most" in lines
     assert "steps[2] correlate: Arrow, keeps state in 16 parts" in lines
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from etl.config.cases.case_file import Suite, inspect_tests
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.resources import recipes
 from etl.testing.results import result
 from etl.testing.trial import wants_spark

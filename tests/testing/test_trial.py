@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from etl.config.cases.case_file import Suite, inspect_tests
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.testing.on_spark import run_on
 from etl.testing.results import Result, result
 from etl.testing.trial import Outcome, run_case, wants_spark

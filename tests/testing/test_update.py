@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from etl.api import EtlError
 from etl.config.cases.case_file import Suite, inspect_tests
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.testing import update
 from etl.testing.results import Result, result
 from etl.testing.yaml_writer import format_scalar

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from etl.plan.model import Plan, StepNode, segments
+from etl.plan.frames import segments
+from etl.plan.query_plan import Plan
+from etl.plan.segments import StepNode
 from etl.running.dead_letter_share import LONGEST_LINE, WARNING_SHARE, DeadLetterShare, one_line
 from etl.running.messages import count
 from etl.segment.kernel_warmup import step_nodes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from etl.cli.run.step_summary import step_summary
-from etl.plan.model import Plan, QueryPlan
+from etl.plan.query_plan import Plan, QueryPlan
 from etl.running.messages import count
 from etl.spark.reports.totals import SinkTotals, Totals
 

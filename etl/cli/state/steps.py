@@ -13,8 +13,10 @@ from etl.api import EtlError, Operator, ReadableState, Schema, SparkStep, Statef
 from etl.cli.config_options import load_environment
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.model import Plan, QueryPlan, StepNode, spark_nodes, stages
+from etl.plan.frames import spark_nodes, stages
 from etl.plan.planner import plan
+from etl.plan.query_plan import Plan, QueryPlan
+from etl.plan.segments import StepNode
 from etl.running.planning import dead_letters, state_folder
 from etl.spark.state.continued_steps import names_of
 from etl.spark.state.fingerprint import compare_checkpoints, match_checkpoints

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from etl.api import BatchId
 from etl.delivery.spool import SinkSpool
-from etl.plan.model import Plan, QueryPlan, segments
+from etl.plan.frames import segments
+from etl.plan.query_plan import Plan, QueryPlan
 from etl.receipts import Receipt
 from etl.spark import pace
 from etl.spark.commit.sink_committer import SinkCommitter

@@ -12,7 +12,7 @@ from etl.api import BatchId, Committer, Staged
 from etl.delivery.backoff import Backoff, StopFile
 from etl.delivery.sink_writer import DeliveryFailedError
 from etl.delivery.spool import SinkSpool, discard_files
-from etl.plan.model import Output
+from etl.plan.segments import Output
 from etl.receipts import Spooled
 from etl.spark.query_context import ensure_folder
 from etl.spark.state.folder import StateFolder

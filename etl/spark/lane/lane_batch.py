@@ -18,7 +18,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, Schema, StatefulStep, WatermarkAdvance
-from etl.plan.model import Branch, Handover, QueryPlan, Segment, StageInput, Watermark, segments, state_graph_of
+from etl.plan.frames import Exchange, StageInput, segments, state_graph_of
+from etl.plan.query_plan import QueryPlan
+from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.operators import operator_of
@@ -43,14 +45,14 @@ class Stage:
     segment: Segment
     segment_number: int
     following: Mapping[int, int] = field(default_factory=dict)
-    """Number of a handover of the segment → the stage that it is for."""
+    """Number of an exchange of the segment → the stage that it is for."""
     spark_behind: bool = False
     """Whether the results go to Spark, which computes the next step."""
 
     @property
-    def handover(self) -> Handover:
+    def exchange(self) -> Exchange:
         """What its inputs are."""
-        return Handover(self.incoming, self.watermark)
+        return Exchange(self.incoming, self.watermark)
 
 
 def stages_of(plan: QueryPlan, incoming: Schema | None = None) -> Iterator[Stage]:
@@ -252,4 +254,4 @@ class Lane:
 
     def _following(self, number: int, known: Manifest) -> NextStage:
         behind = self.stages[number]
-        return NextStage(number, behind.step, behind.handover, known.stage(number).watermark)
+        return NextStage(number, behind.step, behind.exchange, known.stage(number).watermark)

@@ -12,7 +12,8 @@ import pyarrow as pa
 from etl.api import OFFSET, BatchId, Schema
 from etl.contract.state import StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
-from etl.plan.model import Handover, Segment
+from etl.plan.frames import Exchange
+from etl.plan.segments import Segment
 from etl.receipts import Receipt
 from etl.segment.event_time import without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
@@ -48,7 +49,7 @@ class NextStage:
 
     number: int
     step: StatefulStep
-    given: Handover
+    given: Exchange
     watermark: int
     """Before the micro-batch."""
 
@@ -71,7 +72,7 @@ class PartTasks:
     """The steps behind, and the sinks."""
     segment_number: int
     following: Mapping[int, NextStage]
-    """By the number of the segment's handover."""
+    """By the number of the segment's exchange."""
     spark_behind: bool = False
     """Whether the results go to Spark."""
     tasks: int
@@ -102,7 +103,7 @@ class PartTasks:
                 "",
                 context,
                 self.query.dead_letters,
-                self._handovers(),
+                self._exchanges(),
             ),
             lambda: self._results(number, remembered),
             Backoff(f"query {self.query.query!r}", context.stop_file),
@@ -111,10 +112,10 @@ class PartTasks:
         receipt.state = remembered.close()
         return receipt
 
-    def _handovers(self) -> Mapping[int, Handover]:
+    def _exchanges(self) -> Mapping[int, Exchange]:
         """What the segment hands over to further stages, or to Spark."""
         if self.spark_behind:
-            return {0: Handover(self.segment.roots[""].outgoing)}
+            return {0: Exchange(self.segment.roots[""].outgoing)}
         return {to: behind.given for to, behind in self.following.items()}
 
     def _run_segment(self, restartable: RestartableSegment, number: int, split: str) -> Receipt:

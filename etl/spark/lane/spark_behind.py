@@ -6,7 +6,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from etl.api import Schema
-from etl.plan.model import QueryPlan, segments, state_graph_of
+from etl.plan.frames import segments, state_graph_of
+from etl.plan.query_plan import QueryPlan
 from etl.spark.lane.result_files import results_of
 from etl.spark.partitions import arrow_schema
 from etl.spark.query_context import QueryContext

@@ -14,7 +14,7 @@ from etl.spark.jvm.open_files import is_file_limit, too_few_files
 from etl.spark.reports.failed_steps import failed_in, named_step
 
 if TYPE_CHECKING:
-    from etl.plan.model import StepNode
+    from etl.plan.segments import StepNode
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]+)")
 _LAST_LINE = re.compile(r"^(?:[A-Za-z_.]+(?:Error|Exception)): (.+)$", re.MULTILINE)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from etl.api import SparkStep, cut
-from etl.plan.model import OptionPath, StepNode
+from etl.plan.segments import OptionPath, StepNode
 
 _CONTEXT = re.compile(r"^== SQL.*\(line \d+, position \d+\) ==\n(?P<line>.*)\n(?P<carets> *\^+)", re.MULTILINE)
 _CALLER = re.compile(r"^\"(?P<call>\w+)\" was called from\s+.*[/\\]etl[/\\]steps[/\\](?P<module>\w+)\.py", re.MULTILINE)

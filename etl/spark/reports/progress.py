@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from etl.plan.model import Native, QueryPlan, frame_sources
+from etl.plan.frames import Native, frame_sources
+from etl.plan.query_plan import QueryPlan
 from etl.receipts import Counts
 from etl.spark.reports.totals import Totals
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etl.api import SplitMeasures
-from etl.plan.model import Branch, Segment
+from etl.plan.segments import Branch, Segment
 from etl.receipts import Counts, Delivered, Receipt, Rejected
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import ComponentError, Offset, replace_file
-from etl.plan.model import QueryPlan
+from etl.plan.query_plan import QueryPlan
 from etl.spark.state.folder import StateFolder
 
 _VERSION = re.compile(r"v\d+")

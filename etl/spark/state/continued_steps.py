@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from etl.api import NEVER, OPTIONAL, ComponentError, nearest
-from etl.plan.model import Plan, StepNode, stages
+from etl.plan.frames import stages
+from etl.plan.query_plan import Plan
+from etl.plan.segments import StepNode
 from etl.spark.state.checkpoint import committed_batch
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifests, StageState

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
-from etl.plan.model import Native, Plan, QueryPlan, Read, frame_sources, spark_nodes, stages
+from etl.plan.frames import Native, Read, frame_sources, spark_nodes, stages
+from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.state.continued_steps import REMOVED, continued, misfits, step_called, write_continued
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json

@@ -15,7 +15,7 @@ from running import wait_for
 from etl.api import OFFSET, BatchId, Rejects, Result, Retry, Sink, Staged, Task
 from etl.delivery.dead_letters import SCHEMA
 from etl.delivery.spool_file import SpoolFile
-from etl.plan.model import Output
+from etl.plan.segments import Output
 from etl.receipts import Spooled
 from etl.spark.commit.sink_committer import SinkCommitter
 from etl.spark.commit.spool_drain import SpoolDrain

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from etl.plan.model import StepNode
+from etl.plan.segments import StepNode
 from etl.spark.reports.errors import explain_error, explain_failed_start, explain_jvm_exit, explain_refused_step
 from etl.steps.sql import Sql
 

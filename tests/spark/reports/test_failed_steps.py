@@ -9,7 +9,7 @@ import pytest
 from running import Engine, Etl
 
 from etl.api import EtlError, Step
-from etl.plan.model import StepNode
+from etl.plan.segments import StepNode
 from etl.spark.reports.errors import explain_error
 from etl.steps.convert import Convert
 from etl.steps.filter import Filter

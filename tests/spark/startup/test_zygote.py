@@ -47,7 +47,7 @@ LEAVE = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from etl.plan.model import Branch, Segment, StepNode
+from etl.plan.segments import Branch, Segment, StepNode
 from etl.segment import preopened_steps
 from slow import Slow
 

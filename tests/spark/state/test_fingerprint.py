@@ -10,7 +10,7 @@ import pytest
 from fakes import Count, Lines, Row, made
 
 from etl.api import NEVER, ComponentError, Step
-from etl.plan.model import Plan
+from etl.plan.query_plan import Plan
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry

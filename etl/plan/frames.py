@@ -1,0 +1,171 @@
+"""Frames of a plan: what Spark or the state lane computes, from what is read to the last step with state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from etl.api import FrameSource, Schema, Source
+from etl.plan.segments import NO_WATERMARK, Branch, Segment, StepNode, Watermark
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a segment emits for Spark or for a stateful step: the fields, and the watermark that the step needs."""
+
+    schema: Schema
+    watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class Read:
+    """Splits of sources, run through a segment whose output goes to Spark."""
+
+    sources: Mapping[str, Source]
+    segment: Segment
+    schema: Schema
+    watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class Native:
+    """A source that Spark reads."""
+
+    name: str
+    source: FrameSource
+    schema: Schema
+    reports: bool = True
+    watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A Spark step on top of a frame."""
+
+    node: StepNode
+    child: Frame
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stateful step on the state lane, and the row-wise steps after it. These emit to later stages; those of the last stage are
+    the segment of the query."""
+
+    node: StepNode
+    behind: Branch
+    incoming: Schema
+    """The fields of its input that it needs, as far as they are known before the run."""
+    watermark: Watermark = NO_WATERMARK
+
+    @property
+    def exchange(self) -> Exchange:
+        """What segments emit for each of its inputs."""
+        return Exchange(self.incoming, self.watermark)
+
+
+@dataclass(frozen=True)
+class StageInput:
+    """One input of a stage: the sources and the earlier stages whose events arrive there."""
+
+    stage: int
+    side: int
+    """The side of a join, 0 or 1; 0 for other steps."""
+    sources: frozenset[str] = frozenset()
+    """The sources whose events arrive without another stage in between."""
+    stages: frozenset[int] = frozenset()
+    """The stages whose results arrive."""
+
+    @property
+    def name(self) -> str:
+        """A name that stays the same while the query has the same stages."""
+        return f"{self.stage}.{self.side}"
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """Stateful steps on the state lane, upstream first; their inputs, by number; and the frame that they read."""
+
+    stages: tuple[Stage, ...]
+    inputs: tuple[StageInput, ...]
+    child: Frame
+    """A `Read` whose segment emits to the inputs, or a frame that Spark computes, whose rows go to the first stage."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """Arrow steps without a Spark form, between two Spark steps, on record batches of the frame's partitions."""
+
+    branch: Branch
+    child: Frame
+
+
+@dataclass(frozen=True)
+class Union:
+    """Frames merged by field name."""
+
+    children: tuple[Frame, ...]
+    schema: Schema
+
+
+Frame: TypeAlias = Read | Native | Apply | StateGraph | Map | Union
+
+
+def frame_sources(frame: Frame | None) -> Iterator[Read | Native]:
+    """The sources of a frame, in a fixed order."""
+    match frame:
+        case None:
+            return
+        case Read() | Native():
+            yield frame
+        case Apply(child=child) | Map(child=child) | StateGraph(child=child):
+            yield from frame_sources(child)
+        case Union(children=children):
+            for child in children:
+                yield from frame_sources(child)
+
+
+def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
+    """A frame's segments, upstream first, each with whether it reads splits. Frames are built in this order."""
+    match frame:
+        case Read(segment=segment):
+            yield segment, True
+        case Apply(child=child):
+            yield from segments(child)
+        case StateGraph(child=child, stages=found):
+            yield from segments(child)
+            yield from ((Segment({"": stage.behind}, {}), False) for stage in found[:-1])
+        case Map(branch=branch, child=child):
+            yield from segments(child)
+            yield Segment({"": branch}, {}), False
+        case Union(children=children):
+            for child in children:
+                yield from segments(child)
+
+
+def state_graph_of(frame: Frame | None) -> StateGraph | None:
+    """The steps on the state lane; None if there are none. Steps that Spark computes may follow them."""
+    while isinstance(frame, Apply | Map):
+        frame = frame.child
+    return frame if isinstance(frame, StateGraph) else None
+
+
+def stages(frame: Frame | None) -> tuple[Stage, ...]:
+    """The stateful steps on the state lane, upstream first."""
+    graph = state_graph_of(frame)
+    return graph.stages if graph else ()
+
+
+def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
+    """The Spark steps of a frame, upstream first."""
+    match frame:
+        case Apply(node=node, child=child):
+            yield from spark_nodes(child)
+            yield node
+        case Map(child=child) | StateGraph(child=child):
+            yield from spark_nodes(child)
+        case Union(children=children):
+            for child in children:
+                yield from spark_nodes(child)
+        case _:
+            return
