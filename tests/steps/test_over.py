@@ -99,10 +99,12 @@ def _expected(frame: list[Event], rows: int | None) -> dict[str, Any]:
     }
 
 
-def _naive(events: list[Event], within: int | None, rows: int | None) -> list[dict[str, Any]]:
+def _naive(events: list[Event], within: int | None, rows: int | None, ttl: int | None = None) -> list[dict[str, Any]]:
     by_key, found = defaultdict(list), []
     for event in sorted(events, key=lambda event: (event["at"], event["n"])):
         past = by_key[event["host"]]
+        if ttl and past and (event["at"] - past[-1]["at"]).total_seconds() >= ttl:
+            past.clear()
         past.append(event)
         frame = [e for e in past if within is None or (event["at"] - e["at"]).total_seconds() < within]
         found.append(_expected(frame if rows is None else frame[-rows:], rows))
@@ -135,6 +137,41 @@ def test_values_are_those_of_the_events_before_whatever_the_cuts(
     assert list(step.check(INCOMING)) == []
     assert found == _sorted(_naive(_on_time(stream), within, rows))
     assert lane.late == sum(len(split) for splits in stream for split in splits) - len(found)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(STREAMS, st.sampled_from([10, 26, 60]), st.sampled_from([None, 4]), st.booleans())
+def test_a_key_without_events_for_its_time_to_live_begins_anew_whatever_the_cuts(
+    drawn: list, ttl: int, rows: int | None, merges: bool
+) -> None:
+    stream, folder = _events(drawn), Path(tempfile.mkdtemp())
+    step = Over(keys=("host",), time="at", late="30s", ttl=f"{ttl}s", rows=rows, aggregates=AGGREGATES)
+    lane = Lane(step, INCOMING, folder, merges=merges)
+
+    found = _results(lane, stream)
+
+    assert list(step.check(INCOMING)) == []
+    assert found == _sorted(_naive(_on_time(stream), None, rows, ttl))
+
+
+def test_state_of_keys_without_events_goes(tmp_path: Path) -> None:
+    aggregates = {"number": "count(*)", "before": "lag(x, 2)", "new": "is_new(x)"}
+    step = Over(keys=("host",), time="at", late="0s", ttl="20s", aggregates=aggregates)
+    lane, rows, found = Lane(step, INCOMING, tmp_path, merges=True), [], []
+
+    for second in range(300):
+        found += lane.run(_times(("all", second, second % 3), (f"once {second}", second, 1)))
+        rows.append(sum(file.rows for file in lane.kept))
+    kept = PartsOfFiles([StateFile(tmp_path / file.name) for file in lane.kept], range(16))
+    [batch] = step.operator(INCOMING).read_state(kept, lane.clock.now)  # type: ignore[attr-defined]
+
+    assert max(rows) < 40
+    assert [row["number"] for row in found if row["host"] == "all"] == [*range(1, 300)]
+    assert [row["x"] for row in found if row["new"] and row["host"] == "all"] == [0, 1, 2]
+    assert all(row["before"] == (row["x"] + 1) % 3 for row in found if row["host"] == "all" and row["number"] > 2)
+    shown = {row["host"]: row["last_event"].timestamp() for row in batch.to_pylist()}
+    assert shown == {"all": 298, **{f"once {second}": second for second in range(280, 299)}}
 
 
 def _times(*rows: tuple[str | None, int, int]) -> list[Event]:
@@ -271,6 +308,9 @@ def test_mistakes_are_found() -> None:
         return [finding.message for finding in step.check(INCOMING)]
 
     assert codes() == []
+    assert codes(ttl="7d") == []
+    assert codes(ttl="0s") == [("bad-window", ("ttl",))]
+    assert codes(ttl="7d", within="5m") == [("unused-option", ("ttl",))]
     assert codes(within="0s") == [("bad-window", ("within",))]
     assert codes(aggregates={"x": "count(*)"}) == [("name-conflict", ("aggregates", "x"))]
     assert codes(time=None, idle="5s") == [("unused-option", ("idle",))]

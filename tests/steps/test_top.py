@@ -112,9 +112,11 @@ def _naive_changes(events: list[Event], options: dict[str, Any]) -> list[tuple[i
         return sign * kind, sign * value
 
     for event in sorted(events, key=lambda event: (event["at"], event["n"])):
-        own = best[event["host"]]
         if event["x"] is None:
             continue
+        own = best[event["host"]]
+        if options["ttl"] and own and (event["at"] - max(other["at"] for other in own)).total_seconds() >= options["ttl"]:
+            own = []
         before = [other for other in own if options["distinct"] and other["user"] == event["user"]]
         if before and place(before[0]) <= place(event):
             continue
@@ -135,12 +137,14 @@ def _naive_changes(events: list[Event], options: dict[str, Any]) -> list[tuple[i
             "limit": st.integers(1, 3),
             "order": st.sampled_from(["ascending", "descending"]),
             "distinct": st.sampled_from([(), ("user",)]),
+            "ttl": st.sampled_from([None, 10, 26, 60]),
         }
     ),
     st.booleans(),
 )
 def test_changes_of_the_best_events_so_far_pass(drawn: list, options: dict[str, Any], merges: bool) -> None:
-    step = Top(keys=("host",), time="at", late="15s", by="x", **options)
+    ttl = options["ttl"] and f"{options['ttl']}s"
+    step = Top(keys=("host",), time="at", late="15s", by="x", **(options | {"ttl": ttl}))
     lane, stream = Lane(step, INCOMING, Path(tempfile.mkdtemp()), merges=merges), _events(drawn)
     on_time, latest = [], float("-inf")
 
@@ -207,6 +211,21 @@ def test_the_best_events_so_far_can_be_read_and_are_all_that_is_kept(tmp_path: P
     assert sum(file.rows for file in lane.kept) <= len(rows) + 6
 
 
+def test_rankings_that_do_not_change_go(tmp_path: Path) -> None:
+    step = Top(keys=("host",), time="at", late="0s", by="x", limit=2, ttl="20s")
+    lane, rows, found = Lane(step, INCOMING, tmp_path, merges=True), [], []
+
+    for second in range(300):
+        found += lane.run(_rows(("all", second, float(second // 5)), (f"once {second}", second, 1.0)))
+        rows.append(sum(file.rows for file in lane.kept))
+    kept = PartsOfFiles([StateFile(tmp_path / file.name) for file in lane.kept], range(16))
+    [batch] = step.operator(INCOMING).read_state(kept, lane.clock.now)  # type: ignore[attr-defined]
+
+    assert max(rows) < 40
+    assert {row["host"] for row in batch.to_pylist()} == {"all", *(f"once {second}" for second in range(280, 299))}
+    assert [row["change"] for row in found if row["host"] == "all"].count("leave") == 2 * 60 - 2
+
+
 def test_without_a_time_changes_pass_at_once(tmp_path: Path) -> None:
     lane = Lane(Top(by="x", limit=1), INCOMING.append(pa.field("_read_at", TIMESTAMP)), tmp_path)
 
@@ -245,6 +264,8 @@ def test_mistakes_are_found() -> None:
         return [(finding.code, finding.path) for finding in step.check(incoming)]
 
     assert codes() == []
+    assert codes(size=None, ttl="7d") == []
+    assert codes(ttl="7d") == [("unused-option", ("ttl",))]
     assert codes(size="0s") == [("bad-window", ("size",))]
     assert codes(by="tags") == [("wrong-type", ("by",))]
     assert codes(by="y") == [("unknown-field", ("by",))]

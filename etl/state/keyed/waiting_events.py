@@ -22,9 +22,6 @@ from etl.state.keyed.event_rows import numbers, prepare_rows, whole
 ORDER = "\0order"
 """Column (int64): the offset of an event, which orders those of the same time."""
 
-FOREVER = 253_402_300_799_999_999
-"""The pane of past rows that are always needed: the end of the year 9999."""
-
 
 @dataclass(frozen=True)
 class WaitingEvents(ABC):

@@ -17,15 +17,13 @@ from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
-from etl.state.keyed.waiting_events import FOREVER, ORDER, WaitingEvents, is_past
+from etl.state.keyed.lifetimes import FOR_EVER, FOREVER, Lifetime, Lives, panes_behind
+from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 from etl.state.over.functions import RunningAggregate
 from etl.state.over.key_series import SEQUENCE, KeySeries, past_rows_of
 
 FIRST = "\0first"
 """Column (bool): whether a past row is the first of its key with some value."""
-
-_PANES = 4
-"""Panes in the time that an event counts: state stays a quarter longer than needed."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,8 @@ class RunningValues(WaitingEvents):
     """Microseconds."""
     rows: int | None
     aggregates: Mapping[str, RunningAggregate]
+    lifetime: Lifetime = FOR_EVER
+    """Of keys, where their past rows have no bound in time."""
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """The events."""
@@ -50,8 +50,9 @@ class RunningValues(WaitingEvents):
     def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
         """Results for these events, then their past rows."""
         events, times, offsets = as_events(rows, self._events), numbers(rows, TIME), numbers(rows, ORDER)
-        groups = EventsByKey.of(hashes_of(rows), times, offsets)
-        series = KeySeries.of(groups, times, *past_rows_of(groups, past, self._past_columns), self.within, self.rows)
+        keys = EventsByKey.of(hashes_of(rows), times, offsets)
+        lives = self.lifetime.divide(keys, times, *past_rows_of(keys, past, self._past_columns))
+        series = KeySeries.of(lives.groups, times, lives.past_keys, lives.past, self.within, self.rows)
         lifted = self._lift(events.append_column(OFFSET, rows.column(ORDER).combine_chunks()))
         columns = self._columns(series, lifted)
         running = self._slide(series, columns)
@@ -60,9 +61,12 @@ class RunningValues(WaitingEvents):
         arrays = [*(column.take(pa.array(order)) for column in events.columns), *results]
         yield pa.RecordBatch.from_arrays(arrays, names=self.fields.names)
         firsts = self._first_values(series, columns)[series.rows_of_events]
-        needed = self._needed_later(groups, times, firsts, now)
-        if needed.any():
-            yield self._past_rows(rows, series, lifted | self._totals(running, series), firsts, np.flatnonzero(needed))
+        panes = self._past_panes(lives.groups, times)
+        needed = np.flatnonzero(self._needed_later(lives, times, firsts, now) & (panes > now))
+        if len(needed):
+            later = self._past_rows(rows, series, lifted | self._totals(running, series), firsts, needed)
+            later = later.append_column(PANE, pa.array(panes[needed]))
+            yield later if self.lifetime.ttl is None else self._with_older(later, lives, panes)
 
     def _lift(self, events: pa.RecordBatch) -> dict[str, pa.Array]:
         """The columns of events that aggregates need, by name."""
@@ -112,7 +116,11 @@ class RunningValues(WaitingEvents):
     def _past_columns(self) -> Schema:
         """The columns of past rows that events need."""
         own = [(f"{name}\0{number}", type_) for name, one in self.aggregates.items() for number, type_ in enumerate(one.types)]
-        return pa.schema([(TIME, pa.int64()), (SEQUENCE, pa.int64()), *own])
+        found = pa.schema([(TIME, pa.int64()), (SEQUENCE, pa.int64()), *own])
+        if self.lifetime.ttl is None:
+            return found
+        rest = pa.schema([(HASH, pa.uint64()), (HASH2, pa.uint64()), (PANE, pa.int64()), (FIRST, pa.bool_())])
+        return pa.unify_schemas([found, rest, pa.schema([self.fields.field(name) for name in self.keys])])
 
     def _totals(self, running: Mapping[str, Sequence[pa.Array]], series: KeySeries) -> dict[str, pa.Array]:
         """The running columns of events that stand for all events up to them."""
@@ -131,10 +139,13 @@ class RunningValues(WaitingEvents):
                 found |= series.frames.is_new(columns[name][0])
         return found
 
-    def _needed_later(self, groups: EventsByKey, times: Numbers, firsts: Numbers, now: int) -> Numbers:
+    def _needed_later(self, lives: Lives, times: Numbers, firsts: Numbers, now: int) -> Numbers:
         """bool[events]: which events count for later ones."""
+        groups = lives.groups
         needed = np.ones(len(times), bool) if self._depth is None else groups.last(self._depth) | firsts
-        return needed if self.within is None else needed & (times > now - self.within)
+        if self.within is not None:
+            return needed & (times > now - self.within)
+        return needed if self.lifetime.ttl is None else needed & lives.is_last[groups.numbers()]
 
     def _past_rows(
         self, rows: pa.Table, series: KeySeries, columns: Mapping[str, pa.Array], firsts: Numbers, chosen: Numbers
@@ -142,21 +153,36 @@ class RunningValues(WaitingEvents):
         """The past rows of the chosen events, of which ``columns`` are those of aggregates."""
         at = pa.array(chosen)
         found = {name: rows.column(name).take(at) for name in (HASH, HASH2, TIME, *self.keys)}
-        found[PANE] = pa.array(self._past_panes(numbers(rows, TIME)[chosen]))
         found[SEQUENCE], found[FIRST] = pa.array(series.sequence[chosen]), pa.array(firsts[chosen])
         return pa.table(found | {name: column.take(at) for name, column in columns.items()})
 
-    def _past_panes(self, times: Numbers) -> Numbers:
-        """int64[n]: when events count no more."""
-        if self.within is None:
-            return np.full(len(times), FOREVER)
-        pane = max(2, self.within // _PANES // 2 * 2)
-        return (times + self.within + pane) // pane * pane + 1
+    def _with_older(self, later: pa.Table, lives: Lives, panes: Numbers) -> pa.Table:
+        """The new past rows, and older ones of these keys that are still needed, where they get a later pane."""
+        groups = lives.groups
+        own = panes[groups.order[groups.firsts[:-1]]][lives.past_keys]
+        moved = (own > numbers(lives.past, PANE)) & lives.is_last[lives.past_keys]
+        if not moved.any():
+            return later
+        older = lives.past.set_column(lives.past.column_names.index(PANE), PANE, pa.array(own)).filter(pa.array(moved))
+        both = whole([later, older])
+        return both.filter(pa.array(self.needed_past(both)))
+
+    def _past_panes(self, groups: EventsByKey, times: Numbers) -> Numbers:
+        """int64[events]: when events count no more; with a time to live, that of the last event of their key counts."""
+        if self.within is not None:
+            return panes_behind(times, self.within)
+        last = times[groups.order[groups.firsts[1:] - 1]]
+        return self.lifetime.panes(last)[groups.numbers()]
 
     def needed_past(self, past: pa.Table) -> Numbers:
         """bool[rows]: the last past rows of each key, and the first ones of their values; all where their time tells."""
         if self._depth is None:
             return np.ones(len(past), bool)
+        current = self.lifetime.current(past)
+        if not current.all():
+            found = np.zeros(len(past), bool)
+            found[current] = self.needed_past(past.filter(pa.array(current)))
+            return found
         firsts = past.column(FIRST).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
         needed: Numbers = EventsByKey.of(hashes_of(past), numbers(past, SEQUENCE)).last(self._depth) | firsts
         return needed
@@ -176,7 +202,9 @@ class RunningValues(WaitingEvents):
         tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
         rows = [counting for table in tables if len(counting := table.filter(pa.array(numbers(table, TIME) > oldest)))]
         if rows:
-            yield self._read(whole(rows))
+            past = whole(rows)
+            alive = self.lifetime.alive(past, watermark)
+            yield self._read(past if alive.all() else past.filter(pa.array(alive)))
 
     def _read(self, rows: pa.Table) -> pa.RecordBatch:
         """The running values of the last of these past rows of each key."""

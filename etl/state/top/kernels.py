@@ -2,30 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from etl.columns.kernels import kernel
 
 
-@kernel
-def rank_events(
-    known: Any, firsts: Any, rows: Any, values: Any, subjects: Any, limit: Any, best: Any, ranks: Any, updates: Any, left: Any
-) -> None:
-    """Of each event, in the order of time: its rank among the best rows of its key so far, 0 if it is not one of them (int64[n]);
-    whether its subject was one of them before (bool[n]); the row that is none of them any more, or -1 (int64[n]).
+class RankedRows(NamedTuple):
+    """Rows of several keys (int64): the best ones so far, and events in the order of time."""
 
-    Key k has the best rows from ``known[k]`` to ``known[k + 1]`` in the order of their ranks, and the events
-    ``rows[firsts[k]]`` to ``rows[firsts[k + 1]]``; ``values`` and ``subjects`` (int64) are of all rows, the smallest value is
-    the best. Of rows with the same subject the best one counts. ``best`` is int64[limit].
-    """
-    for key in range(firsts.shape[0] - 1):
+    known: Any
+    """Key k has the best rows from ``known[k]`` to ``known[k + 1]`` in the order of their ranks."""
+    firsts: Any
+    events: Any
+    """Key k has the events ``events[firsts[k]]`` to ``events[firsts[k + 1]]``."""
+    values: Any
+    """Of all rows; the smallest is the best."""
+    subjects: Any
+    """Of all rows; of rows with the same subject the best one counts."""
+    times: Any
+    """Of all rows."""
+
+
+class RankChanges(NamedTuple):
+    """What becomes of events and keys."""
+
+    ranks: Any
+    """int64[events]: the rank among the best rows of the key so far, 0 if it is not one of them."""
+    updates: Any
+    """bool[events]: whether its subject was one of them before."""
+    left: Any
+    """int64[events]: the row that is none of them any more, or -1."""
+    begins: Any
+    """int64[keys]: the event at which the ranking has begun anew, or -1."""
+    latest: Any
+    """int64[keys]: the time of the last change."""
+
+
+@kernel
+def rank_events(rows: RankedRows, limit: Any, ttl: Any, best: Any, changes: RankChanges) -> None:
+    """Rank the events of each key in the order of time. ``ttl`` behind its last change the ranking of a key begins anew. ``best``
+    is int64[limit]."""
+    values, subjects = rows.values, rows.subjects
+    for key in range(rows.firsts.shape[0] - 1):
         size = 0
-        for row in range(known[key], known[key + 1]):
+        changes.begins[key] = -1
+        for row in range(rows.known[key], rows.known[key + 1]):
             best[size] = row
+            if not size or rows.times[row] > changes.latest[key]:
+                changes.latest[key] = rows.times[row]
             size += 1
-        for event in range(firsts[key], firsts[key + 1]):
-            row = rows[event]
-            ranks[event], updates[event], left[event] = 0, False, -1
+        for event in range(rows.firsts[key], rows.firsts[key + 1]):
+            row = rows.events[event]
+            changes.ranks[event], changes.updates[event], changes.left[event] = 0, False, -1
+            if size and rows.times[row] - changes.latest[key] >= ttl:
+                size = 0
+                changes.begins[key] = event
             if size == limit and values[row] >= values[best[size - 1]]:
                 continue
             at = 0
@@ -34,14 +65,15 @@ def rank_events(
             if at < size:
                 if values[row] >= values[best[at]]:
                     continue
-                updates[event] = True
+                changes.updates[event] = True
             elif size < limit:
                 size += 1
             else:
                 at = size - 1
-                left[event] = best[at]
+                changes.left[event] = best[at]
             while at > 0 and values[best[at - 1]] > values[row]:
                 best[at] = best[at - 1]
                 at -= 1
             best[at] = row
-            ranks[event] = at + 1
+            changes.ranks[event] = at + 1
+            changes.latest[key] = rows.times[row]

@@ -9,18 +9,21 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, PartRows, Schema
+from etl.api import NEVER, PANE, PartRows, Schema
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
 from etl.state.keyed.event_rows import as_events, hashes_of, numbers, whole
-from etl.state.keyed.waiting_events import FOREVER, ORDER, WaitingEvents, is_past
+from etl.state.keyed.lifetimes import FOR_EVER, Lifetime
+from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 from etl.state.top.best_rows import VALUE, Ranking
-from etl.state.top.kernels import rank_events
+from etl.state.top.kernels import RankChanges, RankedRows, rank_events
 
 CHANGES = ("enter", "update", "leave")
 """An event becomes one of the best, or the better one of a subject that was one; an event is none of the best any more."""
+
+_NO_TTL = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class RunningBest(WaitingEvents):
     rank: str
     change: str
     """The new fields for the rank, and for which of `CHANGES` it is."""
+    lifetime: Lifetime = FOR_EVER
+    """Of a key's ranking, behind its last change."""
 
     @cached_property
     def _events(self) -> Schema:
@@ -47,36 +52,65 @@ class RunningBest(WaitingEvents):
     def needed_past(self, past: pa.Table) -> Numbers:
         """bool[rows]: the best ones of each key."""
         needed = np.zeros(len(past), bool)
-        needed[self.ranking.best(past)[0]] = True
+        current = np.flatnonzero(self.lifetime.current(past))
+        needed[current[self.ranking.best(past.take(pa.array(current)))[0]]] = True
         return needed
 
     def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
         """The changes in the order of time; of an event that replaces another one, that one is before it."""
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
-        known_firsts, known = self._known(groups, past, rows)
+        known_firsts, panes, known = self._known(groups, past, rows)
         both = whole([known, rows.select(self._stored(rows))])
-        ranks, left = np.empty((2, len(rows)), np.int64)
-        updates, best = np.empty(len(rows), bool), np.empty(self.ranking.limit, np.int64)
         of_events = groups.order + len(known)
-        values, subjects = self.ranking.value_keys(both), self.ranking.subjects(both)
-        rank_events(
-            known_firsts, groups.firsts, of_events, values, subjects, np.int64(self.ranking.limit), best, ranks, updates, left
-        )
-        changed = np.flatnonzero(ranks > 0)
+        changes = self._rank(known_firsts, groups.firsts, of_events, both)
+        changed = np.flatnonzero(changes.ranks > 0)
         if len(changed):
-            changed = changed[np.lexsort([numbers(both, name)[of_events[changed]] for name in (ORDER, TIME)])]
-            yield self._results(both, of_events[changed], ranks[changed], updates[changed], left[changed])
-            yield from self._past_rows(both, len(known), of_events[changed])
+            ordered = changed[np.lexsort([numbers(both, name)[of_events[changed]] for name in (ORDER, TIME)])]
+            found = (values[ordered] for values in (changes.ranks, changes.updates, changes.left))
+            yield self._results(both, of_events[ordered], *found)
+            yield from self._changed_rows(both, (known_firsts, groups.firsts), of_events, changes, panes, now)
 
-    def _known(self, groups: EventsByKey, past: Sequence[pa.Table], rows: pa.Table) -> tuple[Numbers, pa.Table]:
-        """The best rows of these keys so far by key and rank, and where those of each key begin."""
-        found = [(keys, run.select(self._stored(run)).take(pa.array(at))) for keys, run, at in rows_of_keys(groups, past)]
+    def _changed_rows(
+        self, rows: pa.Table, firsts: tuple[Numbers, Numbers], events: Numbers, changes: RankChanges, panes: Numbers, now: int
+    ) -> Iterator[pa.Table]:
+        """Past rows of the rankings that have changed: events that are among the best, and where the pane of the key is another
+        one the other best ones, too. ``firsts``: where known rows and events of each key begin; ``panes``: of keys, so far."""
+        known_keys, event_keys = (np.repeat(np.arange(len(panes)), np.diff(own)) for own in firsts)
+        changed = np.flatnonzero(changes.ranks > 0)
+        later = panes.copy()
+        later[event_keys[changed]] = self.lifetime.panes(changes.latest)[event_keys[changed]]
+        goes_on = changes.begins[known_keys] < 0
+        changed = changed[changed >= changes.begins[event_keys[changed]]]
+        owners = np.append(known_keys[goes_on], event_keys[changed])
+        written = np.append((later != panes)[known_keys[goes_on]], np.ones(len(changed), bool)) & (later > now)[owners]
+        yield from self._past_rows(rows, np.append(np.flatnonzero(goes_on), events[changed]), later[owners], written)
+
+    def _rank(self, known: Numbers, firsts: Numbers, events: Numbers, rows: pa.Table) -> RankChanges:
+        """What becomes of events, which are numbers of rows, and of their keys."""
+        values = self.ranking.value_keys(rows), self.ranking.subjects(rows), numbers(rows, TIME)
+        limit, ttl = np.int64(self.ranking.limit), np.int64(self.lifetime.ttl or _NO_TTL)
+        ranks, left = np.empty((2, len(events)), np.int64)
+        begins, latest = np.full((2, len(firsts) - 1), NEVER)
+        changes = RankChanges(ranks, np.empty(len(events), bool), left, begins, latest)
+        rank_events(RankedRows(known, firsts, events, *values), limit, ttl, np.empty(limit, np.int64), changes)
+        return changes
+
+    def _known(self, groups: EventsByKey, past: Sequence[pa.Table], rows: pa.Table) -> tuple[Numbers, Numbers, pa.Table]:
+        """The best rows of these keys so far by key and rank, where those of each key begin, and the pane of each key."""
+        names = self._stored(rows)
+        panes = np.full(len(groups.hash), NEVER)
+        found = [
+            (keys, run.select([*self._stored(run), PANE]).take(pa.array(at))) for keys, run, at in rows_of_keys(groups, past)
+        ]
         if not found:
-            return np.zeros(len(groups.hash) + 1, np.int64), rows.select(self._stored(rows)).slice(0, 0)
-        known = whole([table for _, table in found])
+            return np.zeros(len(groups.hash) + 1, np.int64), panes, rows.select(names).slice(0, 0)
+        known, keys = whole([table for _, table in found]), np.concatenate([keys for keys, _ in found])
+        current = self.lifetime.current(known)
+        known, keys = known.filter(pa.array(current)), keys[current]
+        panes[keys] = numbers(known, PANE)
         best = self.ranking.best(known)[0]
-        counts = np.bincount(np.concatenate([keys for keys, _ in found])[best], minlength=len(groups.hash))
-        return np.append(0, np.cumsum(counts)), known.take(pa.array(best))
+        counts = np.bincount(keys[best], minlength=len(groups.hash))
+        return np.append(0, np.cumsum(counts)), panes, known.take(pa.array(best)).drop_columns([PANE])
 
     def _stored(self, rows: pa.Table) -> list[str]:
         """The columns of past rows."""
@@ -95,13 +129,12 @@ class RunningBest(WaitingEvents):
         columns = as_events(rows.take(pa.array(chosen)), self._events).columns
         return pa.RecordBatch.from_arrays([*columns, pa.array(places, mask=places == 0), changes], names=self.fields.names)
 
-    def _past_rows(self, rows: pa.Table, known: int, changed: Numbers) -> Iterator[pa.Table]:
-        """The events that are still among the best."""
-        candidates = np.append(np.arange(known), changed)
-        best = candidates[self.ranking.best(rows.take(pa.array(candidates)))[0]]
-        chosen = np.sort(best[best >= known])
+    def _past_rows(self, rows: pa.Table, candidates: Numbers, panes: Numbers, written: Numbers) -> Iterator[pa.Table]:
+        """Those of the candidates, which are numbers of rows, that are still among the best, if they are to be written."""
+        best = self.ranking.best(rows.take(pa.array(candidates)))[0]
+        chosen = np.sort(best[written[best]])
         if len(chosen):
-            yield rows.take(pa.array(chosen)).append_column(PANE, pa.array(np.full(len(chosen), FOREVER)))
+            yield rows.take(pa.array(candidates[chosen])).append_column(PANE, pa.array(panes[chosen]))
 
     @property
     def state_fields(self) -> Schema:
@@ -113,6 +146,7 @@ class RunningBest(WaitingEvents):
         tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
         if tables:
             rows = whole(tables)
+            rows = rows.filter(pa.array(self.lifetime.alive(rows, watermark)))
             best, ranks = self.ranking.best(rows)
             columns = [*as_events(rows.take(pa.array(best)), self._events).columns, pa.array(ranks)]
             yield pa.RecordBatch.from_arrays(columns, names=self.state_fields.names)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
 from pydantic import Field
 
-from etl.api import Duration, FieldName, Finding, Schema, StatefulStep, format_type, unknown_field, visible
+from etl.api import Duration, FieldName, Finding, Schema, StatefulStep, format_duration, format_type, unknown_field, visible
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.option_checks import time_findings
+from etl.steps.option_checks import length_finding, time_findings, unused_option
 
 
 class KeyedStep(StatefulStep):
@@ -51,6 +51,21 @@ class KeyedStep(StatefulStep):
         """The keys with their types, and the time."""
         types = {f"key {name}": format_type(incoming.field(name).type) for name in self.keys}
         return {"time": self.event_time()[0], **types}
+
+
+def ttl_findings(ttl: timedelta | None, bound: str, is_bounded: bool) -> Iterator[Finding]:
+    """A time to live that is not positive, or of a step whose state has another bound."""
+    if ttl is not None:
+        yield from length_finding("ttl", ttl)
+        if is_bounded:
+            yield unused_option("ttl", f"{bound} already says how long state is kept", f"leave out ttl, or {bound}")
+
+
+def bound_of_keys(ttl: timedelta | None) -> str:
+    """For `etl explain`: how long the state of a key is kept."""
+    if ttl is None:
+        return "keeps the state of every key for ever: ttl removes that of keys without events"
+    return f"keeps the state of a key for {format_duration(ttl)} of event time behind its last event"
 
 
 MICROSECOND = timedelta(microseconds=1)

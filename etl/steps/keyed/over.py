@@ -23,7 +23,7 @@ from etl.api import (
     visible,
     with_fields,
 )
-from etl.steps.keyed.options import MICROSECOND, KeyedStep
+from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ttl_findings
 from etl.steps.option_checks import length_finding, taken_name, unused_option
 
 
@@ -57,9 +57,11 @@ class Over(KeyedStep):
     State holds events that wait, and of those that passed: with ``within`` the values that aggregates use, until the watermark
     is ``within`` later, and up to a quarter longer; with ``rows`` those of the last events of each key; without both one
     row for each key, as many rows as `lag` looks back, and one for each value that `is_new` or `count(distinct x)` has found.
-    Without ``within`` keys are never forgotten. State is divided into 16 parts by the hash of the keys, which has 128 bits.
-    A micro-batch looks up its keys and reads no others. Exactly-once across restarts. Aggregates may be added and removed: a new
-    one counts from then on. Other keys, ``time``, ``within`` or ``rows`` need a new state.
+    Without ``within`` the state of a key is kept for ever, unless there is a ``ttl``: it is removed when the watermark is that
+    much later than its last event, or up to a quarter longer, and an event that comes ``ttl`` or more after the one of its key
+    before is a first one, wherever micro-batches are cut. State is divided into 16 parts by the hash of the keys, which has 128
+    bits. A micro-batch looks up its keys and reads no others. Exactly-once across restarts. Aggregates may be added and removed:
+    a new one counts from then on. Other keys, ``time``, ``within``, ``rows`` or ``ttl`` need a new state.
 
     ```yaml
     type: over
@@ -86,6 +88,11 @@ class Over(KeyedStep):
         ge=2,
         le=100_000,
     )
+    ttl: Duration | None = Field(
+        default=None,
+        description="Without `within`: how long after its last event the state of a key is removed; none means never.",
+        examples=["7d"],
+    )
     idle: Duration | None = Field(
         default=None, description="Silence of all sources after which waiting events pass; none means they wait."
     )
@@ -95,6 +102,7 @@ class Over(KeyedStep):
         yield from super().check(incoming)
         if self.within is not None:
             yield from length_finding("within", self.within)
+        yield from ttl_findings(self.ttl, "within", self.within is not None)
         for name, aggregate in self._checked(incoming).items():
             yield from (replace(finding, path=("aggregates", name)) for finding in aggregate.findings)
         for name in self.aggregates:
@@ -110,6 +118,11 @@ class Over(KeyedStep):
         """The option."""
         return self.idle
 
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """How long the state of a key is kept, where nothing else bounds it."""
+        if self.within is None:
+            yield bound_of_keys(self.ttl)
+
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and frame; each aggregate with the types of its fields; the fields of events that wait."""
         frame = {"within": None if self.within is None else str(self.within), "rows": self.rows}
@@ -118,17 +131,20 @@ class Over(KeyedStep):
             f"{OPTIONAL}{name}": with_types(self.aggregates[name], one.fields, incoming)
             for name, one in self._checked(incoming).items()
         }
+        frame |= {} if self.ttl is None else {"ttl": str(self.ttl)}
         return {**super().remembered(incoming), **frame, **events, **aggregates}
 
     def operator(self, incoming: Schema) -> Operator:
         """Running values of the aggregates."""
+        from etl.state.keyed.lifetimes import Lifetime
         from etl.state.over.functions import running_aggregate
         from etl.state.over.running_values import RunningValues
 
         within = None if self.within is None else self.within // MICROSECOND
         aggregates = {name: running_aggregate(text, incoming, within) for name, text in self.aggregates.items()}
         time, waits = self.event_time()[0], self.time is not None
-        return RunningValues(self.fields(incoming), self.keys, time, waits, within, self.rows, aggregates)
+        lifetime = Lifetime(None if self.ttl is None or within else self.ttl // MICROSECOND)
+        return RunningValues(self.fields(incoming), self.keys, time, waits, within, self.rows, aggregates, lifetime)
 
     def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
         fields, bounded = visible(incoming), self.within is not None

@@ -24,7 +24,7 @@ from etl.api import (
     with_fields,
 )
 from etl.expressions import analyse
-from etl.steps.keyed.options import MICROSECOND, KeyedStep
+from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ttl_findings
 from etl.steps.option_checks import length_finding, taken_name, unused_option
 from etl.steps.window import END, START
 
@@ -62,8 +62,10 @@ class Top(KeyedStep):
     reading counts. With ``idle`` the spans of a source that falls silent end.
 
     State holds the best events of each key in each span that is not over, from each task that has read some; without
-    ``size`` the best events of each key, for ever, and events that wait. Files are merged to the best ones. It is
-    divided into 16 parts by the hash of keys and span, which has 128 bits. Exactly-once across restarts, and the
+    ``size`` the best events of each key, and events that wait. The former are kept for ever, unless there is a ``ttl``: an event
+    that comes ``ttl`` or more after the last change of its key's ranking begins a new one, in which no event leaves that was in
+    the one before; that is removed when the watermark is as far, or up to a quarter farther. Files are merged to the best ones.
+    State is divided into 16 parts by the hash of keys and span, which has 128 bits. Exactly-once across restarts, and the
     result does not depend on the order in which events are read. Other options than ``late``, ``idle`` and ``rank``
     need a new state.
 
@@ -98,6 +100,11 @@ class Top(KeyedStep):
     )
     rank: FieldName = Field(default="rank", description="New field for the number, 1 for the best event.")
     change: FieldName = Field(default="change", description="New field for what has changed: enter, update or leave.")
+    ttl: Duration | None = Field(
+        default=None,
+        description="Without `size`: how long after its last change the ranking of a key is removed; none means never.",
+        examples=["7d"],
+    )
     idle: Duration | None = Field(
         default=None, description="Silence of all sources after which open spans end and events that wait pass; none means never."
     )
@@ -107,6 +114,7 @@ class Top(KeyedStep):
         yield from super().check(incoming)
         if self.size is not None:
             yield from length_finding("size", self.size)
+        yield from ttl_findings(self.ttl, "size", self.size is not None)
         yield from self._check_by(incoming)
         for at, name in enumerate(self.distinct):
             if name not in incoming.names:
@@ -160,16 +168,23 @@ class Top(KeyedStep):
         """The length of a span."""
         return self.size or timedelta(0)
 
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """How long the state of a key is kept, where nothing else bounds it."""
+        if self.size is None:
+            yield bound_of_keys(self.ttl)
+
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and span; what is the best; the fields of events."""
         options = self.model_dump(mode="json", include={"size", "by", "limit", "order", "ties", "distinct"})
         events = {f"{OPTIONAL}{field.name}": format_type(field.type) for field in visible(incoming)}
+        options |= {} if self.ttl is None else {"ttl": str(self.ttl)}
         return {**super().remembered(incoming), **options, **events}
 
     def operator(self, incoming: Schema) -> Operator:
         """The best events of each span and key, or changes of those so far."""
         from etl.aggregates.calls import TextPart
         from etl.state.aggregates.argument import read_argument
+        from etl.state.keyed.lifetimes import Lifetime
         from etl.state.top.best_of_spans import BestOfSpans
         from etl.state.top.best_rows import Ranking
         from etl.state.top.running_best import RunningBest
@@ -179,7 +194,9 @@ class Top(KeyedStep):
         assert not isinstance(by, str), by
         ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct)
         if self.size is None:
-            return RunningBest(fields, self.keys, time, self.time is not None, by, ranking, self.rank, self.change)
+            lifetime = Lifetime(None if self.ttl is None else self.ttl // MICROSECOND)
+            waits = self.time is not None
+            return RunningBest(fields, self.keys, time, waits, by, ranking, self.rank, self.change, lifetime)
         return BestOfSpans(fields, self.keys, time, self.size // MICROSECOND, by, ranking, _edges(known), self.rank)
 
 
