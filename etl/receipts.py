@@ -137,6 +137,8 @@ class Receipt:
     """Number of an exchange → largest event time, microseconds since the epoch."""
     idle: frozenset[str] = frozenset()
     """Sources that are silent, so that no watermark waits for them."""
+    quiet: frozenset[int] = frozenset()
+    """Intervals of results that are over without events (`etl.api.WatermarkAdvance.quiet`)."""
     began: float = 0.0
     """Start of reading, seconds since the epoch."""
     seconds: float = 0.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
@@ -26,11 +26,28 @@ ALWAYS = 1 << 62
 
 
 @dataclass(frozen=True)
+class QuietTicks:
+    """The micro-batches of a step that were planned without events, because an interval of results was over."""
+
+    count: int = 0
+    last: Mapping[int, int] = field(default_factory=dict)
+    """Interval in microseconds → the count with its last such micro-batch. What arrived at a smaller count has had its result."""
+
+    def after(self, intervals: frozenset[int]) -> QuietTicks:
+        """The same after a micro-batch for these intervals."""
+        return QuietTicks(self.count + 1, {**self.last, **dict.fromkeys(intervals, self.count + 1)}) if intervals else self
+
+
+@dataclass(frozen=True)
 class WatermarkAdvance:
     """The watermark before and after a micro-batch, microseconds since the epoch."""
 
     before: int = NEVER
     now: int = NEVER
+    quiet: frozenset[int] = frozenset()
+    """Intervals, in microseconds, that are over since the last events: the micro-batch was planned for them, without events."""
+    ticks: QuietTicks = field(default_factory=QuietTicks)
+    """Those before this micro-batch."""
 
 
 AfterRun: TypeAlias = Literal["arrived", "appended", "added", "rewritten"]
@@ -100,6 +117,14 @@ class Operator(Protocol):
 
     def watermark_after(self, watermark: int) -> int:
         """The watermark of the results: what comes later is not before it."""
+
+
+@runtime_checkable
+class CountsTicks(Protocol):
+    """An operator whose rows say how many micro-batches without events were planned before them (`QuietTicks.count`)."""
+
+    def prepare_after(self, events: pa.RecordBatch, watermark: int, ticks: int) -> tuple[pa.Table, int]:
+        """Prepare as `Operator.prepare` does."""
 
 
 @runtime_checkable

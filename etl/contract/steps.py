@@ -140,6 +140,11 @@ class EventTimeStep(Step):
         """Return the longest time from the latest event to the end of an open window of this step."""
         return timedelta(0)
 
+    def intervals(self) -> Mapping[timedelta, bool]:
+        """Return the intervals at which it gives results, also when no events come: each once in a silence, or again and again
+        where the value is true."""
+        return {}
+
 
 class SparkStep(EventTimeStep):
     """A step that Spark computes, on a DataFrame whose columns are flat (`` `source.ip` `` in backticks)."""

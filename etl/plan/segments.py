@@ -78,6 +78,8 @@ class Watermark:
     """Longest time from the latest event to the end of an open window."""
     arrival: bool = False
     """True when the field is the time of reading, which the reader adds."""
+    intervals: tuple[tuple[int, bool], ...] = ()
+    """Intervals of results in microseconds; these are also due when no events come (`etl.api.EventTimeStep.intervals`)."""
 
 
 NO_WATERMARK = Watermark("", 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 
@@ -136,11 +137,28 @@ def _staged(graph: StateGraph) -> StateGraph:
         idle = [one.idle_seconds for one in first if one.idle_seconds]
         latest = max(one.late_seconds for one in first)
         reach = max(one.reach_seconds for one in first)
-        joint = replace(first[0], idle_seconds=min(idle, default=None), late_seconds=latest, reach_seconds=reach)
+        joint = replace(
+            first[0],
+            idle_seconds=min(idle, default=None),
+            late_seconds=latest,
+            reach_seconds=reach,
+            intervals=tuple(_intervals(stages.values()).items()),
+        )
         child: Frame = replace(graph.child, schema=stages[0].incoming, watermark=joint)
     else:
         child = _pushed(graph.child, stages[0].watermark, stages[0].node.step.needs(stages[0].node.incoming))  # type: ignore[attr-defined]
     return replace(graph, stages=tuple(stages[number] for number in sorted(stages)), child=child)
+
+
+def _intervals(stages: Iterable[Stage]) -> dict[int, bool]:
+    """The intervals of results of all stages, in microseconds; true for those that a silence repeats."""
+    found: dict[int, bool] = {}
+    for stage in stages:
+        assert isinstance(stage.node.step, StatefulStep)
+        for every, repeats in stage.node.step.intervals().items():
+            micros = every // timedelta(microseconds=1)
+            found[micros] = repeats or found.get(micros, False)
+    return found
 
 
 def _given(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -> Schema:

@@ -49,7 +49,8 @@ class QueryContext:
 
 @dataclass(frozen=True)
 class SplitTask:
-    """One task: a split of a source, or (without split) an advance of the event time to ``tick`` (microseconds)."""
+    """One task: a split of a source, or (without split) an advance of the event time to ``tick`` (microseconds), or a micro-batch
+    without events because intervals of results are over (``quiet``, microseconds)."""
 
     order: int
     source: str
@@ -61,6 +62,8 @@ class SplitTask:
     """The time of reading that its events have, where that is later than ``found``: behind what has closed ahead of the clock."""
     idle: frozenset[str] = frozenset()
     """Sources that are silent while others are read; in the offset, too."""
+    quiet: frozenset[int] = frozenset()
+    """Such intervals; in the offset, too."""
     joined: tuple[SplitTask, ...] | None = None
     """The other splits of the micro-batch, which this task reads as well; None if other tasks read them."""
 

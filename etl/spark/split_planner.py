@@ -1,7 +1,8 @@
 """Planning micro-batches over the sources of a query: offsets, tasks, commits to sources.
 
 Spark logs each offset before its micro-batch runs, so that after a crash the same two offsets are planned again. An offset is
-``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?, "closed": seconds?}``.
+``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?, "closed": seconds?, "quiet": {"number": n,
+"intervals": [micros]}?}``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,16 @@ JOINED_SIZE = 1 << 16
 """Most events or bytes of a micro-batch whose splits are read by one task: a further task costs about 45 ms of CPU."""
 
 
+def due_intervals(intervals: Mapping[int, bool], before: int, silence: int) -> list[int]:
+    """The intervals that are due after this silence, where the last micro-batch came after a silence of ``before``; microseconds.
+
+    One that is repeated is due at each of its multiples. Another one is due when it is over; it is due again with a longer one
+    that is over for the first time, whose results a step behind may have to pass on."""
+    repeated = [every for every, repeats in intervals.items() if repeats and silence // every > before // every]
+    once = [every for every, repeats in intervals.items() if not repeats and every <= silence]
+    return sorted([*repeated, *once]) if repeated or max(once, default=0) > before else []
+
+
 class SplitPlanner:
     """Plans micro-batches over several sources, in one long-lived process; ``number`` counts the reads of the query."""
 
@@ -54,6 +65,8 @@ class SplitPlanner:
         self._target: dict[str, Offset] | None = None
         self._moved = dict.fromkeys(sources, time.monotonic())
         self._ticked = False
+        self._silence = 0.0
+        """Of the last micro-batch without events, in seconds."""
         self._delivered: dict[str, Offset] = {}
         self._calls: CallThread | None = None
 
@@ -82,7 +95,7 @@ class SplitPlanner:
         ends = self._end_offsets(begun)
         if ends != begun:
             self._moved |= {name: time.monotonic() for name in ends if ends[name] != begun[name]}
-            self._ticked = False
+            self._ticked, self._silence = False, 0.0
             now, idle = time.time(), self._idle(begun, ends)
             planned = {"sources": ends, "parallelism": self._query.parallelism, "found": now, **self._closed_until(start, now)}
             return {**planned, "idle": idle} if idle else planned
@@ -90,7 +103,18 @@ class SplitPlanner:
         ticked = self._advance_clock(start, all_ended)
         if all_ended and ticked == start:
             write_json(self._query.state.ended(self._query.query), True)
-        return ticked
+        return self._quiet_tick(start) if ticked == start and not all_ended else ticked
+
+    def _quiet_tick(self, start: dict[str, Any]) -> dict[str, Any]:
+        """A micro-batch without events for the intervals of results that are over since the last events."""
+        clock, silence = self._watermark, time.monotonic() - max(self._moved.values())
+        if clock is None or not clock.intervals or self._query.once:
+            return start
+        due = due_intervals(dict(clock.intervals), round(self._silence * 1e6), round(silence * 1e6))
+        if not due or "event_time" not in read_numbers(self._query.state.query(self._query.query) / "clock.json"):
+            return start
+        self._silence = silence
+        return {**start, "quiet": {"number": start.get("quiet", {"number": 0})["number"] + 1, "intervals": due}}
 
     def _closed_until(self, start: dict[str, Any], now: float) -> dict[str, Any]:
         """The time until which a tick has closed everything, where that is ahead of the clock that event times come from."""
@@ -169,6 +193,8 @@ class SplitPlanner:
         idle = frozenset(end.get("idle", ()))
         if end.get("tick") is not None and end.get("tick") != start.get("tick"):
             parts.append(SplitTask(0, "", None, end["tick"]))
+        if end.get("quiet") is not None and end["quiet"] != start.get("quiet"):
+            parts.append(SplitTask(len(parts), "", None, quiet=frozenset(end["quiet"]["intervals"])))
         for name, source in self._sources.items():
             begun = start["sources"].get(name)
             if begun is None or begun == end["sources"].get(name):

@@ -107,16 +107,16 @@ class SplitReader:
 
     def _write_rows(self, task: SplitTask, staging: Path, lane: Lane, batch: int) -> Receipt:
         """Write the events as rows for the stateful steps that they reach; the receipt names the files."""
-        if task.tick is not None:
-            return Receipt(
-                "", "tick", 0, NO_SEGMENT, event_times=dict.fromkeys(range(len(lane.inputs)), task.tick), idle=task.idle
-            )
+        if task.split is None:
+            times = {} if task.tick is None else dict.fromkeys(range(len(lane.inputs)), task.tick)
+            return Receipt("", "tick", 0, NO_SEGMENT, event_times=times, idle=task.idle, quiet=task.quiet)
         known, name = lane.manifests.read(batch - 1), f"rows-{batch:012d}-0"
         writers: dict[int, RowWriter] = {}
         for number in {one.stage for one in lane.inputs if task.source in one.sources}:
             operator = operator_of(lane.stages[number].step, lane.stages[number].incoming)
             file = f"{name}-{number}-{task.order:06d}"
-            writers[number] = RowWriter(operator, lane.manifests, file, known.stage(number).watermark)
+            before = known.stage(number)
+            writers[number] = RowWriter(operator, lane.manifests, file, before.watermark, before.ticks.count)
         restartable = self._restartable_segment(task, staging)
         for to, events in restartable:
             writers[lane.inputs[to].stage].add(without_heartbeats(events))

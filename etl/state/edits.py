@@ -21,7 +21,7 @@ from etl.state.state_files import StateFile
 def with_files(manifest: Manifest, number: int, files: tuple[StateFileEntry, ...]) -> Manifest:
     """The same with other files of a step."""
     states = [manifest.stage(at) for at in range(max(number + 1, len(manifest.stages)))]
-    states[number] = StageState(states[number].watermark, files)
+    states[number] = replace(states[number], files=files)
     return replace(manifest, stages=tuple(states))
 
 
@@ -76,7 +76,7 @@ def with_events(
     manifests: Manifests, stage: StageState, operator: Operator, name: str, events: Iterable[pa.RecordBatch]
 ) -> tuple[tuple[StateFileEntry, ...], int]:
     """The files of a step as if it had got these events too, whose results nobody gets; and how many events are too late."""
-    writer = RowWriter(operator, manifests, name, stage.watermark)
+    writer = RowWriter(operator, manifests, name, stage.watermark, stage.ticks.count)
     for batch in events:
         writer.add(batch)
     arrived, clock = writer.close(), WatermarkAdvance(stage.watermark, stage.watermark)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, DropsRows, LooksUpKeys, Operator, PartRows, ReplacesRows
+from etl.api import ALWAYS, NEVER, PANE, CountsTicks, DropsRows, LooksUpKeys, Operator, PartRows, ReplacesRows
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -26,8 +26,9 @@ BYTES_IN_MEMORY = 256 << 20
 class RowWriter:
     """Writes the prepared rows of one task, a file for each half a million of them or 256 MiB."""
 
-    def __init__(self, operator: Operator, state: Manifests, name: str, watermark: int = NEVER) -> None:
-        self._operator, self._state, self._name, self._watermark = operator, state, name, watermark
+    def __init__(self, operator: Operator, state: Manifests, name: str, watermark: int = NEVER, ticks: int = 0) -> None:
+        """``watermark`` and ``ticks`` (`QuietTicks.count`) are those before the micro-batch."""
+        self._operator, self._state, self._name, self._watermark, self._ticks = operator, state, name, watermark, ticks
         self.clear()
 
     def clear(self) -> None:
@@ -39,7 +40,11 @@ class RowWriter:
 
     def add(self, events: pa.RecordBatch) -> None:
         """Prepare events."""
-        rows, late = self._operator.prepare(events, self._watermark)
+        operator = self._operator
+        if isinstance(operator, CountsTicks):
+            rows, late = operator.prepare_after(events, self._watermark, self._ticks)
+        else:
+            rows, late = operator.prepare(events, self._watermark)
         self.late += late
         self.add_rows(self._operator.combine(self._with_hashes(rows)) if self._operator.hashed else rows)
 

@@ -32,7 +32,7 @@ from etl.api import (
 from etl.expressions import analyse, quote_name, schema_of
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.option_checks import time_findings
-from etl.steps.windowing.emit import Emit, described, emit_findings, having_findings, longest_interval, occasions
+from etl.steps.windowing.emit import Emit, described, emit_findings, having_findings, intervals, longest_interval, occasions
 from etl.steps.windowing.lengths import (
     FieldLength,
     Length,
@@ -84,7 +84,10 @@ class Window(SparkStep, StatefulStep):
     | `{late: {for: 1h, every: 30s}}` | the same whenever the watermark passes a multiple of 30 s, and at the end of the hour |
     | `{late: {…, as: separate}}` | only the late events, each of them in one result |
 
-    No time but that of the watermark counts, so a micro-batch that runs again gives the same results. ``having`` applies to all.
+    Intervals are those of event time: they follow the watermark. On a quiet stream, on which it stands still, ``every`` is the
+    time since the last events by the clock: what has changed has its result then, and with ``groups: all`` all groups have
+    theirs every 10 s. Such a micro-batch is part of the logged offsets, so one that runs again gives the same results.
+    ``having`` applies to all.
     Sessions and windows whose size is in a field are given on close and on change only.
 
     | aggregate | gives | of null | memory a group |
@@ -230,6 +233,10 @@ class Window(SparkStep, StatefulStep):
     def reach(self) -> timedelta:
         """The length of a window, or the silence that ends a session; an interval of results if that is longer."""
         return max(longest(self.size), longest(self.gap), longest_interval(self.emit))
+
+    def intervals(self) -> Mapping[timedelta, bool]:
+        """Those of ``emit``."""
+        return intervals(self.emit)
 
     def output_mode(self) -> Literal["append", "update"]:
         """Spark's name for when results are given."""

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NEVER, OFFSET, Schema, StatefulStep, WatermarkAdvance
+from etl.api import NEVER, OFFSET, QuietTicks, Schema, StatefulStep, WatermarkAdvance
 from etl.spark.lane.operators import operator_of
 from etl.state.compaction import merge_files
 from etl.state.key_hash import PARTS
@@ -33,17 +33,18 @@ class Lane:
     clock: WatermarkAdvance = field(default_factory=WatermarkAdvance)
     event_time: int = NEVER
     kept: tuple[StateFileEntry, ...] = ()
+    ticks: QuietTicks = field(default_factory=QuietTicks)
     late: int = 0
     batches: int = 0
     merges: bool = False
     """Whether all state files are merged after each micro-batch."""
 
-    def run(self, *splits: Sequence[Row]) -> list[Row]:
-        """The results of a micro-batch, whose splits are read by a task each."""
+    def run(self, *splits: Sequence[Row], quiet: frozenset[int] = frozenset()) -> list[Row]:
+        """The results of a micro-batch, whose splits are read by a task each; or without splits, for intervals that are over."""
         operator, number = operator_of(self.step, self.incoming), self.batches
         arrived: list[StateFileEntry] = []
         for order, rows in enumerate(splits):
-            writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now)
+            writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now, self.ticks.count)
             events = pa.RecordBatch.from_pylist(list(rows), schema=self.incoming.append(pa.field(OFFSET, pa.int64())))
             latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"), safe=False)).value
             self.event_time = max(self.event_time, NEVER if latest is None else latest)
@@ -52,7 +53,8 @@ class Lane:
             self.late += writer.late
         late = (self.step.event_time() or ("", None))[1]
         assert late is not None
-        self.clock = WatermarkAdvance(self.clock.now, max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6)))
+        now = max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6))
+        self.clock, self.ticks = WatermarkAdvance(self.clock.now, now, quiet, self.ticks), self.ticks.after(quiet)
         self.batches += 1
         return self._run_parts(tuple(arrived))
 

@@ -12,7 +12,7 @@ staged under the same names, and sinks that have them skip them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -139,12 +139,14 @@ class Lane:
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
         times = self._event_times(known, read)
         idle = frozenset[str]().union(*(receipt.idle for receipt in read))
+        quiet = frozenset[int]().union(*(receipt.quiet for receipt in read))
         receipts: list[Receipt] = []
         heads, states = list(read), list[StageState]()
         bounds: dict[int, int] = {}
         for number, stage in enumerate(self.stages):
             operator, kept = operator_of(stage.step, stage.incoming), known.stage(number).files
-            clock = self._clock(number, known.stage(number).watermark, times, idle, bounds)
+            before = known.stage(number)
+            clock = replace(self._clock(number, before.watermark, times, idle, bounds), quiet=quiet, ticks=before.ticks)
             arrived = tuple(file for receipt in heads for file in receipt.rows.get(number, ()))
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
             receipts = self._run_parts(run, batch, number, clock, arrived, known) if due else []
@@ -152,7 +154,8 @@ class Lane:
             after = files_after_run(operator.after_run, kept, arrived, written) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             chosen = () if self.bounded else files_to_merge(files, sum(file.rows for file in arrived))
-            states.append(StageState(clock.now, self._merged(run, batch, number, files, chosen, clock.now)))
+            files = self._merged(run, batch, number, files, chosen, clock.now)
+            states.append(StageState(clock.now, files, before.ticks.after(quiet)))
             bounds[number] = operator.watermark_after(clock.now)
             if number + 1 < len(self.stages):
                 heads += receipts
@@ -254,4 +257,4 @@ class Lane:
 
     def _following(self, number: int, known: Manifest) -> NextStage:
         behind = self.stages[number]
-        return NextStage(number, behind.step, behind.exchange, known.stage(number).watermark)
+        return NextStage(number, behind.step, behind.exchange, known.stage(number).watermark, known.stage(number).ticks.count)

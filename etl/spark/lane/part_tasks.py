@@ -52,6 +52,8 @@ class NextStage:
     given: Exchange
     watermark: int
     """Before the micro-batch."""
+    ticks: int
+    """Micro-batches without events before (`etl.api.QuietTicks`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,7 @@ class PartTasks:
         for behind in self.following.values():
             operator = operator_of(behind.step, behind.given.schema)
             writers[behind.number] = RowWriter(
-                operator, self.state, self._file_name(number, f"rows-{behind.number}"), behind.watermark
+                operator, self.state, self._file_name(number, f"rows-{behind.number}"), behind.watermark, behind.ticks
             )
         for to, events in restartable:
             writers[self.following[to].number].add(without_heartbeats(events))

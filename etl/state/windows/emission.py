@@ -28,6 +28,12 @@ LATE = "\0late"
 """Column of rows that arrived after a window of theirs had closed: a time between that window's end and the watermark then, so
 that a row is late for a window exactly if this is not before its end. It has one value for each interval of results."""
 
+TICK = "\0tick"
+"""Aggregate of partial results: the number of micro-batches without events before the last of them arrived; null for none."""
+
+LATE_TICK = "\0late tick"
+"""Column beside `LATE`: the same number for these rows; null for none."""
+
 GIVEN = "\0given"
 """Aggregate of marks: the watermark behind the micro-batch in which the last result was given."""
 
@@ -50,8 +56,8 @@ class EmitRule(Protocol):
 
 
 def has_tick(clock: WatermarkAdvance, every: int) -> bool:
-    """Whether the watermark passes a multiple of an interval."""
-    return clock.now // every > clock.before // every
+    """Whether the watermark passes a multiple of an interval, or the interval is over without events."""
+    return clock.now // every > clock.before // every or every in clock.quiet
 
 
 @dataclass(frozen=True)
@@ -169,7 +175,7 @@ class When:
 
 @dataclass(frozen=True)
 class Every:
-    """Open windows each time the watermark passes a multiple of an interval, in microseconds."""
+    """Open windows each time the watermark passes a multiple of an interval, in microseconds, or no events come that long."""
 
     every: int
     all_groups: bool = False
@@ -190,8 +196,7 @@ class Every:
         clock = windows.clock
         if not has_tick(clock, self.every):
             return
-        since = NEVER if self.all_groups else clock.before // self.every * self.every
-        for groups in _arrived_since(windows, since, clock.now, ALWAYS, not self.all_groups):
+        for groups in _arrived_since(windows, None if self.all_groups else self.every, clock.now, ALWAYS):
             yield windows.results(groups, "every")
 
 
@@ -237,15 +242,15 @@ class Late:
             rows = PaneRows.of(without_marks(windows.arrived.in_order()))
             yield from windows.merged(rows, windows.shape.ends(rows.starts, after, until))
         elif self.separate:
-            yield from self._separate(windows, windows.clock.before // self.every * self.every, after, until)
+            yield from self._separate(windows, self.every, after, until)
         else:
-            since = windows.clock.before // self.every * self.every
-            yield from _arrived_since(windows, since, after, until, True)
+            yield from _arrived_since(windows, self.every, after, until)
 
-    def _separate(self, windows: ShapeRun, since: int, after: int, until: int) -> Iterator[WindowGroups]:
+    def _separate(self, windows: ShapeRun, every: int, after: int, until: int) -> Iterator[WindowGroups]:
         """The late rows that no result has yet, for each window for which they are late."""
         tables = [table for table in windows.tables(after - windows.shape.size, until) if LATE in table.column_names]
-        rows = PaneRows.of([late for table in tables if len(late := table.filter(pc.greater_equal(table.column(LATE), since)))])
+        chosen = (table.filter(pa.array(_is_without_result(table, windows.clock, every, LATE, LATE_TICK))) for table in tables)
+        rows = PaneRows.of([late for late in chosen if len(late)])
         parts = []
         for groups in windows.merged(rows, windows.shape.ends(rows.starts, after, until), keys=(LATE,)):
             late = groups.filtered(groups.numbers(LATE) >= groups.ends)
@@ -255,33 +260,46 @@ class Late:
             ends = merged.column(_END).to_numpy()
             yield WindowGroups(merged, None, windows.shape.starts(ends), ends)
 
-    def late_column(self, panes: Numbers, shapes: Sequence[WindowShape], watermark: int) -> dict[str, pa.Array]:
-        """The column `LATE` of rows that arrive behind this watermark."""
+    def late_columns(self, panes: Numbers, shapes: Sequence[WindowShape], watermark: int, ticks: int) -> dict[str, pa.Array]:
+        """The columns `LATE` and `LATE_TICK` of rows that arrive behind this watermark."""
         if self.every is None or not self.separate:
             return {}
         first_end = np.min([shape.first_end(panes) for shape in shapes], axis=0)
         value = max(watermark // self.every * self.every, *(shape.last_end_until(watermark) for shape in shapes))
-        return {LATE: pa.array(np.full(len(panes), value), mask=first_end > watermark)}
+        columns = {LATE: value, LATE_TICK: ticks} if ticks else {LATE: value}
+        return {name: pa.array(np.full(len(panes), number), mask=first_end > watermark) for name, number in columns.items()}
 
 
-def _arrived_since(windows: ShapeRun, since: int, after: int, until: int, changed: bool) -> Iterator[WindowGroups]:
-    """The windows that end in ``after < end <= until``: groups of which something arrived behind this watermark, late if the
-    window had closed; or, unless ``changed``, all groups."""
-    rows = PaneRows.of(windows.tables(max(after - windows.shape.size, NEVER)))
-    panes = rows.starts
-    if changed:
-        panes = np.unique(np.concatenate([p[_seen(t) >= since] for t, p in zip(rows.tables, rows.panes, strict=True)] or [panes]))
-    ends = windows.shape.ends(panes, after, until)
-    for groups in windows.merged(rows, ends, {SEEN: Largest()} if changed else {}):
-        if not changed:
-            yield groups
-            continue
-        threshold = np.where(groups.ends <= windows.clock.before, np.maximum(groups.ends, since), since)
-        yield groups.filtered(groups.numbers(f"{SEEN}\x000") >= threshold)
+def _arrived_since(windows: ShapeRun, every: int | None, after: int, until: int) -> Iterator[WindowGroups]:
+    """The windows that end in ``after < end <= until``: groups of which something arrived since the interval's last results, late
+    if the window had closed; or, without interval, all groups."""
+    rows, clock = PaneRows.of(windows.tables(max(after - windows.shape.size, NEVER))), windows.clock
+    if every is None:
+        yield from windows.merged(rows, windows.shape.ends(rows.starts, after, until))
+        return
+    names = f"{SEEN}\x000", f"{TICK}\x000"
+    chosen = [p[_is_without_result(t, clock, every, *names)] for t, p in zip(rows.tables, rows.panes, strict=True)]
+    ends = windows.shape.ends(np.unique(np.concatenate(chosen or [rows.starts])), after, until)
+    for groups in windows.merged(rows, ends, {SEEN: Largest(), TICK: Largest()}):
+        seen, ticks = (groups.numbers(name) for name in names)
+        is_late_if_closed = (groups.ends > clock.before) | (seen >= groups.ends)
+        yield groups.filtered(is_late_if_closed & _is_new(seen, ticks, clock, every))
 
 
-def _seen(rows: pa.Table) -> Numbers:
-    name = f"{SEEN}\x000"
+def _is_without_result(rows: pa.Table, clock: WatermarkAdvance, every: int, seen: str, tick: str) -> Numbers:
+    """Which rows arrived since the last results of an interval, by the columns that say when they did."""
+    return _is_new(_numbers(rows, seen), _numbers(rows, tick), clock, every)
+
+
+def _is_new(seen: Numbers, ticks: Numbers, clock: WatermarkAdvance, every: int) -> Numbers:
+    """What arrived behind the last multiple of an interval that the watermark passed, and since its last micro-batch without
+    events."""
+    new: Numbers = seen >= clock.before // every * every
+    last = clock.ticks.last.get(every)
+    return new if last is None else new & (ticks >= last)
+
+
+def _numbers(rows: pa.Table, name: str) -> Numbers:
     if name not in rows.column_names:
         return np.full(len(rows), _NO_TIME)
     found: Numbers = pc.fill_null(rows.column(name), _NO_TIME).to_numpy()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from etl.api import ALWAYS, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
-from etl.state.windows.emission import GIVEN, LATE, SEEN, EmitRule, Every, Late, OnClose
+from etl.state.windows.emission import GIVEN, LATE, LATE_TICK, SEEN, TICK, EmitRule, Every, Late, OnClose
 from etl.state.windows.shape_run import MARK, NO_ROWS, Largest, ShapeRun, with_number
 from etl.state.windows.shapes import WindowShape
 
@@ -76,6 +76,10 @@ class TimeWindows:
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """Partial results by pane and group, and the number of events that no window takes any more."""
+        return self.prepare_after(events, watermark, 0)
+
+    def prepare_after(self, events: pa.RecordBatch, watermark: int, ticks: int) -> tuple[pa.Table, int]:
+        """The same behind so many micro-batches without events."""
         times = event_times(events, self.aggregation.time)
         panes = times - times % self.pane
         ends = [shape.last_end(panes) for shape in self.shapes]
@@ -83,16 +87,19 @@ class TimeWindows:
         count = int(lost.sum())
         if count:
             events, panes = events.filter(pa.array(~lost)), panes[~lost]
-        late = self._late.late_column(panes, self.shapes, watermark) if self._late else {}
+        late = self._late.late_columns(panes, self.shapes, watermark, ticks) if self._late else {}
         rows = self.aggregation.lift(events, {**pane_column(panes), **late})
-        return self.combine(with_number(rows, SEEN, watermark) if self._has_seen else rows), count
+        numbers = ({SEEN: watermark, TICK: ticks} if ticks else {SEEN: watermark}) if self._has_seen else {}
+        for name, number in numbers.items():
+            rows = with_number(rows, name, number)
+        return self.combine(rows), count
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same panes and groups as one. Rows that other versions of the pipeline need are kept apart."""
         names = rows.column_names
-        hidden = {name: Largest() for name in (SEEN, GIVEN) if f"{name}\x000" in names}
+        hidden = {name: Largest() for name in (SEEN, TICK, GIVEN) if f"{name}\x000" in names}
         aggregation = replace(self.aggregation, hidden=hidden) if hidden else self.aggregation
-        return aggregation.merge(rows, (PANE, *(name for name in (MARK, LATE) if name in names)))
+        return aggregation.merge(rows, (PANE, *(name for name in (MARK, LATE, LATE_TICK) if name in names)))
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether a rule may give results."""

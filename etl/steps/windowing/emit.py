@@ -80,6 +80,16 @@ def longest_interval(emit: Emit) -> timedelta:
     return max((every for every in intervals if every), default=timedelta(0))
 
 
+def intervals(emit: Emit) -> dict[timedelta, bool]:
+    """The intervals at whose multiples there are results, true for those that give groups without change as well."""
+    found: dict[timedelta, bool] = {}
+    for one in [one for one in occasions(emit) if isinstance(one, Occasion)]:
+        for every in (one.every, one.late.every if one.late else None):
+            if every:
+                found[every] = found.get(every, False) or (every == one.every and one.groups == "all")
+    return found
+
+
 def described(emit: Emit) -> str:
     """The option in one line."""
     return "; ".join(_described(one) for one in occasions(emit))
