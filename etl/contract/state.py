@@ -26,16 +26,20 @@ ALWAYS = 1 << 62
 
 
 @dataclass(frozen=True)
-class QuietTicks:
-    """The micro-batches of a step that were planned without events, because an interval of results was over."""
+class Emission:
+    """What earlier micro-batches have left of a step's results for later ones."""
 
-    count: int = 0
+    quiet: int = 0
+    """Micro-batches that were planned without events, because an interval of results was over."""
     last: Mapping[int, int] = field(default_factory=dict)
-    """Interval in microseconds → the count with its last such micro-batch. What arrived at a smaller count has had its result."""
+    """Interval in microseconds → that number with its last one. What arrived at a smaller number has had its result."""
+    final: int = NEVER
+    """The time up to which windows have had their last results: those that end later still have all their rows."""
 
-    def after(self, intervals: frozenset[int]) -> QuietTicks:
-        """The same after a micro-batch for these intervals."""
-        return QuietTicks(self.count + 1, {**self.last, **dict.fromkeys(intervals, self.count + 1)}) if intervals else self
+    def after(self, intervals: frozenset[int], final: int = NEVER) -> Emission:
+        """The same after a micro-batch, for these intervals if it had no events."""
+        quiet = self.quiet + bool(intervals)
+        return Emission(quiet, {**self.last, **dict.fromkeys(intervals, quiet)}, max(final, self.final))
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class WatermarkAdvance:
     now: int = NEVER
     quiet: frozenset[int] = frozenset()
     """Intervals, in microseconds, that are over since the last events: the micro-batch was planned for them, without events."""
-    ticks: QuietTicks = field(default_factory=QuietTicks)
-    """Those before this micro-batch."""
+    emission: Emission = field(default_factory=Emission)
+    """That of earlier micro-batches."""
 
 
 AfterRun: TypeAlias = Literal["arrived", "appended", "added", "rewritten"]
@@ -120,11 +124,14 @@ class Operator(Protocol):
 
 
 @runtime_checkable
-class CountsTicks(Protocol):
-    """An operator whose rows say how many micro-batches without events were planned before them (`QuietTicks.count`)."""
+class RemembersEmission(Protocol):
+    """An operator whose rows depend on the results of earlier micro-batches."""
 
-    def prepare_after(self, events: pa.RecordBatch, watermark: int, ticks: int) -> tuple[pa.Table, int]:
+    def prepare_after(self, events: pa.RecordBatch, watermark: int, emission: Emission) -> tuple[pa.Table, int]:
         """Prepare as `Operator.prepare` does."""
+
+    def final_until(self, watermark: int) -> int:
+        """The time up to which windows have had their last results at this watermark (`Emission.final`)."""
 
 
 @runtime_checkable

@@ -116,7 +116,7 @@ class SplitReader:
             operator = operator_of(lane.stages[number].step, lane.stages[number].incoming)
             file = f"{name}-{number}-{task.order:06d}"
             before = known.stage(number)
-            writers[number] = RowWriter(operator, lane.manifests, file, before.watermark, before.ticks.count)
+            writers[number] = RowWriter(operator, lane.manifests, file, before.watermark, before.emission)
         restartable = self._restartable_segment(task, staging)
         for to, events in restartable:
             writers[lane.inputs[to].stage].add(without_heartbeats(events))

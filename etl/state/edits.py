@@ -76,7 +76,7 @@ def with_events(
     manifests: Manifests, stage: StageState, operator: Operator, name: str, events: Iterable[pa.RecordBatch]
 ) -> tuple[tuple[StateFileEntry, ...], int]:
     """The files of a step as if it had got these events too, whose results nobody gets; and how many events are too late."""
-    writer = RowWriter(operator, manifests, name, stage.watermark, stage.ticks.count)
+    writer = RowWriter(operator, manifests, name, stage.watermark, stage.emission)
     for batch in events:
         writer.add(batch)
     arrived, clock = writer.close(), WatermarkAdvance(stage.watermark, stage.watermark)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import ComponentError, replace_file
-from etl.contract.state import NEVER, AfterRun, PaneSpan, QuietTicks
+from etl.contract.state import NEVER, AfterRun, Emission, PaneSpan
 from etl.state.key_hash import new_seed
 
 _REMEDY = "restore the state folder from a backup"
@@ -43,7 +43,7 @@ class StageState:
 
     watermark: int = NEVER
     files: tuple[StateFileEntry, ...] = ()
-    ticks: QuietTicks = field(default_factory=QuietTicks)
+    emission: Emission = field(default_factory=Emission)
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,9 @@ def read_seed(path: Path) -> int | None:
         raise ComponentError(f"state file {path} cannot be read ({error}): {_REMEDY}") from error
 
 
-def _ticks(stage: Mapping[str, Any]) -> QuietTicks:
-    known = stage.get("ticks", {"count": 0, "last": {}})
-    return QuietTicks(known["count"], {int(every): count for every, count in known["last"].items()})
+def _emission(stage: Mapping[str, Any]) -> Emission:
+    known = {"quiet": 0, "last": {}, "final": NEVER, **stage.get("emission", {})}
+    return Emission(known["quiet"], {int(every): number for every, number in known["last"].items()}, known["final"])
 
 
 def _encoded(manifest: Manifest) -> bytes:
@@ -198,7 +198,7 @@ def _parsed(content: Mapping[str, Any]) -> Manifest:
     if content["checksum"] != _checksum(value):
         raise ValueError("its checksum does not match")
     stages = [
-        StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), _ticks(stage))
+        StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), _emission(stage))
         for stage in value["stages"]
     ]
     return Manifest(value["event_time"], tuple(stages), value["parallelism"], value.get("event_times", {}))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, CountsTicks, DropsRows, LooksUpKeys, Operator, PartRows, ReplacesRows
+from etl.api import ALWAYS, NEVER, PANE, DropsRows, Emission, LooksUpKeys, Operator, PartRows, RemembersEmission, ReplacesRows
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -23,12 +23,18 @@ BYTES_IN_MEMORY = 256 << 20
 """Bytes of such rows, where they are large."""
 
 
+NO_EMISSION = Emission()
+"""Before the first micro-batch."""
+
+
 class RowWriter:
     """Writes the prepared rows of one task, a file for each half a million of them or 256 MiB."""
 
-    def __init__(self, operator: Operator, state: Manifests, name: str, watermark: int = NEVER, ticks: int = 0) -> None:
-        """``watermark`` and ``ticks`` (`QuietTicks.count`) are those before the micro-batch."""
-        self._operator, self._state, self._name, self._watermark, self._ticks = operator, state, name, watermark, ticks
+    def __init__(
+        self, operator: Operator, state: Manifests, name: str, watermark: int = NEVER, emission: Emission = NO_EMISSION
+    ) -> None:
+        """``watermark`` and ``emission`` are those before the micro-batch."""
+        self._operator, self._state, self._name, self._watermark, self._emission = operator, state, name, watermark, emission
         self.clear()
 
     def clear(self) -> None:
@@ -41,8 +47,8 @@ class RowWriter:
     def add(self, events: pa.RecordBatch) -> None:
         """Prepare events."""
         operator = self._operator
-        if isinstance(operator, CountsTicks):
-            rows, late = operator.prepare_after(events, self._watermark, self._ticks)
+        if isinstance(operator, RemembersEmission):
+            rows, late = operator.prepare_after(events, self._watermark, self._emission)
         else:
             rows, late = operator.prepare(events, self._watermark)
         self.late += late

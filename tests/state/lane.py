@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NEVER, OFFSET, QuietTicks, Schema, StatefulStep, WatermarkAdvance
+from etl.api import NEVER, OFFSET, Emission, RemembersEmission, Schema, StatefulStep, WatermarkAdvance
 from etl.spark.lane.operators import operator_of
 from etl.state.compaction import merge_files
 from etl.state.key_hash import PARTS
@@ -33,7 +33,7 @@ class Lane:
     clock: WatermarkAdvance = field(default_factory=WatermarkAdvance)
     event_time: int = NEVER
     kept: tuple[StateFileEntry, ...] = ()
-    ticks: QuietTicks = field(default_factory=QuietTicks)
+    emission: Emission = field(default_factory=Emission)
     late: int = 0
     batches: int = 0
     merges: bool = False
@@ -44,7 +44,7 @@ class Lane:
         operator, number = operator_of(self.step, self.incoming), self.batches
         arrived: list[StateFileEntry] = []
         for order, rows in enumerate(splits):
-            writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now, self.ticks.count)
+            writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now, self.emission)
             events = pa.RecordBatch.from_pylist(list(rows), schema=self.incoming.append(pa.field(OFFSET, pa.int64())))
             latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"), safe=False)).value
             self.event_time = max(self.event_time, NEVER if latest is None else latest)
@@ -54,7 +54,9 @@ class Lane:
         late = (self.step.event_time() or ("", None))[1]
         assert late is not None
         now = max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6))
-        self.clock, self.ticks = WatermarkAdvance(self.clock.now, now, quiet, self.ticks), self.ticks.after(quiet)
+        self.clock = WatermarkAdvance(self.clock.now, now, quiet, self.emission)
+        final = operator.final_until(now) if isinstance(operator, RemembersEmission) else NEVER
+        self.emission = self.emission.after(quiet, final)
         self.batches += 1
         return self._run_parts(tuple(arrived))
 

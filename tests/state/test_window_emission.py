@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -29,16 +30,21 @@ class Oracle:
     """A window step that remembers every event. Times are whole seconds."""
 
     def __init__(self, step: Window, shapes: Sequence[Any]) -> None:
-        self.step, self.shapes = step, shapes
-        self.rules: list[Any] = [step.emit] if not isinstance(step.emit, tuple) else list(step.emit)
-        self.late = next((rule.late for rule in self.rules if getattr(rule, "late", None)), None)
-        self.keep = round(self.late.for_.total_seconds()) if self.late else 0
-        self.before = self.latest = NEVER // 1_000_000
+        self.shapes = shapes
+        self.set_step(step)
+        self.before = self.latest = self.final = NEVER // 1_000_000
         self.events: list[tuple[int, str | None, bool]] = []
         """Time, group, whether it arrived in this micro-batch."""
         self.given: dict[tuple[str, Key], int] = {}
         self.changed: set[Key] = set()
         self.late_ones: dict[Key, int] = {}
+
+    def set_step(self, step: Window) -> None:
+        """Go on with other options."""
+        self.step = step
+        self.rules: list[Any] = [step.emit] if not isinstance(step.emit, tuple) else list(step.emit)
+        self.late = next((rule.late for rule in self.rules if getattr(rule, "late", None)), None)
+        self.keep = round(self.late.for_.total_seconds()) if self.late else 0
 
     def windows(self, time: int) -> Iterator[tuple[int, int]]:
         """The windows that hold a time."""
@@ -61,13 +67,13 @@ class Oracle:
         self, rows: Sequence[tuple[int, str | None]], quiet: Sequence[int] = ()
     ) -> tuple[list[tuple[str, int, int, str | None, int]], int]:
         """The results as reason, start, end, group and count; and how many events came too late."""
-        taken = [row for row in rows if any(end + self.keep > self.before for _, end in self.windows(row[0]))]
+        taken = [row for row in rows if any(end > max(self.before - self.keep, self.final) for _, end in self.windows(row[0]))]
         self.events = [(time, user, False) for time, user, _ in self.events] + [(*row, True) for row in taken]
         self.latest = max([self.latest, *(time for time, _ in rows)])
         now = max(self.before, self.latest - round(self.step.late.total_seconds()))
         self.quiet = quiet
         found = [(reason, *key, n) for rule in self.rules for reason, key, n in self.results(rule, now)]
-        self.before = now
+        self.before, self.final = now, max(self.final, now - self.keep)
         return sorted(found, key=str), len(rows) - len(taken)
 
     def results(self, rule: Any, now: int) -> Iterator[tuple[str, Key, int]]:
@@ -96,7 +102,7 @@ class Oracle:
     def late_results(self, now: int, counts: dict[Key, int], new: dict[Key, int]) -> Iterator[tuple[str, Key, int]]:
         assert self.late is not None
         for key, n in new.items():
-            if self.before - self.keep < key[1] <= self.before:
+            if max(self.before - self.keep, self.final) < key[1] <= self.before:
                 self.late_ones[key] = self.late_ones.get(key, 0) + n
         for key, n in list(self.late_ones.items()):
             if self.late.every is None or self.has_tick(self.late.every, now) or key[1] + self.keep <= now:
@@ -113,14 +119,25 @@ def found_in(results: list[Row]) -> list[tuple[str, int, int, str | None, int]]:
     return sorted(((row["why"], *e, row["user"], row["n"]) for row, e in zip(results, edges, strict=True)), key=str)
 
 
-def check(options: dict[str, Any], shapes: Sequence[Any], batches: Sequence[Any], merges: bool, replays: bool) -> None:
-    """Run micro-batches of splits on the lane, or each of them twice from the same state, and compare."""
+def check(
+    options: dict[str, Any],
+    shapes: Sequence[Any],
+    batches: Sequence[Any],
+    merges: bool,
+    replays: bool,
+    changes: Mapping[int, Any] = MappingProxyType({}),
+) -> None:
+    """Run micro-batches of splits on the lane, or each of them twice from the same state, and compare. From some micro-batches
+    on ``emit`` has another value."""
     step = window(emit_reason="why", **options)
     assert list(step.check(SCHEMA)) == []
     oracle, offset = Oracle(step, shapes), 0
     with TemporaryDirectory() as folder:
         lane = Lane(step, SCHEMA, Path(folder), merges=merges)
-        for batch in batches:
+        for number, batch in enumerate(batches):
+            if number in changes:
+                lane.step = window(emit_reason="why", **{**options, "emit": changes[number]})
+                oracle.set_step(lane.step)
             quiet = batch if isinstance(batch, tuple) else ()
             batch, splits = [] if quiet else batch, []
             for split in batch:
@@ -195,6 +212,42 @@ def test_every_occasion_of_a_list_gives_its_results(
         emit.append("on_change")
     with patch.multiple(pane_rows, **limits):
         check({**options, "late": late, "emit": emit}, shapes, batches, merges, replays)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(
+    shape=st.sampled_from(SHAPES),
+    first=st.none() | st.sampled_from(["1s", "4s"]),
+    second=LATE,
+    batches=streams(),
+    at=st.integers(1, 8),
+    merges=st.booleans(),
+)
+def test_late_results_that_are_switched_on_are_those_of_windows_that_have_all_their_events(
+    shape: Any, first: str | None, second: Any, batches: Any, at: int, merges: bool
+) -> None:
+    """Windows that were final before ``late`` was there, or was longer, stay so: their rows may be gone."""
+    options, shapes = shape
+    emit = ["on_close", *([{"late": {"for": first}}] if first else [])]
+    changes = (
+        {at: ("on_close", second), at + 2: ("on_close", {"late": {"for": "30s"}})}
+        if "every" not in second["late"]
+        else {at: ("on_close", second)}
+    )
+    check({**options, "late": "3s", "emit": emit}, shapes, batches, merges, False, changes)
+
+
+def test_a_window_that_closed_before_late_was_there_takes_no_late_events(tmp_path: Path) -> None:
+    """Its events are gone: the result would be that of the late event alone."""
+    lane = Lane(window(size="10s", late="0s", emit_reason="why"), SCHEMA, tmp_path)
+    lane.run([event(0, 1), event(1, 2), event(2, 15)])
+
+    lane.step = window(size="10s", late="0s", emit_reason="why", emit=("on_close", {"late": {"for": "1h"}}))
+    results = [*lane.run([event(3, 3), event(4, 25)]), *lane.run([event(5, 4), event(6, 12)])]
+
+    assert found_in(results) == [("late", 10, 20, None, 2), ("on_close", 10, 20, None, 1)]
+    assert lane.late == 2
 
 
 # ── Windows and sessions whose length is in a field ───────────────────────────────────────────────

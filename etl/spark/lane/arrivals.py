@@ -54,8 +54,10 @@ def _rows_receipt(
 ) -> Receipt:
     """Write the rows of a partition in a micro-batch of this number."""
     manifests = Manifests(query.state.rows(query.query), query.durable)
-    watermark = manifests.read(number - 1).stage(0).watermark
-    writer = RowWriter(operator_of(step, incoming), manifests, f"rows-{number:012d}-0-0-{partition:06d}", watermark)
+    before = manifests.read(number - 1).stage(0)
+    writer = RowWriter(
+        operator_of(step, incoming), manifests, f"rows-{number:012d}-0-0-{partition:06d}", before.watermark, before.emission
+    )
     time, latest = (step.event_time() or ("",))[0], dict[int, int]()
     for batch in batches:
         for side, events in _by_side(batch):

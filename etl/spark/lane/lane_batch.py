@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, Schema, StatefulStep, WatermarkAdvance
+from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, RemembersEmission, Schema, StatefulStep, WatermarkAdvance
 from etl.plan.frames import Exchange, StageInput, segments, state_graph_of
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, Watermark
@@ -146,7 +146,7 @@ class Lane:
         for number, stage in enumerate(self.stages):
             operator, kept = operator_of(stage.step, stage.incoming), known.stage(number).files
             before = known.stage(number)
-            clock = replace(self._clock(number, before.watermark, times, idle, bounds), quiet=quiet, ticks=before.ticks)
+            clock = replace(self._clock(number, before.watermark, times, idle, bounds), quiet=quiet, emission=before.emission)
             arrived = tuple(file for receipt in heads for file in receipt.rows.get(number, ()))
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
             receipts = self._run_parts(run, batch, number, clock, arrived, known) if due else []
@@ -155,7 +155,8 @@ class Lane:
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             chosen = () if self.bounded else files_to_merge(files, sum(file.rows for file in arrived))
             files = self._merged(run, batch, number, files, chosen, clock.now)
-            states.append(StageState(clock.now, files, before.ticks.after(quiet)))
+            final = operator.final_until(clock.now) if isinstance(operator, RemembersEmission) else NEVER
+            states.append(StageState(clock.now, files, before.emission.after(quiet, final)))
             bounds[number] = operator.watermark_after(clock.now)
             if number + 1 < len(self.stages):
                 heads += receipts
@@ -257,4 +258,4 @@ class Lane:
 
     def _following(self, number: int, known: Manifest) -> NextStage:
         behind = self.stages[number]
-        return NextStage(number, behind.step, behind.exchange, known.stage(number).watermark, known.stage(number).ticks.count)
+        return NextStage(number, behind.step, behind.exchange, known.stage(number).watermark, known.stage(number).emission)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import OFFSET, BatchId, Schema
-from etl.contract.state import StatefulStep, WatermarkAdvance
+from etl.contract.state import Emission, StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.plan.frames import Exchange
 from etl.plan.segments import Segment
@@ -52,8 +52,8 @@ class NextStage:
     given: Exchange
     watermark: int
     """Before the micro-batch."""
-    ticks: int
-    """Micro-batches without events before (`etl.api.QuietTicks`)."""
+    emission: Emission
+    """Before the micro-batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class PartTasks:
         for behind in self.following.values():
             operator = operator_of(behind.step, behind.given.schema)
             writers[behind.number] = RowWriter(
-                operator, self.state, self._file_name(number, f"rows-{behind.number}"), behind.watermark, behind.ticks
+                operator, self.state, self._file_name(number, f"rows-{behind.number}"), behind.watermark, behind.emission
             )
         for to, events in restartable:
             writers[self.following[to].number].add(without_heartbeats(events))

@@ -233,7 +233,8 @@ class Late:
     def _ends(self, clock: WatermarkAdvance) -> tuple[int, int]:
         """The ends of windows that are closed, and have results now: all, or those that take nothing more."""
         all_of_them = self.every is None or has_tick(clock, self.every)
-        return clock.before - self.keep, clock.before if all_of_them else min(clock.before, clock.now - self.keep)
+        until = clock.before if all_of_them else min(clock.before, clock.now - self.keep)
+        return max(clock.before - self.keep, clock.emission.final), until
 
     def _found(self, windows: ShapeRun, after: int, until: int) -> Iterator[WindowGroups]:
         if self.every is None and not self.separate:
@@ -295,7 +296,7 @@ def _is_new(seen: Numbers, ticks: Numbers, clock: WatermarkAdvance, every: int) 
     """What arrived behind the last multiple of an interval that the watermark passed, and since its last micro-batch without
     events."""
     new: Numbers = seen >= clock.before // every * every
-    last = clock.ticks.last.get(every)
+    last = clock.emission.last.get(every)
     return new if last is None else new & (ticks >= last)
 
 

@@ -14,7 +14,7 @@ from math import gcd
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import ALWAYS, PANE, AfterRun, Emission, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
 from etl.state.windows.emission import GIVEN, LATE, LATE_TICK, SEEN, TICK, EmitRule, Every, Late, OnClose
 from etl.state.windows.shape_run import MARK, NO_ROWS, Largest, ShapeRun, with_number
@@ -76,20 +76,21 @@ class TimeWindows:
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """Partial results by pane and group, and the number of events that no window takes any more."""
-        return self.prepare_after(events, watermark, 0)
+        return self.prepare_after(events, watermark, Emission())
 
-    def prepare_after(self, events: pa.RecordBatch, watermark: int, ticks: int) -> tuple[pa.Table, int]:
-        """The same behind so many micro-batches without events."""
+    def prepare_after(self, events: pa.RecordBatch, watermark: int, emission: Emission) -> tuple[pa.Table, int]:
+        """The same after these results of earlier micro-batches."""
         times = event_times(events, self.aggregation.time)
         panes = times - times % self.pane
         ends = [shape.last_end(panes) for shape in self.shapes]
-        lost = (ends[0] if len(ends) == 1 else np.max(ends, axis=0)) + self._kept_behind <= watermark
+        final = max(watermark - self._kept_behind, emission.final)
+        lost = (ends[0] if len(ends) == 1 else np.max(ends, axis=0)) <= final
         count = int(lost.sum())
         if count:
             events, panes = events.filter(pa.array(~lost)), panes[~lost]
-        late = self._late.late_columns(panes, self.shapes, watermark, ticks) if self._late else {}
+        late = self._late.late_columns(panes, self.shapes, watermark, emission.quiet) if self._late else {}
         rows = self.aggregation.lift(events, {**pane_column(panes), **late})
-        numbers = ({SEEN: watermark, TICK: ticks} if ticks else {SEEN: watermark}) if self._has_seen else {}
+        numbers = ({SEEN: watermark, TICK: emission.quiet} if emission.quiet else {SEEN: watermark}) if self._has_seen else {}
         for name, number in numbers.items():
             rows = with_number(rows, name, number)
         return self.combine(rows), count
@@ -127,6 +128,10 @@ class TimeWindows:
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the last window with this pane takes nothing more."""
         return max(shape.last_end(last_pane) for shape in self.shapes) + self._kept_behind <= watermark
+
+    def final_until(self, watermark: int) -> int:
+        """The time up to which windows take nothing more."""
+        return watermark - self._kept_behind
 
     def watermark_after(self, watermark: int) -> int:
         """The start of the first window that may still give results."""
