@@ -246,7 +246,7 @@ def test_a_window_that_closed_before_late_was_there_takes_no_late_events(tmp_pat
     lane.step = window(size="10s", late="0s", emit_reason="why", emit=("on_close", {"late": {"for": "1h"}}))
     results = [*lane.run([event(3, 3), event(4, 25)]), *lane.run([event(5, 4), event(6, 12)])]
 
-    assert found_in(results) == [("late", 10, 20, None, 2), ("on_close", 10, 20, None, 1)]
+    assert found_in(results) == [("late", 10, 20, "a", 2), ("on_close", 10, 20, "a", 1)]
     assert lane.late == 2
 
 
