@@ -82,7 +82,8 @@ _FIELDS = {
     "unknown-event": "A pattern, or a reference to one of its events, names an event that is not declared or not taken.",
     "bad-comparison": "A condition of a sequence does not compare an event with one that is earlier in the pattern.",
     "unused-event": "The pattern of a sequence does not name an event that is declared. A warning.",
-    "needs-spark": "An expression has a part that only Spark computes, and the step runs on the state lane.",
+    "needs-spark": "An expression has a part that only Spark computes, and the step runs on the state lane; or Spark computes a "
+    "step or an input where the state lane cannot take it over, or would have to compute a window with options that it lacks.",
     "unknown-table": "A step names a table that `tables` does not declare, or `--connect` found no table of this name.",
     "wrong-key": "A look-up has another number of fields than the key of its table has columns, or than its match takes.",
     "missing-key": "A row of an inline table leaves out its key.",

@@ -145,7 +145,25 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     if report.errors:
         return None
     pipeline = _pipeline(root, layout, order, built, run, catalogue, report)
+    _check_plan(pipeline, layout, report)
+    if report.errors:
+        return None
     return replace(pipeline, tests=checked_cases(root.get(TESTS), pipeline, report)) if TESTS in root else pipeline
+
+
+def _check_plan(pipeline: Pipeline, layout: Layout, report: Report) -> None:
+    """Report a stateful step for which there is no plan. Others always have one."""
+    if not any(step.stateful for stream in pipeline.streams.values() for step in stream.steps):
+        return
+    from etl.plan.checks import unplanned_step
+
+    if error := unplanned_step(pipeline):
+        at = (part.path for part in layout.parts() if _location(pipeline, layout, part.path) == error.node.location)
+        report.add(next(at, ()), "needs-spark", error.reason, error.hint)
+
+
+def _location(pipeline: Pipeline, layout: Layout, path: OptionPath) -> YamlLocation | None:
+    return pipeline.locations.get(layout.model_path(path))
 
 
 def _pipeline(

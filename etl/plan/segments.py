@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeAlias
 
-from etl.api import ArrowStep, Schema, Sink, Step
+from etl.api import ArrowStep, PlanError, Schema, Sink, Step
 
 OptionPath: TypeAlias = tuple[str | int, ...]
 """The keys that lead to an option inside its component."""
@@ -27,6 +27,19 @@ class StepNode:
     """Line and column of its options there."""
     reports: bool = True
     """Whether this query reports the step's counts and rejects."""
+
+
+class StepPlanError(PlanError):
+    """A step cannot run where it is in the pipeline."""
+
+    def __init__(self, node: StepNode, reason: str, hint: str | None = None) -> None:
+        super().__init__(f"{node.id}: {reason}")
+        self.node = node
+        self.reason = reason
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[type[StepPlanError], tuple[StepNode, str, str | None]]:
+        return StepPlanError, (self.node, self.reason, self.hint)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from etl.api import TIMESTAMP, FrameSource, JoiningStep, PlanError, Schema, SparkStep, StatefulStep
+from etl.api import TIMESTAMP, FrameSource, JoiningStep, Schema, SparkStep, StatefulStep
 from etl.plan.arrow_queries import branch_after, steps_into
 from etl.plan.frames import Apply, Frame, Map, Native, Read, Stage, StateGraph, Union, frame_sources, spark_nodes, state_graph_of
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
-from etl.plan.segments import Branch, Segment, Watermark
-from etl.plan.state_graph import merged, state_graph
+from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, Watermark, runs_on_arrow
+from etl.plan.state_graph import merged, on_lane, state_graph
 from etl.steps.heartbeats import ARRIVAL
 
 
@@ -89,12 +89,23 @@ def _with_state_lane(frame: Frame) -> Frame:
     if found is not None and not any(node.step.stateful for node in spark_nodes(found)):
         return found
     for node in spark_nodes(frame):
-        if not isinstance(node.step, SparkStep):
-            raise PlanError(
-                f"{node.id} runs on the state lane only, and its stream also needs Spark between stateful steps, or for some of "
-                "its inputs and not for others"
-            )
+        _check_on_spark(node, frame)
     return frame
+
+
+def _check_on_spark(node: StepNode, frame: Frame) -> None:
+    """Raise StepPlanError for a step of a frame that is not for the state lane, if Spark cannot compute it."""
+    if isinstance(node.step, SparkStep):
+        if node.step.stateful and (reason := node.step.spark_refusal(node.incoming)):
+            raise StepPlanError(node, reason)
+        return
+    others = [one.name for one in frame_sources(frame) if isinstance(one, Native)]
+    others += [one.id for one in spark_nodes(frame) if not (on_lane(one) or runs_on_arrow(one.step, one.incoming))]
+    reason = (
+        f"the step runs on the state lane only, and Spark computes {', '.join(others)} between it and another stateful step, or "
+        "for one of its inputs and not for the others"
+    )
+    raise StepPlanError(node, reason, "make events there with steps and expressions that Arrow computes: see etl explain")
 
 
 def _graph_below(frame: Frame) -> Frame | None:

@@ -13,7 +13,7 @@ from etl.plan.segments import Branch, Segment, StepNode, runs_on_arrow
 
 def state_graph(frame: Frame) -> StateGraph | None:
     """The graph of a frame that ends in a step on the state lane; None if a step between or behind such steps needs Spark."""
-    if not isinstance(frame, Apply) or not _on_lane(frame.node):
+    if not isinstance(frame, Apply) or not on_lane(frame.node):
         return None
     builder = _Builder()
     try:
@@ -88,7 +88,7 @@ class _Builder:
                     self.roots[name] = merged(self.roots[name], way) if name in self.roots else way
             case Map(branch=branch, child=child):
                 self._lead(child, (*branch.steps, *then), stage)
-            case Apply(node=node) if _on_lane(node):
+            case Apply(node=node) if on_lane(node):
                 self.add_stage(frame)
                 steps, target = then, self._input(stage, then)
                 way = Branch(steps, steps[-1].outgoing if steps else node.outgoing, emits=True, to=target)
@@ -147,7 +147,7 @@ def _shared(one: Branch, other: Branch) -> int:
     return count
 
 
-def _on_lane(node: StepNode) -> bool:
+def on_lane(node: StepNode) -> bool:
     """Whether it is a stateful step that runs on the state lane."""
     return isinstance(node.step, StatefulStep) and node.step.lane_reason(node.incoming) is None
 
@@ -158,7 +158,7 @@ def _is_sparks(frame: Frame) -> bool:
     nodes = [part.node for part in parts if isinstance(part, Apply)]
     native = any(isinstance(part, Native) for part in parts)
     needs_spark = any(isinstance(node.step, SparkStep) and not runs_on_arrow(node.step, node.incoming) for node in nodes)
-    return (native or needs_spark) and not any(map(_on_lane, nodes))
+    return (native or needs_spark) and not any(map(on_lane, nodes))
 
 
 def _walk(frame: Frame) -> Iterator[Frame]:

@@ -298,23 +298,27 @@ class Window(SparkStep, StatefulStep):
         }
         return found | ({("having",): analyse(self.having, self.fields(incoming)).spark_sql} if self.having else {})
 
+    def spark_refusal(self, incoming: Schema) -> str | None:
+        """What Spark's windows lack."""
+        if self.gap and not self.group_by:
+            return "Spark, which this window needs here, keeps sessions of groups only: give it group_by"
+        unknown = [text for text in self.aggregates.values() if is_unknown_to_spark(text)]
+        if unknown:
+            return f"Spark, which this window needs here, has no aggregate {unknown[0]!r}"
+        if not isinstance(self.emit, str) or self.emit_reason:
+            return "Spark, which this window needs here, gives results on_close or on_change only: change emit"
+        if self.step or isinstance(self.size, (tuple, FieldLength)) or isinstance(self.gap, FieldLength):
+            return "Spark, which this window needs here, has windows of one fixed size only: change size, step or gap"
+        if self.gap and self.emit == "on_change":
+            return "Spark, which this window needs here, gives sessions on_close only: leave out emit"
+        return None
+
     def apply(self, events: DataFrame) -> DataFrame:
         """Aggregate by window and group, then filter by ``having``."""
         from etl.steps.windows_on_spark import windows
 
-        if self.gap and not self.group_by:
-            raise PlanError("window: Spark, which this window needs here, keeps sessions of groups only: give it group_by")
-        unknown = [text for text in self.aggregates.values() if is_unknown_to_spark(text)]
-        if unknown:
-            raise PlanError(f"window: Spark, which this window needs here, has no aggregate {unknown[0]!r}")
-        if not isinstance(self.emit, str) or self.emit_reason:
-            raise PlanError("window: Spark, which this window needs here, gives results on_close or on_change only: change emit")
-        if self.step or isinstance(self.size, (tuple, FieldLength)) or isinstance(self.gap, FieldLength):
-            raise PlanError(
-                "window: Spark, which this window needs here, has windows of one fixed size only: change size, step or gap"
-            )
-        if self.gap and self.emit == "on_change":
-            raise PlanError("window: Spark, which this window needs here, gives sessions on_close only: leave out emit")
+        if reason := self.spark_refusal(schema_of(events)):
+            raise PlanError(f"window: {reason}")
         return windows(self, events, self._aggregates(schema_of(events)))
 
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:

@@ -65,3 +65,36 @@ def test_streams_bring_their_state_along(tmp_path: Path) -> None:
     )
 
     assert [(line, code) for line, code, _ in problems(tmp_path, text)] == [(4, "state-order")]
+
+
+BETWEEN = FRONT + '  - {type: sql, query: "select * from events lateral view explode(array(1, 2)) v as item"}\n'
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("{type: dedupe, keys: item, time: window_start, within: 1h}", "steps[1] sql between it and another stateful step"),
+        ("{type: window, time: window_start, size: [1h, 1d], aggregates: {m: sum(n)}}", "windows of one fixed size only"),
+        ("{type: window, time: window_start, gap: 1h, aggregates: {m: sum(n)}}", "sessions of groups only"),
+    ],
+)
+def test_what_spark_between_stateful_steps_cannot_compute_is_a_problem_of_the_file(tmp_path: Path, step: str, said: str) -> None:
+    ((line, code, message),) = problems(tmp_path, f"{BETWEEN}  - {step}\n")
+
+    assert (line, code) == (5, "needs-spark")
+    assert said in message
+
+
+def test_a_source_that_spark_reads_beside_results_is_a_problem_of_the_file(tmp_path: Path) -> None:
+    text = (
+        "sources: {a: {type: generate}, b: {type: spark, format: rate, streaming: true}}\nstreams:\n"
+        "  one: {from: a, steps: [{type: window, size: 1m, aggregates: {n: count(*)}}]}\n"
+        "  two: {from: b, steps: [{type: rename, fields: {timestamp: window_start}}]}\n"
+        "  both: {from: [one, two], steps: [{type: dedupe, keys: n, time: window_start, within: 1h}]}\n"
+        "sinks: {o: {from: both, type: discard}}\n"
+    )
+
+    ((line, code, message),) = problems(tmp_path, text)
+
+    assert (line, code) == (5, "needs-spark")
+    assert "Spark computes b between" in message

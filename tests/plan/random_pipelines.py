@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from random_expressions import condition, expression
+from random_stateful import DURATIONS, STATEFUL, join
 
 from etl.api import Schema, visible
 from etl.catalogue import Catalogue
@@ -20,6 +21,8 @@ from etl.config.schema import pipeline_schema
 from etl.config.stream_schemas import merge
 
 Options = dict[str, Any]
+Incoming = Schema | dict[str, Schema]
+"""The fields in front of a component, or those of each side of a join."""
 
 FIELDS = (
     "level",
@@ -41,7 +44,6 @@ TYPES = (
     *("string", "string", "int", "bigint", "double", "boolean", "timestamp", "date", "decimal(10,2)", "array<string>"),
     *("smallint", "float", "binary", "array<int>", "map<string,string>", "array<struct<id: int, name: string>>"),
 )
-DURATIONS = ("500ms", "1s", "30s", "1m", "10m", "1h", "1d")
 EXISTING = frozenset(
     [
         *("field", "time", "time_field", "sample", "group_by", "group_fields", "id", "key"),
@@ -70,7 +72,7 @@ class Maker:
     def pipeline(self) -> Options:
         """Sources, streams that read them or one another, sinks."""
         chance = self.chance
-        self.tables = self._tables() if self._maybe(0.4) else {}
+        self.tables = self._tables() if self.maybe(0.4) else {}
         sources = {
             f"source{number}": self._drawn("source", self._source, pa.schema([]))
             for number in range(chance.choice((1, 1, 1, 2, 3)))
@@ -81,6 +83,11 @@ class Maker:
             feeds = chance.sample(list(known), min(len(known), chance.choice((1, 1, 1, 2))))
             fields = merge([known[feed] for feed in feeds])
             steps = []
+            if len(known) > 1 and self.maybe(0.2):
+                feeds = chance.sample(list(known), 2)
+                sides = {feed: known[feed] for feed in feeds}
+                steps.append(self._drawn("step", lambda sides=sides: join(self, *sides.values()), sides))  # type: ignore[misc]
+                fields = self._fields("step", steps[-1], sides)
             for _ in range(chance.choice((1, 2, 2, 3, 4, 5))):
                 steps.append(self._drawn("step", lambda fields=fields: self._step(fields), fields))  # type: ignore[misc]
                 fields = self._fields("step", steps[-1], fields)
@@ -98,35 +105,39 @@ class Maker:
         tables = {"tables": self.tables} if self.tables else {}
         return {"name": "random", **tables, "sources": sources, "streams": streams, "sinks": sinks}
 
-    def _drawn(self, family: str, draw: Callable[[], Options], fields: Schema) -> Options:
+    def _drawn(self, family: str, draw: Callable[[], Options], fields: Incoming) -> Options:
         """A component; most components with findings of their own check are replaced by another draw."""
         for _ in range(TRIES):
             options = draw()
-            if self._maybe(OFF) or self._accepted(family, options, fields):
+            if self.maybe(OFF) or self._accepted(family, options, fields):
                 break
         return options
 
-    def _accepted(self, family: str, options: Options, fields: Schema) -> bool:
+    def _accepted(self, family: str, options: Options, fields: Incoming) -> bool:
         try:
             made: Any = self.families[family][options["type"]].model_validate(options)  # type: ignore[index]
             if family == "step":
                 if not set(made.named_tables().values()) <= self.tables.keys():
                     return False
                 made = made.with_tables(self._built_tables())
-            found = made.check() if family == "source" else made.check(fields)
+            if isinstance(fields, dict) and any(made.check_inputs(fields)):
+                return False
+            found = made.check() if family == "source" else made.check(_united(made, fields))
             return not any(one.severity == "error" for one in found)
         except Exception:
             return False
 
-    def _fields(self, family: str, options: Options, incoming: Schema | None) -> Schema:
+    def _fields(self, family: str, options: Options, incoming: Incoming | None) -> Schema:
         """The fields after a component; the incoming ones if the component has an error."""
         try:
             made: Any = self.families[family][options["type"]].model_validate(options)  # type: ignore[index]
             if incoming is None:
                 return visible(made.fields())
             made = made.with_tables(self._built_tables())
-            return visible(made.fields(incoming))
+            return visible(made.fields(_united(made, incoming)))
         except Exception:
+            if isinstance(incoming, dict):
+                return merge(incoming.values())
             return pa.schema([]) if incoming is None else incoming
 
     def _built_tables(self) -> Mapping[str, Any]:
@@ -152,7 +163,7 @@ class Maker:
         kind = self.chance.choice(kinds)
         if kind == "spark":
             return self._spark_source()
-        made = self._options("source", kind, pa.schema([]))
+        made = self.options("source", kind, pa.schema([]))
         if kind == "file":
             made["path"] = str(self.folder / "in" / self.chance.choice(("a.log", "*.log")))
         if kind == "database":
@@ -167,11 +178,11 @@ class Maker:
         kind = self.chance.choice(("rate", "rate", "json", "csv", "text"))
         if kind == "rate":
             return {"type": "spark", "format": "rate", "streaming": True}
-        made: Options = {"type": "spark", "format": kind, "path": str(self.folder / "in" / "none"), "streaming": self._maybe(0.7)}
+        made: Options = {"type": "spark", "format": kind, "path": str(self.folder / "in" / "none"), "streaming": self.maybe(0.7)}
         return made if kind == "text" else made | {"fields": self._declared(TYPES[:10] if kind == "csv" else TYPES)}
 
     def _step(self, fields: Schema) -> Options:
-        kinds = list(self.families["step"])
+        kinds = [kind for kind in self.families["step"] if kind != "join" or self.maybe(OFF)]
         likely = (
             "set",
             "filter",
@@ -183,18 +194,18 @@ class Maker:
             "json",
             "lookup",
             "rules",
-            "correlate",
             "timestamp",
+            *STATEFUL,
         )
         kind = self.chance.choice((*kinds, *likely, *likely))
         maker = _MAKERS.get(kind)
-        return maker(self, fields) if maker else self._options("step", kind, fields)
+        return maker(self, fields) if maker else self.options("step", kind, fields)
 
     def _sink(self, fields: Schema, number: int) -> Options:
         kind = self.chance.choice(
             ("file", "file", "file", "console", "discard", "kafka", "http", "elasticsearch", "rocketmq", "database")
         )
-        made = self._options("sink", kind, fields)
+        made = self.options("sink", kind, fields)
         if kind == "file":
             made["path"] = f"{self.folder}/out/{number}-" + self._placeholders(fields)
         if kind == "elasticsearch":
@@ -204,23 +215,23 @@ class Maker:
         if kind == "database":
             made |= {"url": f"sqlite:///{self.folder}/out{number}.db", "table": f"t{number}"}
             if "columns" in made:
-                made["columns"] = {name: name.replace(".", "_") for name in self._some(fields.names)}
+                made["columns"] = {name: name.replace(".", "_") for name in self.some(fields.names)}
         for secret in ("password", "api_key", "token", "tls", "user", "batch", "retry", "spool", "template"):
             made.pop(secret, None)
         return made
 
     def _placeholders(self, fields: Schema) -> str:
         date = self.chance.choice(("", "", "{yyyy-MM-dd}", "{yyyy.MM.dd}"))
-        name = f"-{{{self.field(fields)}}}" if self._maybe(0.2) else ""
+        name = f"-{{{self.field(fields)}}}" if self.maybe(0.2) else ""
         return f"x{date}{name}" + self.chance.choice(("", "", "/"))
 
     # ── Options by their schema ──
 
-    def _options(self, family: str, kind: str, fields: Schema, share: float = 0.25, without: Sequence[str] = ()) -> Options:
+    def options(self, family: str, kind: str, fields: Schema, share: float = 0.25, without: Sequence[str] = ()) -> Options:
         schema = self.defs[f"{family}.{kind}"]
         made: Options = {"type": kind}
         for name, option in schema["properties"].items():
-            if name in ("type", "from", *without) or (name not in schema.get("required", ()) and not self._maybe(share)):
+            if name in ("type", "from", *without) or (name not in schema.get("required", ()) and not self.maybe(share)):
                 continue
             value = self._value(name, option, fields, family != "source")
             if value is not None:
@@ -234,10 +245,10 @@ class Maker:
         if names_fields and name in EXISTING:
             few = {"type": "array"} in [{"type": one.get("type")} for one in (schema, *schema.get("anyOf", ()))]
             wanted = pa.timestamp("us", "UTC") if name.startswith("time") else pa.string() if name == "field" else None
-            return self._some(fields.names, 2) if few else self.field(fields, wanted)
+            return self.some(fields.names, 2) if few else self.field(fields, wanted)
         if schema.get("format") == "spark-sql":
             return condition(chance, fields)
-        if schema.get("examples") and self._maybe(0.6):
+        if schema.get("examples") and self.maybe(0.6):
             return chance.choice(schema["examples"])
         if "anyOf" in schema:
             branches = [one for one in schema["anyOf"] if one.get("type") != "null"]
@@ -263,7 +274,7 @@ class Maker:
     def _mapping(self, schema: Mapping[str, Any], fields: Schema, names_fields: bool) -> Any:
         if "properties" in schema:
             required = schema.get("required", ())
-            options = {key: one for key, one in schema["properties"].items() if key in required or self._maybe(0.2)}
+            options = {key: one for key, one in schema["properties"].items() if key in required or self.maybe(0.2)}
             found = {key: self._value(key, one, fields, names_fields) for key, one in options.items()}
             return {key: value for key, value in found.items() if value is not None}
         return self._declared(TYPES)
@@ -285,18 +296,18 @@ class Maker:
     def field(self, fields: Schema, wanted: pa.DataType | None = None) -> str:
         """An existing field, of this type if there is one; sometimes a missing field."""
         fitting = [one.name for one in fields if wanted is None or one.type in (wanted, pa.null())]
-        if self._maybe(OFF) or not fields.names:
+        if self.maybe(OFF) or not fields.names:
             return self.new()
-        return self.chance.choice(fitting if fitting and not self._maybe(OFF) else fields.names)
+        return self.chance.choice(fitting if fitting and not self.maybe(OFF) else fields.names)
 
-    def _some(self, names: Sequence[str], most: int = 4) -> list[str]:
+    def some(self, names: Sequence[str], most: int = 4) -> list[str]:
         found = self.chance.sample(list(names), min(len(names), self.chance.randint(1, most)))
-        return [*found, "unheard_of"] if not found or self._maybe(OFF) else found
+        return [*found, "unheard_of"] if not found or self.maybe(OFF) else found
 
     def _declared(self, types: Sequence[str], most: int = 5) -> dict[str, str]:
         return {name: self.chance.choice(types) for name in self.chance.sample(FIELDS, self.chance.randint(1, most))}
 
-    def _maybe(self, share: float) -> bool:
+    def maybe(self, share: float) -> bool:
         return self.chance.random() < share
 
     # ── What schemas cannot tell ──
@@ -315,117 +326,61 @@ class Maker:
         table = self.chance.choice(("code", "code", "networks", "ports"))
         match = {"code": ("exact",), "networks": ("cidr", "prefix", "like", "exact"), "ports": ("range",)}[table]
         column = {"code": ("meaning", "score"), "networks": ("zone",), "ports": ("kind",)}[table]
-        made = self._options("step", "lookup", fields, 0.2, ("table", "match", "add", "on", "defaults"))
+        made = self.options("step", "lookup", fields, 0.2, ("table", "match", "add", "on", "defaults"))
         wanted = self.chance.choice((pa.string(), pa.int32(), pa.int64()))
         on = self.field(fields, wanted)
         made |= {"table": table, "match": self.chance.choice(match), "add": {self.new(): self.chance.choice(column)}, "on": on}
         return made
 
     def set(self, fields: Schema) -> Options:
-        names = [self.new() if self._maybe(0.7) else self.field(fields) for _ in range(self.chance.randint(1, 4))]
+        names = [self.new() if self.maybe(0.7) else self.field(fields) for _ in range(self.chance.randint(1, 4))]
         return {"type": "set", "fields": {name: expression(self.chance, fields) for name in names}}
 
     def filter(self, fields: Schema) -> Options:
-        where = expression(self.chance, fields) if self._maybe(OFF) else condition(self.chance, fields)
+        where = expression(self.chance, fields) if self.maybe(OFF) else condition(self.chance, fields)
         return {"type": "filter", "where": where}
 
     def keep(self, fields: Schema) -> Options:
-        return {"type": "keep", "fields": self._some([*fields.names, *(name.split(".")[0] for name in fields.names)], 6)}
+        return {"type": "keep", "fields": self.some([*fields.names, *(name.split(".")[0] for name in fields.names)], 6)}
 
     def drop(self, fields: Schema) -> Options:
-        return {"type": "drop", "fields": self._some([*fields.names, *(name.split(".")[0] for name in fields.names)], 2)}
+        return {"type": "drop", "fields": self.some([*fields.names, *(name.split(".")[0] for name in fields.names)], 2)}
 
     def rename(self, fields: Schema) -> Options:
-        return {"type": "rename", "fields": {name: self.new() for name in self._some(fields.names, 2)}}
+        return {"type": "rename", "fields": {name: self.new() for name in self.some(fields.names, 2)}}
 
     def convert(self, fields: Schema) -> Options:
-        names = self._some(fields.names, 3)
-        return self._options("step", "convert", fields, 0.2) | {"fields": {name: self.chance.choice(TYPES) for name in names}}
-
-    def window(self, fields: Schema) -> Options:
-        chance = self.chance
-        made = self._options("step", "window", fields, 0.3, ("size", "slide", "gap", "aggregates", "having", "emit"))
-        made |= {"size": chance.choice(DURATIONS)} if self._maybe(0.8) else {"gap": chance.choice(DURATIONS)}
-        if "size" in made and self._maybe(0.3):
-            made["slide"] = chance.choice(DURATIONS[: DURATIONS.index(made["size"]) + 1])
-        if self._maybe(0.2):
-            made["emit"] = chance.choice(("on_close", "on_change"))
-        made["aggregates"] = {self.new(): self._aggregate(fields) for _ in range(chance.randint(1, 3))}
-        if self._maybe(0.3):
-            made["having"] = f"{chance.choice(list(made['aggregates']))} " + chance.choice(("> 3", "is not null", "= 'x'"))
-        return made
-
-    def _aggregate(self, fields: Schema) -> str:
-        chance = self.chance
-        name = chance.choice(("count(*)", "count", "sum", "avg", "min", "max", "first", "last", "collect", "count distinct"))
-        name = (
-            chance.choice(
-                (name, "count_if", "approx_count_distinct", "percentile", "approx_percentile", "variance", "mode", "collect_set")
-            )
-            if self._maybe(0.5)
-            else name
-        )
-        if name == "count(*)":
-            return name
-        kind = "int" if name in ("sum", "avg", "percentile", "approx_percentile", "variance") else None
-        of = condition(chance, fields) if name == "count_if" else expression(chance, fields, kind, depth=1)
-        more = {"collect": ", 5", "collect_set": ", 5", "percentile": ", 0.5", "approx_percentile": ", 0.5"}.get(name, "")
-        where = f" filter (where {condition(chance, fields)})" if self._maybe(0.15) else ""
-        return (f"count(distinct {of})" if name == "count distinct" else f"{name}({of}{more})") + where
+        names = self.some(fields.names, 3)
+        return self.options("step", "convert", fields, 0.2) | {"fields": {name: self.chance.choice(TYPES) for name in names}}
 
     def sql(self, fields: Schema) -> Options:
         chance = self.chance
-        items = ["*"] if self._maybe(0.5) else [_dotted(name) for name in self._some(fields.names)]
+        items = ["*"] if self.maybe(0.5) else [_dotted(name) for name in self.some(fields.names)]
         items += [
             f"{expression(chance, fields)} as {name.replace('.', '_')}"
             for name in {self.new() for _ in range(chance.randint(0, 2))}
         ]
         view, arrays = "", [one.name for one in fields if pa.types.is_list(one.type)]
-        if arrays and self._maybe(0.5):
+        if arrays and self.maybe(0.5):
             view = f" lateral view {chance.choice(('', 'outer '))}explode({_dotted(chance.choice(arrays))}) v as item"
             items.append("item")
-        where = f" where {condition(chance, fields)}" if self._maybe(0.5) else ""
+        where = f" where {condition(chance, fields)}" if self.maybe(0.5) else ""
         return {"type": "sql", "query": f"select {', '.join(items)} from events{view}{where}"}
 
     def unnest(self, fields: Schema) -> Options:
         arrays = [one.name for one in fields if pa.types.is_list(one.type)]
-        if not arrays and not self._maybe(0.1):
+        if not arrays and not self.maybe(0.1):
             return {"type": "set", "fields": {"tags": "array('a', 'b')"}}
-        made = self._options("step", "unnest", fields, 0.3, ("field",))
+        made = self.options("step", "unnest", fields, 0.3, ("field",))
         return made | {"field": self.chance.choice(arrays or ["tags"])}
 
     def rules(self, fields: Schema) -> Options:
-        made = self._options("step", "rules", fields, 0.3, ("files", "tables", "fields", "placeholders", "rules", "metadata"))
-        return made | {"rules": self._rules(fields)}
+        made = self.options("step", "rules", fields, 0.3, ("files", "tables", "fields", "placeholders", "rules", "metadata"))
+        return made | {"rules": self.own_rules(fields)}
 
-    def _rules(self, fields: Schema) -> list[Options]:
+    def own_rules(self, fields: Schema) -> list[Options]:
         count = self.chance.randint(1, 3)
         return [{"name": f"rule {number}", "where": condition(self.chance, fields)} for number in range(count)]
-
-    def correlate(self, fields: Schema) -> Options:
-        chance, rules = self.chance, self._rules(fields)
-        times = [one.name for one in fields if pa.types.is_timestamp(one.type)]
-        if not times and not self._maybe(0.1):
-            return {"type": "set", "fields": {"at": "current_timestamp()"}}
-        names = [rule["name"] for rule in rules]
-        kind = chance.choice(
-            ("event_count", "event_count", "value_count", "temporal", "temporal_ordered", "value_sum", "value_avg")
-        )
-        made: Options = {"type": kind, "rules": names[: chance.randint(1, 3)], "timespan": chance.choice(("10s", "1m", "1h"))}
-        if self._maybe(0.7):
-            made["group-by"] = self._some(fields.names, 2)
-        if not kind.startswith("temporal"):
-            made["condition"] = {chance.choice(("gte", "gt", "lt", "eq")): chance.randint(1, 5)}
-        if kind.startswith("value"):
-            made["condition"]["field"] = self.field(fields, pa.int64() if kind != "value_count" else None)
-        step = self._options(
-            "step", "correlate", fields, 0.2, ("files", "tables", "fields", "placeholders", "rules", "correlations")
-        )
-        return step | {
-            "time": self.field(fields, pa.timestamp("us", "UTC")),
-            "rules": rules,
-            "correlations": [{"title": "A", "correlation": made}],
-        }
 
     def grok(self, fields: Schema) -> Options:
         parts = (
@@ -436,18 +391,18 @@ class Maker:
             "%{GREEDYDATA:message}",
             "%{TIMESTAMP_ISO8601:at}",
         )
-        made = self._options("step", "grok", fields, 0.1, ("patterns", "pattern_definitions", "pattern_files"))
+        made = self.options("step", "grok", fields, 0.1, ("patterns", "pattern_definitions", "pattern_files"))
         return made | {
             "patterns": [" ".join(self.chance.sample(parts, self.chance.randint(1, 3))) for _ in range(self.chance.randint(1, 2))]
         }
 
     def regex(self, fields: Schema) -> Options:
         parts = (r"(?<level>\w+)", r"(?<n>\d+)", r"(?P<user_name>[a-z]+)", r".*", r"(?<source.ip>[\d.]+)")
-        made = self._options("step", "regex", fields, 0.1, ("patterns",))
+        made = self.options("step", "regex", fields, 0.1, ("patterns",))
         return made | {"patterns": [" ".join(self.chance.sample(parts, self.chance.randint(1, 3)))]}
 
     def dissect(self, fields: Schema) -> Options:
-        made = self._options("step", "dissect", fields, 0.2, ("pattern", "fields"))
+        made = self.options("step", "dissect", fields, 0.2, ("pattern", "fields"))
         return made | {
             "pattern": self.chance.choice(
                 ("%{level} %{rest}", "%{source.ip} - %{text}", "%{+at} %{+at} %{message}", "%{a->} [%{b}]")
@@ -456,14 +411,19 @@ class Maker:
 
     def csv(self, fields: Schema) -> Options:
         names = self.chance.sample(FIELDS, self.chance.randint(1, 5))
-        made = self._options("step", "csv", fields, 0.2, ("names", "fields", "header"))
-        types = {name: self.chance.choice(TYPES) for name in names if self._maybe(0.3)}
+        made = self.options("step", "csv", fields, 0.2, ("names", "fields", "header"))
+        types = {name: self.chance.choice(TYPES) for name in names if self.maybe(0.3)}
         return made | {"names": names} | ({"fields": types} if types else {})
 
     def timestamp(self, fields: Schema) -> Options:
-        made = self._options("step", "timestamp", fields, 0.3, ("formats", "timezone"))
+        made = self.options("step", "timestamp", fields, 0.3, ("formats", "timezone"))
         formats = ("iso8601", "syslog", "yyyy-MM-dd HH:mm:ss,SSS", "unix_seconds", "unix_millis", "dd/MMM/yyyy:HH:mm:ss Z")
         return made | {"formats": self.chance.sample(formats, self.chance.randint(1, 2))}
+
+
+def _united(made: Any, fields: Incoming) -> Schema:
+    united: Schema = made.united(fields) if isinstance(fields, dict) else fields
+    return united
 
 
 def _dotted(name: str) -> str:
@@ -476,7 +436,7 @@ def _listed(names: str | list[str]) -> list[str]:
 
 _MAKERS: Mapping[str, Callable[[Maker, Schema], Options]] = {
     "set": Maker.set, "filter": Maker.filter, "keep": Maker.keep, "drop": Maker.drop, "rename": Maker.rename,
-    "convert": Maker.convert, "window": Maker.window, "sql": Maker.sql, "unnest": Maker.unnest, "rules": Maker.rules,
-    "correlate": Maker.correlate, "lookup": Maker.lookup, "grok": Maker.grok, "regex": Maker.regex, "dissect": Maker.dissect,
-    "csv": Maker.csv, "timestamp": Maker.timestamp,
+    "convert": Maker.convert, "sql": Maker.sql, "unnest": Maker.unnest, "rules": Maker.rules,
+    "lookup": Maker.lookup, "grok": Maker.grok, "regex": Maker.regex, "dissect": Maker.dissect,
+    "csv": Maker.csv, "timestamp": Maker.timestamp, **STATEFUL,
 }  # fmt: skip
