@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from state.lane import Lane, Row
 
-from etl.api import TIMESTAMP, PlanError
+from etl.api import TIMESTAMP
 from etl.state.key_hash import PARTS, key_hashes, part_of
 from etl.state.manifest import Manifests
 from etl.state.row_files import RowFolder, RowWriter
@@ -170,8 +170,7 @@ def test_sessions_of_all_events_need_no_group(tmp_path: Path, merges: bool) -> N
     results = lane.run([event(0, 0), event(1, 25)], [event(2, 9), event(3, 18)]) + lane.run([event(4, 34), event(5, 90)])
 
     assert starts(results) == [(0.0, 5)]
-    with pytest.raises(PlanError, match="Spark, which this window needs here, keeps sessions of groups only"):
-        step.apply(cast(Any, None))
+    assert step.spark_refusal(SCHEMA) == "Spark, which this window needs here, keeps sessions of groups only: give it group_by"
 
 
 def test_a_new_aggregate_can_be_merged_into_files_that_lack_it(tmp_path: Path) -> None:
