@@ -29,6 +29,7 @@ from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
 from etl.contract.state import (
     ALWAYS,
+    HASH,
     NEVER,
     OPTIONAL,
     PANE,
@@ -71,6 +72,7 @@ __all__ = [
     "ALWAYS",
     "FILE",
     "FOLDER",
+    "HASH",
     "HIDDEN",
     "IDENTITY",
     "NEVER",

@@ -15,6 +15,9 @@ PANE = "\0pane"
 """Column of prepared rows: the pane that a row belongs to, int64, its start in microseconds since the epoch. No field of
 an event has such a name."""
 
+HASH = "\0hash"
+"""Column of state files, uint64: the first half of the hash of a row's keys, where look-ups need it."""
+
 NEVER = -(1 << 62)
 """The watermark before the first event."""
 

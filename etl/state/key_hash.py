@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from etl.api import HASH as HASH
 from etl.api import ComponentError, format_type
 
-HASH, HASH2 = "\0hash", "\0hash2"
-"""Columns (uint64) of state files with the two halves of a key's hash; where look-ups need it, rows are sorted by the first."""
+HASH2 = "\0hash2"
+"""Column (uint64) of state files with the second half of a key's hash, beside `HASH`; where look-ups need it, rows are sorted by
+the first."""
 
 PARTS = 16
 """Divisions of the state of a step."""

@@ -9,12 +9,16 @@ from typing import Any
 import pyarrow as pa
 from group_by_group import Alert, Event
 
+from etl.api import PANE
 from etl.rules.correlation.encoding import join_columns, split_columns
-from etl.rules.correlation.evaluation import Windows, evaluate
+from etl.rules.correlation.evaluation import Evaluated, evaluate
 from etl.rules.correlation.families import Family
 from etl.rules.correlation.member_table import MemberTable
 from etl.rules.correlation.model import Correlation
-from etl.rules.correlation.slots import ROWS
+from etl.rules.correlation.reader import SECOND
+from etl.rules.correlation.slots import ROWS, without_replaced
+from etl.rules.correlation.state_rows import AddedRows
+from etl.rules.correlation.windows import Windows
 
 Row = tuple[str, Event]
 """An event, and the value of its group."""
@@ -22,10 +26,12 @@ Row = tuple[str, Event]
 
 @dataclass
 class Memory:
-    """The state of some groups."""
+    """The state of some groups, all of which run in each micro-batch."""
 
     rows: pa.Table = field(default_factory=ROWS.empty_table)
-    due: list[tuple[bool, int]] = field(default_factory=list)
+    """Those of the state files."""
+    levels: list[Evaluated] = field(default_factory=list)
+    """Of the last micro-batch."""
 
     @property
     def events(self) -> list[Event]:
@@ -35,23 +41,25 @@ class Memory:
     def events_by_group(self) -> dict[str, list[Event]]:
         """By the value of their group, in the order of their times."""
         found: dict[str, list[Event]] = {}
-        for row in self.rows.to_pylist():
-            if row["burst_end"] is None:
+        for level in self.levels:
+            for row in level.slots.events(level.kept).to_pylist():
                 found.setdefault(value_of(row["group"]), []).append(Event(*(row[name] for name in Event._fields)))
         return found
 
     @property
     def bursts(self) -> list[tuple[int, int]]:
         """When the condition first and last held."""
-        return [(row["micros"], row["burst_end"]) for row in self.rows.to_pylist() if row["burst_end"] is not None]
+        pairs = [zip(level.bursts.since.tolist(), level.bursts.last.tolist(), strict=True) for level in self.levels]
+        return [burst for some in pairs for burst in some]
 
     def run(self, families: Mapping[str, Family], rows: pa.Table, watermark: int = 0) -> list[tuple[str, Alert]]:
         """The alerts of a micro-batch with these events, each with the value of its group."""
         table = MemberTable(families)
-        levels = list(evaluate(pa.concat_tables([self.rows, rows]), table, watermark))
-        self.rows = pa.concat_tables([level.state() for level in levels])
-        self.due = [due for level in levels for due in level.due()]
-        return [found for level in levels for found in _alerts(level.alerts.filter(table.is_head[level.alerts.member]))]
+        self.levels = list(evaluate(pa.concat_tables([self.rows, rows]), table, watermark))
+        added = [AddedRows(level, watermark, 60 * SECOND).table() for level in self.levels]
+        stored = pa.concat_tables([self.rows, *added])
+        self.rows = without_replaced(stored.filter(pa.array(stored.column(PANE).to_numpy() > watermark)))
+        return [found for level in self.levels for found in _alerts(level.alerts.filter(table.is_head[level.alerts.member]))]
 
 
 def advance(one: Correlation, memory: Memory, events: Iterable[Event], watermark: int) -> list[Alert]:

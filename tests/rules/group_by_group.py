@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple, Protocol
 
-from etl.rules.correlation.evaluation import MAX_SHOWN
 from etl.rules.correlation.families import Family
 from etl.rules.correlation.model import Correlation, Kind, Threshold, holds
 from etl.rules.correlation.reader import MAX_EVENTS
+from etl.rules.correlation.windows import MAX_SHOWN
 
 
 class Event(NamedTuple):

@@ -72,19 +72,18 @@ def test_state_is_removed_when_all_its_events_are_old() -> None:
     one, memory = counted("event_count", Threshold("gte", 3)), Memory()
 
     advanced(memory, one, [("x", event(1)), ("y", event(9))])
-    due = memory.due
-    advanced(memory, one, [], 19)
+    advanced(memory, one, [], 20)
 
-    assert (due, memory.rows.num_rows, memory.due) == ([(True, 19 * SECOND)], 0, [])
+    assert (memory.events, memory.rows.num_rows) == ([], 0)
 
 
 def test_state_is_due_when_a_window_closes() -> None:
     one, memory = counted("event_count", Threshold("lt", 3)), Memory()
 
     assert advanced(memory, one, [("x", event(1)), ("y", event(9))]) == []
-    assert memory.due == [(False, 11 * SECOND)]
+    assert memory.rows.column("due").to_pylist() == [11 * SECOND, 19 * SECOND]
     assert advanced(memory, one, [], 11) == [("x", 1, 1)]
-    assert memory.due == [(False, 19 * SECOND)]
+    assert [kept.micros for kept in memory.events] == [9 * SECOND]
 
 
 def test_a_group_below_its_threshold_keeps_few_events() -> None:
@@ -101,7 +100,7 @@ def test_the_events_of_a_group_are_bounded() -> None:
 
     advanced(memory, one, [("x", event(n / 5000, n, value="y")) for n in range(MAX_EVENTS + 5)])
 
-    assert memory.rows.num_rows == MAX_EVENTS
+    assert len(memory.events) == memory.rows.num_rows == MAX_EVENTS
 
 
 def test_state_of_removed_or_regrouped_correlations_is_removed() -> None:
@@ -112,7 +111,7 @@ def test_state_of_removed_or_regrouped_correlations_is_removed() -> None:
         memory = Memory()
         advanced(memory, one, [("x", event(1)), ("x", event(2))])
         alerts = memory.run(now, event_rows(one, [("x", event(3))], one))
-        assert (alerts, memory.rows.num_rows, memory.due) == ([], 0, [])
+        assert (alerts, memory.events) == ([], [])
 
 
 def test_a_chain_has_state_for_each_member() -> None:
@@ -179,7 +178,7 @@ def test_many_groups_give_the_alerts_of_each_group_alone(
         assert together.events_by_group() == {ip: memory.events for ip, memory in alone.items() if memory.events}
         assert sorted(together.bursts) == sorted(burst for memory in alone.values() for burst in memory.bursts)
 
-    assert (together.rows.num_rows, together.due) == (0, [])
+    assert (together.rows.num_rows, together.events, together.bursts) == (0, [], [])
 
 
 INNER = counted("event_count", Threshold("gte", 2), ("a",), "inner")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, ReadableState
+from etl.rules.correlation import operator
 from etl.state.key_hash import PARTS
 from etl.state.row_files import RowFolder
 from etl.steps.detection.correlate import Correlate
@@ -55,11 +57,11 @@ class Run:
 
     def remembered(self) -> list[dict[str, Any]]:
         """What `etl state show` prints."""
-        operator = self.lane.step.operator(self.lane.incoming)
-        assert isinstance(operator, ReadableState)
+        readable = self.lane.step.operator(self.lane.incoming)
+        assert isinstance(readable, ReadableState)
         parts = RowFolder(self.lane.folder, self.lane.kept).parts(*range(PARTS))
-        batches = list(operator.read_state(parts, self.lane.clock.now))
-        assert all(batch.schema == operator.state_fields for batch in batches)
+        batches = list(readable.read_state(parts, self.lane.clock.now))
+        assert all(batch.schema == readable.state_fields for batch in batches)
         return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -129,7 +131,8 @@ def test_rules_that_change_between_micro_batches_count_from_the_next(tmp_path: P
 
     (remembered,) = lane.remembered()
     assert (remembered["correlation.measure"], remembered["threshold"]) == (2.0, 2.0)
-    assert [alert[-1] for alert in seen(lane([event(2, "b", number=3), event(3, "b", number=4)]))] == [2, 2]
+    later = [event(2, "b", number=3), event(3, "b", number=4), event(3, number=5)]
+    assert sorted((alert[1], alert[-1]) for alert in seen(lane(later))) == [("a", 2), ("b", 2)]
 
 
 @pytest.mark.parametrize(
@@ -147,29 +150,76 @@ def test_a_correlation_that_stays_goes_on_when_others_change(tmp_path: Path, now
 # ── Laws ──────────────────────────────────────────────────────────────────────────────────────────
 
 ACTIONS = st.sampled_from(["failed", "failed", "login", "x"])
-EVENTS = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["a", "b", None]), ACTIONS), max_size=40)
+EVENTS = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["a", "b", None]), ACTIONS, st.integers(0, 4)), max_size=40)
+"""With how late each may come."""
+
+END = [event(1000, action="x")]
+USERS = {
+    "type": "value_count",
+    "rules": ["failed"],
+    "group-by": ["ip"],
+    "timespan": "10s",
+    "condition": {"field": "port", "gte": 2},
+}
+
+RULES = [*CORRELATIONS, {"title": "Users", "correlation": USERS}]
+CUTS = st.lists(st.integers(1, 39), max_size=5)
 
 
 @pytest.mark.slow
 @settings(deadline=None)
-@given(EVENTS, st.lists(st.integers(1, 39), max_size=5), st.booleans(), st.booleans())
+@given(EVENTS, CUTS, st.booleans(), st.booleans())
 def test_alerts_do_not_depend_on_micro_batches_splits_and_merges(
-    tmp_path_factory: pytest.TempPathFactory, some: list[tuple[int, str | None, str]], cuts: list[int], two: bool, merges: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    some: list[tuple[int, str | None, str, int]],
+    cuts: list[int],
+    two: bool,
+    merges: bool,
 ) -> None:
-    events = [event(time, ip, action, number=n) for n, (time, ip, action) in enumerate(sorted(some, key=lambda one: one[0]))]
-    end = [event(1000, action="x")]
-    whole, cut = Run(tmp_path_factory.mktemp("whole")), Run(tmp_path_factory.mktemp("cut"), merges)
-    edges = [0, *sorted(set(cuts)), len(events)]
+    events = events_of(sorted(some, key=lambda one: one[0]))
+    whole, cut = Run(tmp_path_factory.mktemp("whole"), False, RULES), Run(tmp_path_factory.mktemp("cut"), merges, RULES)
 
-    expected = [*whole(events), *whole(end)]
-    found = []
-    for start, stop in itertools.pairwise(edges):
-        batch = events[start:stop]
-        found += cut(batch[::2], batch[1::2]) if two else cut(batch)
-    found += cut(end)
+    expected = [*whole(events), *whole(END)]
+    with looking_up(few_others=0):
+        found = [alert for batch in batches(events, cuts) for alert in (cut(batch[::2], batch[1::2]) if two else cut(batch))]
 
     assert sorted(map(str, found)) == sorted(map(str, expected))
     assert (whole.lane.kept, cut.lane.kept) == ((), ())
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(EVENTS, CUTS, st.booleans())
+def test_groups_that_are_looked_up_give_the_alerts_of_all_groups_evaluated(
+    tmp_path_factory: pytest.TempPathFactory, some: list[tuple[int, str | None, str, int]], cuts: list[int], merges: bool
+) -> None:
+    """Also for events that come late, after which alerts depend on the micro-batches."""
+    events = events_of(sorted(some, key=lambda one: one[0] + one[3]))
+    whole, parts = Run(tmp_path_factory.mktemp("all"), False, RULES), Run(tmp_path_factory.mktemp("few"), merges, RULES)
+
+    for batch in batches(events, cuts):
+        with looking_up(few_others=1 << 60):
+            expected = whole(batch)
+        with looking_up(few_others=0):
+            assert sorted(map(str, parts(batch))) == sorted(map(str, expected))
+
+
+def events_of(rows: list[tuple[int, str | None, str, int]]) -> list[dict[str, Any]]:
+    return [event(time, ip, action, port=22 + time % 3, number=n) for n, (time, ip, action, _) in enumerate(rows)]
+
+
+def batches(events: list[dict[str, Any]], cuts: list[int]) -> Iterator[list[dict[str, Any]]]:
+    """The events of each micro-batch, at last one that closes everything."""
+    yield from (events[start:stop] for start, stop in itertools.pairwise([0, *sorted(set(cuts)), len(events)]))
+    yield END
+
+
+@contextmanager
+def looking_up(few_others: int) -> Iterator[None]:
+    """Groups are looked up where there are more stored rows for each that arrives."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operator, "FEW_OTHERS", few_others)
+        yield
 
 
 def test_rows_of_no_known_correlation_run_all_kernels(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from etl.api import TIMESTAMP, Schema
 from etl.rules.correlation.alert_fields import ALERT_FIELDS
 from etl.rules.correlation.compiled import CompiledCorrelations
 from etl.rules.correlation.encoding import split_columns
-from etl.rules.correlation.evaluation import Windows
+from etl.rules.correlation.windows import Windows
 
 
 def as_events(compiled: CompiledCorrelations, alerts: Windows, fields: Schema) -> pa.RecordBatch:
@@ -59,10 +59,12 @@ def state_fields(fields: Schema) -> Schema:
     return pa.schema([*(ALERT_FIELDS.field(name) for name in chosen[:2]), *of_group, *map(ALERT_FIELDS.field, chosen[2:]), *more])
 
 
-def as_state(compiled: CompiledCorrelations, windows: Windows, fields: Schema) -> pa.RecordBatch:
+def as_state(compiled: CompiledCorrelations, windows: Windows, fields: Schema, watermark: int) -> pa.RecordBatch:
     """Windows that are not closed, with the number in the condition, which is null for an expression, and whether a burst goes
     on that an alert was given for."""
     table, member = compiled.table, pa.array(windows.member)
+    of_bursts = np.repeat(np.arange(len(windows.slots)), windows.slots.burst_counts)
+    going_on = of_bursts[windows.slots.bursts[1] + windows.slots.spans[of_bursts] > watermark]
     own = [one for _, one in table.members]
     thresholds = table.thresholds[windows.member]
     columns = group_columns(compiled, windows, fields) | {
@@ -74,7 +76,7 @@ def as_state(compiled: CompiledCorrelations, windows: Windows, fields: Schema) -
         "correlation.count": pa.array(windows.counts()),
         "correlation.measure": pa.array(windows.measures),
         "threshold": pa.array(thresholds, mask=np.isnan(thresholds)),
-        "alerted": pa.array(windows.slots.burst_counts[windows.slot] > 0),
+        "alerted": pa.array(np.isin(windows.slot, going_on)),
     }
     known = state_fields(fields)
     return pa.RecordBatch.from_arrays([columns[field.name] for field in known], schema=known)

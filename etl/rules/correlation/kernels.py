@@ -1,12 +1,12 @@
-"""Kernels that evaluate correlations: windows that slide event by event, windows that have closed, and what alerts show.
+"""Kernels that evaluate correlations: windows that slide event by event, and windows that have closed.
 
 Rows are those of slots, one slot behind the other; the rows of slot ``s`` are ``starts[s]`` to ``starts[s + 1]``, in the order of
-their times. ``member[s]`` is the number of its correlation in the arrays of `MemberTable`.
+their times. ``member[s]`` is the number of its correlation in `Conditions`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,30 +17,59 @@ _NEVER = -(1 << 62)
 _LT, _LTE, _GT, _GTE, _EQ = (WORDS.index(word) for word in ("lt", "lte", "gt", "gte", "eq"))
 
 
-@kernel
-def sort_by_slot(slot: Any, ends: Any, order: Any) -> None:
-    """int64[n]: row numbers in the order of their slots; rows of a slot keep their order. ``ends`` is set to where slots end."""
-    for row in range(slot.shape[0]):
-        ends[slot[row]] += 1
-    total = np.int64(0)
-    for number in range(ends.shape[0]):
-        total, ends[number] = total + ends[number], total
-    for row in range(slot.shape[0]):
-        order[ends[slot[row]]] = row
-        ends[slot[row]] += 1
+class Rows(NamedTuple):
+    """The events of slots."""
+
+    starts: Any
+    """int64[slots + 1]"""
+    member: Any
+    """int64[slots]"""
+    micros: Any
+    codes: Any
+    """int64[n]: what distinct ones are counted of; below 0 for none."""
+    weights: Any
+    """float64[n]"""
 
 
-@kernel
-def is_sorted(starts: Any, micros: Any, offset: Any, order: Any) -> Any:
-    """Whether the rows of each slot are in the order of times, offsets and rules."""
-    for number in range(starts.shape[0] - 1):
-        for at in range(starts[number] + 1, starts[number + 1]):
-            if micros[at] != micros[at - 1]:
-                if micros[at] < micros[at - 1]:
-                    return False
-            elif offset[at] < offset[at - 1] or (offset[at] == offset[at - 1] and order[at] < order[at - 1]):
-                return False
-    return True
+class Conditions(NamedTuple):
+    """What each correlation asks for, by its number: see `MemberTable`."""
+
+    spans: Any
+    monotonic: Any
+    kinds: Any
+    words: Any
+    thresholds: Any
+    shares: Any
+    program_starts: Any
+    program: Any
+    place_starts: Any
+    places: Any
+
+
+class Bursts(NamedTuple):
+    """The bursts of slot ``s`` are ``counts[s]`` from ``starts[s]`` on, with places for as many more as there are rows."""
+
+    starts: Any
+    counts: Any
+    since: Any
+    last: Any
+
+
+class Found(NamedTuple):
+    """Alerts: the row that completes each, the first row of its window, its measure."""
+
+    rows: Any
+    firsts: Any
+    measures: Any
+
+
+class Work(NamedTuple):
+    """Memory of kernels."""
+
+    counts: Any
+    """int64[codes], zeros."""
+    stack: Any
+    begun: Any
 
 
 @kernel_function
@@ -107,96 +136,86 @@ def _starts_burst(since: Any, last: Any, begin: Any, end: Any, time: Any, span: 
     return True
 
 
-@kernel
-def slide(
-    starts: Any,
-    member: Any,
-    micros: Any,
-    codes: Any,
-    weights: Any,
-    spans: Any,
-    monotonic: Any,
-    kinds: Any,
-    words: Any,
-    numbers: Any,
-    program_starts: Any,
-    program: Any,
-    place_starts: Any,
-    places: Any,
-    counts: Any,
-    stack: Any,
-    begun: Any,
-    burst_starts: Any,
-    burst_counts: Any,
-    since: Any,
-    last: Any,
-    alert_rows: Any,
-    alert_firsts: Any,
-    alert_measures: Any,
-) -> Any:
-    """Evaluate a condition with each event, over the events less than a span older; the first of a burst is an alert.
+@kernel_function
+def _remove_old(rows: Any, first: Any, oldest: Any, total: Any, distinct: Any, counts: Any) -> Any:
+    """Take events up to a time out of a window."""
+    while rows.micros[first] <= oldest:
+        code = rows.codes[first]
+        total -= rows.weights[first]
+        if code >= 0:
+            counts[code] -= 1
+            distinct -= counts[code] == 0
+        first += 1
+    return first, total, distinct
 
-    ``codes`` are what distinct ones are counted of, below 0 for none; ``counts`` (zeros) has a place for each. The bursts of slot
-    ``s`` are ``burst_counts[s]`` from ``burst_starts[s]`` on, with places for as many more as there are rows. Of an alert: the
-    row that completes it, the first row of its window, its measure. Returns how many alerts there are.
-    """
-    alerts = np.int64(0)
-    for slot in range(member.shape[0]):
-        own = member[slot]
-        if not monotonic[own]:
-            continue
-        kind, span, first = kinds[own], spans[own], starts[slot]
-        total, distinct = 0.0, np.int64(0)
-        for place in range(place_starts[own + 1] - place_starts[own]):
-            begun[place] = _NEVER
-        measure = 0.0
-        for at in range(starts[slot], starts[slot + 1]):
-            time = micros[at]
-            while micros[first] <= time - span:
-                total -= weights[first]
-                if codes[first] >= 0:
-                    counts[codes[first]] -= 1
-                    distinct -= counts[codes[first]] == 0
-                first += 1
-            total += weights[at]
-            if codes[at] >= 0:
-                distinct += counts[codes[at]] == 0
-                counts[codes[at]] += 1
-            if kind == ORDER:
-                measure = float(place_starts[own + 1] - place_starts[own])
-                holds = _completes(places, place_starts[own], place_starts[own + 1], codes[at], time, span, begun)
-            elif kind == EXPRESSION:
-                measure = float(distinct)
-                holds = _is_true(program, program_starts[own], program_starts[own + 1], counts, 1, stack)
-            else:
-                measure = total if kind in (COUNT, SUM) else float(distinct)
-                holds = _compared(words[own], measure, numbers[own])
-            if holds:
-                end = burst_starts[slot] + burst_counts[slot]
-                if _starts_burst(since, last, burst_starts[slot], end, time, span):
-                    burst_counts[slot] += 1
-                    alert_rows[alerts], alert_firsts[alerts], alert_measures[alerts] = at, first, measure
-                    alerts += 1
-        for at in range(first, starts[slot + 1]):
-            if codes[at] >= 0:
-                counts[codes[at]] = 0
+
+@kernel_function
+def _holds(own: Any, at: Any, rows: Any, conditions: Any, total: Any, distinct: Any, work: Any) -> Any:
+    """Whether the window that ends with an event meets the condition, and its measure."""
+    kind = conditions.kinds[own]
+    if kind == ORDER:
+        begin, end = conditions.place_starts[own], conditions.place_starts[own + 1]
+        span = conditions.spans[own]
+        return _completes(conditions.places, begin, end, rows.codes[at], rows.micros[at], span, work.begun), float(end - begin)
+    if kind == EXPRESSION:
+        begin, end = conditions.program_starts[own], conditions.program_starts[own + 1]
+        return _is_true(conditions.program, begin, end, work.counts, 1, work.stack), float(distinct)
+    measure = total if kind in (COUNT, SUM) else float(distinct)
+    return _compared(conditions.words[own], measure, conditions.thresholds[own]), measure
+
+
+@kernel_function
+def _slide_slot(slot: Any, rows: Any, conditions: Any, bursts: Any, found: Any, alerts: Any, work: Any) -> Any:
+    """See `slide`, for one slot; ``alerts`` is how many there are of those before."""
+    own, first, end = rows.member[slot], rows.starts[slot], rows.starts[slot + 1]
+    span, counts = conditions.spans[own], work.counts
+    total, distinct = 0.0, np.int64(0)
+    for place in range(conditions.place_starts[own + 1] - conditions.place_starts[own]):
+        work.begun[place] = _NEVER
+    for at in range(first, end):
+        time = rows.micros[at]
+        first, total, distinct = _remove_old(rows, first, time - span, total, distinct, counts)
+        total += rows.weights[at]
+        if rows.codes[at] >= 0:
+            distinct += counts[rows.codes[at]] == 0
+            counts[rows.codes[at]] += 1
+        holds, measure = _holds(own, at, rows, conditions, total, distinct, work)
+        if holds:
+            begin = bursts.starts[slot]
+            if _starts_burst(bursts.since, bursts.last, begin, begin + bursts.counts[slot], time, span):
+                bursts.counts[slot] += 1
+                found.rows[alerts], found.firsts[alerts], found.measures[alerts] = at, first, measure
+                alerts += 1
+    for at in range(first, end):
+        if rows.codes[at] >= 0:
+            counts[rows.codes[at]] = 0
     return alerts
 
 
 @kernel
-def close_windows(
-    starts: Any, member: Any, micros: Any, spans: Any, monotonic: Any, watermark: Any, slots: Any, firsts: Any, ends: Any
-) -> Any:
+def slide(rows: Any, conditions: Any, bursts: Any, found: Any, work: Any) -> Any:
+    """Evaluate a condition with each event, over the events less than a span older; the first of a burst is an alert. Returns how
+    many alerts there are."""
+    alerts = np.int64(0)
+    for slot in range(rows.member.shape[0]):
+        if conditions.monotonic[rows.member[slot]]:
+            alerts = _slide_slot(slot, rows, conditions, bursts, found, alerts, work)
+    return alerts
+
+
+@kernel
+def close_windows(rows: Any, conditions: Any, watermark: Any, slots: Any, firsts: Any, ends: Any) -> Any:
     """The windows that end by the watermark: they begin with a slot's first event, and follow one another. Returns how many."""
-    count = np.int64(0)
-    for slot in range(member.shape[0]):
-        if monotonic[member[slot]]:
+    count, micros = np.int64(0), rows.micros
+    for slot in range(rows.member.shape[0]):
+        own = rows.member[slot]
+        if conditions.monotonic[own]:
             continue
-        at, span = starts[slot], spans[member[slot]]
-        while at < starts[slot + 1] and micros[at] + span <= watermark:
+        at, span, end = rows.starts[slot], conditions.spans[own], rows.starts[slot + 1]
+        while at < end and micros[at] + span <= watermark:
             slots[count], firsts[count] = slot, at
             begin = micros[at]
-            while at < starts[slot + 1] and micros[at] < begin + span:
+            while at < end and micros[at] < begin + span:
                 at += 1
             ends[count] = at
             count += 1
@@ -215,64 +234,46 @@ def _sum(weights: Any, first: Any, end: Any) -> Any:
     return total + errors
 
 
+@kernel_function
+def _percentile(ranked: Any, first: Any, end: Any, share: Any) -> Any:
+    """Between two of sorted values."""
+    place = share * (end - first - 1)
+    low = np.int64(np.floor(place))
+    high = min(low + 1, end - first - 1)
+    return ranked[first + low] + (ranked[first + high] - ranked[first + low]) * (place - low)
+
+
+@kernel_function
+def _measure(kind: Any, first: Any, end: Any, rows: Any, ranked: Any, share: Any, distinct: Any) -> Any:
+    if kind == COUNT:
+        return float(end - first)
+    if kind == SUM:
+        return _sum(rows.weights, first, end)
+    if kind == MEAN:
+        return _sum(rows.weights, first, end) / (end - first)
+    if kind == PERCENTILE:
+        return _percentile(ranked, first, end, share)
+    return float(distinct)
+
+
 @kernel
 def measure_windows(
-    firsts: Any,
-    ends: Any,
-    member: Any,
-    codes: Any,
-    weights: Any,
-    ranked: Any,
-    kinds: Any,
-    words: Any,
-    numbers: Any,
-    shares: Any,
-    program_starts: Any,
-    program: Any,
-    marks: Any,
-    stack: Any,
-    measures: Any,
-    holds: Any,
+    firsts: Any, ends: Any, member: Any, rows: Any, ranked: Any, conditions: Any, work: Any, measures: Any, holds: Any
 ) -> None:
-    """The measures of whole windows, and whether they meet the conditions. ``ranked`` are the weights sorted in each window;
-    ``marks`` (zeros) has a place for each code."""
+    """The measures of whole windows, and whether they meet the conditions. ``ranked`` are the weights sorted in each window."""
+    marks = work.counts
     for window in range(firsts.shape[0]):
         own, first, end = member[window], firsts[window], ends[window]
-        kind, stamp, distinct = kinds[own], window + 1, np.int64(0)
+        stamp, distinct = window + 1, np.int64(0)
         for at in range(first, end):
-            if codes[at] >= 0 and marks[codes[at]] != stamp:
-                marks[codes[at]] = stamp
+            code = rows.codes[at]
+            if code >= 0 and marks[code] != stamp:
+                marks[code] = stamp
                 distinct += 1
-        if kind == COUNT:
-            measures[window] = end - first
-        elif kind in (SUM, MEAN):
-            total = _sum(weights, first, end)
-            measures[window] = total if kind == SUM else total / (end - first)
-        elif kind == PERCENTILE:
-            place = shares[own] * (end - first - 1)
-            low = np.int64(np.floor(place))
-            high = min(low + 1, end - first - 1)
-            measures[window] = ranked[first + low] + (ranked[first + high] - ranked[first + low]) * (place - low)
-        else:
-            measures[window] = distinct
+        kind = conditions.kinds[own]
+        measures[window] = _measure(kind, first, end, rows, ranked, conditions.shares[own], distinct)
         if kind == EXPRESSION:
-            holds[window] = _is_true(program, program_starts[own], program_starts[own + 1], marks, stamp, stack)
+            begin, stop = conditions.program_starts[own], conditions.program_starts[own + 1]
+            holds[window] = _is_true(conditions.program, begin, stop, marks, stamp, work.stack)
         else:
-            holds[window] = _compared(words[own], measures[window], numbers[own])
-
-
-@kernel
-def first_distinct(firsts: Any, ends: Any, codes: Any, marks: Any, limit: Any, rows: Any, offsets: Any) -> None:
-    """The rows of each window in which a code comes first, up to ``limit`` of them, one window behind the other; ``offsets`` is
-    where they begin. Codes below 0 count for nothing; ``marks`` (zeros) has a place for each other one."""
-    count = np.int64(0)
-    for window in range(firsts.shape[0]):
-        offsets[window] = count
-        at = firsts[window]
-        while at < ends[window] and count - offsets[window] < limit:
-            if codes[at] >= 0 and marks[codes[at]] != window + 1:
-                marks[codes[at]] = window + 1
-                rows[count] = at
-                count += 1
-            at += 1
-    offsets[firsts.shape[0]] = count
+            holds[window] = _compared(conditions.words[own], measures[window], conditions.thresholds[own])

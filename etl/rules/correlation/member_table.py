@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from etl.rules.correlation.families import Family
 from etl.rules.correlation.model import Correlation, Expression, Kind, RulePresent, Threshold
+
+if TYPE_CHECKING:
+    from etl.rules.correlation.kernels import Conditions
 
 COUNT, SUM, VALUES, RULES, EXPRESSION, ORDER, MEAN, PERCENTILE = range(8)
 """What is measured: events, the sum of their values, distinct values, distinct rules, which rules, their order, a mean or
@@ -118,6 +121,25 @@ class MemberTable:
         """The ranks of rules in their order, and where those of each member begin."""
         ranks = [[one.rules.index(rule) for rule in one.rules] if _kind(one) == ORDER else [] for _, one in self.members]
         return _joined(ranks, 1)
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """For kernels."""
+        from etl.rules.correlation.kernels import Conditions
+
+        (program, program_starts), (places, place_starts) = self.program, self.places
+        return Conditions(
+            self.spans,
+            self.monotonic,
+            self.kinds,
+            self.words,
+            self.thresholds,
+            self.shares,
+            program_starts,
+            program,
+            place_starts,
+            places,
+        )
 
     @cached_property
     def max_rules(self) -> int:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import HASH, NEVER, OFFSET, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.rules.correlation.alerts import as_events, as_state, state_fields
+from etl.rules.correlation.closing import open_windows
 from etl.rules.correlation.compiled import CompiledCorrelations
-from etl.rules.correlation.evaluation import evaluate, open_windows
+from etl.rules.correlation.evaluation import evaluate
+from etl.rules.correlation.member_table import MemberTable
 from etl.rules.correlation.routes import COUNTED, COUNTS
-from etl.rules.correlation.slots import ROWS, Slots
+from etl.rules.correlation.slots import Slots, whole_rows, without_replaced
+from etl.rules.correlation.state_rows import PANES, AddedRows, pane_lengths
+
+_LEAST_PANE = 600_000_000
+"""Microseconds of the longest panes where only tables have correlations, of which nothing is known when a run starts."""
+
+FEW_OTHERS = 4
+"""Stored rows for each that arrives up to which all are read: a look-up costs more."""
 
 
 @dataclass(frozen=True)
 class CorrelatedGroups:
     """State holds, for each correlation and group, the events that may still count, and the bursts that may go on.
 
-    The pane of a row of state is the watermark at which its part has to run again.
+    A micro-batch reads the rows of groups that have events or a window to close, and adds rows for them: see `AddedRows`.
     """
 
     compile: Callable[[], CompiledCorrelations]
@@ -32,7 +42,12 @@ class CorrelatedGroups:
     """The timespans of the longest chain, microseconds."""
     keys: tuple[str, ...] = ("head", "group")
     hashed: bool = False
-    after_run: AfterRun = "rewritten"
+    indexed: bool = True
+    after_run: AfterRun = "appended"
+
+    @property
+    def _longest_pane(self) -> int:
+        return max(self.reach // PANES, _LEAST_PANE)
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """A row for each correlation that an event counts for; events older than the watermark are late."""
@@ -45,31 +60,59 @@ class CorrelatedGroups:
         of_event, rows = pc.list_parent_indices(counts), counts.flatten()
         columns = dict(zip(COUNTED.names, rows.flatten(), strict=True))
         columns |= {"micros": times.take(of_event), "offset": events.column(OFFSET).take(of_event)}
-        columns |= {"burst_end": pa.nulls(len(rows), pa.int64()), PANE: pa.array(np.zeros(len(rows), np.int64))}
+        columns[PANE] = pa.array(np.zeros(len(rows), np.int64))
         return pa.table(columns), lost
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """All rows, in one chunk: whether an event counts depends on the others of its group."""
-        return rows.combine_chunks()
+        """Prepared rows as they are: whether an event counts depends on the others of its group. State rows without those that
+        others replace."""
+        return without_replaced(rows) if "epoch" in rows.column_names else rows.combine_chunks()
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether there are events, a window closes, or events can be removed."""
-        return arrived is not None or (kept is not None and kept.first <= clock.now)
+        """Whether there are events, or a window may close."""
+        if arrived is not None:
+            return True
+        return kept is not None and clock.before < clock.now and kept.first <= clock.now + self._longest_pane
+
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether many windows may close."""
+        return clock.now - clock.before > self._longest_pane
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The alerts, and the state of the groups."""
-        tables = [table.select(ROWS.names).cast(ROWS) for table in (*kept.tables(), *arrived.tables())]
+        """The alerts, and the rows that are added to the state of the groups."""
+        compiled = self.compile()
+        tables = [*arrived.tables(), *self._known(clock, arrived, kept, compiled.table)]
         if not tables:
             return
-        compiled = self.compile()
-        levels = list(evaluate(pa.concat_tables(tables), compiled.table, clock.now))
-        for level in levels:
+        for level in evaluate(whole_rows(tables), compiled.table, clock.now):
             alerts = level.alerts.filter(compiled.table.is_head[level.alerts.member])
             if len(alerts.firsts) or not len(level.slots.rows):  # without rows kernels are only compiled
                 yield as_events(compiled, alerts, self.fields)
-        if due := [time for level in levels for time in level.due()]:
-            state = pa.concat_tables([level.state() for level in levels]).combine_chunks()
-            yield state.append_column(PANE, pa.array(np.full(len(state), _first(due))))
+            added = AddedRows(level, clock.now, self._longest_pane).table()
+            if len(added):
+                yield added
+
+    def _known(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows, table: MemberTable) -> Sequence[pa.Table]:
+        """The stored rows of groups with events or a window that is to close: of all groups, if there are few others."""
+        stored, new = kept.in_order(clock.before + 1), arrived.in_order()
+        if sum(map(len, stored)) <= FEW_OTHERS * sum(map(len, new)):
+            return stored
+        own = [rows.column(HASH).to_numpy() for rows in new]
+        return kept.of_hashes(np.unique(np.concatenate([*own, self._closing(clock, kept, table)])), clock.before + 1)
+
+    def _closing(self, clock: WatermarkAdvance, kept: PartRows, table: MemberTable) -> Any:
+        """uint64[n]: the hashes of groups with a window that is to close; some of these may have closed."""
+        spans = table.spans[~table.monotonic]
+        if not len(spans) or clock.before == clock.now:
+            return np.empty(0, np.uint64)
+        last = clock.now + int(pane_lengths(spans, self._longest_pane).max())
+        found = [np.empty(0, np.uint64)]
+        for rows in kept.in_order(clock.before + 1, last + 1):
+            due, panes = rows.column("due").to_numpy(), rows.column(PANE).to_numpy()
+            is_due = (clock.before < due) & (due <= clock.now)
+            is_due |= (due > NEVER) & (panes <= clock.now)  # stored when the timespan was another one
+            found.append(rows.column(HASH).to_numpy()[is_due])
+        return np.concatenate(found)
 
     @property
     def state_fields(self) -> Schema:
@@ -78,24 +121,18 @@ class CorrelatedGroups:
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The windows that are not over, of each correlation that gives alerts and each of its groups."""
-        tables = [table.select(ROWS.names).cast(ROWS) for table in kept.tables()]
+        tables = kept.tables(watermark + 1)
         if tables:
             compiled = self.compile()
-            windows = open_windows(Slots.of(pa.concat_tables(tables), compiled.table))
+            windows = open_windows(Slots.of(whole_rows(tables), compiled.table))
             last = windows.column("micros", first=False).to_numpy() + windows.slots.spans[windows.slot]
             alive = ~windows.slots.monotonic[windows.slot] | (last > watermark)
-            yield as_state(compiled, windows.filter(alive & compiled.table.is_head[windows.member]), self.fields)
+            yield as_state(compiled, windows.filter(alive & compiled.table.is_head[windows.member]), self.fields, watermark)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Never: each run leaves only what is needed."""
-        return False
+        """Whether no event or burst of the pane counts any more."""
+        return last_pane <= watermark
 
     def watermark_after(self, watermark: int) -> int:
         """The earliest first event of an alert."""
         return watermark - self.reach
-
-
-def _first(due: Sequence[tuple[bool, int]]) -> int:
-    """The earliest end of a window that is to close; without one, the time at which all state can be removed."""
-    closing = [time for is_monotonic, time in due if not is_monotonic]
-    return min(closing) if closing else max(time for _, time in due)

@@ -1,7 +1,8 @@
-"""The events of many groups as columns, sorted by slot and time. A slot is one member of a family in one of its groups."""
+"""The events of many groups as columns, in the order of slot and time. A slot is one member of a family in one of its groups."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,19 +11,50 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.api import NEVER, PANE
 from etl.rules.correlation.encoding import END
-from etl.rules.correlation.kernels import is_sorted, sort_by_slot
+from etl.rules.correlation.kernels import Rows, Work
 from etl.rules.correlation.member_table import EXPRESSION, ORDER, RULES, VALUES, MemberTable
 from etl.rules.correlation.routes import COUNTED
+from etl.rules.correlation.row_kernels import Stored, find_current, sort_by_slot, sort_small_slots
 
-ROWS = pa.schema([*COUNTED, ("micros", pa.int64()), ("offset", pa.int64()), ("burst_end", pa.int64())])
+ROWS = pa.schema(
+    [
+        *COUNTED,
+        ("micros", pa.int64()),
+        ("offset", pa.int64()),
+        ("burst_end", pa.int64()),
+        ("epoch", pa.int64()),
+        ("due", pa.int64()),
+        (PANE, pa.int64()),
+    ]
+)
 """The columns of state: of an event what is `COUNTED`, its time and its offset in the source; of a burst that an alert was given
-for (with a ``burst_end``) the times at which the condition first and last held."""
+for (with a ``burst_end``) the times at which the condition first and last held, its number in the slot (``order``) and the
+version of the slot's bursts (``offset``), of which the latest counts.
+
+Rows are added to the state and never changed. Where events that would be read again matter no more, the others of their slot are
+written again with the next ``epoch``, and the slot's earlier epochs count no more; in rows that are not stored it is null. A row
+whose ``burst_end`` is `NEVER` stands for no burst: it only has an epoch. ``due`` is when the window that begins with an event is
+to close, `NEVER` where each event is judged as it comes. The pane is when the row is needed no more."""
 
 NAMES = ("head", "group", "member", "part")
 """The columns that make a slot."""
 
+NEW = -1
+"""The epoch of rows that are not stored."""
+
 _NUMERIC = ("value_sum", "value_avg", "value_median", "value_percentile")
+
+
+def whole_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows of state files, and prepared ones, as `ROWS` in one chunk."""
+    rows = pa.concat_tables(tables, promote_options="default")
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in ROWS
+    ]
+    return pa.table(columns, schema=ROWS).combine_chunks()
 
 
 @dataclass(frozen=True)
@@ -31,28 +63,55 @@ class Slots:
 
     table: MemberTable
     rows: pa.Table
-    """`ROWS` of events, in order."""
+    """`ROWS`, in any order."""
+    order: Any
+    """int64[n]: the rows of events by slot, time, offset and rule."""
     starts: Any
-    """int64[slots + 1]: the first row of each slot, and the number of rows."""
+    """int64[slots + 1]: the first event of each slot, and the number of events."""
     member: Any
     """int64[slots]: the number of each slot's member."""
-    bursts: pa.Table
-    """`ROWS` of bursts, by slot."""
+    bursts: tuple[Any, Any]
+    """int64[bursts]: when the condition first and last held, by slot."""
     burst_counts: Any
     """int64[slots]"""
+    stored: Stored
+    """Of each slot: its epoch, `NEW` if nothing is stored; the version of its bursts; the last pane of its rows; one of these."""
 
     @classmethod
     def of(cls, rows: pa.Table, table: MemberTable) -> Slots:
-        """Sort rows; those of correlations that no longer run, or now group by other fields, are left out."""
+        """Sort rows; those of correlations that do not run or now group by other fields, and those that no longer count, are left
+        out."""
         rows, member = known_rows(rows, table)
         slot, of_slot = _slots(rows, member)
+        stored, current = current_rows(rows, slot, len(of_slot))
         is_burst = rows.column("burst_end").is_valid().to_numpy()
-        events, starts = _sorted(rows.filter(pa.array(~is_burst)), slot[~is_burst], len(of_slot))
-        bursts, burst_starts = _by_slot(rows.filter(pa.array(is_burst)), slot[is_burst], len(of_slot))
-        return cls(table, events, starts, of_slot, bursts, np.diff(burst_starts))
+        order, starts = _sorted(rows, np.flatnonzero(current & ~is_burst), slot, len(of_slot))
+        bursts = np.flatnonzero(current & is_burst)
+        bursts = bursts[numbers(rows, "burst_end")[bursts] != NEVER] if len(bursts) else bursts
+        bursts = bursts[np.lexsort((numbers(rows, "order")[bursts], slot[bursts]))]
+        known = tuple(numbers(rows, name)[bursts].astype(np.int64) for name in ("micros", "burst_end"))
+        return cls(
+            table, rows, order, starts, of_slot, (known[0], known[1]), np.bincount(slot[bursts], minlength=len(of_slot)), stored
+        )
 
     def __len__(self) -> int:
         return len(self.member)
+
+    def column(self, name: str, at: Any = slice(None)) -> pa.Array:
+        """The values of a column in events."""
+        return _one_chunk(self.rows, name).take(pa.array(self.order[at]))
+
+    def numbers(self, name: str) -> Any:
+        """int64[n]: the values of a column without nulls in events."""
+        return numbers(self.rows, name)[self.order]
+
+    def events(self, at: Any) -> pa.Table:
+        """`ROWS` of some events."""
+        return self.rows.take(pa.array(self.order[at]))
+
+    def text_codes(self, name: str, null: bool = False) -> Any:
+        """int64[n]: a number for each text of a column in events; for null one, too, or -1."""
+        return text_codes(self.rows, name, null)[self.order]
 
     @cached_property
     def sizes(self) -> Any:
@@ -67,7 +126,12 @@ class Slots:
     @cached_property
     def micros(self) -> Any:
         """int64[n]: times."""
-        return numbers(self.rows, "micros")
+        return self.numbers("micros")
+
+    @cached_property
+    def is_stored(self) -> Any:
+        """bool[n]: which events are stored already."""
+        return self.rows.column("epoch").is_valid().to_numpy()[self.order]
 
     @cached_property
     def spans(self) -> Any:
@@ -91,14 +155,14 @@ class Slots:
         found = np.full(len(kinds), -1, np.int64)
         for kind, name in ((VALUES, "value"), (RULES, "rule")):
             if (wanted := kinds == kind).any():
-                found[wanted] = text_codes(self.rows, name, null=True)[wanted]
+                found[wanted] = self.text_codes(name, null=True)[wanted]
         if (wanted := (kinds == EXPRESSION) | (kinds == ORDER)).any():
             found[wanted] = self._ranks(wanted)
         return found
 
     def _ranks(self, wanted: Any) -> Any:
         """The ranks of the rules of some rows."""
-        rules = self.rows.column("rule").combine_chunks().dictionary_encode()
+        rules = self.column("rule").dictionary_encode()
         pairs = self.member[self.slot[wanted]] * len(rules.dictionary) + rules.indices.to_numpy()[wanted]
         distinct, which = np.unique(pairs, return_inverse=True)
         texts = rules.dictionary.to_pylist()
@@ -111,23 +175,36 @@ class Slots:
         numeric = np.array([one.kind in _NUMERIC for _, one in self.table.members], np.bool_)[self.member][self.slot]
         found = np.ones(len(numeric), np.float64)
         if numeric.any():
-            found[numeric] = _numbers_of(self.rows.column("value").filter(pa.array(numeric)))
+            found[numeric] = _numbers_of(self.column("value", numeric))
         return found
 
-    @property
-    def most_codes(self) -> int:
-        """Above all codes."""
-        return max(int(self.codes.max(initial=0)), self.table.max_rules) + 1
+    @cached_property
+    def kernel_rows(self) -> Rows:
+        """For kernels."""
+        return Rows(self.starts, self.member, self.micros, self.codes, self.weights)
+
+    def work(self) -> Work:
+        """Memory for a kernel."""
+        conditions = self.table.conditions
+        most_codes = max(int(self.codes.max(initial=0)), self.table.max_rules) + 1
+        stack, begun = (np.empty(len(some) + 1, np.int64) for some in (conditions.program, conditions.places))
+        return Work(np.zeros(most_codes, np.int64), stack, begun)
 
 
 def numbers(rows: pa.Table, name: str) -> Any:
-    """The values of a column without nulls."""
-    return rows.column(name).to_numpy()
+    """int64[n]: the values of a column; 0 or any other number for null."""
+    column = _one_chunk(rows, name)
+    return (column.fill_null(0) if column.null_count else column).to_numpy()
+
+
+def _one_chunk(rows: pa.Table, name: str) -> pa.Array:
+    column = rows.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def text_codes(rows: pa.Table, name: str, null: bool = False) -> Any:
     """int64[n]: a number for each text of a column; for null one, too, or -1."""
-    encoded = rows.column(name).combine_chunks().dictionary_encode(null_encoding="encode" if null else "mask")
+    encoded = _one_chunk(rows, name).dictionary_encode(null_encoding="encode" if null else "mask")
     return encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
 
 
@@ -141,7 +218,7 @@ def known_rows(rows: pa.Table, table: MemberTable) -> tuple[pa.Table, Any]:
 
 def _members(rows: pa.Table, table: MemberTable) -> Any:
     """int64[n]: the number of each row's member; -1 if there is none that groups by as many fields."""
-    head, member = (rows.column(name).combine_chunks().dictionary_encode() for name in ("head", "member"))
+    head, member = (_one_chunk(rows, name).dictionary_encode() for name in ("head", "member"))
     pairs = head.indices.to_numpy().astype(np.int64) * len(member.dictionary) + member.indices.to_numpy()
     distinct, which = np.unique(pairs, return_inverse=True)
     heads, members = head.dictionary.to_pylist(), member.dictionary.to_pylist()
@@ -153,41 +230,60 @@ def _members(rows: pa.Table, table: MemberTable) -> Any:
     return found
 
 
+def current_rows(rows: pa.Table, slot: Any, slots: int) -> tuple[Stored, Any]:
+    """What is stored of slots; and bool[n]: the rows that count, by their slots."""
+    epoch = _one_chunk(rows, "epoch").fill_null(NEW).to_numpy()
+    is_burst = rows.column("burst_end").is_valid().to_numpy()
+    stored = Stored(*(np.full(slots, least, np.int64) for least in (NEW, NEW, NEVER, 0)))
+    current = np.empty(len(rows), np.bool_)
+    find_current(slot, epoch, numbers(rows, "offset"), is_burst, numbers(rows, PANE), stored, current)
+    return stored, current
+
+
+def without_replaced(rows: pa.Table) -> pa.Table:
+    """The rows of state files without those that others of them replace."""
+    rows = whole_rows([rows])
+    slot = np.zeros(len(rows), np.int64)
+    for name in NAMES:
+        slot = _joined_codes(slot, text_codes(rows, name))
+    _, current = current_rows(rows, slot, int(slot.max(initial=-1)) + 1)
+    return rows if current.all() else rows.filter(pa.array(current))
+
+
 def _slots(rows: pa.Table, member: Any) -> tuple[Any, Any]:
     """int64[n]: the slot of each row; and int64[slots]: the member of each slot."""
     if not len(rows):
         return member, member
-    group, part = (text_codes(rows, name) for name in ("group", "part"))
-    found = group
-    for codes in (part, member):
-        if (width := int(codes.max()) + 1) > 1:
-            found = np.unique(found * width + codes, return_inverse=True)[1]
+    found = text_codes(rows, "group")
+    for codes in (text_codes(rows, "part"), member):
+        found = _joined_codes(found, codes)
     of_slot = np.empty(int(found.max()) + 1, np.int64)
     of_slot[found] = member
     return found, of_slot
 
 
-def _sorted(rows: pa.Table, slot: Any, slots: int) -> tuple[pa.Table, Any]:
-    """Events by slot, time, offset and rule; and where slots start."""
-    events, starts = _by_slot(rows, slot, slots)
-    keys = [numbers(events, name).astype(np.int64) for name in ("order", "offset", "micros")]
-    if not is_sorted(starts, keys[2], keys[1], keys[0]):
-        order = np.lexsort((*keys, np.repeat(np.arange(slots), np.diff(starts))))
-        events = events.take(pa.array(order))
-    return events.combine_chunks(), starts
+def _joined_codes(codes: Any, others: Any) -> Any:
+    """int64[n]: a number for each pair of codes."""
+    width = int(others.max(initial=-1)) + 1
+    return codes if width <= 1 else np.unique(codes * width + others, return_inverse=True)[1]
 
 
-def _by_slot(rows: pa.Table, slot: Any, slots: int) -> tuple[pa.Table, Any]:
-    """The rows by slot; and where slots start."""
-    ends, order = np.zeros(slots, np.int64), np.empty(len(slot), np.int64)
-    sort_by_slot(slot, ends, order)
-    return rows.take(pa.array(order)), np.append(0, ends)
+def _sorted(rows: pa.Table, events: Any, slot: Any, slots: int) -> tuple[Any, Any]:
+    """These rows by slot, time, offset and rule; and where slots start."""
+    ends, order = np.zeros(slots, np.int64), np.empty(len(events), np.int64)
+    sort_by_slot(slot, events, ends, order)
+    starts = np.append(0, ends)
+    keys = [numbers(rows, name) for name in ("micros", "offset", "order")]
+    if not sort_small_slots(starts, order, *keys):
+        micros, offset, rank = (key[order] for key in keys)
+        order = order[np.lexsort((rank, offset, micros, np.repeat(np.arange(slots), np.diff(starts))))]
+    return order, starts
 
 
-def _numbers_of(texts: pa.ChunkedArray) -> Any:
+def _numbers_of(texts: pa.Array) -> Any:
     """float64[n]: texts that are numbers, as Python reads them; null is 0."""
     plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", "")
     try:
-        return pc.fill_null(plain.cast(pa.float64()), 0.0).to_numpy()
+        return pc.fill_null(plain.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         return np.array([float(text or 0) for text in texts.to_pylist()])

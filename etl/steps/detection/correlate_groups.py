@@ -44,8 +44,8 @@ class CorrelateGroups(StatefulStep):
         return self.reaches
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
-        """The time; rules may change, and state of those that do not is kept."""
-        return {"time": self.time}
+        """The time, and the version of the rows; rules may change, and state of those that do not is kept."""
+        return {"time": self.time, "version of its rows": 2}
 
     def operator(self, incoming: Schema) -> Operator:
         """The correlations, which are read when they first run: the driver needs none of them."""
