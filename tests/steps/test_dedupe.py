@@ -47,7 +47,7 @@ def _numbered(stream: list) -> list[list[list[Event]]]:
 
 
 def _passed(lane: Lane, splits: list[list[Event]]) -> list[dict[str, Any]]:
-    return lane.run(*([_row(event, offset) for offset, event in enumerate(split)] for split in splits))
+    return lane.run(*([_row(event, event[3]) for event in split] for split in splits))
 
 
 def _watermarks(stream: list[list[list[Event]]]) -> list[float]:
@@ -153,6 +153,21 @@ def test_events_wait_until_their_span_is_over(tmp_path: Path) -> None:
     assert not _passed(lane, [[("a", 1, 0, 0), ("a", 1, 59, 1)]])
     assert not _passed(lane, [[("b", 1, 59, 2)]])
     assert [row["n"] for row in _passed(lane, [[("b", 1, 64, 3)]])] == [1]
+
+
+def test_only_spans_that_change_are_written(tmp_path: Path) -> None:
+    step = Dedupe(keys=("host",), time="at", within="160s", late="0s", keep="last", count="repeats")
+    lane, read = Lane(step, INCOMING, tmp_path), set()
+    _passed(lane, [[(f"host {number}", 1, 1, number) for number in range(100)]])
+
+    written = []
+    for number, second in enumerate((11, 21, 31, 41, 51)):
+        _passed(lane, [[("host 7", 1, second, 100 + number)]])
+        files = {path.name: StateFile(path).rows for path in tmp_path.glob("rows-*-state-*") if path not in read}
+        read |= set(tmp_path.glob("rows-*"))
+        written.append(sum(files.values()))
+
+    assert written == [100, 1, 1, 1, 1]
 
 
 def test_all_columns_pass(tmp_path: Path) -> None:

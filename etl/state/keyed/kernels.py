@@ -132,13 +132,14 @@ def drop_later_ones(hash_: Any, hash2: Any, times: Any, limit: Any, slots: Any, 
 
 
 @kernel
-def assign_spans(firsts: Any, times: Any, within: Any, starts: Any) -> None:
+def assign_spans(firsts: Any, times: Any, within: Any, known: Any, starts: Any) -> None:
     """int64[n]: the start of the span that each event is in, for times in order. A span starts at a key's first event that is
-    in no earlier span, and ends ``within`` later; key k has the events from ``firsts[k]`` to ``firsts[k + 1]``."""
+    in no earlier span, and ends ``within`` later; key k has the events from ``firsts[k]`` to ``firsts[k + 1]``, and a span that
+    starts at ``known[k]``."""
     for key in range(firsts.shape[0] - 1):
-        start = np.int64(0)
+        start = known[key]
         for event in range(firsts[key], firsts[key + 1]):
-            if event == firsts[key] or times[event] - start >= within:
+            if times[event] - start >= within:
                 start = times[event]
             starts[event] = start
 

@@ -1,4 +1,9 @@
-"""One event of each key for each span of time, with the number of events in the span: given when the span is over."""
+"""One event of each key for each span of time, with the number of events in the span: given when the span is over.
+
+Past rows are spans: the event that stands for one so far, and the number of its events. A later row of a span replaces the one
+before, and has the same pane: when the span is over. So a run looks up the keys of events that the watermark has passed, appends
+a row for each span that has changed, and reads the spans that end.
+"""
 
 from __future__ import annotations
 
@@ -8,124 +13,142 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import ALWAYS, NEVER, PANE, TIMESTAMP, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
 from etl.state.keyed.kernels import assign_spans
-from etl.state.windows.aggregation import Numbers, event_times
+from etl.state.keyed.known_keys import KnownKeys, known_columns, with_column
+from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 
-ORDER = "\0order"
-"""Column (int64): the time by which a row is sorted: its event's, or the start of the span that it stands for."""
+START = "\0start"
+"""Column (int64) of past rows: the time of the first event of the span."""
 
 _RUNS = 16
-"""Runs in the length of a span: each rewrites the state, so that a result comes a sixteenth of a span late at most."""
+"""Runs in the length of a span, so that a result comes a sixteenth of a span late at most."""
 
 
 @dataclass(frozen=True)
-class SpanEvents:
-    """State holds an event for each span that has begun, and all events behind the watermark: spans can still begin there."""
+class SpanEvents(WaitingEvents):
+    """Operator of `dedupe` with ``keep: last`` or ``count``."""
 
-    fields: Schema
-    keys: tuple[str, ...]
-    time: str
     within: int
     """Microseconds."""
-    last: bool
+    is_last: bool
     """Whether a span's last event is given, or its first."""
     count: str | None
     """The field for the number of events in the span."""
-    hashed: bool = True
-    after_run: AfterRun = "rewritten"
 
     @property
     def pane(self) -> int:
-        """The length of a pane: watermarks in one pane close the same spans."""
-        return -(-self.within // _RUNS)
+        """The length of a pane: watermarks in one pane close the same spans. It is even, as waiting rows' panes are."""
+        return -(-self.within // (2 * _RUNS)) * 2
+
+    def _last_run(self, watermark: int) -> int:
+        """The watermark at which the last run was: the first one in its pane."""
+        return max(NEVER, watermark - watermark % self.pane)
+
+    @property
+    def _events(self) -> Schema:
+        return pa.schema([field for field in self.fields if field.name != self.count])
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """The events; those older than the watermark are late."""
-        one_each = {ORDER: event_times(events, self.time), COUNT: np.ones(events.num_rows, np.int64)}
-        return prepare_rows(events, self.fields, self.time, self.pane, watermark, one_each)
-
-    def combine(self, rows: pa.Table) -> pa.Table:
-        """All rows: where spans begin depends on those of other splits."""
-        return rows
+        return self.prepare_events(events, self._events, watermark)
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether the watermark has reached another pane, and there are events."""
-        return (arrived is not None or kept is not None) and clock.before // self.pane < clock.now // self.pane
+        return (arrived is not None or kept is not None) and self._last_run(clock.before) < self._last_run(clock.now)
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The events of spans that are over, in the order of their times; and what remains."""
-        tables = [*kept.tables(), *arrived.tables()]
-        if not tables:
-            return
-        rows, starts = self._in_spans(tables)
-        begun = starts <= clock.now  # no event that is not late can move the start
-        if begun.any():
-            yield from self._results(rows.filter(pa.array(begun)), starts[begun], clock.now)
-        if not begun.all():
-            yield rows.filter(pa.array(~begun))
+        """The events of spans that are over, in the order of their times; and the spans that have changed."""
+        runs = WatermarkAdvance(self._last_run(clock.before), self._last_run(clock.now))
+        alive = kept.tables(runs.before + 2)
+        past = [table for table in alive if is_past(table)]
+        waiting = [*(table for table in alive if not is_past(table)), *arrived.tables()]
+        passing = [rows for table in waiting if len(rows := self._passing(table, runs))]
+        if passing:
+            yield from self.pass_events(whole(passing), past, runs.now)
+        else:
+            yield from self._results(past, runs.now)
+
+    def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Put the events into spans; results of those that are over, and past rows of the others that have changed."""
+        changed = self._changed_spans(rows, past)
+        yield from self._results([*past, changed], now)
+        goes_on = numbers(changed, PANE) > now + 1
+        if goes_on.any():
+            yield changed.filter(pa.array(goes_on))
+
+    def _changed_spans(self, rows: pa.Table, past: Sequence[pa.Table]) -> pa.Table:
+        """Past rows of the spans that these events are in."""
+        groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
+        events, names = rows.take(pa.array(groups.order)), [TIME, *self._events.names]
+        known = KnownKeys.of(groups, past, (START, COUNT), (), () if self.is_last else names)
+        starts = np.empty(len(rows), np.int64)
+        assign_spans(groups.firsts, numbers(events, TIME), np.int64(self.within), known.values(START, NEVER), starts)
+        firsts = _firsts(*hashes_of(events), starts)
+        ends = np.append(firsts[1:], len(rows))
+        keys = np.repeat(np.arange(len(groups.hash)), groups.sizes)[firsts]
+        goes_on = starts[firsts] == known.values(START, NEVER)[keys]
+        chosen = ends - 1 if self.is_last else np.where(goes_on, len(events) + known.rows[keys], firsts)
+        found = whole([known_columns(events, names), known_columns(known.known, names)]).take(pa.array(chosen))
+        columns = {
+            START: starts[firsts],
+            COUNT: ends - firsts + np.where(goes_on, known.values(COUNT, 0)[keys], 0),
+            PANE: -(-(starts[firsts] + self.within) // self.pane) * self.pane + 1,
+            HASH: groups.hash[keys],
+            HASH2: groups.hash2[keys],
+        }
+        for name, values in columns.items():
+            found = with_column(found, name, values)
+        return found
+
+    def _results(self, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch]:
+        """The events of spans that are over by now, in the order of their times."""
+        over = [rows for table in past if len(rows := table.filter(pa.array(numbers(table, PANE) <= now + 1)))]
+        if over:
+            rows = whole(over)
+            found = rows.filter(pa.array(self.needed_past(rows))).sort_by(TIME)
+            counts = found if self.count is None else found.append_column(self.count, found.column(COUNT))
+            yield as_events(counts, self.fields)
+
+    def needed_past(self, past: pa.Table) -> Numbers:
+        """bool[rows]: the last past row of each span."""
+        groups = EventsByKey.of(hashes_of(past), numbers(past, START), numbers(past, COUNT))
+        ordered = [column[groups.order] for column in (*hashes_of(past), numbers(past, START))]
+        needed = np.zeros(len(past), bool)
+        needed[groups.order[np.append(_firsts(*ordered)[1:], len(past)) - 1]] = True
+        return needed
+
+    # ── State ──
 
     @property
     def state_fields(self) -> Schema:
         """The fields of events, without the one for their number, and what is known of the span."""
-        events = [field for field in self.fields if field.name != self.count]
         names = [unlike(name, self.fields.names) for name in ("span_start", "span_end", "events")]
-        return pa.schema([*events, *zip(names, (TIMESTAMP, TIMESTAMP, pa.int64()), strict=True)])
+        return pa.schema([*self._events, *zip(names, (TIMESTAMP, TIMESTAMP, pa.int64()), strict=True)])
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The event of each span that would pass if it were over. A span that has not begun by the watermark can still move."""
-        tables = kept.tables()
+        last = self._last_run(watermark)
+        alive = kept.tables(last + 2)
+        past = [table for table in alive if is_past(table)]
+        rest = WatermarkAdvance(last, ALWAYS)
+        waiting = [rows for table in alive if not is_past(table) and len(rows := self._passing(table, rest))]
+        tables = [*past, *([self._changed_spans(whole(waiting), past)] if waiting else [])]
         if tables:
-            rows = self._one_each(*self._in_spans(tables))
-            begins = numbers(rows, ORDER)
-            fields = self.state_fields
-            events = as_events(rows, pa.schema(list(fields)[:-3])).columns
+            rows = whole(tables)
+            rows = rows.filter(pa.array(self.needed_past(rows)))
+            begins = numbers(rows, START)
             spans = [as_times(begins), as_times(begins + self.within), rows.column(COUNT).combine_chunks()]
-            yield pa.RecordBatch.from_arrays([*events, *spans], schema=fields)
-
-    def _in_spans(self, tables: Sequence[pa.Table]) -> tuple[pa.Table, Numbers]:
-        """The rows by key and time, and the starts of their spans."""
-        rows = whole(tables)
-        groups = EventsByKey.of(hashes_of(rows), numbers(rows, ORDER))
-        rows = rows.take(pa.array(groups.order))
-        starts = np.empty(len(rows), np.int64)
-        assign_spans(groups.firsts, numbers(rows, ORDER), np.int64(self.within), starts)
-        return rows, starts
-
-    def _one_each(self, rows: pa.Table, starts: Numbers) -> pa.Table:
-        """One row for each span, with its start and the number of its events. ``starts`` are those of the rows' spans."""
-        firsts = _firsts(*hashes_of(rows), starts)
-        chosen = self._latest(numbers(rows, TIME), firsts) if self.last else firsts
-        begins, counts = starts[firsts], np.add.reduceat(numbers(rows, COUNT), firsts)
-        changed = {ORDER: begins, PANE: begins - begins % self.pane, COUNT: counts}
-        found = rows.take(pa.array(chosen))
-        for name, values in changed.items():
-            found = found.set_column(found.column_names.index(name), name, pa.array(values))
-        return found
-
-    def _results(self, rows: pa.Table, starts: Numbers, now: int) -> Iterator[pa.RecordBatch | pa.Table]:
-        """One row for each span: as a result if it is over, else for the state. ``starts`` are those of the rows' spans."""
-        found = self._one_each(rows, starts)
-        over = numbers(found, ORDER) + self.within <= now
-        if over.any():
-            results = found.filter(pa.array(over)).sort_by(TIME)
-            yield as_events(
-                results if self.count is None else results.append_column(self.count, results.column(COUNT)), self.fields
-            )
-        if not over.all():
-            yield found.filter(pa.array(~over))
-
-    def _latest(self, times: Numbers, firsts: Numbers) -> Numbers:
-        """The last row of each span by time; of the same time, the one behind."""
-        spans = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(times))))
-        order = np.lexsort((times, spans))
-        return order[np.append(firsts[1:], len(times)) - 1]
+            columns = [*as_events(rows, self._events).columns, *spans]
+            yield pa.RecordBatch.from_arrays(columns, names=self.state_fields.names)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Never: each run leaves only what is needed."""
-        return False
+        """Whether a run has given the results of the pane."""
+        return last_pane <= self._last_run(watermark) + 1
 
     def watermark_after(self, watermark: int) -> int:
         """The earliest time of a span that may not be over."""

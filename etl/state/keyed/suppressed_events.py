@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 from etl.api import NEVER, PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
-from etl.state.keyed.decisions import COUNT, TIME, EventsByKey, rows_of_keys
+from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
 from etl.state.keyed.kernels import suppress_repeats
+from etl.state.keyed.known_keys import KnownKeys, known_columns, with_column
 
 VERSION = "\0version"
 """Column (int64) of state rows: of those of a key the largest one counts."""
@@ -79,7 +80,7 @@ class SuppressedEvents:
         total = np.add.reduceat(weights, firsts)
         weights[firsts] = total - (lasts > firsts) if self.summary else total
         kept = np.union1d(firsts, lasts) if self.summary else firsts
-        return _with(rows.take(pa.array(groups.order[kept])), COUNT, weights[kept])
+        return with_column(rows.take(pa.array(groups.order[kept])), COUNT, weights[kept])
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events, or summaries may be given."""
@@ -94,7 +95,10 @@ class SuppressedEvents:
             return
         rows = whole(tables)
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
-        keys, events = _KnownKeys.of(groups, known, self._stored), rows.take(pa.array(groups.order))
+        keys, events = (
+            KnownKeys.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored),
+            rows.take(pa.array(groups.order)),
+        )
         times, weights = numbers(events, TIME), numbers(events, COUNT)
         passed, waiting = keys.values(TIME, NEVER), keys.values(COUNT, 0)
         passes, counts = np.empty(len(rows), bool), np.zeros(len(rows), np.int64)
@@ -108,7 +112,7 @@ class SuppressedEvents:
     # ── Keys ──
 
     def _after(
-        self, keys: _KnownKeys, events: pa.Table, passed: Numbers, waiting: Numbers, now: int
+        self, keys: KnownKeys, events: pa.Table, passed: Numbers, waiting: Numbers, now: int
     ) -> Iterator[pa.RecordBatch | pa.Table]:
         """Summaries of the keys whose time is over, then state rows of the others that have new events."""
         last = keys.groups.firsts[1:] - 1
@@ -116,12 +120,12 @@ class SuppressedEvents:
         panes = np.maximum(self._panes(passed, waiting), keys.values(PANE, NEVER))
         over = np.flatnonzero((panes <= now) & (waiting > 0) & (self.summary is not None))
         if len(over):
-            candidates = whole([_columns(events, self._stored), _columns(keys.known, self._stored)])
+            candidates = whole([known_columns(events, self._stored), known_columns(keys.known, self._stored)])
             rows = np.where(changed, last, len(events) + keys.rows)[over]
             yield self._results(candidates.take(pa.array(rows)), waiting[over], is_summary=True)
         alive = np.flatnonzero(changed & (panes > now))
         if len(alive):
-            own = _columns(events, [HASH, HASH2, *self._stored]).take(pa.array(last[alive]))
+            own = known_columns(events, [HASH, HASH2, *self._stored]).take(pa.array(last[alive]))
             values = {PANE: panes, TIME: passed, COUNT: waiting, VERSION: keys.values(VERSION, 0) + 1}
             for name, column in values.items():
                 own = own.append_column(name, pa.array(column[alive]))
@@ -166,43 +170,6 @@ class SuppressedEvents:
         return watermark - self.within - self._pane if self.summary else watermark
 
 
-@dataclass(frozen=True)
-class _KnownKeys:
-    """The keys of some events, and their last state rows."""
-
-    groups: EventsByKey
-    known: pa.Table
-    rows: Numbers
-    """int64[keys]: the state row of each key, -1 if it has none."""
-
-    @classmethod
-    def of(cls, groups: EventsByKey, tables: Sequence[pa.Table], fields: Sequence[str]) -> _KnownKeys:
-        """The last of the state rows in these tables."""
-        names = list(dict.fromkeys([PANE, TIME, COUNT, VERSION, *fields]))
-        found = [(keys, _columns(run, names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
-        empty = pa.schema([(name, pa.int64()) for name in names[:4]] + [(name, pa.null()) for name in names[4:]]).empty_table()
-        known = pa.concat_tables([empty, *(rows for _, rows in found)], promote_options="default").combine_chunks()
-        keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in found)])
-        order = np.lexsort((numbers(known, VERSION), keys))
-        rows = np.full(len(groups.hash), -1)
-        rows[keys[order]] = order  # of several rows of a key the last one is stored
-        return cls(groups, known, rows)
-
-    def values(self, name: str, default: int) -> Numbers:
-        """int64[keys]: the numbers of state rows."""
-        values: Numbers = np.append(numbers(self.known, name), default)[self.rows]
-        return values
-
-
-def _columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Those of these columns that the table has: a version of the pipeline that wrote it may not have had a field."""
-    return table.select([name for name in names if name in table.column_names])
-
-
 def _without_event(table: pa.Table) -> pa.Table:
     """State rows as rows that stand for no event and are before all events."""
-    return _with(_with(table, COUNT, np.zeros(len(table), np.int64)), TIME, np.full(len(table), NEVER))
-
-
-def _with(table: pa.Table, name: str, values: Numbers) -> pa.Table:
-    return table.set_column(table.column_names.index(name), name, pa.array(values))
+    return with_column(with_column(table, COUNT, np.zeros(len(table), np.int64)), TIME, np.full(len(table), NEVER))

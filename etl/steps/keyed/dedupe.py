@@ -24,16 +24,17 @@ class Dedupe(KeyedStep):
 
     With ``keep: last``, or with ``count``, events wait. A span begins at the first event of a key that is in no earlier
     span, and lasts ``within``; when the watermark has passed its end, at most a sixteenth of ``within`` later, its last
-    or first event passes. ``count`` is the number of events in the span. Late events aside, the result does not depend on
-    the order in which events are read.
+    or first event passes, of several with the same time that with the largest or smallest offset. ``count`` is the number
+    of events in the span. Late events aside, the result does not depend on the order in which events are read.
 
     The watermark is the latest time of **all** events read, less ``late``; events older than it are late: they are dropped
     and counted. Events without a time go to the dead letters. Without ``time`` the time of reading counts.
 
-    State of ``keep: first`` is 32 bytes for each event that passed, until the watermark is ``within`` later; that of the
-    others is an event for each open span, and all events behind the watermark. It is divided into 16 parts by the hash of
-    the keys, which has 128 bits: two keys are taken for one with a probability of 10^-38. Exactly-once across restarts;
-    other keys or another ``within`` need a new state.
+    State of ``keep: first`` is 32 bytes for each event that passed, until the watermark is ``within`` later. That of the
+    others is all events behind the watermark, and a row with an event for each open span, another one for each sixteenth of
+    ``within`` in which the span has events; files are merged to the last ones. A run looks up the keys that have events, and
+    writes no others. State is divided into 16 parts by the hash of the keys, which has 128 bits: two keys are taken for one
+    with a probability of 10^-38. Exactly-once across restarts; other keys or another ``within`` need a new state.
 
     ```yaml
     type: dedupe
@@ -88,7 +89,7 @@ class Dedupe(KeyedStep):
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and length; the fields of events that wait."""
         fields = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in visible(incoming)} if self._waits else {}
-        kept = {"keep": self.keep, "waits": self._waits, "within": str(self.within)}
+        kept = {"keep": self.keep, "waits": "a row of each span" if self._waits else False, "within": str(self.within)}
         return {**super().remembered(incoming), **kept, **fields}
 
     def operator(self, incoming: Schema) -> Operator:
@@ -99,4 +100,4 @@ class Dedupe(KeyedStep):
         within, time = self.within // MICROSECOND, self.event_time()[0]
         if not self._waits:
             return FirstEvents(self.fields(incoming), self.keys, time, within)
-        return SpanEvents(self.fields(incoming), self.keys, time, within, self.keep == "last", self.count)
+        return SpanEvents(self.fields(incoming), self.keys, time, True, within, self.keep == "last", self.count)

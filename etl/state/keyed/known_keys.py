@@ -1,0 +1,58 @@
+"""What state knows of the keys of some events: the last row of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.keyed.decisions import EventsByKey, rows_of_keys
+from etl.state.keyed.event_rows import numbers
+
+
+@dataclass(frozen=True)
+class KnownKeys:
+    """The keys of some events, and their last state rows."""
+
+    groups: EventsByKey
+    known: pa.Table
+    rows: Numbers
+    """int64[keys]: the state row of each key, -1 if it has none."""
+
+    @classmethod
+    def of(
+        cls, groups: EventsByKey, tables: Sequence[pa.Table], order: Sequence[str], values: Sequence[str], fields: Sequence[str]
+    ) -> KnownKeys:
+        """The last of the state rows in these tables: by the first of the columns ``order``, then by the next one. ``values`` are
+        further columns of numbers, ``fields`` those of events."""
+        whole_numbers = [*order, *values]
+        names = list(dict.fromkeys([*whole_numbers, *fields]))
+        found = [(keys, known_columns(run, names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
+        types = {name: pa.int64() if name in whole_numbers else pa.null() for name in names}
+        empty = pa.schema(list(types.items())).empty_table()
+        known = pa.concat_tables([empty, *(rows for _, rows in found)], promote_options="default").combine_chunks()
+        keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in found)])
+        at = np.lexsort((*(numbers(known, name) for name in reversed(order)), keys))
+        rows = np.full(len(groups.hash), -1)
+        rows[keys[at]] = at  # of several rows of a key the last one is stored
+        return cls(groups, known, rows)
+
+    def values(self, name: str, default: int) -> Numbers:
+        """int64[keys]: the numbers of state rows."""
+        values: Numbers = np.append(numbers(self.known, name), default)[self.rows]
+        return values
+
+
+def known_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Those of these columns that the table has: a version of the pipeline that wrote it may not have had a field."""
+    return table.select([name for name in names if name in table.column_names])
+
+
+def with_column(table: pa.Table, name: str, values: Numbers) -> pa.Table:
+    """The table with these numbers as a column, in place of one of this name."""
+    at = table.column_names.index(name) if name in table.column_names else len(table.column_names)
+    column = pa.array(values)
+    return table.set_column(at, name, column) if at < len(table.column_names) else table.append_column(name, column)
