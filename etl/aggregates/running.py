@@ -66,7 +66,7 @@ def _type_reason(function: str, type_: pa.DataType) -> str | None:
         return None
     if pa.types.is_null(type_):
         return "the type of its values is unknown before the run"
-    if function not in _TYPED and (pa.types.is_nested(type_) or pa.types.is_decimal(type_)):
+    if function not in _TYPED and pa.types.is_nested(type_):
         return f"running values of {format_type(type_)} are not computed"
     return None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from etl.aggregates.parameters import check_buckets, check_limit, check_share, check_top
+from etl.aggregates.parameters import check_buckets, check_error, check_limit, check_share, check_top
 
 
 class SecondArgument(NamedTuple):
@@ -132,7 +132,12 @@ FUNCTIONS: dict[str, AggregateFunction] = {
     "max": AggregateFunction("max(x)", "max({x}){where}", _orderable, _COMPARABLE, merge="max"),
     "avg": AggregateFunction("avg(x)", "try_avg({x}){where}", _average_type, _NUMBERS),
     "approx_count_distinct": AggregateFunction(
-        "approx_count_distinct(x)", "approx_count_distinct({x}){where}", _count_of_comparable, _COMPARABLE
+        "approx_count_distinct(x, 0.01)",
+        "approx_count_distinct({x}, {n}){where}",
+        _count_of_comparable,
+        _COMPARABLE,
+        check_error,
+        default="0.0443",
     ),
     "first": AggregateFunction("first(x)", "min_by({x}, {order}){given}", _same_type),
     "last": AggregateFunction("last(x)", "max_by({x}, {order}){given}", _same_type),

@@ -42,6 +42,7 @@ BUCKET = pa.struct([("from", pa.float64()), ("to", pa.float64()), ("count", pa.i
         ("min(source.ip)", pa.string()),
         ("max(time)", TIMESTAMP),
         ("approx_count_distinct(port)", pa.int64()),
+        ("approx_count_distinct(port, 0.02)", pa.int64()),
         ("first(tags)", pa.map_(pa.string(), pa.string())),
         ("last(ok)", pa.bool_()),
         ("collect(source.ip, 100)", pa.list_(pa.string())),
@@ -145,7 +146,7 @@ def test_rates_are_of_counts_and_sums() -> None:
     (finding,) = check_aggregate("per_second(max(port))", SCHEMA).findings
 
     assert finding.message == "per_second takes no max(x)"
-    assert finding.hint == "it takes count(*), count(distinct x), count_if(condition), sum(x), approx_count_distinct(x)"
+    assert finding.hint == "it takes count(*), count(distinct x), count_if(condition), sum(x), approx_count_distinct(x, 0.01)"
 
 
 def test_every_kind_is_written_as_its_form_says() -> None:

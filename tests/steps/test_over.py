@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,23 @@ EVENTS = st.tuples(
     st.sampled_from(["", "x", "y", None]),
 )
 STREAMS = st.lists(st.lists(st.lists(EVENTS, max_size=8), min_size=1, max_size=2), max_size=8)
+
+
+DECIMALS: Schema = pa.schema(
+    {"host": pa.string(), "at": TIMESTAMP, "d": pa.decimal128(9, 2), "w": pa.decimal128(38, 1), "n": pa.int64()}
+)
+OF_DECIMALS = {
+    "sum": "sum(d)",
+    "avg": "avg(d)",
+    "low": "min(d)",
+    "high": "max(w)",
+    "wide": "sum(w)",
+    "first": "first(d)",
+    "last": "last(w)",
+    "before": "lag(d)",
+    "kinds": "count(distinct d)",
+    "new": "is_new(w)",
+}
 
 
 def _events(drawn: list) -> list[list[list[Event]]]:
@@ -322,3 +340,67 @@ def test_mistakes_are_found() -> None:
     assert wrong("percentile(x, 0.5)") == ["there is no aggregate 'percentile'"]
     assert wrong("sum(s)") == ["sum(x) takes numbers, and this is string"]
     assert wrong("sum(hash(s))")[0].startswith("it needs Spark, which does not run this step: ")
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["a", "b"]),
+                st.none() | st.decimals(-(10**6), 10**6, places=2),
+                st.none() | st.sampled_from([Decimal(0), Decimal(f"-{'9' * 37}.9"), Decimal(f"{'9' * 37}.9"), Decimal("0.5")]),
+            ),
+            max_size=6,
+        ),
+        max_size=6,
+    ),
+    st.sampled_from([None, 3]),
+    st.sampled_from([None, 4]),
+    st.booleans(),
+)
+def test_values_of_decimals_are_exact(drawn: list, within: int | None, rows: int | None, merges: bool) -> None:
+    """As the aggregates of a window: an average is rounded half up, and a sum that its type does not hold is null."""
+    stream, number = [], 0
+    for at, events in enumerate(drawn):
+        stream.append([])
+        for host, d, w in events:
+            stream[-1].append({"host": host, "at": datetime.fromtimestamp(at, UTC), "d": d, "w": w, "n": number, OFFSET: number})
+            number += 1
+    step = Over(keys=("host",), time="at", late="0s", within=within and f"{within}s", rows=rows, aggregates=OF_DECIMALS)
+    lane = Lane(step, DECIMALS, Path(tempfile.mkdtemp()), merges=merges)
+
+    end = {"host": "end", "at": datetime.fromtimestamp(10_000, UTC), "n": -1, OFFSET: 10**6}
+    found = [row for events in [*stream, [end], [{**end, "at": datetime.fromtimestamp(20_000, UTC)}]] for row in lane.run(events)]
+
+    assert list(step.check(DECIMALS)) == []
+    names = ("n", *OF_DECIMALS)
+    found = _sorted([{name: row[name] for name in names} for row in found if row["n"] >= 0])
+    expected, past = [], defaultdict(list)
+    for event in [event for events in stream for event in events]:
+        past[event["host"]].append(event)
+        near = [e for e in past[event["host"]] if within is None or (event["at"] - e["at"]).total_seconds() < within]
+        expected.append(_decimals_expected(near if rows is None else near[-rows:]))
+    assert found == expected
+
+
+def _decimals_expected(frame: list[Event]) -> dict[str, Any]:
+    d, w = ([event[name] for event in frame if event[name] is not None] for name in ("d", "w"))
+    with localcontext(prec=80):
+        wide = sum(w) if w and abs(sum(w)) < Decimal(10) ** 37 else None
+        average = (sum(d) / len(d)).quantize(Decimal("0.000001"), ROUND_HALF_UP) if d else None
+    own = frame[-1]
+    return {
+        "n": own["n"],
+        "sum": sum(d) if d else None,
+        "avg": average,
+        "low": min(d, default=None),
+        "high": max(w, default=None),
+        "wide": wide,
+        "first": d[0] if d else None,
+        "last": w[-1] if w else None,
+        "before": frame[-2]["d"] if len(frame) > 1 else None,
+        "kinds": len(set(d)),
+        "new": None if own["w"] is None else own["w"] not in [event["w"] for event in frame[:-1]],
+    }

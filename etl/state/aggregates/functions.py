@@ -71,7 +71,7 @@ def _correlation(request: Request) -> Accumulator:
 FUNCTIONS = {
     "count": Function("any", lambda one: Count(one.argument)),
     "count_if": Function("any", lambda one: Count(one.argument, true_only=True)),
-    "approx_count_distinct": Function("any", lambda one: DistinctEstimate(one.argument)),
+    "approx_count_distinct": Function("any", lambda one: DistinctEstimate.within(one.argument, float(one.parameter))),
     "first": Function("typed", lambda one: FirstOrLast(one.argument, one.time)),
     "last": Function("typed", lambda one: FirstOrLast(one.argument, one.time, last=True)),
     "collect": Function("typed", lambda one: Collect(one.argument, one.time, int(one.parameter))),
@@ -116,7 +116,8 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
         if isinstance(one, str) or reason:
             return str(reason)
         arguments.append(one)
-    second, parameter = (None, call.arguments[1].text) if number else ((*arguments[1:], None)[0], "")
+    written = call.arguments[1].text if number and len(call.arguments) > 1 else signature.default or ""
+    second, parameter = (None, written) if number else ((*arguments[1:], None)[0], "")
     result = signature.result(arguments[0].type)
     assert result is not None
     made = function.make(Request(arguments[0], second, parameter, result, time))

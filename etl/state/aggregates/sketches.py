@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,6 @@ from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
 from etl.state.aggregates.tallies import Tally, counted_elements, counted_values, distinct_elements, group_totals, most_frequent
-
-HASHES = 512
-"""Hashes that a count of distinct values keeps (4 KB): the count is exact below, else its standard error is 4.4 % of it."""
 
 RANKS = 1024
 """Values that each level of a percentile holds at most: with fewer the percentile is exact, else its rank is off by 0.5 % of the
@@ -35,15 +33,22 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class DistinctEstimate:
-    """``approx_count_distinct(x)``: a list of the smallest `HASHES` distinct hashes (bottom-k sketch).
+    """``approx_count_distinct(x, error)``: a list of the smallest k distinct hashes (bottom-k sketch). With fewer it is exact.
 
     With the largest of k hashes at the share u of their range, the estimate is (k - 1) / u; its standard error is 1 / √(k - 2).
     """
 
     argument: AggregateArgument
+    hashes: int
+    """k"""
 
     types = (pa.list_(pa.uint64()),)
     functions = None
+
+    @classmethod
+    def within(cls, argument: AggregateArgument, error: float) -> DistinctEstimate:
+        """The estimate with this relative standard error: of 0.0443 for 512 hashes (4 KB)."""
+        return cls(argument, math.ceil(error**-2) + 2)
 
     def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
         from etl.state.key_hash import key_hashes
@@ -55,16 +60,16 @@ class DistinctEstimate:
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         elements = distinct_elements(Elements.of(grouping, columns))
-        return elements.sort(elements.columns[0].to_numpy()).first(HASHES).lists()
+        return elements.sort(elements.columns[0].to_numpy()).first(self.hashes).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         elements = Elements.of_results(columns)
         ends, hashes = elements.ends(), elements.columns[0].to_numpy()
         counts = np.diff(ends)
-        full = counts == HASHES
+        full = counts == self.hashes
         largest = np.ones(len(counts))
         largest[full] = (hashes[ends[1:][full] - 1].astype(np.float64) + 1) / 2.0**64
-        return pa.array(np.where(full, np.rint((HASHES - 1) / largest), counts).astype(np.int64))
+        return pa.array(np.where(full, np.rint((self.hashes - 1) / largest), counts).astype(np.int64))
 
 
 @dataclass(frozen=True)

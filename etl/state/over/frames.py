@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.group_keys import canonical
@@ -14,6 +16,8 @@ from etl.state.aggregates.lists import order_keys
 from etl.state.over.kernels import add_floats, count_distinct, find_previous, find_smallest, find_starts
 
 _NO_BOUND = np.int64(1 << 62)
+
+_WORD, _WORD_MASK = 32, 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,11 @@ class Frames:
         return np.arange(len(self.starts))
 
     def sum(self, column: pa.Array) -> pa.Array:
-        """The sums of values (int64 or double), null where none is valid."""
+        """The sums of values (int64, double or decimal), null where none is valid."""
         valid = _valid(column)
         missing = self._differences(valid) == 0 if column.null_count else None
+        if pa.types.is_decimal(column.type):
+            return self._decimal_sums(column, missing)
         numbers = (column.fill_null(0) if column.null_count else column).to_numpy()
         if not pa.types.is_floating(column.type):
             return pa.array(self._differences(numbers), mask=missing)
@@ -54,6 +60,18 @@ class Frames:
         until = np.concatenate(([0], np.cumsum(numbers, dtype=np.int64)))
         differences: Numbers = until[1:] - until[self.starts]
         return differences
+
+    def _decimal_sums(self, column: pa.Array, missing: Numbers | None) -> pa.Array:
+        """The sums of decimals, of words of 32 bits each: exact where the type holds them, whatever those of all rows are."""
+        filled = column.fill_null(Decimal(0)) if column.null_count else column
+        words = column.type.byte_width // 4
+        numbers = np.frombuffer(filled.buffers()[1], np.uint32).reshape(-1, words)[filled.offset : filled.offset + len(filled)]
+        sums, carry = np.empty((len(column), words), np.uint32), np.zeros(len(column), np.int64)
+        for word in range(words):
+            total = self._differences(numbers[:, word]) + carry
+            sums[:, word], carry = total & _WORD_MASK, total >> _WORD
+        found = pa.Array.from_buffers(column.type, len(column), [None, pa.py_buffer(sums)])
+        return found if missing is None else pc.if_else(pa.array(missing), pa.scalar(None, column.type), found)
 
     def smallest(self, column: pa.Array, greatest: bool = False) -> pa.Array:
         """The smallest or greatest values, null where none is valid."""

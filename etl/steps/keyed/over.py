@@ -43,7 +43,7 @@ class Over(KeyedStep):
     | aggregate | gives | of null |
     | --- | --- | --- |
     | `count(*)`, `count(x)`, `count_if(condition)` | bigint | 0 |
-    | `sum(x)`, `avg(x)` | bigint or double, as in `window`; sums of doubles may differ in their last digits | null |
+    | `sum(x)`, `avg(x)` | bigint, double or decimal, as in `window`; sums of doubles may differ in their last digits | null |
     | `min(x)`, `max(x)` | as x | null |
     | `first(x)`, `last(x)` | the first or last x that is not null | null |
     | `lag(x)`, `lag(x, 3)` | x of the event before, or three before; null where that does not count | null |
