@@ -104,6 +104,9 @@ def sluice(pipeline: str) -> Contender:
     return Contender("sluice", etl(pipeline, output="out/"), done, "out", ours=True)
 
 
+FLINK = "apache-flink==2.3.0"
+"""Flink with its Python API, 0.8 GB. Its versions of libraries are not those of other peers."""
+
 OTHERS, OWN = VENV / "bin" / "python", Path(sys.executable)
 PYSPARK = _peer("PySpark", "spark_plain.py", OWN, "out")
 CHDB = _peer("chDB", "chdb_sql.py", OTHERS)
@@ -134,3 +137,14 @@ def prepare_peers() -> None:
     subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
     subprocess.run([VENV / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True, cwd=ROOT)
     ready.write_text("\n".join(PACKAGES))
+
+
+def flink_python() -> Path:
+    """The Python of an environment with Flink, made once. Raises OSError or CalledProcessError where it cannot be made."""
+    place = CACHE / "flink"
+    ready = place / ".ready"
+    if not ready.exists() or ready.read_text() != FLINK:
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        subprocess.run([place / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", FLINK], check=True, cwd=ROOT)
+        ready.write_text(FLINK)
+    return place / "bin" / "python"

@@ -1,0 +1,88 @@
+"""Running totals of fifty million keys: memory and disk; and a restart on ten million."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks import measure
+from benchmarks.follow import wait_until
+from benchmarks.places import fresh
+from benchmarks.results import Result, Row
+from benchmarks.settings import Settings
+
+TITLE = "Totals of fifty million keys"
+MOST_KEYS, RESTART_KEYS, BLOCK = 50_000_000, 10_000_000, 1_000_000
+ABOUT = (
+    "Files of JSON lines of as many addresses as lines are read once on `local[2]` into running totals (`window` of a day, "
+    "results on change). *Bytes a key* are those of the state folder. PSS is of all processes, with the pages of mapped "
+    "files that are in memory. *Restart* is a run that continues with 1,000 more lines: from its start to its first result."
+)
+PIPELINE = """
+name: many-keys
+sources:
+  log: {{type: file, path: "{folder}/in/*.jsonl"}}
+streams:
+  totals:
+    from: log
+    steps:
+      - {{type: json, fields: {{time: timestamp, ip: string, bytes: bigint}}}}
+      - {{type: window, time: time, size: 1d, late: 1h, emit: on_change, group_by: [ip],
+         aggregates: {{bytes: sum(bytes)}}, having: bytes >= 5000}}
+sinks:
+  out: {{from: totals, type: file, path: "{folder}/out.json"}}
+run: {{max_batch_bytes: 16MB}}
+"""
+
+
+def run(_: Settings) -> Result:
+    """Each once."""
+    rows = [*_measured(RESTART_KEYS), *_measured(MOST_KEYS)]
+    fresh("many-keys")
+    return Result("many-keys", TITLE, ABOUT, rows)
+
+
+def _measured(keys: int) -> list[Row]:
+    folder = fresh("many-keys")
+    (folder / "in").mkdir()
+    for first in range(0, keys, BLOCK):
+        _write(folder / "in" / f"{first:012d}.jsonl", np.arange(first, first + BLOCK), 100)
+    (folder / "pipeline.yaml").write_text(PIPELINE.format(folder=folder))
+    argv = [sys.executable, "-m", "etl", "run", str(folder / "pipeline.yaml"), "--state", str(folder / "state")]
+    cost, _, _ = measure.run([*argv, "--once", "--master", "local[2]"], folder)
+    size = sum(file.stat().st_size for file in (folder / "state").rglob("rows-*") if file.is_file())
+    seconds = _restart(argv, folder, keys)
+    name = f"{keys:,} keys"
+    print(f"  {name}: {size / keys:.0f} bytes a key, {cost.peak:.0f} MB, restart {seconds:.1f} s", file=sys.stderr, flush=True)
+    loading = Row(f"{name}, read", "events/CPU s", [keys / cost.cpu], cpu=[cost.cpu], pss=[cost.peak], wall=[cost.wall])
+    return [
+        loading,
+        Row(f"{name}, state", "bytes a key", [size / keys], at_most=100.0),
+        Row(f"{name}, memory", "MB PSS", [cost.peak], at_most=1000.0 if keys == MOST_KEYS else None),
+        Row(f"{name}, restart", "s", [seconds], at_most=10.0 if keys == RESTART_KEYS else None),
+    ]
+
+
+def _restart(argv: list[str], folder: Path, keys: int) -> float:
+    """Seconds from the start of a run to its first result."""
+    _write(folder / "in" / "last.jsonl", np.linspace(0, keys - 1, 1000).astype(np.int64), 5000)
+    output = folder / "out.json"
+    before = output.stat().st_size if output.exists() else 0
+    with measure.Command([*argv, "--master", "local[2]"], folder) as command:
+        wait_until(lambda: output.exists() and output.stat().st_size > before, command, 120.0)
+        seconds = time.monotonic() - command.began
+        command.terminate()
+        command.wait(60)
+    return seconds
+
+
+def _write(file: Path, keys: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> None:
+    """An event of each key."""
+    names = pa.array(keys + 100_000_000).cast(pa.string())
+    lines = pc.binary_join_element_wise('{"time":"2026-11-20T06:00:00Z","ip":"', names, f'","bytes":{number}}}', "")
+    file.write_bytes("\n".join(lines.to_pylist()).encode() + b"\n")
