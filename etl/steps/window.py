@@ -249,12 +249,15 @@ class Window(SparkStep, StatefulStep):
             yield f"results: {described(self.emit)}"
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
-        """The windows; a condition on results that has no Arrow form is a filter behind them, which Spark computes."""
+        """The windows; in front of them a `set` of what Spark computes for aggregates, and behind them a filter for results."""
+        from etl.steps.windowing.spark_arguments import with_arguments
+
+        front, window = with_arguments(self, incoming)
         if self.having is None or analyse(self.having, self.fields(incoming)).spark_reason is None:
-            return (self,)
+            return (*front, window)
         from etl.steps.filter import Filter
 
-        return (self.model_copy(update={"having": None}), Filter(where=self.having))
+        return (*front, window.model_copy(update={"having": None}), Filter(where=self.having))
 
     # ── Running on the state lane ──
 

@@ -1,0 +1,66 @@
+"""Windows with expressions that only Spark computes: it does so in front of the window, which stays on the state lane."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from running import Engine, Etl
+
+from connectors.discard import DiscardSink
+from etl.config.loader import load
+from etl.delivery.dead_letters import SCHEMA
+from etl.plan.planner import plan as planned
+from etl.plan.render import explained
+
+PIPELINE = """
+    source: {type: file, path: "{here}/in/*.jsonl"}
+    steps:
+      - {type: json, fields: {at: timestamp, user: string, n: int, text: string}}
+      - type: window
+        time: at
+        size: 1m
+        late: 0s
+        group_by: [user]
+        aggregates:
+          n: count(*)
+          sounds: count(distinct soundex(text))
+          large: sum(cast(soundex(text) as int)) filter (where text rlike '^[0-9]+$')
+          alike: count(*) filter (where soundex(text) = 'A500')
+    sink: {type: file, path: "{here}/out.jsonl"}
+"""
+
+
+def write(etl: Etl, name: str, *events: tuple[str, str, str]) -> None:
+    (etl.folder / "in").mkdir(exist_ok=True)
+    lines = [json.dumps({"at": f"2026-11-20T{time}Z", "user": user, "text": text}) for time, user, text in events]
+    (etl.folder / "in" / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def delivered(etl: Etl) -> list[dict[str, Any]]:
+    path = etl.folder / "out.jsonl"
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [{name: value for name, value in row.items() if not name.startswith("window_")} for row in found]
+
+
+@pytest.mark.spark
+def test_spark_computes_arguments_and_filters_for_events_that_meet_them(engine: Engine, etl: Etl) -> None:
+    write(etl, "1", ("06:00:01", "anna", "anna"), ("06:00:02", "anna", "Anne"), ("06:00:03", "anna", "12"))
+    engine(PIPELINE)
+    write(etl, "2", ("06:00:04", "anna", "34"), ("06:00:05", "bertil", "x"))
+    engine(PIPELINE, drain=True)
+
+    assert sorted(delivered(etl), key=str) == [
+        {"user": "anna", "n": 4, "sounds": 3, "large": 46, "alike": 2},
+        {"user": "bertil", "n": 1, "sounds": 1, "large": None, "alike": 0},
+    ]
+
+
+def test_explain_shows_the_set_in_front(etl: Etl) -> None:
+    lines = [line.strip() for line in explained(planned(load(etl.pipeline(PIPELINE)), DiscardSink(), SCHEMA))]
+
+    found = [line for line in lines if line.startswith("steps[1]")]
+    assert found[0] == "steps[1] keep: Arrow"
+    assert found[1].startswith("steps[1] set: Spark, because soundex")
+    assert found[2] == "steps[1] window: Arrow, keeps state in 16 parts"
