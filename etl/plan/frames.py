@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from etl.api import FrameSource, Schema, Source
+import pyarrow as pa
+
+from etl.api import TIMESTAMP, FrameSource, Schema, Source
 from etl.plan.segments import NO_WATERMARK, Branch, Segment, StepNode, Watermark
 
 
@@ -37,6 +39,13 @@ class Native:
     schema: Schema
     reports: bool = True
     watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """Events that tasks have written to files, in the middle of a micro-batch."""
+
+    schema: Schema
 
 
 @dataclass(frozen=True)
@@ -75,11 +84,23 @@ class StageInput:
     """The sources whose events arrive without another stage in between."""
     stages: frozenset[int] = frozenset()
     """The stages whose results arrive."""
+    between: Frame | None = None
+    """The steps in front of the stage that Spark computes in each micro-batch, over `Emitted` events."""
+    label: str = ""
+    """Tells inputs of one side apart."""
 
     @property
     def name(self) -> str:
         """A name that stays the same while the query has the same stages."""
-        return f"{self.stage}.{self.side}"
+        return f"{self.stage}.{self.side}{self.label}"
+
+    @property
+    def emitted(self) -> Schema | None:
+        """The fields of the events that Spark gets; None if it computes nothing."""
+        frame = self.between
+        while isinstance(frame, Apply | Map):
+            frame = frame.child
+        return frame.schema if isinstance(frame, Emitted) else None
 
 
 @dataclass(frozen=True)
@@ -108,7 +129,18 @@ class Union:
     schema: Schema
 
 
-Frame: TypeAlias = Read | Native | Apply | StateGraph | Map | Union
+Frame: TypeAlias = Read | Native | Emitted | Apply | StateGraph | Map | Union
+
+
+def exchange_of(given: StageInput, stage: Exchange) -> Exchange:
+    """What reading tasks emit for an input of a stage that gets ``stage``: for it, or for Spark in front of it."""
+    fields, time = given.emitted, stage.watermark
+    if fields is None or time is None:
+        return stage
+    if time.arrival:
+        return Exchange(fields.append(pa.field(time.field, TIMESTAMP)), time)
+    known = time.field in fields.names and pa.types.is_timestamp(fields.field(time.field).type)
+    return Exchange(fields, time if known else None)
 
 
 def frame_sources(frame: Frame | None) -> Iterator[Read | Native]:
@@ -132,8 +164,10 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
             yield segment, True
         case Apply(child=child):
             yield from segments(child)
-        case StateGraph(child=child, stages=found):
+        case StateGraph(child=child, stages=found, inputs=inputs):
             yield from segments(child)
+            for one in inputs:
+                yield from segments(one.between)
             yield from ((Segment({"": stage.behind}, {}), False) for stage in found[:-1])
         case Map(branch=branch, child=child):
             yield from segments(child)
@@ -162,8 +196,12 @@ def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
         case Apply(node=node, child=child):
             yield from spark_nodes(child)
             yield node
-        case Map(child=child) | StateGraph(child=child):
+        case Map(child=child):
             yield from spark_nodes(child)
+        case StateGraph(child=child, inputs=inputs):
+            yield from spark_nodes(child)
+            for one in inputs:
+                yield from spark_nodes(one.between)
         case Union(children=children):
             for child in children:
                 yield from spark_nodes(child)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from etl.api import PlanError, Schema, Sink
 from etl.config.model import Pipeline
 from etl.plan.arrow_queries import arrow_queries
-from etl.plan.frames import Apply, Frame, Map, Native, Read, StateGraph, Union
+from etl.plan.frames import Apply, Emitted, Frame, Map, Native, Read, StateGraph, Union
 from etl.plan.graph import Graph
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Output, Segment
@@ -76,10 +76,14 @@ def _mark_frame(frame: Frame, earlier: _Reported, in_this_query: _Reported) -> F
             return replace(frame, reports=in_this_query.claim(f"source {name}"))
         case Apply(child=child):
             return replace(frame, child=_mark_frame(child, earlier, in_this_query))
-        case StateGraph(child=child, stages=found):
+        case StateGraph(child=child, stages=found, inputs=inputs):
             child = _mark_frame(child, earlier, in_this_query)
+            betweens = [one.between and _mark_frame(one.between, earlier, in_this_query) for one in inputs]
+            marked = tuple(replace(one, between=between) for one, between in zip(inputs, betweens, strict=True))
             stages = tuple(replace(stage, behind=_mark_branch(stage.behind, earlier, in_this_query)) for stage in found)
-            return replace(frame, child=child, stages=stages)
+            return replace(frame, child=child, stages=stages, inputs=marked)
+        case Emitted():
+            return frame
         case Map(branch=branch, child=child):
             return Map(_mark_branch(branch, earlier, in_this_query), _mark_frame(child, earlier, in_this_query))
         case Union(children=children):

@@ -8,7 +8,20 @@ from dataclasses import replace
 import pyarrow as pa
 
 from etl.api import SIDE_PREFIXES, ArrowStep, Schema, StatefulStep, format_type, visible
-from etl.plan.frames import Apply, Exchange, Frame, Map, Native, Read, Stage, StageInput, StateGraph, Union, spark_nodes
+from etl.plan.frames import (
+    Apply,
+    Exchange,
+    Frame,
+    Map,
+    Native,
+    Read,
+    Stage,
+    StageInput,
+    StateGraph,
+    Union,
+    exchange_of,
+    spark_nodes,
+)
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode
 from etl.state.key_hash import PARTS
@@ -102,10 +115,14 @@ def _state_graph(graph: StateGraph, pad: str) -> Iterator[str]:
             if one.sources:
                 stage = graph.stages[one.stage]
                 name = f"emitted to {_input_name(graph, one)}" if len(graph.inputs) > 1 else "emitted"
-                yield from _exchange(name, replace(stage.exchange, schema=_own_side(stage, one, graph)), pad + "  ")
+                given = replace(stage.exchange, schema=_own_side(stage, one, graph))
+                yield from _exchange("emitted to Spark" if one.between else name, exchange_of(one, given), pad + "  ")
     else:
         yield from _frame(graph.child, pad)
     for number, stage in enumerate(graph.stages):
+        for one in graph.inputs:
+            if one.stage == number and one.between:
+                yield from _frame(one.between, pad)
         yield f"{pad}{stage.node.id}: Arrow, keeps state in {PARTS} parts"
         if isinstance(stage.node.step, StatefulStep):
             yield from (f"{pad}    {note}" for note in stage.node.step.notes(stage.node.incoming))

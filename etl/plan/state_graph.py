@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from etl.api import JoiningStep, Schema, SideStep, Source, SparkStep, StatefulStep
 from etl.plan.arrow_queries import alignment
-from etl.plan.frames import Apply, Frame, Map, Native, Read, Stage, StageInput, StateGraph, Union
-from etl.plan.segments import Branch, Segment, StepNode, runs_on_arrow
+from etl.plan.frames import Apply, Emitted, Frame, Map, Native, Read, Stage, StageInput, StateGraph, Union
+from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, runs_on_arrow
 
 
 def state_graph(frame: Frame) -> StateGraph | None:
-    """The graph of a frame that ends in a step on the state lane; None if a step between or behind such steps needs Spark."""
+    """The graph of a frame that ends in a stateful step; None of others."""
     if not isinstance(frame, Apply) or not on_lane(frame.node):
         return None
     builder = _Builder()
-    try:
-        builder.add_stage(frame)
-        return builder.graph()
-    except _NeedsSparkError:
-        return None
-
-
-class _NeedsSparkError(Exception):
-    """A step needs Spark where it cannot run: behind a stateful step, or beside what the reading tasks hand over."""
+    builder.add_stage(frame)
+    return builder.graph()
 
 
 @dataclass
 class _Input:
     stage: StepNode
     side: int
+    between: Frame | None = None
     sources: set[str] = field(default_factory=set)
     stages: set[str] = field(default_factory=set)
 
@@ -48,19 +42,28 @@ class _Builder:
     on_spark: Frame | None = None
 
     def graph(self) -> StateGraph:
-        """The graph of all that was added. Raises _NeedsSparkError if Spark and the reading tasks both hand over events."""
+        """The graph of all that was added. Raises StepPlanError if Spark and our reading tasks both read events."""
         if self.on_spark is not None and self.roots:
-            raise _NeedsSparkError
+            raise _two_readers(next(iter(self.nodes.values())))
         numbers = {id_: number for number, id_ in enumerate(self.nodes)}
         stages = tuple(
             Stage(node, self.behind.get(id_, Branch((), node.outgoing)), node.incoming) for id_, node in self.nodes.items()
         )
-        inputs = tuple(
-            StageInput(numbers[one.stage.id], one.side, frozenset(one.sources), frozenset(numbers[id_] for id_ in one.stages))
-            for one in self.inputs
-        )
+        inputs = tuple(self._stage_input(at, numbers) for at in range(len(self.inputs)))
         read = Read(self.sources, Segment(self.roots, {}, self.counts_source), stages[0].incoming)
         return StateGraph(stages, inputs, self.on_spark or read)
+
+    def _stage_input(self, at: int, numbers: Mapping[str, int]) -> StageInput:
+        one = self.inputs[at]
+        twins = sum((other.stage.id, other.side) == (one.stage.id, one.side) for other in self.inputs[:at] if other.between)
+        return StageInput(
+            numbers[one.stage.id],
+            one.side,
+            frozenset(one.sources),
+            frozenset(numbers[id_] for id_ in one.stages),
+            one.between,
+            f".spark{twins or ''}" if one.between else "",
+        )
 
     def add_stage(self, frame: Apply) -> None:
         """Add a stateful step and all in front of it, once."""
@@ -69,7 +72,7 @@ class _Builder:
             return
         if _is_sparks(child):
             if self.on_spark is not None:
-                raise _NeedsSparkError
+                raise _two_readers(node)
             self.on_spark = child
             for side in range(2 if isinstance(node.step, JoiningStep) else 1):
                 self.inputs.append(_Input(node, side))
@@ -90,37 +93,52 @@ class _Builder:
                 self._lead(child, (*branch.steps, *then), stage)
             case Apply(node=node) if on_lane(node):
                 self.add_stage(frame)
-                steps, target = then, self._input(stage, then)
+                steps, target = self._input(stage, then, node.outgoing)
                 way = Branch(steps, steps[-1].outgoing if steps else node.outgoing, emits=True, to=target)
                 self.inputs[target].stages.add(node.id)
                 self.behind[node.id] = merged(self.behind[node.id], way) if node.id in self.behind else way
-            case Apply(node=node, child=child) if runs_on_arrow(node.step, node.incoming):
+            case Apply(node=node, child=child):
                 self._lead(child, (node, *then), stage)
             case Union(children=children, schema=schema):
                 for child in children:
                     align = alignment(f"{stage.id} union", _outgoing(child), schema)
                     self._lead(child, (*align, *then), stage)
             case _:
-                raise _NeedsSparkError
+                raise _two_readers(stage)
 
     def _extended(self, branch: Branch, then: tuple[StepNode, ...], stage: StepNode, source: str) -> Branch:
         """A branch of a read with further steps behind each end, which lead to a stage."""
         if not branch.emits:
             below = tuple(self._extended(one, then, stage, source) for one in branch.branches)
             return replace(branch, branches=below)
-        steps = (*branch.steps, *then)
-        target = self._input(stage, steps)
+        steps, target = self._input(stage, (*branch.steps, *then), branch.incoming)
         self.inputs[target].sources.add(source)
-        return replace(branch, steps=steps, outgoing=then[-1].outgoing if then else branch.outgoing, to=target)
+        return replace(branch, steps=steps, outgoing=steps[-1].outgoing if steps else branch.incoming, to=target)
 
-    def _input(self, stage: StepNode, steps: tuple[StepNode, ...]) -> int:
-        """The number of the input of a stage that these steps lead to."""
+    def _input(self, stage: StepNode, steps: tuple[StepNode, ...], given: Schema) -> tuple[tuple[StepNode, ...], int]:
+        """The steps in front of the first that Spark computes, and the number of the input of a stage that all lead to."""
         last = steps[-1].step if steps else None
         side = last.sides[0] if isinstance(last, SideStep) and isinstance(stage.step, JoiningStep) else 0
-        known = [number for number, one in enumerate(self.inputs) if (one.stage.id, one.side) == (stage.id, side)]
+        first = next((at for at, one in enumerate(steps) if not runs_on_arrow(one.step, one.incoming)), len(steps))
+        between = _computed_by_spark(steps[first:], steps[first - 1].outgoing if first else given)
+        known = [n for n, one in enumerate(self.inputs) if (one.stage.id, one.side, one.between) == (stage.id, side, between)]
         if not known:
-            self.inputs.append(_Input(stage, side))
-        return known[0] if known else len(self.inputs) - 1
+            self.inputs.append(_Input(stage, side, between))
+        return steps[:first], known[0] if known else len(self.inputs) - 1
+
+
+def _computed_by_spark(steps: tuple[StepNode, ...], given: Schema) -> Frame | None:
+    """The frame of steps that Spark computes over events of files."""
+    frame: Frame = Emitted(given)
+    for node in steps:
+        spark = isinstance(node.step, SparkStep)
+        frame = Apply(node, frame) if spark else Map(Branch((node,), node.outgoing, emits=True), frame)
+    return frame if steps else None
+
+
+def _two_readers(node: StepNode) -> StepPlanError:
+    reason = "Spark reads some of the sources in front of this step, and Sluice reads others"
+    return StepPlanError(node, reason, "read all of them with sources of type spark, or none")
 
 
 def merged(known: Branch, way: Branch) -> Branch:
@@ -153,12 +171,10 @@ def on_lane(node: StepNode) -> bool:
 
 
 def _is_sparks(frame: Frame) -> bool:
-    """Whether Spark reads or computes some of a frame that holds no step on the state lane."""
+    """Whether Spark reads some of a frame that holds no stateful step."""
     parts = list(_walk(frame))
-    nodes = [part.node for part in parts if isinstance(part, Apply)]
     native = any(isinstance(part, Native) for part in parts)
-    needs_spark = any(isinstance(node.step, SparkStep) and not runs_on_arrow(node.step, node.incoming) for node in nodes)
-    return (native or needs_spark) and not any(map(on_lane, nodes))
+    return native and not any(on_lane(part.node) for part in parts if isinstance(part, Apply))
 
 
 def _walk(frame: Frame) -> Iterator[Frame]:
@@ -178,7 +194,7 @@ def _outgoing(frame: Frame) -> Schema:
             return node.outgoing
         case Map(branch=branch):
             return branch.outgoing
-        case Read(schema=schema) | Native(schema=schema) | Union(schema=schema):
+        case Read(schema=schema) | Native(schema=schema) | Emitted(schema=schema) | Union(schema=schema):
             return schema
         case _:
             raise AssertionError("a graph of stages is no part of another frame")

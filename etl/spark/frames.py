@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
 from etl.expressions import flatten, quote_name
-from etl.plan.frames import Apply, Frame, Map, Native, Read, StateGraph, Union
+from etl.plan.frames import Apply, Emitted, Frame, Map, Native, Read, StateGraph, Union
 from etl.plan.segments import Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
@@ -30,7 +30,7 @@ def build_frame(
     results: DataFrame | None = None,
 ) -> DataFrame:
     """Build the DataFrame of a frame without starting it. ``numbers`` gives segment numbers in the order of `segments`;
-    ``results`` are those of the state lane in a micro-batch, if steps behind it are built."""
+    ``results`` are events that tasks of the state lane have written in a micro-batch, if steps behind these are built."""
     numbers = count() if numbers is None else numbers
     match frame:
         case Read():
@@ -49,7 +49,7 @@ def build_frame(
         case Map(branch=branch, child=child):
             events = build_frame(child, session, query, numbers, results)
             return run_branch(events, branch, query, next(numbers))
-        case StateGraph():
+        case StateGraph() | Emitted():
             assert results is not None, "Spark's frames end in front of the state lane"
             return results
         case Union(children=children):

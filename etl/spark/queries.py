@@ -18,9 +18,10 @@ from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
 from etl.spark.lane.arrivals import write_rows_of_partitions
-from etl.spark.lane.lane_batch import Lane, stages_of
+from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_completion import LaneBatches
-from etl.spark.lane.spark_behind import fields_behind, has_spark_behind
+from etl.spark.lane.lane_stages import stages_of
+from etl.spark.lane.spark_behind import fields_behind, fields_between, has_spark_behind
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
@@ -154,7 +155,8 @@ class Queries:
         """The steps of a query on the state lane; ``incoming`` are the fields that Spark hands over."""
         graph = state_graph_of(plan.frame)
         assert graph is not None
-        return Lane(tuple(stages_of(plan, incoming)), graph.inputs, query, bounded=not plan.streaming)
+        stages = stages_of(plan, incoming, fields_between(plan, self.session, query))
+        return Lane(tuple(stages), graph.inputs, query, bounded=not plan.streaming)
 
     def _lane_batches(
         self, plan: QueryPlan, query: QueryContext, frame: DataFrame, batches: BatchCompletion

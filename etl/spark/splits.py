@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from etl.api import Source
+from etl.api import OFFSET, Source
 from etl.delivery.backoff import Backoff, RunStopping, StopFile, read_with_retries
-from etl.plan.frames import Exchange, Read
+from etl.plan.frames import Exchange, Read, StageInput, exchange_of
 from etl.plan.segments import Segment
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import heartbeat, without_heartbeats
@@ -27,6 +27,7 @@ from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
 from etl.spark.lane.part_tasks import with_rows
+from etl.spark.lane.result_files import ResultWriter, event_file_of
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.split_planner import SplitPlanner
@@ -112,15 +113,35 @@ class SplitReader:
             return Receipt("", "tick", 0, NO_SEGMENT, event_times=times, idle=task.idle, quiet=task.quiet)
         known, name = lane.manifests.read(batch - 1), f"rows-{batch:012d}-0"
         writers: dict[int, RowWriter] = {}
-        for number in {one.stage for one in lane.inputs if task.source in one.sources}:
+        own = {number: one for number, one in enumerate(lane.inputs) if task.source in one.sources}
+        for number in {one.stage for one in own.values() if one.between is None}:
             operator = operator_of(lane.stages[number].step, lane.stages[number].incoming)
             file = f"{name}-{number}-{task.order:06d}"
             before = known.stage(number)
             writers[number] = RowWriter(operator, lane.manifests, file, before.watermark, before.emission)
-        restartable = self._restartable_segment(task, staging)
+        restartable, for_spark = self._restartable_segment(task, staging), self._spark_files(task, own)
         for to, events in restartable:
-            writers[lane.inputs[to].stage].add(without_heartbeats(events))
+            if to in for_spark and events.num_rows > events.column(OFFSET).null_count:
+                for_spark[to].add(without_heartbeats(events))
+            elif to in own and to not in for_spark:
+                writers[own[to].stage].add(without_heartbeats(events))
+        for events_file in for_spark.values():
+            events_file.close()
         return replace(with_rows(restartable.receipt, writers), idle=task.idle)
+
+    def _spark_files(self, task: SplitTask, inputs: Mapping[int, StageInput]) -> dict[int, ResultWriter]:
+        """The files for events that Spark gets, by the number of the exchange."""
+        exchanges, batch = self._exchanges, current_batch(self._query)
+        return {
+            number: ResultWriter(
+                event_file_of(self._query, batch, task.source, self._split_name(task), number), exchanges[number].schema
+            )
+            for number, one in inputs.items()
+            if one.between is not None
+        }
+
+    def _split_name(self, task: SplitTask) -> str:
+        return f"{task.name}-{self._number}" if self._number else task.name
 
     def _start_segment(self, task: SplitTask, staging: Path) -> SegmentRun:
         assert task.split is not None
@@ -128,7 +149,7 @@ class SplitReader:
             pipeline=self._query.pipeline,
             source=task.source,
             partition=task.split.partition,
-            split=f"{task.name}-{self._number}" if self._number else task.name,
+            split=self._split_name(task),
             order=task.order,
             staging_folder=lambda sink: str(ensure_folder(staging / "sinks" / sink)),
             segment_number=self._number,
@@ -147,7 +168,8 @@ class SplitReader:
     def _exchanges(self) -> Mapping[int, Exchange]:
         """What the segment hands over to stateful steps, or to Spark."""
         if self._lane is not None:
-            return {number: self._lane.stages[one.stage].exchange for number, one in enumerate(self._lane.inputs) if one.sources}
+            lane = self._lane
+            return {n: exchange_of(one, lane.stages[one.stage].exchange) for n, one in enumerate(lane.inputs) if one.sources}
         return {0: Exchange(emitted_schema(self._read), self._read.watermark)} if self._read else {}
 
     def _batches(self, task: SplitTask) -> Iterator[Any]:

@@ -37,6 +37,12 @@ WINDOWS = {
         _TUMBLING.format(size="200ms", aggregates=_AGGREGATES),
         _TUMBLING.replace("time: time", "time: window_start").format(size="10s", aggregates=_MERGED),
     ],
+    "Spark between windows": [
+        "{type: set, fields: {sound: soundex(user_name)}}",
+        _TUMBLING.format(size="200ms", aggregates=_AGGREGATES),
+        "{type: set, fields: {again: soundex(user_name)}}",
+        _TUMBLING.replace("time: time", "time: window_start").format(size="10s", aggregates=_MERGED),
+    ],
 }
 """A block has event times of one second, and the next one begins 10 s later."""
 

@@ -16,14 +16,14 @@ from etl.api import NO_BATCH, OFFSET, ComponentError, Schema, Sink
 from etl.catalogue import installed
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.frames import Exchange, Frame, Native, Read, frame_sources, state_graph_of
+from etl.plan.frames import Exchange, Frame, Native, Read, exchange_of, frame_sources, state_graph_of
 from etl.plan.planner import plan as planned
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Output, Segment
 from etl.segment.segment_run import NOTHING, SegmentRun, SplitContext
 from etl.spark.frames import build_frame
-from etl.spark.lane.lane_batch import Stage, stages_of
-from etl.spark.lane.spark_behind import apply_behind, has_spark_behind
+from etl.spark.lane.lane_stages import Stage, stages_of
+from etl.spark.lane.spark_behind import apply_behind, apply_between, fields_between, has_spark_behind
 from etl.spark.partitions import arrow_schema, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import emitted_schema, spark_schema
@@ -105,10 +105,12 @@ class Starter:
         graph = state_graph_of(query.frame)
         assert graph is not None
         arrived: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+        for_spark: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+        incoming, job = None, self._job(plan, query.name)
         if isinstance(graph.child, Read):
-            incoming = None
             for number, batch in read[id(graph.child.segment)]:
-                arrived[graph.inputs[number].stage].append(batch)
+                one = graph.inputs[number]
+                (for_spark[number] if one.between else arrived[one.stage]).append(batch)
         else:
             below = replace(query, frame=graph.child)
             incoming = arrow_schema(self._built(below, plan, f"{query.name} streaming"))
@@ -117,14 +119,19 @@ class Starter:
                 return
             self._batches = {key: [batch for _, batch in found] for key, found in read.items()}
             arrived[0] = list(self._computed(below, plan))
-        lane = list(stages_of(query, incoming))
+        lane = list(stages_of(query, incoming, fields_between(query, self.session, job)))
         for number, stage in enumerate(lane):
+            for at, one in enumerate(graph.inputs):
+                if one.stage == number and for_spark[at]:
+                    events = self.session.createDataFrame(pa.Table.from_batches(for_spark[at]))
+                    arrived[number] += self._computed_rows(apply_between(query, one, events, job))
             found = self._stage_results(stage, arrived[number], number)
             emits = {to: lane[behind].exchange for to, behind in stage.following.items()}
+            emits |= {to: Exchange(fields) for to, fields in stage.for_spark.items()}
             if stage.spark_behind:
                 emits = {0: Exchange(stage.segment.roots[""].outgoing)}
             for to, batch in SegmentRun(_alone(stage.segment), "", self._split(), plan.dead_letters, emits).process([found]):
-                arrived[stage.following.get(to, number + 1)].append(batch)
+                (for_spark[to] if to in stage.for_spark else arrived[stage.following.get(to, number + 1)]).append(batch)
         if has_spark_behind(query):
             fields = lane[-1].segment.roots[""].outgoing
             results = pa.Table.from_batches(arrived[len(lane)], fields.append(pa.field(OFFSET, pa.int64())))
@@ -165,7 +172,7 @@ class Starter:
         lane = state_graph_of(frame)
         graph = lane if lane and lane.child is read else None
         inputs = graph.inputs if graph else ()
-        emits = {n: graph.stages[one.stage].exchange for n, one in enumerate(inputs) if graph and one.sources}
+        emits = {n: exchange_of(one, graph.stages[one.stage].exchange) for n, one in enumerate(inputs) if graph and one.sources}
         emits = emits or {0: Exchange(emitted_schema(read), read.watermark)}
         events: Emitted = []
         for source in read.segment.roots:

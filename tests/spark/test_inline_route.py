@@ -13,7 +13,8 @@ from etl.api import TIMESTAMP, BatchId, Limit, Offset, Source, Split
 from etl.plan.frames import StageInput
 from etl.plan.segments import Branch, Output, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
-from etl.spark.lane.lane_batch import BatchOutcome, Lane, MoreTasksNeeded, Stage, run_here
+from etl.spark.lane.lane_batch import BatchOutcome, Lane, MoreTasksNeeded, run_here
+from etl.spark.lane.lane_stages import Stage
 from etl.spark.query_context import QueryContext
 from etl.spark.split_planner import JOINED_SIZE, SplitPlanner
 from etl.spark.state.folder import StateFolder

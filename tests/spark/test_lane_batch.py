@@ -14,8 +14,9 @@ from etl.api import TIMESTAMP, BatchId
 from etl.plan.frames import StageInput
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
-from etl.spark.lane.lane_batch import Lane, Stage
+from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_completion import LaneBatches
+from etl.spark.lane.lane_stages import Stage
 from etl.spark.query_context import QueryContext
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifest, Manifests, StateFileEntry

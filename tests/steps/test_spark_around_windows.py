@@ -64,3 +64,51 @@ def test_explain_shows_the_set_in_front(etl: Etl) -> None:
     assert found[0] == "steps[1] keep: Arrow"
     assert found[1].startswith("steps[1] set: Spark, because soundex")
     assert found[2] == "steps[1] window: Arrow, keeps state in 16 parts"
+
+
+BETWEEN = """
+    source: {type: file, path: "{here}/in/*.jsonl"}
+    steps:
+      - {type: json, fields: {at: timestamp, user: string, text: string}}
+      - {type: window, time: at, size: 1m, late: 0s, group_by: [user], aggregates: {n: count(*)}}
+      - {type: set, fields: {sound: soundex(user)}}
+      - {type: regex, field: sound, patterns: ["^(?<letter>.)"], keep_field: true}
+      - {type: window, time: window_start, size: 1h, group_by: [sound, letter], aggregates: {n: sum(n), users: count(*)}}
+    sink: {type: file, path: "{here}/out.jsonl"}
+"""
+
+
+@pytest.mark.spark
+def test_spark_computes_between_two_stateful_steps(engine: Engine, etl: Etl) -> None:
+    write(etl, "1", ("06:00:01", "anna", ""), ("06:00:02", "Anne", ""), ("06:01:30", "bertil", ""))
+    engine(BETWEEN)
+    write(etl, "2", ("06:02:30", "anna", ""), ("06:02:31", "anna", ""))
+    ran = engine(BETWEEN, drain=True)
+
+    assert sorted(delivered(etl), key=str) == [
+        {"sound": "A500", "letter": "A", "n": 4, "users": 3},
+        {"sound": "B634", "letter": "B", "n": 1, "users": 1},
+    ]
+    assert ran.dead == 0
+
+
+TIME_FROM_SPARK = """
+    source: {type: file, path: "{here}/in/*.jsonl"}
+    steps:
+      - {type: json, fields: {at: string, user: string}}
+      - {type: sql, query: "SELECT cast(at AS timestamp) AS at, soundex(user) AS sound FROM events"}
+      - {type: window, time: at, size: 1m, late: 0s, group_by: [sound], aggregates: {n: count(*)}}
+    sink: {type: file, path: "{here}/out.jsonl"}
+"""
+
+
+@pytest.mark.spark
+def test_windows_over_a_time_that_spark_computes_close_when_the_input_ends(engine: Engine, etl: Etl) -> None:
+    write(etl, "1", ("06:00:01", "anna", ""), ("06:00:02", "anne", ""))
+    engine(TIME_FROM_SPARK)
+    before = delivered(etl)
+    write(etl, "2", ("06:00:03", "anna", ""))
+    engine(TIME_FROM_SPARK, drain=True)
+
+    assert before == []
+    assert delivered(etl) == [{"sound": "A500", "n": 3}]

@@ -96,10 +96,13 @@ class BatchCompletion:
     commits: SinkCommitters
     totals: Totals
 
-    def complete(self, batch: BatchId, receipts: Sequence[Receipt], before: Sequence[Receipt] = ()) -> None:
+    def complete(
+        self, batch: BatchId, receipts: Sequence[Receipt], before: Sequence[Receipt] = (), event_time: int | None = None
+    ) -> None:
         """Commit, count, save the event time, remove the staging folder.
 
-        ``receipts`` are those of the last segment; ``before`` those of segments in front of it that are not in files.
+        ``receipts`` are those of the last segment; ``before`` those of segments in front of it that are not in files;
+        ``event_time`` is the largest one that no receipt has.
         """
         folder = self.context.state.staging(self.context.run_id, self.context.query, batch.number)
         heads = [*_stored_receipts(folder / "receipts"), *before]
@@ -112,7 +115,7 @@ class BatchCompletion:
         self.totals.add(self.query.name, self.query.segment, receipts, emits=False)
         self.totals.put_back(waiting)
         self._time_batch([*heads, *receipts])
-        self._save_planning_state(receipts if self.query.frame is None else read)
+        self._save_planning_state(receipts if self.query.frame is None else read, event_time)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _time_batch(self, receipts: Sequence[Receipt]) -> None:
@@ -123,12 +126,12 @@ class BatchCompletion:
             totals.ended = now
         totals.lag_seconds = now - min((r.found for r in receipts if r.found is not None), default=now)
 
-    def _save_planning_state(self, receipts: Sequence[Receipt]) -> None:
+    def _save_planning_state(self, receipts: Sequence[Receipt], event_time: int | None) -> None:
         """Save what the planner needs for the next micro-batch: speed, event time, remaining limit."""
         home = self.context.state.query(self.context.query)
         if learned := pace.learn_speed(read_numbers(home / "pace.json"), receipts, time.time()):
             write_json(home / "pace.json", learned)
-        times = [r.event_time for r in receipts if r.event_time is not None]
+        times = [time for time in (event_time, *(r.event_time for r in receipts)) if time is not None]
         if times:
             known = read_numbers(home / "clock.json")
             latest = max([*times, known.get("event_time", min(times))])

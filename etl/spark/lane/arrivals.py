@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,14 +24,33 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def write_rows_of_partitions(events: DataFrame, step: StatefulStep, incoming: Schema, query: QueryContext) -> DataFrame:
+class Target(NamedTuple):
+    """The stage that gets the rows, and the input of it that they are of."""
+
+    stage: int = 0
+    input: int | None = None
+    """None for a stage whose inputs have the numbers of its sides."""
+
+
+FIRST = Target()
+"""The first stage, whose rows Spark reads or computes."""
+
+
+def write_rows_of_partitions(
+    events: DataFrame, step: StatefulStep, incoming: Schema, query: QueryContext, target: Target = FIRST
+) -> DataFrame:
     """Write the rows of each partition; the result's rows are receipts that name the files."""
-    run = partial(_write_rows, step, incoming, query, list(events.columns))
+    run = partial(_write_rows, step, incoming, query, target, list(events.columns))
     return map_in_arrow(events, run, "receipt binary")
 
 
 def _write_rows(
-    step: StatefulStep, incoming: Schema, query: QueryContext, names: list[str], batches: Iterator[pa.RecordBatch]
+    step: StatefulStep,
+    incoming: Schema,
+    query: QueryContext,
+    target: Target,
+    names: list[str],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
@@ -39,7 +58,8 @@ def _write_rows(
     task, batch = TaskContext.get(), current_batch(query)
     assert task is not None
     try:
-        yield receipt_row(_rows_receipt(step, incoming, query, task.partitionId(), batch.number, _numbered(batches, names)))
+        writer = _writer(step, incoming, query, target, task.partitionId(), batch.number)
+        yield receipt_row(_rows_receipt(step, writer, target, task.partitionId(), _numbered(batches, names)))
     except Exception as error:
         store_error(query.state.staging(query.run_id, query.query, batch.number), error)
         raise
@@ -49,25 +69,30 @@ def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
     return with_names(batches, names) if OFFSET in names else with_row_numbers(batches, names)
 
 
-def _rows_receipt(
-    step: StatefulStep, incoming: Schema, query: QueryContext, partition: int, number: int, batches: Iterator[pa.RecordBatch]
-) -> Receipt:
-    """Write the rows of a partition in a micro-batch of this number."""
+def _writer(step: StatefulStep, incoming: Schema, query: QueryContext, target: Target, partition: int, number: int) -> RowWriter:
+    """The writer of a partition in a micro-batch of this number."""
     manifests = Manifests(query.state.rows(query.query), query.durable)
-    before = manifests.read(number - 1).stage(0)
-    writer = RowWriter(
-        operator_of(step, incoming), manifests, f"rows-{number:012d}-0-0-{partition:06d}", before.watermark, before.emission
-    )
+    before = manifests.read(number - 1).stage(target.stage)
+    origin = "0" if target.input is None else f"spark{target.input}"
+    name = f"rows-{number:012d}-{origin}-{target.stage}-{partition:06d}"
+    return RowWriter(operator_of(step, incoming), manifests, name, before.watermark, before.emission)
+
+
+def _rows_receipt(
+    step: StatefulStep, writer: RowWriter, target: Target, partition: int, batches: Iterator[pa.RecordBatch]
+) -> Receipt:
+    """Write the rows of a partition; the receipt names their files and has their largest event times."""
     time, latest = (step.event_time() or ("",))[0], dict[int, int]()
     for batch in batches:
         for side, events in _by_side(batch):
             last = pc.max(events.column(time)).cast(pa.timestamp("us", "UTC"), safe=False).value
             if last is not None:
-                latest[side] = max(last, latest.get(side, last))
+                at = side if target.input is None else target.input
+                latest[at] = max(last, latest.get(at, last))
         times = batch.column(time)
         writer.add(without_heartbeats(batch.filter(times.is_valid()) if times.null_count else batch))
     rows = writer.close()
-    return Receipt("", "rows", partition, NO_SEGMENT, rows={0: rows}, late=writer.late, event_times=latest)
+    return Receipt("", "rows", partition, NO_SEGMENT, rows={target.stage: rows}, late=writer.late, event_times=latest)
 
 
 def _by_side(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

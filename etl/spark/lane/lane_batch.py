@@ -11,21 +11,18 @@ staged under the same names, and sinks that have them skip them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
 
-import pyarrow as pa
-
-from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, RemembersEmission, Schema, StatefulStep, WatermarkAdvance
-from etl.plan.frames import Exchange, StageInput, segments, state_graph_of
-from etl.plan.query_plan import QueryPlan
-from etl.plan.segments import Branch, Segment, Watermark
+from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, RemembersEmission, WatermarkAdvance
+from etl.plan.frames import StageInput
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.compaction import MergeTask
+from etl.spark.lane.lane_stages import Stage
 from etl.spark.lane.operators import operator_of
 from etl.spark.lane.part_tasks import MAX_JOINT_BYTES, MAX_JOINT_ROWS, NextStage, PartTasks
-from etl.spark.partitions import with_actual_types
+from etl.spark.lane.result_files import event_file
 from etl.spark.query_context import QueryContext
 from etl.state.compaction import files_to_merge
 from etl.state.key_hash import PARTS
@@ -35,65 +32,19 @@ ROWS_PER_TASK = 50_000
 """Rows for which a further task is worth its start, about 45 ms of CPU."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """A stateful step of a query, and the steps or sinks behind it."""
-
-    step: StatefulStep
-    incoming: Schema
-    watermark: Watermark
-    segment: Segment
-    segment_number: int
-    following: Mapping[int, int] = field(default_factory=dict)
-    """Number of an exchange of the segment → the stage that it is for."""
-    spark_behind: bool = False
-    """Whether the results go to Spark, which computes the next step."""
-
-    @property
-    def exchange(self) -> Exchange:
-        """What its inputs are."""
-        return Exchange(self.incoming, self.watermark)
-
-
-def stages_of(plan: QueryPlan, incoming: Schema | None = None) -> Iterator[Stage]:
-    """The stages of a query; ``incoming`` are the fields that Spark hands over to the first one."""
-    graph = state_graph_of(plan.frame)
-    assert graph is not None
-    reading = sum(1 for _ in segments(graph.child))
-    actual = {} if incoming is None else {0: incoming}
-    for number, stage in enumerate(graph.stages):
-        assert isinstance(stage.node.step, StatefulStep)
-        given = _with_types(stage.incoming, actual[number]) if number in actual else stage.incoming
-        is_last, spark_behind = number + 1 == len(graph.stages), graph is not plan.frame
-        behind = Branch((), stage.node.outgoing, emits=True) if is_last else stage.behind
-        whole = plan.segment if is_last and not spark_behind else Segment({"": behind}, {})
-        segment = with_actual_types(whole, stage.node.step.fields(given))
-        ends = [branch for branch in segment.roots[""].walk() if branch.emits and not is_last]
-        if incoming is not None:
-            actual |= {graph.inputs[end.to].stage: end.outgoing for end in ends}
-        yield Stage(
-            step=stage.node.step,
-            incoming=given,
-            watermark=stage.watermark,
-            segment=segment,
-            segment_number=NO_SEGMENT if is_last and spark_behind else reading + number,
-            following={end.to: graph.inputs[end.to].stage for end in ends},
-            spark_behind=is_last and spark_behind,
-        )
-
-
-def _with_types(planned: Schema, actual: Schema) -> Schema:
-    """The planned fields with the types that Spark gives."""
-    types = {field.name: field.type for field in actual}
-    return pa.schema([field.with_type(types.get(field.name, field.type)) for field in planned])
-
-
 RunTasks: TypeAlias = Callable[[Callable[[Iterable[int]], Iterable[bytes]], int], list[bytes]]
 """Runs so many tasks, which are numbered from 0, and returns what they give."""
 
 
-RunSpark: TypeAlias = Callable[[Sequence[Receipt]], list[Receipt]]
-"""Lets Spark compute the steps behind the last stage, whose tasks gave these receipts; returns those of the tasks behind."""
+class RunSpark(Protocol):
+    """Lets Spark compute steps, in the driver."""
+
+    def behind(self, results: Sequence[Receipt]) -> list[Receipt]:
+        """The steps behind the last stage, whose tasks gave these receipts; returns those of the tasks behind."""
+
+    def between(self, number: int, events: Sequence[Receipt]) -> list[Receipt]:
+        """The steps in front of an input of a stage, over the files of tasks that gave these receipts; returns those of the
+        tasks that wrote rows for the stage."""
 
 
 class MoreTasksNeeded(Exception):  # noqa: N818
@@ -117,6 +68,8 @@ class BatchOutcome:
     """Of the last segment."""
     late: int
     state: Manifest
+    event_time: int | None = None
+    """The largest one that Spark computed in front of stages."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +90,8 @@ class Lane:
     def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks, spark: RunSpark | None = None) -> BatchOutcome:
         """Run the stages of a micro-batch whose reading tasks gave these receipts; in a task there is no ``spark``."""
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
+        computed = self._run_between(batch, None, read, spark)
+        read = [*read, *computed]
         times = self._event_times(known, read)
         idle = frozenset[str]().union(*(receipt.idle for receipt in read))
         quiet = frozenset[int]().union(*(receipt.quiet for receipt in read))
@@ -159,15 +114,29 @@ class Lane:
             states.append(StageState(clock.now, files, before.emission.after(quiet, final)))
             bounds[number] = operator.watermark_after(clock.now)
             if number + 1 < len(self.stages):
-                heads += receipts
+                heads += [*receipts, *self._run_between(batch, number, receipts, spark)]
         if self.stages[-1].spark_behind and receipts:
             if spark is None:
                 raise MoreTasksNeeded
-            heads, receipts = [*heads, *receipts], spark(receipts)
+            heads, receipts = [*heads, *receipts], spark.behind(receipts)
         late = sum(receipt.late for receipt in heads)
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
         state = Manifest(max(times.values()), tuple(states), self.query.parallelism, times)
-        return BatchOutcome(heads, receipts, late, state)
+        return BatchOutcome(heads, receipts, late, state, max((one.event_time or NEVER for one in computed), default=None))
+
+    def _run_between(
+        self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: RunSpark | None
+    ) -> list[Receipt]:
+        """Let Spark compute the steps between a stage, or the reading tasks, and the stages behind."""
+        found: list[Receipt] = []
+        for number, one in enumerate(self.inputs):
+            if one.between is None or (stage not in one.stages if stage is not None else not one.sources):
+                continue
+            written = [receipt for receipt in receipts if event_file(self.query, batch, receipt, number).exists()]
+            if written and spark is None:
+                raise MoreTasksNeeded
+            found += spark.between(number, written) if spark and written else []
+        return found
 
     def _event_times(self, known: Manifest, read: Sequence[Receipt]) -> dict[str, int]:
         """The largest event time of each input; the time of reading is that of all."""
@@ -224,6 +193,7 @@ class Lane:
             segment=stage.segment,
             segment_number=stage.segment_number,
             following={to: self._following(behind, known) for to, behind in stage.following.items()},
+            for_spark=stage.for_spark,
             spark_behind=stage.spark_behind,
             tasks=tasks,
             at_once=rows <= tasks * MAX_JOINT_ROWS and sum(file.bytes for file in to_read) <= tasks * MAX_JOINT_BYTES,

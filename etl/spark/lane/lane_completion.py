@@ -5,19 +5,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
-from etl.api import BatchId
+from etl.api import OFFSET, SIDE, BatchId
+from etl.expressions import quote_name
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion
+from etl.spark.lane.arrivals import Target, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
-from etl.spark.lane.result_files import result_files, results_folder, results_of
-from etl.spark.lane.spark_behind import apply_behind
+from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of
+from etl.spark.lane.spark_behind import apply_behind, apply_between
 from etl.spark.partitions import run_segment
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass
@@ -35,20 +36,44 @@ class LaneBatches:
         context = session.sparkContext
         run: RunTasks = lambda work, tasks: context.parallelize(range(tasks), tasks).mapPartitions(work).collect()  # noqa: E731
         outcomes = [receipt.outcome for receipt in read if receipt.outcome is not None]
-        spark = partial(self._run_spark, session, batch)
+        spark = SparkJobs(self.lane, self.completion, session, batch)
         outcome: BatchOutcome = outcomes[0] if outcomes else self.lane.advance(batch, read, run, spark)
         self.completion.totals.add_late(self.lane.query.query, outcome.late)
-        self.completion.complete(batch, outcome.results, outcome.heads)
+        self.completion.complete(batch, outcome.results, outcome.heads, outcome.event_time)
         manifests = self.lane.manifests
         if self.lane.bounded:
             shutil.rmtree(manifests.folder, ignore_errors=True)
         else:
             manifests.write(batch.number, outcome.state)
 
-    def _run_spark(self, session: SparkSession, batch: BatchId, results: Sequence[Receipt]) -> list[Receipt]:
-        """Let Spark compute the steps behind the last stage, and run the last segment on what it gives."""
+
+@dataclass(frozen=True)
+class SparkJobs:
+    """What Spark computes in a micro-batch, over files that tasks have written."""
+
+    lane: Lane
+    completion: BatchCompletion
+    session: SparkSession
+    batch: BatchId
+
+    def behind(self, results: Sequence[Receipt]) -> list[Receipt]:
+        """Compute the steps behind the last stage, and run the last segment on what they give."""
         plan, query = self.completion.query, self.lane.query
-        files = result_files(results, results_folder(query, batch))
-        given = results_of(session, files, self.lane.stages[-1].segment.roots[""].outgoing)
-        found = run_segment(apply_behind(plan, given, query), plan.segment, query, plan.parts)
-        return [Receipt.decode(bytes(row.receipt)) for row in found.collect()]
+        files = result_files(results, results_folder(query, self.batch))
+        given = results_of(self.session, files, self.lane.stages[-1].segment.roots[""].outgoing)
+        return _receipts(run_segment(apply_behind(plan, given, query), plan.segment, query, plan.parts))
+
+    def between(self, number: int, events: Sequence[Receipt]) -> list[Receipt]:
+        """Compute the steps in front of an input of a stage, and write rows for the stage."""
+        query, one = self.lane.query, self.lane.inputs[number]
+        stage = self.lane.stages[one.stage]
+        ordered = sorted(events, key=lambda receipt: (receipt.source, receipt.order))
+        files = [event_file(query, self.batch, receipt, number) for receipt in ordered]
+        found = apply_between(self.completion.query, one, results_of(self.session, files, fields_of(files[0])), query)
+        hidden = [name for name in (OFFSET, SIDE) if name in found.columns]
+        needed = found.select(*(quote_name(name) for name in dict.fromkeys((*stage.incoming.names, *hidden))))
+        return _receipts(write_rows_of_partitions(needed, stage.step, stage.incoming, query, Target(one.stage, number)))
+
+
+def _receipts(rows: DataFrame) -> list[Receipt]:
+    return [Receipt.decode(bytes(row.receipt)) for row in rows.collect()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from etl.segment.event_time import without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.operators import operator_of
-from etl.spark.lane.result_files import results_folder, write_results
+from etl.spark.lane.result_files import ResultWriter, event_file_of, results_folder, write_results
 from etl.spark.query_context import QueryContext, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
@@ -75,6 +75,8 @@ class PartTasks:
     segment_number: int
     following: Mapping[int, NextStage]
     """By the number of the segment's exchange."""
+    for_spark: Mapping[int, Schema] = field(default_factory=dict)
+    """The fields of further exchanges, which Spark gets."""
     spark_behind: bool = False
     """Whether the results go to Spark."""
     tasks: int
@@ -118,17 +120,21 @@ class PartTasks:
         """What the segment hands over to further stages, or to Spark."""
         if self.spark_behind:
             return {0: Exchange(self.segment.roots[""].outgoing)}
-        return {to: behind.given for to, behind in self.following.items()}
+        for_spark = {to: Exchange(fields) for to, fields in self.for_spark.items()}
+        return {to: behind.given for to, behind in self.following.items()} | for_spark
 
     def _run_segment(self, restartable: RestartableSegment, number: int, split: str) -> Receipt:
         if self.spark_behind:
             file = results_folder(self.query, self.batch) / f"{split}.arrow"
             write_results((events for _, events in restartable), file, self.segment.roots[""].outgoing)
             return restartable.receipt
-        return self._write_rows(restartable, number) if self.following else restartable.run_to_end()
+        hands_over = self.following or self.for_spark
+        return self._write_rows(restartable, number, split) if hands_over else restartable.run_to_end()
 
-    def _write_rows(self, restartable: RestartableSegment, number: int) -> Receipt:
-        """Write the results as rows for the steps behind."""
+    def _write_rows(self, restartable: RestartableSegment, number: int, split: str) -> Receipt:
+        """Write the results as rows for the steps behind, and as events for Spark."""
+        paths = {to: event_file_of(self.query, self.batch, self.query.query, split, to) for to in self.for_spark}
+        files = {to: ResultWriter(path, self.for_spark[to]) for to, path in paths.items()}
         writers: dict[int, RowWriter] = {}
         for behind in self.following.values():
             operator = operator_of(behind.step, behind.given.schema)
@@ -136,7 +142,12 @@ class PartTasks:
                 operator, self.state, self._file_name(number, f"rows-{behind.number}"), behind.watermark, behind.emission
             )
         for to, events in restartable:
-            writers[self.following[to].number].add(without_heartbeats(events))
+            if to in files:
+                files[to].add(events)
+            else:
+                writers[self.following[to].number].add(without_heartbeats(events))
+        for file in files.values():
+            file.close()
         return with_rows(restartable.receipt, writers)
 
     def _file_name(self, number: int, what: str) -> str:

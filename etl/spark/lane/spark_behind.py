@@ -1,4 +1,5 @@
-"""Steps that Spark computes behind the last stateful step of a query: in each micro-batch its results become a DataFrame."""
+"""Steps that Spark computes behind the last stateful step of a query, or in front of one: in each micro-batch the events
+that tasks have written become a DataFrame."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from etl.api import Schema
-from etl.plan.frames import segments, state_graph_of
+from etl.plan.frames import StageInput, segments, state_graph_of
 from etl.plan.query_plan import QueryPlan
+from etl.spark.lane.lane_stages import SparkFields
 from etl.spark.lane.result_files import results_of
 from etl.spark.partitions import arrow_schema
 from etl.spark.query_context import QueryContext
@@ -34,3 +36,20 @@ def apply_behind(plan: QueryPlan, results: DataFrame, query: QueryContext) -> Da
 def fields_behind(plan: QueryPlan, results: Schema, session: SparkSession, query: QueryContext) -> Schema:
     """The fields behind these steps, for results with these fields. Raises EtlError for what Spark's analyser refuses."""
     return arrow_schema(apply_behind(plan, results_of(session, (), results), query))
+
+
+def apply_between(plan: QueryPlan, given: StageInput, events: DataFrame, query: QueryContext) -> DataFrame:
+    """The events behind the steps in front of an input of a stage."""
+    from etl.spark.frames import build_frame
+
+    graph = state_graph_of(plan.frame)
+    assert graph is not None
+    assert given.between is not None
+    earlier = graph.inputs[: next(number for number, one in enumerate(graph.inputs) if one.name == given.name)]
+    frames = (graph.child, *(one.between for one in earlier))
+    return build_frame(given.between, events.sparkSession, query, count(sum(1 for one in frames for _ in segments(one))), events)
+
+
+def fields_between(plan: QueryPlan, session: SparkSession, query: QueryContext) -> SparkFields:
+    """The function that gives the fields behind such steps. It raises EtlError for what Spark's analyser refuses."""
+    return lambda given, fields: arrow_schema(apply_between(plan, given, results_of(session, (), fields), query))
