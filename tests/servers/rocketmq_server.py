@@ -41,6 +41,7 @@ SETTINGS = {
     "diskMaxUsedSpaceRatio": 95,
     "enablePropertyFilter": "true",
     "timerWheelEnable": "true",  # without it a topic cannot be deleted: the broker fails on its missing store
+    "transactionMetricFlushInterval": 500,  # a broker's first one is a busy loop: 3 s of CPU time by default
     "timerFlushIntervalMs": 60_000,  # each flush compares 38 MB: at every second it takes a quarter of a core
 }
 AUTH = "org.apache.rocketmq.auth.authentication.provider"
@@ -51,7 +52,7 @@ class NameServer(Server):
 
     name: ClassVar[str] = "rocketmq-names"
 
-    def __init__(self, tls: Certificates | None = None, port: int = 0) -> None:
+    def __init__(self, tls: Certificates, port: int = 0) -> None:
         super().__init__()
         self.tls = tls
         self.port = port or ports.free()[0]
@@ -71,8 +72,9 @@ class NameServer(Server):
 class RocketMq(Server):
     """A broker with its name servers (``names``); stop, kill and restart mean the broker, and ``names`` have their own.
 
-    ``account`` asks for user and password. ``tls`` gives the certificates of its TLS, which RocketMQ offers on the same port
-    (without them with a certificate of its own making). ``port`` is that of the first name server.
+    ``account`` asks for user and password. ``tls`` gives the certificates of its TLS, which RocketMQ offers on the same port;
+    without them it gets certificates that no client knows: left to itself, each of its three ports searches for the primes of
+    an RSA key, for up to five seconds. ``port`` is that of the first name server.
     """
 
     name: ClassVar[str] = "rocketmq"
@@ -88,8 +90,9 @@ class RocketMq(Server):
         heap: str = "320m",
     ) -> None:
         super().__init__()
-        self.account, self.tls, self.heap, self.settings = account, tls, heap, dict(settings or {})
-        self.names = [NameServer(tls, port if number == 0 else 0) for number in range(name_servers)]
+        self.account, self.heap, self.settings = account, heap, dict(settings or {})
+        self.tls = tls or Certificates(self.folder / "tls")
+        self.names = [NameServer(self.tls, port if number == 0 else 0) for number in range(name_servers)]
         self.port = ports.free_with_neighbours(NEIGHBOURS)
         self.broker = f"{ports.HOST}:{self.port}"
         self.servers = [names.address for names in self.names]
@@ -142,7 +145,7 @@ def _access(account: Account | None) -> dict[str, object]:
     }
 
 
-def _command(home: Path, main: str, configuration: str, heap: str, tls: Certificates | None) -> Command:
+def _command(home: Path, main: str, configuration: str, heap: str, tls: Certificates) -> Command:
     jars = maven.jars("rocketmq")
     path = class_path(home, jars / "classes", jars / "lib" / "*")
     (home / "conf").mkdir(exist_ok=True)
@@ -150,9 +153,7 @@ def _command(home: Path, main: str, configuration: str, heap: str, tls: Certific
     return Command([*java(*options, main, heap=heap, path=path), "-c", configuration], home, {"ROCKETMQ_HOME": str(home)})
 
 
-def _tls(home: Path, certificates: Certificates | None) -> list[str]:
-    if certificates is None:
-        return []
+def _tls(home: Path, certificates: Certificates) -> list[str]:
     pair, settings = certificates.server, home / "tls.properties"
     test, key = {"tls.test.mode.enable": "false"}, {"tls.server.keyPath": pair.key, "tls.server.certPath": pair.certificate}
     _write(settings, {**test, **key, "tls.server.need.client.auth": "none"})
