@@ -84,6 +84,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Collect garbage once: what is left is not looked at again by the five collections with which pytest ends."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def own_logger() -> Iterator[None]:
     """The logger ``sluice`` is as it was before: a test that does in this process what a worker does adds a worker's handler."""

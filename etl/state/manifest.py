@@ -106,7 +106,7 @@ class Manifests:
                 raise ComponentError(f"state file {path} is missing, without which groups are not found again: {_REMEDY}")
             known = new_seed()
             self.folder.mkdir(parents=True, exist_ok=True)
-            replace_file(path, json.dumps(known).encode(), sync_folder=True)
+            replace_file(path, json.dumps(known).encode(), sync=self.durable)
         return known
 
     def last(self) -> int | None:

@@ -16,6 +16,7 @@ when it is first read: a file that was cut or changed anywhere is refused.
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -76,14 +77,27 @@ def open_state_file(path: Path) -> StateFile:
     except FileNotFoundError:
         return StateFile(path)  # raises
     version = (found.st_ino, found.st_mtime_ns, found.st_size)
-    known = _opened.get(path)
+    known = _opened.get(path.parent, {}).get(path.name)
     if known is not None and known[0] == version:
         return known[1]
-    for other in [other for other in _opened if not other.exists()]:
-        del _opened[other]
+    files = _unmap_removed(path.parent)
     file = StateFile(path)
-    _opened[path] = (version, file)
+    files[path.name] = (version, file)
     return file
+
+
+def _unmap_removed(folder: Path) -> _OpenedFiles:
+    """Unmap the removed files of a folder; returns the others. Those of removed folders are unmapped when the number of folders
+    has doubled, so that a process that opens files in many folders does not look at each of them every time."""
+    if folder not in _opened:
+        if len(_opened).bit_count() == 1:
+            for other in [other for other in _opened if not other.exists()]:
+                del _opened[other]
+        _opened[folder] = {}
+    files = _opened[folder]
+    for name in files.keys() - set(os.listdir(folder)):
+        del files[name]
+    return files
 
 
 class StateFile:
@@ -267,5 +281,8 @@ class _Index:
         return cls(schema_size, found, numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :])
 
 
-_opened: dict[Path, tuple[tuple[int, int, int], StateFile]] = {}
-"""Files that this process has mapped, with inode, time of change and size: a worker reads the same files in each micro-batch."""
+_OpenedFiles = dict[str, tuple[tuple[int, int, int], StateFile]]
+"""By name: inode, time of change and size of a file, and the file."""
+
+_opened: dict[Path, _OpenedFiles] = {}
+"""Files that this process has mapped, by folder: a worker reads the same files in each micro-batch."""

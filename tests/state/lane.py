@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,17 @@ class Lane:
     merges: bool = False
     """Whether all state files are merged after each micro-batch."""
 
+    @cached_property
+    def manifests(self) -> Manifests:
+        """Not durable: no law depends on what a disk has when the power fails."""
+        return Manifests(self.folder, durable=False)
+
     def run(self, *splits: Sequence[Row], quiet: frozenset[int] = frozenset()) -> list[Row]:
         """The results of a micro-batch, whose splits are read by a task each; or without splits, for intervals that are over."""
         operator, number = operator_of(self.step, self.incoming), self.batches
         arrived: list[StateFileEntry] = []
         for order, rows in enumerate(splits):
-            writer = RowWriter(operator, Manifests(self.folder), f"rows-{number}-{order}", self.clock.now, self.emission)
+            writer = RowWriter(operator, self.manifests, f"rows-{number}-{order}", self.clock.now, self.emission)
             events = pa.RecordBatch.from_pylist(list(rows), schema=self.incoming.append(pa.field(OFFSET, pa.int64())))
             latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"), safe=False)).value
             self.event_time = max(self.event_time, NEVER if latest is None else latest)
@@ -65,7 +70,7 @@ class Lane:
         if not operator.is_due(self.clock, span_of(arrived), span_of(self.kept)):
             self.kept = self._alive((*self.kept, *arrived))
             return []
-        remembered = RowWriter(operator, Manifests(self.folder), f"rows-{self.batches}-state")
+        remembered = RowWriter(operator, self.manifests, f"rows-{self.batches}-state")
         new, old = RowFolder(self.folder, arrived), RowFolder(self.folder, self.kept)
         results: list[Row] = []
         for part in range(PARTS):
@@ -84,8 +89,8 @@ class Lane:
     def _merged(self) -> tuple[StateFileEntry, ...]:
         operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in self.kept]
-        combine = partial(combined, operator, seed=Manifests(self.folder).seed, watermark=self.clock.now)
-        stat = merge_files(files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now))
+        combine = partial(combined, operator, seed=self.manifests.seed, watermark=self.clock.now)
+        stat = merge_files(files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), durable=False)
         return () if stat is None else (StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)
 
     def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:

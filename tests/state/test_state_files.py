@@ -1,6 +1,7 @@
 """State files: what is written is read, and a file that is not whole is refused."""
 
 import resource
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import ComponentError
+from etl.state import state_files
 from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
 from etl.state.row_files import open_entry
@@ -199,3 +201,26 @@ def test_a_file_is_mapped_once_until_it_is_replaced_or_removed(tmp_path: Path) -
     path.unlink()
     with pytest.raises(DamagedStateError, match="is missing"):
         open_state_file(path)
+
+
+def test_removed_files_are_unmapped(tmp_path: Path) -> None:
+    for name in "ab":
+        _written(tmp_path / name, [(0, 0, 1, "x")])
+        open_state_file(tmp_path / name)
+    (tmp_path / "a").unlink()
+    _written(tmp_path / "c", [(0, 0, 1, "x")])
+
+    open_state_file(tmp_path / "c")
+
+    assert state_files._opened[tmp_path].keys() == {"b", "c"}
+
+
+def test_files_that_were_removed_with_their_folder_are_unmapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_files, "_opened", {})
+    for number in range(100):
+        _written(tmp_path / str(number) / "a", [(0, 0, 1, "x")])
+        open_state_file(tmp_path / str(number) / "a")
+        if number > 20:
+            shutil.rmtree(tmp_path / str(number))
+
+    assert 21 < len(state_files._opened) < 64
