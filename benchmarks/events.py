@@ -2,7 +2,7 @@
 
 The logs are repeated, so an output of ten million lines has a few thousand different ones: these are counted as bytes
 (by Polars, streaming, in bounded memory), and only the different ones are read as JSON. Names are compared with ``_`` for
-``.``, values as text, and an empty text or a null is no field: peers write what their language has.
+``.``, values as text, and an empty text or a null is not a field: peers write what their language has.
 """
 
 from __future__ import annotations

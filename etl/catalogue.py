@@ -187,5 +187,5 @@ def _is_component(listed: object) -> bool:
 
 
 def _in_words(error: Exception) -> str:
-    """The message of an error; for errors that are no import's own, their class too."""
+    """The message of an error; for errors that are not import's own, their class too."""
     return str(error) if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: {error}"

@@ -28,20 +28,20 @@ class Buckets(NamedTuple):
 
 
 def check_share(text: str) -> str | None:
-    """Why this is no share, or None."""
+    """Why this is not a share, or None."""
     number = _number(text)
     good = number is not None and 0 <= number <= 1
     return None if good else f"the second argument is a number from 0 to 1, and it is {text!r}"
 
 
 def check_limit(text: str, most: int = MOST_COLLECTED) -> str | None:
-    """Why this is no number of values, or None."""
+    """Why this is not a number of values, or None."""
     good = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most and len(text) <= 9
     return None if good else f"the second argument is a whole number from 1 to {most}, and it is {text!r}"
 
 
 def check_top(text: str) -> str | None:
-    """Why this is no number of values of ``approx_top``, or None."""
+    """Why this is not a number of values of ``approx_top``, or None."""
     return check_limit(text, MOST_ESTIMATED)
 
 
@@ -54,7 +54,7 @@ def check_error(text: str) -> str | None:
 
 
 def check_buckets(text: str) -> str | None:
-    """Why these are no buckets, or None."""
+    """Why these are not buckets, or None."""
     return (
         None
         if read_buckets(text)

@@ -31,7 +31,7 @@ steps:
   - type: grok
     patterns:
       - "Failed password for (invalid user )?%{USERNAME:user_name} from %{IP:source.ip}"
-    on_error: drop            # other lines are no failed logins
+    on_error: drop            # other lines are not failed logins
 
   # keep what a Spark SQL condition is true for
   - type: filter

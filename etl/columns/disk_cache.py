@@ -1,4 +1,4 @@
-"""Stores values in the cache folder between runs. Files are written atomically; a failure to read or write is no error."""
+"""Stores values in the cache folder between runs. Files are written atomically; a failure to read or write is not an error."""
 
 from __future__ import annotations
 

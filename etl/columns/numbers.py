@@ -1,7 +1,7 @@
 """Parses numbers at the beginning of texts, as Logstash does (``12ms`` is 12); null if there is none or it does not fit.
 
 White space (blank, tab, line feed, form feed, carriage return) and a ``+`` may precede a number. A whole number is ``-?[0-9]+``,
-a real one ``-?[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?``; ``0x1F`` is 0 and ``nan`` is no number.
+a real one ``-?[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?``; ``0x1F`` is 0 and ``nan`` is not a number.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _is_literal(address: Any, width: Any, text: Any) -> Any:
 
 @kernel_function
 def _number(address: Any, width: Any) -> Any:
-    """The number of ``width`` digits; below 0 if a byte is no digit."""
+    """The number of ``width`` digits; below 0 if a byte is not a digit."""
     value = np.int64(0)
     strange: Any = False
     for _ in range(width):

@@ -225,7 +225,7 @@ def _default_input(only: str | None, path: OptionPath, report: Report) -> tuple[
 
 def _check_name(name: str, path: OptionPath, layout: Layout | None, report: Report) -> None:
     if not _NAME.match(name):
-        report.add(path, "bad-name", f"{name!r} is no name", "a name is a letter, then letters, digits, '_' and '-'", key=True)
+        report.add(path, "bad-name", f"{name!r} is not a name", "a name is a letter, then letters, digits, '_' and '-'", key=True)
     if layout and name in layout.sources and path[0] == "streams":
         report.add(path, "duplicate-name", f"{name!r} is a source already", "'from' would not know which is meant", key=True)
 

@@ -53,7 +53,7 @@ class ConfigError(EtlError):
 
 
 def json_path(path: Iterable[str | int]) -> str:
-    """Keys and indexes → ``$.sinks.out.urls[0]``; a key that is no plain word is quoted."""
+    """Keys and indexes → ``$.sinks.out.urls[0]``; a key that is not a plain word is quoted."""
     return "$" + "".join(_segment(part) for part in path)
 
 

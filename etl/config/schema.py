@@ -19,7 +19,7 @@ from etl.config.options.pattern_words import WORDS
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]*$"
 """Names of sources, streams and sinks."""
 
-_NAME_WORDS = "is no name: a name is a letter, then letters, digits, '_' and '-'"
+_NAME_WORDS = "is not a name: a name is a letter, then letters, digits, '_' and '-'"
 
 Json = dict[str, Any]
 

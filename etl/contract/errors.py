@@ -9,7 +9,7 @@ from typing import Literal
 from etl.events import Schema, prefixes, visible
 
 NOTICE = 25
-"""Level of log records that are shown without ``--verbose`` but are no warnings: between INFO and WARNING."""
+"""Level of log records that are shown without ``--verbose`` but are not warnings: between INFO and WARNING."""
 
 
 @dataclass(frozen=True, slots=True)

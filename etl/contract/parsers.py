@@ -53,7 +53,7 @@ class Parser(ArrowStep):
         return self.compile()
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """An input field that is missing or is no text."""
+        """An input field that is missing or is not text."""
         if self.field not in incoming.names:
             yield unknown_field(self.field, incoming, ("field",))
         elif incoming.field(self.field).type not in (pa.string(), pa.null()):

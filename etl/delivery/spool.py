@@ -160,7 +160,7 @@ class SinkSpool:
             return {"id": uuid.uuid4().hex, "next": 0, "taken": {}}
         known = self._read(path)
         if not isinstance(known, dict) or not {"id", "next", "taken"} <= known.keys():
-            raise self._make_damage_error(path, "it is no ledger")
+            raise self._make_damage_error(path, "it is not a ledger")
         return known
 
     def _read(self, path: Path) -> Any:

@@ -4,7 +4,7 @@ Known differences, in which Arrow rejects the event while Spark continues, or st
 
 - Spark's optimiser removes parts that cannot change the result (``cast(s as int) > 1 and false``), and with them their errors;
   a constant that always fails (``1 / 0``) stops Spark before the first event.
-- A text with a time but no day (for Spark, today), or with the name of a time zone (``CET``), is no timestamp here.
+- A text with a time but no day (for Spark, today), or with the name of a time zone (``CET``), is not a timestamp here.
 - Parts and texts of dates more than 30,000 years away fail here.
 - ``\\b`` in a regular expression is ASCII only, as in Java from version 19 on; a match does not begin inside a character beyond
   U+FFFF, as it may in Java (``\\B`` in ``😀``).

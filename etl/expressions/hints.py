@@ -116,6 +116,6 @@ def lone_text(node: Node) -> str | None:
         return None
     compared = next((part for part in parent.flatten() if type(part).__name__ == "EQ"), None)
     if type(parent).__name__ != "Or" or compared is None:
-        return "a text is no condition: compare it with a field"
+        return "a text is not a condition: compare it with a field"
     shown = [part.sql(dialect="spark") for part in (compared.this, compared.expression, node)]
     return f"write {shown[0]} in ({shown[1]}, {shown[2]})"

@@ -9,7 +9,7 @@ _OPERANDS = frozenset(("VAR", "STRING", "NUMBER", "R_PAREN", "R_BRACKET", "IDENT
 _KEYWORDS = frozenset(
     "and or not in like ilike rlike regexp case when then else end is between div select where from as interval distinct".split()  # noqa: SIM905
 )
-"""Words that are no names of fields."""
+"""Words that are not names of fields."""
 
 
 class TokenContext(NamedTuple):

@@ -25,7 +25,7 @@ _POSITION = re.compile(r"\s*Line \d+, Col: \d+\.")
 
 
 class BadExpressionError(ValueError):
-    """The text is no expression; ``at`` is the character of the error."""
+    """The text is not an expression; ``at`` is the character of the error."""
 
     def __init__(self, message: str, at: int, hint: str | None = None) -> None:
         super().__init__(message)

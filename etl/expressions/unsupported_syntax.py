@@ -67,7 +67,7 @@ _Finding = tuple[str, str] | None
 
 
 def _no_operator(sign: str, hint: str) -> _Finding:
-    return f"{sign!r} is no operator of Spark SQL", hint
+    return f"{sign!r} is not an operator of Spark SQL", hint
 
 
 def _equals(here: TokenContext) -> _Finding:
@@ -123,14 +123,14 @@ def _slash(here: TokenContext) -> _Finding:
 def _name(here: TokenContext) -> _Finding:
     word = here.word()
     if _CURLY.search(word):
-        return f"{_CURLY.findall(word)[0]} is no quote of Spark SQL", "a text stands between ' and '"
+        return f"{_CURLY.findall(word)[0]} is not a quote of Spark SQL", "a text stands between ' and '"
     if word.lower() == "if" and here.number == 0 and here.kind(1) != "L_PAREN":
         return "'if' is a function in Spark SQL", "write if(condition, value, otherwise)"
     if word.lower() == "f" and here.kind(1) == "STRING" and here.touches():
         return "a text does not take values by their names", "write concat('…', field, '…')"
     length = _LENGTH.fullmatch(word)
     if length:
-        return f"{word!r} is no value", f"a length of time is written: interval {length[1]} {_UNITS[length[2].lower()]}"
+        return f"{word!r} is not a value", f"a length of time is written: interval {length[1]} {_UNITS[length[2].lower()]}"
     return _infix(here, word.lower())
 
 

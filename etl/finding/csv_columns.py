@@ -67,7 +67,7 @@ class CsvTable:
 
 
 def find_csv_table(lines: Sequence[str]) -> CsvTable | None:
-    """The table that lines are, if nearly all have the same number of values and these are no prose."""
+    """The table that lines are, if nearly all have the same number of values and these are not prose."""
     lines = [line for line in lines[:MAX_LINES] if line.strip()]
     if len(lines) < MIN_LINES:
         return None

@@ -12,7 +12,7 @@ from etl.catalogue import installed
 from etl.finding.times import TimeForm
 
 MIN_READ_SHARE = 0.98
-"""The share of texts that the parser must read; less is no time."""
+"""The share of texts that the parser must read; less is not a time."""
 MAX_TRIED = 500
 
 

@@ -197,4 +197,4 @@ def _outgoing(frame: Frame) -> Schema:
         case Read(schema=schema) | Native(schema=schema) | Emitted(schema=schema) | Union(schema=schema):
             return schema
         case _:
-            raise AssertionError("a graph of stages is no part of another frame")
+            raise AssertionError("a graph of stages is not part of another frame")

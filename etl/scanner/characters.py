@@ -49,7 +49,7 @@ class CharacterReader:
             self.at = found.end()
             number = int(found["long"] or found["short"] or found["four"], 16)
             if number > 0x10FFFF or 0xD800 <= number < 0xE000:
-                raise PatternError(f"{found[0]!r} is no character", at)
+                raise PatternError(f"{found[0]!r} is not a character", at)
             return one_of(chr(number))
         self.at += 2
         if char in char_class.ESCAPES:

@@ -78,7 +78,7 @@ class EventTime:
     def range_text(self) -> str:
         """Why events with other times are rejected."""
         if self._ahead is None:
-            return f"{self.field} is no time that this program can compute with"
+            return f"{self.field} is not a time that this program can compute with"
         ahead = format_duration(timedelta(seconds=self._ahead))
         return f"{self.field} is more than {ahead} ahead of the time of reading (run.max_ahead), or before all time"
 

@@ -83,7 +83,7 @@ def _wrong_answer(connection: socket.socket, seconds: float) -> str | None:
         connection.sendall(_REQUEST)
         answer = connection.recv(_ANSWER_BYTES)
     except TimeoutError:
-        return f"it accepts connections and does not answer in {seconds:.0f} s: it hangs, or is no Spark master"
+        return f"it accepts connections and does not answer in {seconds:.0f} s: it hangs, or is not a Spark master"
     except OSError:
         return None
     return "it is a web server; the port of a Spark master is usually 7077" if answer.startswith(b"HTTP/") else None

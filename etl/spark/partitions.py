@@ -43,7 +43,7 @@ def run_branch(events: DataFrame, branch: Branch, query: QueryContext, number: i
     """Run a branch between two Spark steps over the partitions of a frame; the result's rows are events."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    if OFFSET in events.columns:  # heartbeat rows have advanced the watermark, and are no events for a step
+    if OFFSET in events.columns:  # heartbeat rows have advanced the watermark, and are not events for a step
         events = events.where(f"{quote_name(OFFSET)} is not null")
     segment = with_actual_types(Segment({"": branch}, {}), arrow_schema(events))
     root = segment.roots[""]

@@ -20,7 +20,7 @@ class Filter(ArrowStep, SparkStep):
     """Pass the events a condition is true for.
 
     An event for which it is false or null is filtered, and counted. One for which it cannot be computed, such as a
-    cast of a text that is no number, goes to the dead letters with the code ``expression-failed``; where the condition
+    cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``; where the condition
     needs Spark, such an event stops the run instead (``try_cast`` avoids that).
 
     ```yaml

@@ -104,10 +104,10 @@ class Lookup(ArrowStep):
                 yield unknown_field(name, incoming, path)
         for name in self.defaults:
             if name not in self.add:
-                yield Finding("unknown-field", f"{name!r} is no field of `add`", ("defaults", name), nearest(name, self.add))
+                yield Finding("unknown-field", f"{name!r} is not a field of `add`", ("defaults", name), nearest(name, self.add))
             elif self._table is not None and not _castable(self.defaults[name], self._table.column(self.add[name])):
                 wanted = format_type(self._table.column(self.add[name]))
-                yield Finding("wrong-type", f"{self.defaults[name]!r} is no {wanted}", ("defaults", name))
+                yield Finding("wrong-type", f"{self.defaults[name]!r} is not of type {wanted}", ("defaults", name))
         if self.defaults and self.miss != "keep":
             message = "events whose key the table lacks are not kept, so no default applies"
             yield Finding("useless-option", message, ("defaults",), "leave it out, or write `miss: keep`")

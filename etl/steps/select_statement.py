@@ -18,7 +18,7 @@ from etl.expressions.signatures.spark_names import CODE_RUNNERS
 GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple"}
 
 _AGGREGATES = {"try_sum", "try_avg", "collect_union", "array_agg", "listagg", "string_agg", "approx_top_k", "histogram_numeric"}
-"""Aggregates that are no aggregates to sqlglot."""
+"""Aggregates that are not aggregates to sqlglot."""
 
 _SHAPE = "write SELECT … FROM events [LATERAL VIEW …] [WHERE …]"
 _STATEFUL = "a window step aggregates: aggregates: {n: count(*)}, group_by: […]"

@@ -22,7 +22,7 @@ class Set(ArrowStep, SparkStep):
 
     All expressions read the event as it was before this step, as in SQL's SELECT. A field that exists is replaced in place, any
     other is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
-    a cast of a text that is no number, goes to the dead letters with the code ``expression-failed``; where an expression
+    a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``; where an expression
     needs Spark, such an event stops the run instead (``try_cast`` avoids that).
 
     Beside Spark's functions there are ``ip_in(address, network…)`` and ``community_id(source, destination, source port,

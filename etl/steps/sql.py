@@ -177,7 +177,7 @@ def _add_view_columns(read: SelectStatement, incoming: Schema) -> Schema:
 
 
 def _function_name(node: Any) -> str:
-    """Return the name of the function that a node calls, in lower case; empty if it is no call."""
+    """Return the name of the function that a node calls, in lower case; empty if it is not a call."""
     from sqlglot import exp
 
     if isinstance(node, exp.Anonymous):

@@ -35,7 +35,7 @@ class Unnest(ArrowStep):
     objects that was read as ``array<string>`` gives the JSON of each, for a step ``json`` behind. Events made of one come one
     after the other, in the array's order, and sinks tell them apart. An element that is null makes an event with null.
 
-    No event fails here. A text that is no array is refused by the step that reads it; events that ``empty: drop``
+    No event fails here. A text that is not an array is refused by the step that reads it; events that ``empty: drop``
     drops count as filtered, the further events of one event as made. Memory: fields beside the array are copied for every
     element, so drop what is long and not needed before.
 

@@ -73,7 +73,7 @@ class SectionFile:
         end = bytes(view[: 1 << 20]).find(b"\n", len(_MAGIC))
         if bytes(view[: len(_MAGIC)]) != _MAGIC or end < 0:
             other = bytes(view[: len(_NAME)]) == _NAME
-            raise DamagedFileError(f"{path} is {'a table file of another format' if other else 'no table file'}{_REMOVE}")
+            raise DamagedFileError(f"{path} is {'a table file of another format' if other else 'not a table file'}{_REMOVE}")
         try:
             head = json.loads(bytes(view[len(_MAGIC) : end]))
             self.about: dict[str, Any] = head["about"]

@@ -33,10 +33,10 @@ Match = Literal["exact", "cidr", "range", "prefix", "suffix", "like", "regex"]
 
 
 _KEY_ERRORS: Mapping[Match, str] = {
-    "cidr": ", which is no address or network",
+    "cidr": ", which is not an address or network",
     "range": ", so that it ends before it begins",
-    "like": ", which is no pattern",
-    "regex": ", which is no pattern",
+    "like": ", which is not a pattern",
+    "regex": ", which is not a pattern",
 }
 """Appended to a key of this kind that is not valid."""
 _MAX_SHOWN = 60

@@ -116,7 +116,9 @@ def _column(field: pa.Field, values: Sequence[Any]) -> pa.Array:
         plain = [_parse_times(value, field.type) for value in values]
         return pa.array(plain) if pa.types.is_null(field.type) else pa.array(plain, field.type)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise EtlError(f"the test gives field {field.name!r} a value that is no {format_type(field.type)}: {error}") from None
+        raise EtlError(
+            f"the test gives field {field.name!r} a value that is not of type {format_type(field.type)}: {error}"
+        ) from None
 
 
 def _parse_times(value: Any, type_: pa.DataType) -> Any:

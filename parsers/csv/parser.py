@@ -187,7 +187,7 @@ def _replace_quotes(texts: pa.StringArray, dialect: Dialect) -> pa.StringArray:
 
 
 def _header_names(line: str, delimiter: str, quote: str) -> list[str]:
-    """The fields of a header's columns, empty for one without title; no field when the line is no record."""
+    """The fields of a header's columns, empty for one without title; no field when the line is not a record."""
     quoting: Literal[0, 3] = stdlib_csv.QUOTE_MINIMAL if quote else stdlib_csv.QUOTE_NONE
     blanks = not delimiter.isspace()
     try:

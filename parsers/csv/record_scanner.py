@@ -35,7 +35,7 @@ class RecordScanner:
         self._short = _Chain(dialect, wanted, delimiters(dialect)) if short and len(wanted) > 1 else None
 
     def scan(self, texts: pa.Array) -> tuple[Mapping[str, pa.Array], pa.BooleanArray | None]:
-        """Captures, and where a text is no record (None: nowhere)."""
+        """Captures, and where a text is not a record (None: nowhere)."""
         captures, good = self._whole.scan(texts)
         if self._short is not None and not good.all():
             rows = (~good).nonzero()[0]
@@ -76,7 +76,7 @@ class _Chain:
             self._scanners.append(Scanner([tree]))
 
     def scan(self, texts: pa.Array) -> tuple[dict[str, pa.Array], Bools]:
-        """Captures, null where the text is no record; and where it is one."""
+        """Captures, null where the text is not a record; and where it is one."""
         captures: dict[str, pa.Array] = {}
         for scanner in self._scanners:
             found = scanner.scan(texts)

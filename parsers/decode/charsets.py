@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 REFUSED = frozenset(
     {"utf-7", "idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "unicode-escape", "raw-unicode-escape"}
 )
-"""Codecs of Python that are no character sets, or whose texts need not be Unicode."""
+"""Codecs of Python that are not character sets, or whose texts need not be Unicode."""
 
 COMMON = (
     "utf-8",
@@ -32,7 +32,7 @@ COMMON = (
 _ASCII = bytes(range(128))
 
 ToTexts: TypeAlias = Callable[[pa.LargeBinaryArray], pa.Array]
-"""Bytes → large_string, null where they are no text."""
+"""Bytes → large_string, null where they are not text."""
 
 
 def codec(name: str) -> str:
@@ -45,7 +45,7 @@ def codec(name: str) -> str:
         raise ValueError(f"charset {name!r} is unknown; names are Python's: {', '.join(COMMON)} …") from None
     if found.name in REFUSED or not getattr(found, "_is_text_encoding", True):
         hint = nearest(name, COMMON) or f"such are {', '.join(COMMON)} …"
-        raise ValueError(f"{name!r} is no character set; {hint}")
+        raise ValueError(f"{name!r} is not a character set; {hint}")
     return found.name
 
 

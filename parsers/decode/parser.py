@@ -27,7 +27,7 @@ class Decode(Parser):
     or without ``0x``, blanks, colons and hyphens between bytes), ``percent`` (``%41``; RFC 3986) and ``form``
     (the same, and a plus is a blank), ``escapes`` (``\x41 \n \t \\ \"``, as nginx, Apache and systemd write bytes) and
     ``latin1``: each character stands for the byte of its number; ``byte_array``: the numbers of the bytes as a JSON array,
-    ``[72,105]``, as journald writes what is no plain text. A percent sign or backslash that begins no escape stays.
+    ``[72,105]``, as journald writes what is not plain text. A percent sign or backslash that begins no escape stays.
 
     ``charset`` says how those bytes are to be read: any of Python's character sets, such as ``gbk``, ``shift_jis``,
     ``cp1252`` or ``utf-16-le``. Text in a pipeline is Unicode already, for the source decoded it (see the option

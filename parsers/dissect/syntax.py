@@ -104,7 +104,7 @@ def _key(found: re.Match[str], before: str, after: str) -> Key:
     inside = _INSIDE.fullmatch(found["inside"])
     if inside is None:
         raise PatternError(
-            f"{found[0]!r} is no key; keys are %{{name}} %{{name#4}} %{{+name/2}} %{{?name}} %{{*name}} %{{&name}}", at
+            f"{found[0]!r} is not a key; keys are %{{name}} %{{name#4}} %{{+name/2}} %{{?name}} %{{*name}} %{{&name}}", at
         )
     kind = _KINDS[inside["modifier"]]
     name = inside["name"].strip()

@@ -19,7 +19,7 @@ class Geoip(Parser):
     No file comes with this package; use your own: GeoLite2 and GeoIP2 of MaxMind, DB-IP and others in their layout.
     ``geo_database`` (City, Country, Enterprise) gives the fields ``geo.*`` of ECS, ``as_database`` (ASN, ISP) ``as.number`` and
     ``as.organization.name``, under ``target``. Values that a file lacks are null; public files have no
-    private addresses. A null address gives nulls; a text that is no address fails. An address may have a zone
+    private addresses. A null address gives nulls; a text that is not an address fails. An address may have a zone
     (``fe80::1%eth0``), and IPv4 inside IPv6 (``::ffff:192.0.2.1``) counts as IPv4.
 
     On a cluster each host needs the files at the same path. A replaced file is read again with the next
@@ -50,7 +50,7 @@ class Geoip(Parser):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """The address field, and files that are missing or are no MaxMind DB."""
+        """The address field, and files that are missing or are not MaxMind DB."""
         yield from super().check(incoming)
         if not self._databases:
             yield Finding("no-database", "geoip needs a geo_database, an as_database or both", (), "name a file you have")

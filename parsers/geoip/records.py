@@ -89,7 +89,7 @@ def _address(text: str) -> Any:
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
-        raise ValueError(f"{text[:60]!r} is no IP address") from None
+        raise ValueError(f"{text[:60]!r} is not an IP address") from None
     return getattr(address, "ipv4_mapped", None) or address
 
 

@@ -47,7 +47,7 @@ class PatternParser(Parser):
         default="does not match",
         min_length=1,
         description="What the dead letter of an event says that no pattern matches: for a recipe, what its user can do.",
-        examples=["is no line of the shop's log"],
+        examples=["is not a line of the shop's log"],
     )
     timeout: Duration = Field(
         default=timedelta(milliseconds=100),

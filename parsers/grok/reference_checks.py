@@ -37,14 +37,14 @@ _LIBRARY_NAMES: Mapping[str, str] = {
 
 
 def misspelt_references(pattern: str, path: tuple[str | int, ...]) -> Iterator[Finding]:
-    """Warnings about texts that look like ``%{NAME:field:type}`` and are no reference."""
+    """Warnings about texts that look like ``%{NAME:field:type}`` and are not a reference."""
     for found in _BEGINNING.finditer(pattern):
         text, at = found.group(), found.start()
         reference = REFERENCE.match(pattern, at)
         if not text.endswith("}"):
             message = f"{text!r} has no closing brace, and is matched letter by letter"
         elif reference is None:
-            message = f"{text!r} is no reference to a pattern, and is matched letter by letter"
+            message = f"{text!r} is not a reference to a pattern, and is matched letter by letter"
         elif ignored := _ignored(reference):
             message = f"of {text!r} the part {ignored!r} is ignored"
         else:

@@ -1,4 +1,4 @@
-"""The kernel that reads declared members of JSON objects in one pass, and finds the texts that are no object."""
+"""The kernel that reads declared members of JSON objects in one pass, and finds the texts that are not an object."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _is_expected(row: Any, leaf: Any, child: Any, byte: Any, trie: Any, seen: An
 
 @inlined
 def _read_scalar(row: Any, at: Any, end: Any, byte: Any, leaf: Any, out: Any, target: Any, given: Any) -> Any:
-    """A value without members begins at ``at``; after it (`WRONG`: it is no value), and where the next text may begin."""
+    """A value without members begins at ``at``; after it (`WRONG`: it is not a value), and where the next text may begin."""
     views, valid, is_text = given[2], given[3], given[4]
     wanted, written, there = leaf >= 0 and is_text[leaf], target, True
     if byte != QUOTE:
@@ -134,7 +134,7 @@ def _close(row: Any, begin: Any, at: Any, leaf: Any, out: Any, target: Any, give
 
 @kernel_function
 def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, names: Any, stack: Any, given: Any) -> Any:
-    """Read one object; after its last text, or `WRONG` for what is no object or is odd: a declared name twice or escaped, a
+    """Read one object; after its last text, or `WRONG` for what is not an object or is odd: a declared name twice or escaped, a
     value that is neither null nor of the kind that its members need. ``level`` counts open brackets; up to ``declared`` they
     belong to declared members. ``behind``: a value has ended, so that a comma or bracket has to follow."""
     first, _, places, leaves, children, _, _, _ = trie
@@ -196,7 +196,7 @@ def read_members(
     0 at first), ``valid`` (uint8[leaves, n], 0 at first) and ``is_text`` (bool[leaves]). Texts are written end to end at
     ``out``, which has ``room`` bytes and 32 more; no more than ``overlap`` leaves lie around the same byte. ``stack`` is
     bool[brackets + 1], three times int64[depth of the trie + 2], and int64[nodes] full of -1. Rows that are ``odd`` (bool[n])
-    are skipped; those that only Python can read, or that are no objects, become odd and have no leaves.
+    are skipped; those that only Python can read, or that are not objects, become odd and have no leaves.
     """
     starts, _, _, valid, _ = given
     target = out

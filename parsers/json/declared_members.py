@@ -81,7 +81,7 @@ class MemberSpans(NamedTuple):
 
 
 def find_members(texts: pa.Array, paths: Mapping[JsonPath, bool], odd: Bools) -> MemberSpans:
-    """Find paths in objects; a path with the value True gives texts. Skips rows that are ``odd`` (bool[n]); rows that are no
+    """Find paths in objects; a path with the value True gives texts. Skips rows that are ``odd`` (bool[n]); rows that are not
     objects, or that only Python can read, become odd."""
     import numpy as np
 
@@ -138,7 +138,7 @@ def _convert_distinct(
 
 
 def _cast_scalars(raw: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
-    """The values of JSON numbers, ``true`` and ``false``; None where one of the texts is no plain value of the type.
+    """The values of JSON numbers, ``true`` and ``false``; None where one of the texts is not a plain value of the type.
 
     Python then reads the column: it takes ``5.0`` for a whole number, and gives the reasons of the others.
     """

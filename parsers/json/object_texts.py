@@ -16,7 +16,7 @@ SPACE = "\ufeff \t\r\n"
 """Characters around an object; some files begin with a byte order mark."""
 
 _NUMBERS = r"[:\[,]\s*-?(NaN|Inf)"
-"""Texts that Arrow's reader takes for numbers, and that are no JSON."""
+"""Texts that Arrow's reader takes for numbers, and that are not JSON."""
 
 
 def trim_objects(texts: pa.Array, by_arrow: bool) -> tuple[pa.Array, Bools]:

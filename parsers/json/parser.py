@@ -40,8 +40,8 @@ class Json(Parser):
 
     An event fails when its text is not exactly one object, or when a declared member does not fit its type. A whole
     number fits ``double``, ``5.0`` fits ``int``; a number, boolean, array or object becomes a ``string`` as its JSON
-    text; a quoted number is no number. ``timestamp`` and ``date`` are ISO 8601 texts, UTC where they name no zone.
-    ``NaN`` is no JSON. Half a surrogate pair becomes U+FFFD. Only the rows that are wrong fail, and the others stay
+    text; a quoted number is not a number. ``timestamp`` and ``date`` are ISO 8601 texts, UTC where they name no zone.
+    ``NaN`` is not JSON. Half a surrogate pair becomes U+FFFD. Only the rows that are wrong fail, and the others stay
     columnar. Members that are ``map``, ``binary`` or ``decimal``, and arrays with ``float`` or times in them, are
     converted in Python, each distinct value once.
 

@@ -24,7 +24,7 @@ _ZERO, _NINE, _POINT, _PLUS, _MINUS = (np.uint8(ord(one)) for one in "09.+-")
 _SMALL_E, _SMALL_U, _CASE = np.uint8(ord("e")), np.uint8(ord("u")), np.uint8(0x20)
 
 _WORDS = np.array([int.from_bytes(word[:4], "big") for word in (b"true", b"null", b"false")], np.uint32)
-"""The first four letters of what is no number and has no quotes."""
+"""The first four letters of what is not a number and has no quotes."""
 
 _HEX = np.array([chr(one) in "0123456789abcdefABCDEF" for one in range(256)])
 _ESCAPED = np.array([chr(one) in '"\\/bfnrt' for one in range(256)])

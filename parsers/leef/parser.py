@@ -60,7 +60,7 @@ class Leef(HeaderPairsParser):
         """The findings of all parsers of pairs, and a delimiter that is none."""
         yield from super().check(incoming)
         if self.delimiter is not None and not self._character():
-            message = f"{self.delimiter!r} is no delimiter: it is one character, or its number such as 'x5E' or '0x09'"
+            message = f"{self.delimiter!r} is not a delimiter: it is one character, or its number such as 'x5E' or '0x09'"
             yield Finding("bad-delimiter", message, ("delimiter",))
 
     def named(self) -> Callable[[str], str | None]:

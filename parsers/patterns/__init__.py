@@ -47,7 +47,7 @@ def load_files(pattern_set: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def read(path: Path) -> dict[str, str]:
-    """The definitions of a file. Raises OSError, or ValueError for what is no pattern file."""
+    """The definitions of a file. Raises OSError, or ValueError for what is not a pattern file."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:

@@ -105,7 +105,7 @@ class LineReader:
         marked = pc.starts_with(message.view(pa.binary()), BOM)
         for texts in (captured["elements"], pc.if_else(marked, message, None) if marked.true_count else None):
             if texts is not None and (broken := find_invalid_utf8(materialize_array(texts))) is not None:
-                failures.add(boolean_values(broken), pa.repeat("holds bytes that are no UTF-8", len(message)))
+                failures.add(boolean_values(broken), pa.repeat("holds bytes that are not UTF-8", len(message)))
 
     def _sequence(self, texts: pa.Array) -> dict[str, pa.Array]:
         if "event.sequence" not in self._wanted:

@@ -28,8 +28,8 @@ class Syslog(Parser):
     Unless ``strict`` it reads of RFC 3164 also: no priority, days of one digit, a year on either side, fractions and
     zones of times, ISO times, no time after a priority, no host (where the first word is a tag such as
     ``sshd[12]:``), sequence numbers, marks and ``: `` of Cisco, AIX's ``Message forwarded from``, a frame's byte
-    count in front, months in any case of letters. ``CEF:`` and ``LEEF:`` are no tags, they begin the message. A zone
-    that is no offset, UTC, GMT or of North America is passed over. A line with neither a priority nor a time fails,
+    count in front, months in any case of letters. ``CEF:`` and ``LEEF:`` are not tags, they begin the message. A zone
+    that is not an offset, UTC, GMT or of North America is passed over. A line with neither a priority nor a time fails,
     unless ``priority`` is set. Of RFC 5424 it reads long names, times without zone, blanks around ``=`` and missing
     structured data, and takes a byte order mark off the message. With ``strict`` a line must follow its RFC, and
     the message is kept byte by byte.
@@ -83,7 +83,7 @@ class Syslog(Parser):
     )
     not_hosts: str | None = Field(
         default=None,
-        description="Expression that finds words of RFC 3164 lines which are no hosts, although they stand in their place.",
+        description="Expression that finds words of RFC 3164 lines which are not hosts, although they stand in their place.",
         examples=["^(kernel|last)$", "."],
     )
     declared: dict[ParamPath, TypeName] = Field(

@@ -37,7 +37,7 @@ ANY = np.int64(1 << 62)
 
 @kernel_function
 def _byte(at: Any, end: Any) -> Any:
-    """The byte at a place, 0 after the end; 0 is no part of any name, nor of the syntax."""
+    """The byte at a place, 0 after the end; 0 is not part of any name, nor of the syntax."""
     return load_byte(at) if at < end else np.uint8(0)
 
 

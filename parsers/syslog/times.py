@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from parsers.timestamp.instants import Bools, Ints
 
 TimeReader: TypeAlias = "Callable[[pa.Array, pa.Array], tuple[pa.Array, Bools]]"
-"""Texts of any kind, and the zones that stand beside them → instants, and where a text is no time that exists.
+"""Texts of any kind, and the zones that stand beside them → instants, and where a text is not a time that exists.
 
 Null texts are null, not wrong.
 """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from parsers.timestamp.formats import Read
 
 SHOWN_CHARACTERS = 100
-"""Of a text that is no time, in the reason."""
+"""Of a text that is not a time, in the reason."""
 
 
 class Timestamp(Parser):
@@ -91,7 +91,7 @@ class Timestamp(Parser):
         pattern=r"^(?:latest|\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))$",
         description="Date of times of day (``HH:mm:ss``): a day, or ``latest``, the last on which they are not past now.",
         examples=["latest", "2026-11-20"],
-        json_schema_extra={"patternErrorMessage": "is no date: write latest, or a day as 2026-11-20"},
+        json_schema_extra={"patternErrorMessage": "is not a date: write latest, or a day as 2026-11-20"},
     )
 
     def parsed(self) -> Schema:
@@ -184,7 +184,7 @@ class Timestamp(Parser):
         """A text for each failed row, null for the others."""
         shown = pc.if_else(failed, materialize_array(column), None).cast(pa.string())
         shown = pc.binary_join_element_wise("'", pc.utf8_slice_codeunits(shown, 0, SHOWN_CHARACTERS), "'", "")
-        reasons = pc.binary_join_element_wise(shown, f" is no time in {', '.join(self.formats)}", "")
+        reasons = pc.binary_join_element_wise(shown, f" is not a time in {', '.join(self.formats)}", "")
         return pc.if_else(pc.is_null(column), f"{self.field} is null", reasons)
 
 

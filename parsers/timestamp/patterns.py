@@ -186,7 +186,7 @@ def _letters(token: str, at: int) -> Element:
     if make is None:
         letters = " ".join(_LETTERS)
         hint = _HINTS.get(token[0]) or f"letters are {letters}; quote others: 'T'"
-        raise TimePatternError(f"{token!r} is no letter of a time pattern", at, hint)
+        raise TimePatternError(f"{token!r} is not a letter of a time pattern", at, hint)
     element = make(len(token))
     if element is None:
         raise TimePatternError(f"{token!r} has too many letters", at, nearest(token, [token[0] * 2, token[0] * 4]))

@@ -174,7 +174,7 @@ class Url(Parser):
                 columns |= parameters.columns(query)
             if failed is not None:
                 columns = {name: null_where(column, boolean_values(failed)) for name, column in columns.items()}
-            return Parsed(columns, failed, "is no URL")
+            return Parsed(columns, failed, "is not a URL")
 
         return parse
 

@@ -42,7 +42,7 @@ class W3c(Parser):
 
     Lines that begin with ``#`` are dropped and counted as filtered, but for a ``#Fields:`` line that names other fields
     than this parser has: it goes to the dead letters as ``w3c-other-fields``, for the lines after it fail or are misread.
-    A line fails when it has more or fewer values than there are fields, or a value that is no number or time where it
+    A line fails when it has more or fewer values than there are fields, or a value that is not a number or time where it
     must be.
 
     Runs on the scanner, over whole batches in linear time.
@@ -68,7 +68,7 @@ class W3c(Parser):
     timestamp: FieldName = Field(default="timestamp", description="The field that gets date and time.")
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Names that are no list of fields, fields that repeat or contradict each other."""
+        """Names that are not a list of fields, fields that repeat or contradict each other."""
         yield from super().check(incoming)
         for number, names in enumerate(self._lists):
             yield from _check_list(names, ("fields", number))

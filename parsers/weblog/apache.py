@@ -189,6 +189,6 @@ def _value(token: _Token) -> Value:
     if found is None:
         known = " ".join(f"%{known}" for known in sorted({*_PLAIN, "t", "T"}))
         raise PatternError(
-            f"{'%' + letter!r} is no directive here", at, hint=f"directives are {known} and %{{name}} of i o C e n x"
+            f"{'%' + letter!r} is not a directive here", at, hint=f"directives are {known} and %{{name}} of i o C e n x"
         )
     return found

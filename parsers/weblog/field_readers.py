@@ -47,7 +47,7 @@ TYPES: Mapping[Kind, pa.DataType] = {
     "real": pa.float64(),
     "real_list": pa.float64(),
 }
-"""Types of the kinds that are no text."""
+"""Types of the kinds that are not text."""
 
 
 _ESCAPE = re.compile(rb'\\(?:x([0-9A-Fa-f]{2})|(["\\/bfnrtv]))')
@@ -129,7 +129,7 @@ def _text(name: str, layouts: Sequence[LineLayout], unescape: bool) -> Reader:
 
 
 def _unescape(texts: pa.Array) -> pa.Array:
-    """Views with escapes resolved: ``\\"`` ``\\\\`` ``\\n`` ``\\x16``; a text whose bytes are no UTF-8 stays as it was written.
+    """Views with escapes resolved: ``\\"`` ``\\\\`` ``\\n`` ``\\x16``; a text whose bytes are not UTF-8 stays as it was written.
 
     A loop over the few texts with a backslash: each has to be decoded by itself.
     """

@@ -34,7 +34,7 @@ class LineLayout:
     """A grok expression for the whole line; captures are named as fields are."""
 
     kinds: dict[str, Kind] = field(default_factory=dict)
-    """How the fields are written that are no text."""
+    """How the fields are written that are not text."""
 
     formats: dict[str, Sequence[str]] = field(default_factory=dict)
     """Of times."""
@@ -136,7 +136,7 @@ def drop_repeated(expression: str, seen: set[str]) -> str:
 
 
 def add_kind(value: Value, made: LineLayout, formats: Sequence[str] = ()) -> None:
-    """Add the kind of a field that is no text to the layout."""
+    """Add the kind of a field that is not text to the layout."""
     if value.kind == "time":
         made.formats.setdefault(value.field, formats or value.formats)
     if value.kind not in _TEXTS:

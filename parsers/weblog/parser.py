@@ -32,7 +32,7 @@ class Weblog(Parser):
     ``nginx_main`` (with X-Forwarded-For), ``nginx_ingress``, ``nginx_error``, ``haproxy_http``, ``haproxy_tcp``.
     Formats are tried in order.
 
-    A request line gives ``http.request.method``, ``url.original`` and ``http.version``; one that is no request is kept
+    A request line gives ``http.request.method``, ``url.original`` and ``http.version``; one that is not a request is kept
     in ``http.request.line``. ``source.address`` is the text of the log, ``source.ip`` the same where it is an address.
     Times are ``timestamp``, durations ``event.duration`` in nanoseconds, request headers
     without a field in ECS ``http.request.headers.x_forwarded_for`` and the like, other values ``apache.access.…``,
@@ -97,7 +97,7 @@ class Weblog(Parser):
         made = self._layouts()
         scanner = Scanner([one.tree() for one in made])
         read_all = field_readers(made, self.timezone, self.unescape)
-        reason = f"is no line of {', '.join(repr(text) for text in self.formats)}"
+        reason = f"is not a line of {', '.join(repr(text) for text in self.formats)}"
 
         def parse(text: pa.Array) -> Parsed:
             scan = scanner.scan(text)

@@ -93,5 +93,5 @@ def _letters(code: re.Match[str], at: int) -> str:
     letters = _LETTERS.get(code["letter"])
     if letters is None or code["point"] or code["digits"]:
         known = " ".join(f"%{letter}" for letter in _LETTERS)
-        raise PatternError(f"{code[0]!r} is no code of a time", at, hint=f"codes are {known} %f")
+        raise PatternError(f"{code[0]!r} is not a code of a time", at, hint=f"codes are {known} %f")
     return _SHORT.get(letters, letters) if set(code["flags"]) & set("-_") else letters

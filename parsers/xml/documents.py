@@ -26,7 +26,7 @@ _WRITE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class DocumentError(ValueError):
-    """A text that is no document, or one that is refused; the message is the reason."""
+    """A text that is not a document, or one that is refused; the message is the reason."""
 
 
 def read_document(text: str, keep_namespaces: bool, most_depth: int) -> Element:
@@ -41,7 +41,7 @@ def read_document(text: str, keep_namespaces: bool, most_depth: int) -> Element:
     try:
         parser.Parse(text.lstrip("\ufeff \t\r\n"), True)
     except expat.ExpatError as error:
-        raise DocumentError(f"is no XML: {error}") from None
+        raise DocumentError(f"is not XML: {error}") from None
     root: Element = builder.close()
     if text.count("</") >= most_depth and _deeper(root, most_depth):
         raise DocumentError(f"is nested deeper than {most_depth} elements")

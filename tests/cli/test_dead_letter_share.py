@@ -123,7 +123,7 @@ def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
 
 @pytest.mark.parametrize("text", ["10", "-1%", "a tenth", "nan", "110%"])
 def test_a_wrong_share_is_a_usage_error(text: str) -> None:
-    with pytest.raises(click.UsageError, match="is no share of events: write a number from 0 to 1, or a percentage"):
+    with pytest.raises(click.UsageError, match="is not a share of events: write a number from 0 to 1, or a percentage"):
         ShareType().convert(text, None, None)
 
 

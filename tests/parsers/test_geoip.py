@@ -155,7 +155,7 @@ def test_what_is_no_address_fails_alone(places: str) -> None:
     events, reasons = run(Geoip(geo_database=places), *addresses)
 
     assert [event["source.ip"] for event in events] == ["203.0.113.1", "2001:db8::1"]
-    assert reasons[0] == "'-' is no IP address"
+    assert reasons[0] == "'-' is not an IP address"
     assert len(reasons) == 5
 
 

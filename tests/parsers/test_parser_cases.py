@@ -13,7 +13,7 @@ A file is one or more documents, each with options of the parser::
       - line: "#Version: 1.0"
         dropped: true
 
-A line is a text, null, bytes that are no UTF-8 (``!!binary``), or a number for the parser ``timestamp``. Values have the type
+A line is a text, null, bytes that are not UTF-8 (``!!binary``), or a number for the parser ``timestamp``. Values have the type
 that the parser gives them; ``!decimal "1.50"`` is a decimal. ``code`` beside ``reject`` is needed where it is not
 ``<parser>-failed``. A parser is opened once a document and once a set of options, and reads the lines as texts and as views.
 """
@@ -205,7 +205,7 @@ def _outcomes(step: Parser, outcome: Outcome, batch: pa.RecordBatch) -> list[Any
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values of a column; a text that is no UTF-8 as its bytes."""
+    """The values of a column; a text that is not UTF-8 as its bytes."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:

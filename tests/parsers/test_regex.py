@@ -41,6 +41,8 @@ def test_a_back_reference_to_a_field_that_is_captured_twice() -> None:
 def test_the_reason_of_texts_that_no_pattern_matches() -> None:
     batch = pa.record_batch({"message": ["n=1", "x"]})
 
-    _, (reject,) = Regex(patterns=["n=(?<n>.)"], reason="is no line of ours").open(batch.schema)(batch)
+    _, (reject,) = Regex(patterns=["n=(?<n>.)"], reason="is not a line of ours").open(batch.schema)(batch)
 
-    assert pa.array([reject.reasons] if isinstance(reject.reasons, str) else reject.reasons).to_pylist() == ["is no line of ours"]
+    assert pa.array([reject.reasons] if isinstance(reject.reasons, str) else reject.reasons).to_pylist() == [
+        "is not a line of ours"
+    ]

@@ -1,4 +1,4 @@
-"""Syslog lines: what RFC 5424 and RFC 3164 say, what senders make of it, and what is no syslog line."""
+"""Syslog lines: what RFC 5424 and RFC 3164 say, what senders make of it, and what is not a syslog line."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_reasons_name_text_and_formats() -> None:
     parsed = Timestamp(formats=["syslog", "iso8601"]).compile()(pa.array(["2024-01-01", "x" * 1000, None]))
 
     assert parsed.failed.to_pylist() == [False, True, True]
-    assert parsed.reasons.to_pylist()[1:] == [f"'{'x' * 100}' is no time in syslog, iso8601", "timestamp is null"]
+    assert parsed.reasons.to_pylist()[1:] == [f"'{'x' * 100}' is not a time in syslog, iso8601", "timestamp is null"]
 
 
 def outcome(step: Timestamp, **columns: list[Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -166,7 +166,7 @@ def test_urls_come_apart_as_python_takes_them(text: str) -> None:
 def test_acceptance(acceptance: Path) -> None:
     """Events of the web servers, whose path, query and extension came from the same text; they have them decoded.
 
-    In the others `url.path` or `url.query` came from columns of their own (IIS) or the text is no URL (its error log).
+    In the others `url.path` or `url.query` came from columns of their own (IIS) or the text is not a URL (its error log).
     """
     events = [
         event

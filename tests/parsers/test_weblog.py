@@ -1,4 +1,4 @@
-"""Web logs: names of formats, format strings, values that are missing, and what is no line."""
+"""Web logs: names of formats, format strings, values that are missing, and what is not a line."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ VALUE_ERRORS = (
     "DATETIME_",
     "CANNOT_PARSE",
 )
-"""Spark's errors about the value of an event; they are no error of the pipeline."""
+"""Spark's errors about the value of an event; they are not an error of the pipeline."""
 
 
 Emitted = list[tuple[int, pa.RecordBatch]]

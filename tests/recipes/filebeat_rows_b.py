@@ -33,7 +33,7 @@ ROWS: tuple[Row, ...] = (
     Row("apache/access", "apache-access", cases="test-vhost", env=DASHES, more=("source.address",)),
     Row("apache/access", "apache-access", env=DASHES),
     Row("apache/error", "apache-error", env=ZONE),
-    # a request line that is no request: Elastic's module drops it
+    # a request line that is not a request: Elastic's module drops it
     Row("nginx/access", "nginx-access", more=("http.request.line",)),
     # what the message says about client and request, which Elastic's module leaves in the text
     Row("nginx/error", "nginx-error", env=ZONE, more=("source", "http", "url", "nginx.error.server", "nginx.upstream")),
@@ -41,7 +41,7 @@ ROWS: tuple[Row, ...] = (
     Row("traefik/access", "traefik", env=DASHES),
     # the host that wrote the line, and headers where only requests' are captured: Elastic's module drops them
     Row("haproxy/log", "haproxy", no_time=True, more=("host.hostname", "haproxy.http.request.captured_headers")),
-    # paths that are no URI's (braces, backslashes): Elastic's module then gives no parts of them
+    # paths that are not URI's (braces, backslashes): Elastic's module then gives no parts of them
     Row(
         "iis/access",
         "iis",

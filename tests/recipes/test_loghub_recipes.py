@@ -1,6 +1,6 @@
 """Real systems of loghub through the recipes: every row is read, and its columns equal the published table.
 
-A recipe is no copy of the table: its events have a time where the table has its parts, and so on. A row of `ROWS` says how
+A recipe is not a copy of the table: its events have a time where the table has its parts, and so on. A row of `ROWS` says how
 an event is written as the table writes it. The table has contents without the blanks at their ends.
 """
 

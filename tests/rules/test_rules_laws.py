@@ -173,7 +173,7 @@ def test_every_optimization_gives_the_naive_matches(
 
 @contextmanager
 def planned_at_once(most_looked: float) -> Iterator[None]:
-    """No text is remembered, and whatever is no witness is left out of scans from the second batch on."""
+    """No text is remembered, and whatever is not a witness is left out of scans from the second batch on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_cache, "MIN_VALUES", 0)
         patch.setattr(text_cache, "MOSTLY_NEW", -1)

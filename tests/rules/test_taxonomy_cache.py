@@ -55,7 +55,7 @@ def test_a_file_that_was_never_good_is_an_error(tmp_path: Path) -> None:
     names.write_text("fields: [")
     step = Rules.model_validate({"rules": [{"name": "a", "where": "process = 'sh'"}], "fields": str(names)})
 
-    with pytest.raises(TaxonomyError, match="is no YAML"):
+    with pytest.raises(TaxonomyError, match="is not YAML"):
         current_taxonomy(str(names))
-    with pytest.raises(ComponentError, match=r"rules: .*is no YAML"):
+    with pytest.raises(ComponentError, match=r"rules: .*is not YAML"):
         step.open(SCHEMA)

@@ -71,7 +71,7 @@ class MariaDb(Server):
         return Command(words, self.folder, program.environment)
 
     def ready(self) -> bool:
-        """It greets, and the greeting is no refusal: four bytes of length and number, then the kind."""
+        """It greets, and the greeting is not a refusal: four bytes of length and number, then the kind."""
         with socket.create_connection((self.host, self.port), SECONDS) as connection:
             greeting = connection.recv(5)
             return len(greeting) == 5 and greeting[4] != ERROR

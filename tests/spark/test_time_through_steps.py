@@ -33,7 +33,7 @@ def test_event_time_passes_through_steps_that_only_arrow_has(engine: Engine, etl
     engine(pipeline)
 
     assert counts(etl) == [2, 1]
-    assert first.dead == 0  # a heartbeat is no event for the step between
+    assert first.dead == 0  # a heartbeat is not an event for the step between
 
 
 @pytest.mark.parametrize("streaming", ["true", "false"])

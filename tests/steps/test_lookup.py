@@ -138,7 +138,7 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
         (lambda data: data[:-200], "is incomplete: remove it"),
         (lambda data: data.replace(b'{"', b"{}", 1), "is damaged: remove it"),
         (lambda data: data.replace(b"sluice-table ", b"sluice-table 9", 1), "is a table file of another format: remove it"),
-        (lambda data: b"PAR1" + data, "is no table file: remove it"),
+        (lambda data: b"PAR1" + data, "is not a table file: remove it"),
     ],
 )
 def test_a_file_that_is_damaged_or_of_another_format_is_built_again(
@@ -254,9 +254,9 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
         (
             "cidr",
             [{"ip": "10.0.0.0/8"}, {"ip": "10.0.0.0/99\x07" + "x" * 99}],
-            f"ip is '10.0.0.0/99\\x07{'x' * 48}…', which is no address or network",
+            f"ip is '10.0.0.0/99\\x07{'x' * 48}…', which is not an address or network",
         ),
-        ("regex", [{"ip": "a"}, {"ip": "(a"}], "ip is '(a', which is no pattern"),
+        ("regex", [{"ip": "a"}, {"ip": "(a"}], "ip is '(a', which is not a pattern"),
     ],
 )
 def test_the_first_row_without_a_key_is_told(tmp_path: Path, match: str, rows: list[dict[str, Any]], said: str) -> None:

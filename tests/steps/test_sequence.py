@@ -128,7 +128,7 @@ def _unanswered(events: list[Event], letters: str, regex: re.Pattern[str], most:
 
 
 def _relevant(events: list[Event], pattern: str) -> list[Event]:
-    """Without those that are no part of the state."""
+    """Without those that are not part of the state."""
     return events if re.search("next|consecutive", pattern) else [event for event in events if event.letter != "x"]
 
 

@@ -80,7 +80,7 @@ def test_bad_patterns_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest
 
     assert first(table, ["abc", "("]) == [2, None]
     assert built == TableCounts(1, 1, 0, 3)
-    assert "1 pattern cannot be read and is left out; the first: '(' is no regular expression" in caplog.text
+    assert "1 pattern cannot be read and is left out; the first: '(' is not a regular expression" in caplog.text
 
 
 def test_patterns_without_a_literal_cause_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -104,7 +104,7 @@ def test_lines_keep_what_looks_like_variables(tmp_path: Path) -> None:
         ("    input: [x]\n    expect: {failed: nobody}\n", "13:22 enum: 'nobody' is not one of: none (None)"),
         ("    input: [x]\n    expct: 1\n", "13:5 unknown-option: has no option 'expct' (did you mean 'expect'?)"),
         ("    expect: 1\n", "12:5 missing-option: needs 'input' (What the source reads: lines, or by the names of sources.)"),
-        ("    input: [x]\n    now: yesterday\n", "13:10 invalid-value: 'yesterday' is no time (such as 2026-11-20T12:00:00Z)"),
+        ("    input: [x]\n    now: yesterday\n", "13:10 invalid-value: 'yesterday' is not a time (such as 2026-11-20T12:00:00Z)"),
         ("    input: [{massage: x}]\n", "12:5 unknown-field: there is no field 'massage' here (did you mean 'message'?)"),
     ],
 )

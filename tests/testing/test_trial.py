@@ -186,7 +186,7 @@ def test_events_of_a_source_with_fields(tmp_path: Path) -> None:
 def test_a_value_that_does_not_fit_its_field_is_an_error(tmp_path: Path) -> None:
     ran = verdict(tmp_path, "    input: {auth: [{message: [1]}]}\n    expect: {failed: 2}\n")
 
-    assert "gives field 'message' a value that is no string" in str(ran.error)
+    assert "gives field 'message' a value that is not of type string" in str(ran.error)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class ShareType(click.ParamType[float]):
         except ValueError:
             share = -1.0
         if not 0 <= share <= 1:
-            self.fail(f"{value!r} is no share of events: write a number from 0 to 1, or a percentage such as 10%", param, ctx)
+            self.fail(f"{value!r} is not a share of events: write a number from 0 to 1, or a percentage such as 10%", param, ctx)
         return share
 
 

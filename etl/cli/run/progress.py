@@ -136,7 +136,7 @@ class Progress:
             from rich.text import Text
 
             shown = Text.assemble((first, f"bold {colour}" if colour else ""), line_end + rest)
-            self._live.console.print(shown, soft_wrap=True)  # as text: what logs hold is no markup
+            self._live.console.print(shown, soft_wrap=True)  # as text: what logs hold is not markup
         else:
             head = click.style(first, fg=colour, bold=True) if colour and self._out.isatty() else first
             print(f"{head}{line_end}{rest}", file=self._out, flush=True)

@@ -122,7 +122,7 @@ def _check_now(text: str, path: OptionPath, report: Report) -> None:
     try:
         datetime.fromisoformat(text)
     except ValueError:
-        report.add(path, "invalid-value", f"{text!r} is no time", "such as 2026-11-20T12:00:00Z")
+        report.add(path, "invalid-value", f"{text!r} is not a time", "such as 2026-11-20T12:00:00Z")
 
 
 def beside(file: str, path: str) -> Path:

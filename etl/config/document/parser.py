@@ -131,7 +131,7 @@ def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
         reason = getattr(error, "reason", str(error))
         return Flaw(location_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
     if hint := other_tool(text):
-        return Flaw((1, 1), "not-a-pipeline", "the file is no YAML", hint=hint)
+        return Flaw((1, 1), "not-a-pipeline", "the file is not YAML", hint=hint)
     if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error.context):
         location = mark.line + 1, mark.column + 1
         return Flaw(location, "several-documents", "a pipeline file is one YAML document", hint="split it")

@@ -111,7 +111,7 @@ def find_bracket(stop: ParserStop) -> SyntaxProblem | None:
         return stop.explain(f"this {stop.rest[:1]!r} closes nothing", "remove it")
     if stop.line > open_line and _is_unclosed(stop, stop.opened):
         if comment := re.search(r"\s#", re.sub(r""""[^"]*"|'[^']*'""", lambda found: "x" * len(found[0]), stop.lines[open_line])):
-            message = "here a comment begins, and the rest of the line is no part of the text"
+            message = "here a comment begins, and the rest of the line is not part of the text"
             return stop.explain(message, "put a text with ' #' in it in quotes", (open_line, comment.start() + 1))
         return stop.explain(f"the {opener!r} that begins here is not closed", f"close it with {closer!r}", stop.opened)
     if stop.rest[:1] == ":":

@@ -87,7 +87,7 @@ def _find_escape(stop: ParserStop) -> SyntaxProblem | None:
         return None
     start = stop.opened[1] + 1 if stop.opened[0] == stop.line else 0
     inside = stop.here[start : stop.here.find('"', stop.column)] if '"' in stop.rest else ""
-    message = f"{stop.rest[:2]!r} is no escape that double quotes know".replace("\\\\", "\\")
+    message = f"{stop.rest[:2]!r} is not an escape that double quotes know".replace("\\\\", "\\")
     cure = f"single quotes take it as it is: {quote_text(inside)}" if inside and "'" not in inside else "double each backslash"
     return stop.explain(message, cure)
 

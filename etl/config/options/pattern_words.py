@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 WORDS = "patternErrorMessage"
-"""Key of a JSON schema whose text replaces the pattern in messages, also in editors: `is no topic: letters, digits …`."""
+"""Key of a JSON schema whose text replaces the pattern in messages, also in editors: `is not a topic: letters, digits …`."""
 
 _FIELD_NAME = "^[A-Za-z_@]"
 _WEB = "^https?://"
@@ -18,7 +18,7 @@ _CLASSES = re.compile(r"\^(?:\[(?P<first>(?:\\.|[^\]\\])+)\])?\[(?P<rest>(?:\\.|
 def pattern_words(text: str, schema: Mapping[str, Any], pattern: str) -> str:
     """Completes a sentence that begins with the text."""
     if pattern.startswith(_FIELD_NAME):
-        return "is no field name: letters, digits, '_', '@' and '-', with dots between members"
+        return "is not a field name: letters, digits, '_', '@' and '-', with dots between members"
     if pattern.startswith(_WEB):
         return _web_words(text)
     if WORDS in schema:
@@ -33,13 +33,13 @@ def pattern_words(text: str, schema: Mapping[str, Any], pattern: str) -> str:
 def _web_words(text: str) -> str:
     scheme, found, rest = text.partition("://")
     if not found:
-        return f"is no URL: write http://{text.strip()} or https://{text.strip()}" if text.strip() else "is no URL"
+        return f"is not a URL: write http://{text.strip()} or https://{text.strip()}" if text.strip() else "is not a URL"
     if scheme not in ("http", "https"):
-        return f"is no URL that begins with http:// or https://, but with {scheme}://"
+        return f"is not a URL that begins with http:// or https://, but with {scheme}://"
     if re.search(r"\s", text):
-        return "is no URL: it has a blank in it"
+        return "is not a URL: it has a blank in it"
     if not rest or rest[0] in "/?#":
-        return "is no URL: it names no host after ://"
+        return "is not a URL: it names no host after ://"
     return "is not the URL of a server: leave out what begins with '#' or '?'"
 
 

@@ -64,7 +64,7 @@ def _check_literal(side: BoundNode, type_: pa.DataType | None) -> None:
     form = next((form for test, form in _FORMS if test(type_)), None)
     if form is not None and not form.fullmatch(side.value.strip()):
         hint = "a time ago is now() - interval 1 hour" if pa.types.is_timestamp(type_) else None
-        raise MisuseError(f"{side.value!r} is no {arithmetic.type_name(type_)}, which it is compared with", hint=hint)
+        raise MisuseError(f"{side.value!r} is not of type {arithmetic.type_name(type_)}, which it is compared with", hint=hint)
 
 
 _FORMS = (

@@ -34,7 +34,7 @@ def number(build: Callable[[BoundNode], BoundNode]) -> Callable[[BoundNode], Bou
 
 
 def _unchanged_type(value: BoundNode) -> pa.DataType:
-    """The type of a number; null for a decimal, whose scale and precision Spark's functions change, and for what is no number."""
+    """The type of a number; null for a decimal, whose scale and precision Spark's functions change, and for other types."""
     return value.type if is_number(value.type) and not is_decimal(value.type) else NULL
 
 

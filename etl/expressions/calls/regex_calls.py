@@ -77,7 +77,7 @@ def _regex(pattern: BoundNode, type_: pa.DataType) -> Regex | BoundNode:
     except NoFormError as error:
         return b.spark_only(f"{error} in {text!r} has no Arrow form", type_)
     except PatternError as error:
-        raise MisuseError(f"{text!r} is no regular expression: {error}", "bad-regex") from error
+        raise MisuseError(f"{text!r} is not a regular expression: {error}", "bad-regex") from error
 
 
 # ── Groups ────────────────────────────────────────────────────────────────────────────────────────

@@ -76,7 +76,7 @@ def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
 def epoch(divisor: int) -> Callable[[BoundNode], BoundNode]:
     def build(time: BoundNode) -> BoundNode:
         if time.type not in (TIMESTAMP, NULL):
-            return no_form("an epoch of something that is no timestamp", INT64)
+            return no_form("an epoch of something that is not a timestamp", INT64)
         return b.apply(
             INT64, lambda x: floor_divide(pc.cast(x, INT64), divisor) if divisor > 1 else pc.cast(x, INT64), cast(time, TIMESTAMP)
         )
@@ -87,7 +87,7 @@ def epoch(divisor: int) -> Callable[[BoundNode], BoundNode]:
 def unix_timestamp(time: BoundNode) -> BoundNode:
     """Whole seconds, rounded toward zero, while ``unix_seconds`` rounds down."""
     if time.type not in (TIMESTAMP, NULL):
-        return no_form("unix_timestamp() of something that is no timestamp", INT64)
+        return no_form("unix_timestamp() of something that is not a timestamp", INT64)
     return b.apply(INT64, lambda x: pc.divide(pc.cast(x, INT64), 1_000_000), cast(time, TIMESTAMP))
 
 
@@ -96,7 +96,7 @@ def timestamp_of(factor: int) -> Callable[[BoundNode], BoundNode]:
 
     def build(number: BoundNode) -> BoundNode:
         if number.type not in (*INTEGERS, NULL):
-            return no_form("a timestamp of what is no whole number", TIMESTAMP)
+            return no_form("a timestamp of what is not a whole number", TIMESTAMP)
         return b.apply_failing(TIMESTAMP, partial(_as_micros, factor), cast(number, INT64))
 
     return build

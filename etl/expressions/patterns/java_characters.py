@@ -66,7 +66,7 @@ class CharacterReader:
         if char in _SHORTHANDS:
             return _SHORTHANDS[char]
         if not char or char in _UNKNOWN:
-            raise PatternError(f"'\\{char}' at {at} is no escape", at)
+            raise PatternError(f"'\\{char}' at {at} is not an escape", at)
         if char.isascii() and char.isalnum() and char not in _CONTROLS:
             raise NoFormError(f"'\\{char}'")
         return _CONTROLS.get(char) or _character(ord(char), at)

@@ -19,7 +19,7 @@ def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
 
 
 def contains(networks: Sequence[Network]) -> Callable[[Any], Any]:
-    """A function: texts → whether they are inside a network; null for null, false for what is no address."""
+    """A function: texts → whether they are inside a network; null for null, false for what is not an address."""
     return partial(_inside, NetworkSet(networks), tuple(networks))
 
 

@@ -17,7 +17,7 @@ _FALSE_END = np.uint8(0x80)
 
 @kernel_function
 def _read(at: Any, size: Any) -> Any:
-    """The length of an address in bytes (0 if the text is no address) and its 128 bits; an IPv4 address is in the lower 32."""
+    """The length of an address in bytes (0 if it is not an address) and its 128 bits; an IPv4 address is the lower 32."""
     if size <= 0:
         return 0, _ZERO, _ZERO
     number = ipv4(at, size)

@@ -41,7 +41,7 @@ def truncate(values: Any, target: pa.DataType) -> Converted:
     inside = pc.and_(pc.less_equal(pc.floor(values), float(high)), pc.greater_equal(pc.ceil(values), float(low)))
     outside = where_any(pc.invert(inside))
     whole = pc.trunc(pc.if_else(inside, values, 0.0))
-    saturated = pc.greater_equal(whole, float(high)) if target == INT64 else None  # 2**63 - 1 is no double
+    saturated = pc.greater_equal(whole, float(high)) if target == INT64 else None  # 2**63 - 1 is not a double
     if saturated is None or where_any(saturated) is None:
         return pc.cast(whole, target, safe=False), outside
     return pc.if_else(saturated, pa.scalar(high, target), pc.cast(pc.if_else(saturated, 0.0, whole), target)), outside
@@ -57,7 +57,7 @@ def text_to_integer(values: Any, target: pa.DataType) -> Converted:
 
 
 def _unruly_integers(values: Any, target: pa.DataType) -> Converted:
-    """Texts with surrounding blanks, a plus sign or leading zeros, and texts that are no integers or too large."""
+    """Texts with surrounding blanks, a plus sign or leading zeros, and texts that are not integers or too large."""
     trimmed = pc.utf8_trim(values, BLANKS)
     well_formed = pc.match_substring_regex(trimmed, r"\A[+-]?0*[0-9]{1,19}\z")
     plain = pc.replace_substring_regex(trimmed, r"\A\+", "")

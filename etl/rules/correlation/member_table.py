@@ -83,7 +83,7 @@ class MemberTable:
 
     @cached_property
     def words(self) -> Any:
-        """Numbers in `WORDS`; -1 where the condition is no comparison."""
+        """Numbers in `WORDS`; -1 where the condition is not a comparison."""
         return self._array(lambda _, one: WORDS.index(one.condition.operator) if isinstance(one.condition, Threshold) else -1)
 
     @cached_property

@@ -80,7 +80,7 @@ def _check_regex(pattern: str) -> Literal["regex"]:
     try:
         regex.compile(pattern)
     except (regex.error, RecursionError, OverflowError) as error:
-        raise BadRegexError(f"{pattern!r} is no regular expression: {error}") from error
+        raise BadRegexError(f"{pattern!r} is not a regular expression: {error}") from error
     return "regex"
 
 

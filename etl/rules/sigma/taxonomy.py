@@ -84,7 +84,7 @@ def _read(path: str, changed: int) -> Taxonomy:
     try:
         data = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or {}
     except (yaml.YAMLError, ValueError) as error:
-        raise TaxonomyError(f"{path!r} is no YAML: {error}") from error
+        raise TaxonomyError(f"{path!r} is not YAML: {error}") from error
     if not isinstance(data, dict) or set(data) - set(_KEYS):
         raise TaxonomyError(f"{path!r} is a mapping with {', '.join(_KEYS)}, and nothing else")
     fields, placeholders = data.get("fields") or {}, data.get("placeholders") or {}

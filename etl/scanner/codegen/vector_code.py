@@ -21,7 +21,7 @@ Range = tuple[int, int]
 
 
 def emit_skip(code: CodeWriter, stays: Array) -> None:
-    """Emit code that moves to the first byte that is no self-loop (bool[256]), or to the text's end."""
+    """Emit code that moves to the first byte that is not a self-loop (bool[256]), or to the text's end."""
     if stays.sum() < 2:
         return
     stops, kept = ranges(~stays), ranges(stays)

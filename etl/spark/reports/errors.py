@@ -48,7 +48,7 @@ def explain_failed_start(error: BaseException, log: Path) -> RunError:
     printed = log.read_text("utf-8", "replace") if log.is_file() else ""
     if any(text in full_text + printed for text in _NO_MASTER):
         return RunError(
-            "Spark's master did not take the application: what answers at its address is no Spark master (its port is usually "
+            "Spark's master did not take the application: what answers at its address is not a Spark master (its port is usually "
             f"7077, and 8080 that of its web page), or one of another version of Spark, or it hangs; see {log}",
             full_text,
         )

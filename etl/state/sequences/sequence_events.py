@@ -192,7 +192,7 @@ class SequenceEvents:
 
 
 def _is_event(table: pa.Table) -> Numbers:
-    """bool[n]: the rows that are no ends of matches."""
+    """bool[n]: the rows that are not ends of matches."""
     return numbers(table, MASK) >= 0
 
 

@@ -16,7 +16,7 @@ from etl.state.windows.pane_rows import PaneRows, merge_windows
 from etl.state.windows.shapes import WindowShape
 
 MARK = "\0mark"
-"""Column of rows that are no partial results: what was given once for a window and group."""
+"""Column of rows that are not partial results: what was given once for a window and group."""
 
 CHANGED = "\0changed"
 """Aggregate of partial results: 1 for a group of which some arrived in this micro-batch."""

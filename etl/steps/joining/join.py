@@ -125,12 +125,12 @@ class Join(JoiningStep):
     # ── Sides ──
 
     def check_inputs(self, inputs: Mapping[str, Schema]) -> Iterator[Finding]:
-        """Not two sides, names that are no inputs."""
+        """Not two sides, names that are not inputs."""
         for side in ("left", "right"):
             name = getattr(self, side)
             if name is not None and name not in inputs:
                 hint = nearest(name, inputs) or f"inputs of this stream are: {', '.join(inputs)}"
-                yield Finding("unknown-from", f"{name!r} is no input of this stream", (side,), hint)
+                yield Finding("unknown-from", f"{name!r} is not an input of this stream", (side,), hint)
         if len(inputs) > _TWO:
             hint = "join two of them, and join the result with the next in a stream of its own"
             yield Finding("join-sides", f"a join has two sides, and its stream reads {len(inputs)} others", (), hint)

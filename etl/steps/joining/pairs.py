@@ -40,7 +40,7 @@ KeyPairs = Annotated[
 
 @dataclass(frozen=True)
 class PairFields:
-    """The fields of pairs: those of the left event, and of the right one those that are no key of the same name."""
+    """The fields of pairs: those of the left event, and of the right one those that are not a key of the same name."""
 
     on: Mapping[str, str]
     prefix: str

@@ -27,7 +27,7 @@ class KeyedStep(StatefulStep):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """Unknown fields, a time that is no timestamp, keys that cannot be compared."""
+        """Unknown fields, a time that is not a timestamp, keys that cannot be compared."""
         from etl.state.key_hash import is_key_type
 
         for at, name in enumerate(self.keys):

@@ -150,7 +150,7 @@ class _Reader:
             return _QUANTIFIERS[word]
         found = _COUNTED.fullmatch(word)
         if not found:
-            raise _BadPatternError(f"{word} is no number of events", at, _QUANTIFIER_HINT)
+            raise _BadPatternError(f"{word} is not a number of events", at, _QUANTIFIER_HINT)
         least = int(found["least"])
         most = (int(found["most"]) if found["most"] else None) if found["open"] else least
         if most is not None and most < max(least, 1):

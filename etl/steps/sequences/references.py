@@ -55,7 +55,7 @@ def read_reference(text: str, names: Collection[str], incoming: Schema, path: Pa
     if not found or bool(found["which"]) != bool(found["close"]):
         hint = "write an event and its field, such as accepted.user_name or first(failed.source.ip)"
         return Finding(
-            "bad-reference", f"{text.strip()!r} is no field of an event", path, hint, at=len(text) - len(text.lstrip())
+            "bad-reference", f"{text.strip()!r} is not a field of an event", path, hint, at=len(text) - len(text.lstrip())
         )
     if found["name"] not in names:
         near = closest(found["name"], names)

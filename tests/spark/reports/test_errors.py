@@ -114,7 +114,7 @@ def test_a_master_without_an_answer_is_the_cause_of_a_failed_start(cause: str, t
         Exception(f"An error occurred.\n: java.lang.IllegalStateException: {cause}"), tmp_path / "spark.log"
     )
 
-    assert str(error).startswith("Spark's master did not take the application: what answers at its address is no Spark master")
+    assert str(error).startswith("Spark's master did not take the application: what answers at its address is not a Spark master")
 
 
 @pytest.mark.parametrize(
@@ -144,13 +144,13 @@ def test_a_line_that_ends_with_a_colon_is_followed_by_its_cause(tmp_path: Path) 
         _cause: BaseException | None = None
 
     inner, middle, outer = (
-        CapturedError("The value 'x' is no number.\nJVM stacktrace:"),
+        CapturedError("The value 'x' is not a number.\nJVM stacktrace:"),
         CapturedError("between:"),
         CapturedError("Error while:"),
     )
     middle._cause, outer._cause = inner, middle
 
-    assert str(explain_error("main", outer, tmp_path)) == "query 'main': Error while: The value 'x' is no number."
+    assert str(explain_error("main", outer, tmp_path)) == "query 'main': Error while: The value 'x' is not a number."
 
 
 NODE = StepNode("steps[1] sql", Sql(query="SELECT * FROM events"), pa.schema([]), pa.schema([]), location=(7, 5))
