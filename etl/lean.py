@@ -21,10 +21,10 @@ class _Without(MetaPathFinder):
     """Reports packages as not installed."""
 
     def __init__(self, names: frozenset[str]) -> None:
-        self.names = names
+        self._names = names
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname in self.names:
+        if fullname in self._names:
             raise ModuleNotFoundError(f"{fullname} is not needed here", name=fullname)
 
 
@@ -32,13 +32,6 @@ def forbid(*names: str) -> None:
     """Forbid these packages to this process and to Spark's workers that it starts."""
     os.environ[_NAME] = " ".join(names)
     obey()
-
-
-def permit(name: str) -> None:
-    """Let this process import a package again."""
-    for finder in sys.meta_path:
-        if isinstance(finder, _Without):
-            finder.names -= {name}
 
 
 def obey() -> None:

@@ -63,12 +63,6 @@ def with_types(text: str, fields: Iterable[str], schema: Schema) -> str:
     return f"{text} of {', '.join(types)}" if types else text
 
 
-def is_unknown_to_spark(text: str) -> bool:
-    """Whether only the state lane computes an aggregate that has no errors."""
-    call = read_call(text)
-    return isinstance(call, Call) and (call.per_second or FUNCTIONS[call.function].sql is None)
-
-
 def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:
     wrong = _check_arguments(call, function)
     if wrong:

@@ -61,7 +61,11 @@ def _same_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _orderable(type_: pa.DataType) -> pa.DataType | None:
-    return None if pa.types.is_map(type_) else type_
+    return None if pa.types.is_nested(type_) else type_
+
+
+def _count_of_orderable(type_: pa.DataType) -> pa.DataType | None:
+    return None if pa.types.is_nested(type_) else pa.int64()
 
 
 def _list_type(type_: pa.DataType) -> pa.DataType:
@@ -69,11 +73,11 @@ def _list_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _list_of_comparable(type_: pa.DataType) -> pa.DataType | None:
-    return None if pa.types.is_map(type_) else pa.list_(type_)
+    return None if pa.types.is_nested(type_) else pa.list_(type_)
 
 
 def _counted_values(type_: pa.DataType) -> pa.DataType | None:
-    return None if pa.types.is_map(type_) else pa.list_(pa.struct([("value", type_), ("count", pa.int64())]))
+    return None if pa.types.is_nested(type_) else pa.list_(pa.struct([("value", type_), ("count", pa.int64())]))
 
 
 def _histogram_type(type_: pa.DataType) -> pa.DataType | None:
@@ -124,7 +128,7 @@ _TOP = (
 FUNCTIONS: dict[str, AggregateFunction] = {
     "count": AggregateFunction("count(*)", "count({x}){where}", _count_type, merge="sum"),
     "count distinct": AggregateFunction(
-        "count(distinct x)", "cast(size(collect_set({x}){where}) as bigint)", _count_of_comparable, _COMPARABLE
+        "count(distinct x)", "cast(size(collect_set({x}){where}) as bigint)", _count_of_orderable, _COMPARABLE
     ),  # Spark refuses count(distinct) in streams
     "count_if": AggregateFunction("count_if(condition)", "count_if({x}){where}", _condition_count, "a condition", merge="sum"),
     "sum": AggregateFunction("sum(x)", "try_sum({x}){where}", _sum_type, _NUMBERS),

@@ -191,10 +191,6 @@ class StatefulStep(EventTimeStep):
 
     stateful = True
 
-    def lane_reason(self, incoming: Schema) -> str | None:
-        """Why the state lane cannot run it with these incoming fields, or None."""
-        return None
-
     def notes(self, incoming: Schema) -> Iterable[str]:
         """Return lines for `etl explain` about how it runs with these incoming fields."""
         return ()

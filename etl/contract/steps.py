@@ -157,10 +157,6 @@ class SparkStep(EventTimeStep):
         """Return the Spark SQL in its options, by path. An error of Spark quotes the expression; this finds the option."""
         return {}
 
-    def spark_refusal(self, incoming: Schema) -> str | None:
-        """Why Spark cannot compute it with these incoming fields, or None."""
-        return None
-
     def apply(self, events: DataFrame) -> DataFrame:
         """Return the DataFrame of the output. The watermark of `event_time` is already set."""
         raise NotImplementedError

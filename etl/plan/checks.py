@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from etl.api import FrameSource, SparkStep, StatefulStep
+from etl.api import FrameSource, StatefulStep
 from etl.config.model import Pipeline
-from etl.lean import permit
 from etl.plan.graph import Graph
 from etl.plan.segments import StepNode, StepPlanError, runs_on_arrow
 from etl.plan.spark_queries import spark_queries
@@ -16,7 +15,6 @@ def unplanned_step(pipeline: Pipeline) -> StepPlanError | None:
     on_spark = any(isinstance(source, FrameSource) for source in pipeline.sources.values())
     if not on_spark and not any(_may_need_spark(node) for node in graph.steps.values()):
         return None
-    permit("numpy")  # the aggregates of a window say whether they run on the state lane
     try:
         for _ in spark_queries(graph):
             pass
@@ -26,8 +24,5 @@ def unplanned_step(pipeline: Pipeline) -> StepPlanError | None:
 
 
 def _may_need_spark(node: StepNode) -> bool:
-    """Whether Spark computes a step, or would have to and cannot if the state lane does not."""
-    step = node.step
-    if isinstance(step, StatefulStep):
-        return isinstance(step, SparkStep) and step.spark_refusal(node.incoming) is not None
-    return not runs_on_arrow(step, node.incoming)
+    """Whether Spark computes a step."""
+    return not isinstance(node.step, StatefulStep) and not runs_on_arrow(node.step, node.incoming)

@@ -84,28 +84,26 @@ def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
 
 
 def _with_state_lane(frame: Frame) -> Frame:
-    """The frame with its stateful steps on the state lane, if all of them and all steps between them can run there."""
+    """The frame with its stateful steps on the state lane, if it has some."""
     found = _graph_below(frame)
     if found is not None and not any(node.step.stateful for node in spark_nodes(found)):
         return found
     for node in spark_nodes(frame):
-        _check_on_spark(node, frame)
+        _refuse_on_spark(node, frame)
     return frame
 
 
-def _check_on_spark(node: StepNode, frame: Frame) -> None:
-    """Raise StepPlanError for a step of a frame that is not for the state lane, if Spark cannot compute it."""
-    if isinstance(node.step, SparkStep):
-        if node.step.stateful and (reason := node.step.spark_refusal(node.incoming)):
-            raise StepPlanError(node, reason)
+def _refuse_on_spark(node: StepNode, frame: Frame) -> None:
+    """Raise StepPlanError for a stateful step of a frame that is not for the state lane."""
+    if not isinstance(node.step, StatefulStep):
         return
-    others = [one.name for one in frame_sources(frame) if isinstance(one, Native)]
-    others += [one.id for one in spark_nodes(frame) if not (on_lane(one) or runs_on_arrow(one.step, one.incoming))]
-    reason = (
-        f"the step runs on the state lane only, and Spark computes {', '.join(others)} between it and another stateful step, or "
-        "for one of its inputs and not for the others"
+    others = [one.id for one in spark_nodes(frame) if not (on_lane(one) or runs_on_arrow(one.step, one.incoming))]
+    reason = f"Spark computes {', '.join(others)} behind a union of what this step and others give"
+    raise StepPlanError(
+        node,
+        reason,
+        "put that step into each of the streams that are united, or use expressions that Arrow computes: see etl explain",
     )
-    raise StepPlanError(node, reason, "make events there with steps and expressions that Arrow computes: see etl explain")
 
 
 def _graph_below(frame: Frame) -> Frame | None:

@@ -166,8 +166,8 @@ def _shared(one: Branch, other: Branch) -> int:
 
 
 def on_lane(node: StepNode) -> bool:
-    """Whether it is a stateful step that runs on the state lane."""
-    return isinstance(node.step, StatefulStep) and node.step.lane_reason(node.incoming) is None
+    """Whether it runs on the state lane."""
+    return isinstance(node.step, StatefulStep)
 
 
 def _is_sparks(frame: Frame) -> bool:

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from etl.api import OFFSET
-from etl.expressions import quote_name
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -29,18 +26,3 @@ FENCE = "spark_partition_id() >= 0"
 def fence(events: DataFrame) -> DataFrame:
     """Return the same rows. Spark does not push later filters to before this call. Call it directly after ``withWatermark``."""
     return events.where(FENCE)
-
-
-def behind_watermark(predicate: str, time: str) -> str:
-    """The predicate in a form that Spark keeps after the watermark of ``time``; false for heartbeats either way.
-
-    Rows without a time pass: a window drops them anyway.
-    """
-    return f"(({predicate}) and {quote_name(OFFSET)} is not null) or {quote_name(time)} is null"
-
-
-def without_heartbeats(events: DataFrame, time: str) -> DataFrame:
-    """Events only. A frame without ``_offset``, such as another window's result, has no heartbeats."""
-    if OFFSET not in events.columns:
-        return events
-    return fence(events).where(behind_watermark("true", time))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
-from etl.aggregates.checks import Aggregate, check_aggregate, is_unknown_to_spark, with_types
+from etl.aggregates.checks import Aggregate, check_aggregate, with_types
 from etl.api import (
-    OFFSET,
     OPTIONAL,
     TIMESTAMP,
     Duration,
@@ -20,19 +19,17 @@ from etl.api import (
     FieldName,
     Finding,
     Operator,
-    PlanError,
     Schema,
-    SparkStep,
     StatefulStep,
     Step,
     format_type,
     unknown_field,
     visible,
 )
-from etl.expressions import analyse, quote_name, schema_of
+from etl.expressions import analyse
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.option_checks import time_findings
-from etl.steps.windowing.emit import Emit, described, emit_findings, having_findings, intervals, longest_interval, occasions
+from etl.steps.windowing.emit import Emit, described, emit_findings, having_findings, intervals, longest_interval
 from etl.steps.windowing.lengths import (
     FieldLength,
     Length,
@@ -46,13 +43,10 @@ from etl.steps.windowing.lengths import (
 )
 from etl.steps.windowing.names import name_conflict
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 START, END = "window_start", "window_end"
 
 
-class Window(SparkStep, StatefulStep):
+class Window(StatefulStep):
     """Group events by time and fields, and give one event per window and group with aggregates of it.
 
     Windows are tumbling (``size``), sliding (``size`` and ``slide``: an event is in each window it falls into),
@@ -192,9 +186,7 @@ class Window(SparkStep, StatefulStep):
             yield from field_findings(name, getattr(self, name), incoming)
         if self.time is not None:
             yield from time_findings(self.time, incoming)
-        for at, name in enumerate(self.group_by):
-            if name not in incoming.names:
-                yield unknown_field(name, incoming, ("group_by", at))
+        yield from self._check_groups(incoming)
         for name, aggregate in self._aggregates(incoming).items():
             yield from (replace(f, path=("aggregates", name)) for f in aggregate.findings)
         reason = [self.emit_reason] if self.emit_reason else []
@@ -238,10 +230,6 @@ class Window(SparkStep, StatefulStep):
         """Those of ``emit``."""
         return intervals(self.emit)
 
-    def output_mode(self) -> Literal["append", "update"]:
-        """Spark's name for when results are given."""
-        return "update" if "on_change" in occasions(self.emit) else "append"
-
     def notes(self, incoming: Schema) -> Iterable[str]:
         """What windows share, and when results are given, unless on close only."""
         yield from described_panes(self.size, self.slide, self.step)
@@ -261,19 +249,6 @@ class Window(SparkStep, StatefulStep):
 
     # ── Running on the state lane ──
 
-    def lane_reason(self, incoming: Schema) -> str | None:
-        """What Arrow cannot group by, aggregate or compare."""
-        from etl.state.aggregates import accumulator, key_reason
-
-        for name in self.group_by:
-            if reason := key_reason(incoming.field(name).type):
-                return f"{name}: {reason}"
-        for name, text in self.aggregates.items():
-            found = accumulator(text, incoming, self.event_time()[0])
-            if isinstance(found, str):
-                return f"{name}: {found}"
-        return None
-
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Panes, groups and each aggregate with the types of its fields; not which results are given when."""
         lengths = remembered_lengths(size=self.size, slide=self.slide, step=self.step, gap=self.gap)
@@ -290,42 +265,19 @@ class Window(SparkStep, StatefulStep):
 
         return window_operator(self, incoming)
 
-    # ── Running on Spark ──
-
-    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
-        time, _ = self.event_time()
-        found: dict[tuple[str | int, ...], str] = {
-            ("aggregates", name): aggregate.sql(f"struct({quote_name(time)}, {quote_name(OFFSET)})")
-            for name, aggregate in self._aggregates(incoming).items()
-            if aggregate.template
-        }
-        return found | ({("having",): analyse(self.having, self.fields(incoming)).spark_sql} if self.having else {})
-
-    def spark_refusal(self, incoming: Schema) -> str | None:
-        """What Spark's windows lack."""
-        if self.gap and not self.group_by:
-            return "Spark, which this window needs here, keeps sessions of groups only: give it group_by"
-        unknown = [text for text in self.aggregates.values() if is_unknown_to_spark(text)]
-        if unknown:
-            return f"Spark, which this window needs here, has no aggregate {unknown[0]!r}"
-        if not isinstance(self.emit, str) or self.emit_reason:
-            return "Spark, which this window needs here, gives results on_close or on_change only: change emit"
-        if self.step or isinstance(self.size, (tuple, FieldLength)) or isinstance(self.gap, FieldLength):
-            return "Spark, which this window needs here, has windows of one fixed size only: change size, step or gap"
-        if self.gap and self.emit == "on_change":
-            return "Spark, which this window needs here, gives sessions on_close only: leave out emit"
-        return None
-
-    def apply(self, events: DataFrame) -> DataFrame:
-        """Aggregate by window and group, then filter by ``having``."""
-        from etl.steps.windows_on_spark import windows
-
-        if reason := self.spark_refusal(schema_of(events)):
-            raise PlanError(f"window: {reason}")
-        return windows(self, events, self._aggregates(schema_of(events)))
-
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
         return {name: check_aggregate(text, visible(incoming)) for name, text in self.aggregates.items()}
+
+    def _check_groups(self, incoming: Schema) -> Iterator[Finding]:
+        from etl.state.key_hash import is_key_type
+
+        for at, name in enumerate(self.group_by):
+            path = ("group_by", at)
+            if name not in incoming.names:
+                yield unknown_field(name, incoming, path)
+            elif not (is_key_type(incoming.field(name).type) or pa.types.is_null(incoming.field(name).type)):
+                text = f"{name!r} is {format_type(incoming.field(name).type)}, which has no equality"
+                yield Finding("wrong-type", text, path, "group by one of its values: make a field of it with a set step")
 
     def _time_type(self, incoming: Schema) -> pa.DataType:
         known = self.time in incoming.names and pa.types.is_timestamp(incoming.field(self.time).type)

@@ -357,17 +357,6 @@ def test_a_pipeline_without_memory(tmp_path: Path, etl_state: Output) -> None:
     assert "pipeline 'other' has no step that remembers events, such as a window" in etl_state.err
 
 
-def test_a_state_that_spark_keeps(tmp_path: Path, etl_state: Output) -> None:
-    pipeline = Pipeline(tmp_path, WINDOW)
-    aggregates = "{failures: count(*), users: count(distinct array(user))}"
-    other = pipeline.write(WINDOW.replace("{failures: count(*), users: count(distinct user)}", aggregates), "other.yaml")
-    (pipeline.state / "plan.json").write_text("{}")
-
-    etl_state("ls", pipeline, file=other, status=1)
-
-    assert "Spark keeps the state of 'steps[1] window', which cannot be read" in etl_state.err
-
-
 def test_one_of_several_steps_is_named(tmp_path: Path, etl_state: Output) -> None:
     pipeline = Pipeline(tmp_path, WINDOW)
     pipeline.state = tmp_path / "several"

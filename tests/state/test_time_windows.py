@@ -138,7 +138,6 @@ def test_groups_of_every_type(tmp_path: Path, kind: str, shape: dict[str, Any]) 
     schema = pa.schema([("time", TIMESTAMP), ("key", type_)])
     step = window(group_by=["key"], **shape)
     lane = Lane(step, schema, tmp_path, merges=True)
-    assert step.lane_reason(schema) is None
 
     for batch in range(3):
         lane.run([{"_offset": n, "time": EPOCH, "key": value} for n, value in enumerate(reversed(values) if batch else values)])
@@ -170,7 +169,6 @@ def test_sessions_of_all_events_need_no_group(tmp_path: Path, merges: bool) -> N
     results = lane.run([event(0, 0), event(1, 25)], [event(2, 9), event(3, 18)]) + lane.run([event(4, 34), event(5, 90)])
 
     assert starts(results) == [(0.0, 5)]
-    assert step.spark_refusal(SCHEMA) == "Spark, which this window needs here, keeps sessions of groups only: give it group_by"
 
 
 def test_a_new_aggregate_can_be_merged_into_files_that_lack_it(tmp_path: Path) -> None:

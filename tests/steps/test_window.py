@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import statistics
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from state.lane import Lane
 
 from etl.api import TIMESTAMP, Schema
-from etl.expressions import quote_name
-from etl.steps.heartbeats import behind_watermark, fence
 from etl.steps.window import ARRIVAL, Window
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 Row = dict[str, Any]
 Results = list[list[Row]]
@@ -38,7 +30,6 @@ SCHEMA = pa.schema(
         ("price", pa.decimal128(10, 2)),
     ]
 )
-COLUMNS = "`time` timestamp, `source.ip` string, user_name string, port int, price decimal(10,2), _offset bigint"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -61,69 +52,15 @@ def window(**options: Any) -> Window:
 Stream = Callable[..., Results]
 
 
-@pytest.fixture(params=["lane", pytest.param("spark", marks=pytest.mark.spark)])
-def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
-    """Run a window over batches of events, each a micro-batch, on the state lane and on Spark."""
-    if request.param == "spark":
-        return _spark_stream(request.getfixturevalue("spark"), tmp_path)
+@pytest.fixture
+def stream(tmp_path: Path) -> Stream:
+    """Run a window over batches of events, each a micro-batch."""
 
     def run(step: Window, *batches: Iterable[Row], incoming: Schema = SCHEMA) -> Results:
-        assert step.lane_reason(incoming) is None
         lane = Lane(step, incoming, tmp_path / "state")
         return [lane.run(list(batch)) for batch in batches]
 
     return run
-
-
-@pytest.fixture
-def spark_stream(spark: SparkSession, tmp_path: Path) -> Stream:
-    """Run a window on Spark."""
-    return _spark_stream(spark, tmp_path)
-
-
-def _spark_stream(spark: SparkSession, tmp_path: Path) -> Stream:
-    """Run a window over batches of events under the watermark that the engine sets."""
-
-    def run(
-        step: Window,
-        *batches: Iterable[Row],
-        before: Callable[[DataFrame], DataFrame] = fence,
-        incoming: Schema = SCHEMA,
-    ) -> Results:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        field, late = step.event_time()
-        schema = from_arrow_schema(incoming.append(pa.field("_offset", pa.int64())))
-        events = _frames(spark, tmp_path / "in", batches, schema)
-        clocked = events.withWatermark(quote_name(field), f"{late.total_seconds()} seconds")
-        return _collected(step.apply(before(clocked)), step.output_mode(), tmp_path / "checkpoint")
-
-    return run
-
-
-def _frames(spark: SparkSession, folder: Path, batches: Iterable[Iterable[Row]], columns: str | StructType) -> DataFrame:
-    folder.mkdir()
-    for number, batch in enumerate(batches):
-        file = folder / f"{number:03d}.json"
-        file.write_text("\n".join(json.dumps(row, default=_json_value) for row in batch))
-        os.utime(file, (number, number))
-    return spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).json(str(folder))
-
-
-def _json_value(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value.isoformat()
-
-
-def _collected(result: DataFrame, mode: str, checkpoint: Path) -> Results:
-    results: Results = []
-
-    def keep(batch: DataFrame, _: int) -> None:
-        results.append([row.asDict() for row in batch.collect()])
-
-    writer = result.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint)).foreachBatch(keep)
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    return results
 
 
 def rows(results: Results, *fields: str) -> list[tuple[Any, ...]]:
@@ -194,47 +131,6 @@ def test_on_change_gives_each_changed_window_after_each_batch(stream: Stream) ->
     assert given[:3] == [[(0, 60, "a", 1), (0, 60, "b", 1)], [(0, 60, "a", 2)], [(60, 120, "a", 1)]]
 
 
-@pytest.mark.spark
-def test_heartbeats_close_windows_and_are_not_counted(spark_stream: Stream) -> None:
-    """Neither a filter in front of the window nor one on its group field after it may hide them from the watermark."""
-    step = window(size="1m", group_by=["source.ip"], having="source.ip = 'a'")
-
-    def before(events: DataFrame) -> DataFrame:
-        return fence(events).where("`source.ip` = 'a'")
-
-    results = spark_stream(step, [event(0, 0), event(1, 1, "b")], [heartbeat(61)], [heartbeat(62)], before=before)
-
-    assert [rows([batch], *EDGES) for batch in results if batch] == [[(0, 60, "a", 1)]]
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    "predicate",
-    [behind_watermark("`source.ip` = 'a'", "time"), "`source.ip` = 'a' or `_offset` is null"],
-    ids=["behind", "passing"],
-)
-def test_a_filter_without_a_fence_can_spare_heartbeats(spark_stream: Stream, predicate: str) -> None:
-    step = window(size="1m", group_by=["source.ip"])
-
-    results = spark_stream(
-        step, [event(0, 0), event(1, 1, "b")], [heartbeat(61)], [heartbeat(62)], before=lambda events: events.where(predicate)
-    )
-
-    assert rows(results, *EDGES) == [(0, 60, "a", 1)]
-
-
-@pytest.mark.spark
-def test_a_window_can_follow_a_window(spark: SparkSession, tmp_path: Path) -> None:
-    minutes = window(size="1m", group_by=["source.ip"])
-    groups = window(time="window_start", size="2m", aggregates={"n": "sum(n)", "groups": "count(*)", "top": "first(n)"})
-    batches = [[event(0, 0), event(1, 1, "b"), event(2, 61), event(3, 62)], [heartbeat(121)], [heartbeat(122)]]
-    events = _frames(spark, tmp_path / "in", batches, COLUMNS).withWatermark("`time`", "0 seconds")
-
-    results = _collected(groups.apply(minutes.apply(events)), "append", tmp_path / "checkpoint")
-
-    assert rows(results, "window_start", "n", "groups") == [(0, 4, 3)]
-
-
 def test_without_a_time_windows_go_by_the_time_of_reading(stream: Stream) -> None:
     step = window(time=None, size="1m", group_by=["source.ip"])
 
@@ -292,16 +188,9 @@ def test_lists_and_structs_are_groups_on_the_state_lane(tmp_path: Path, length: 
     lane.run([event(3, 3, tags=["a"], host=one), event(4, 4, tags=None, host=None)])
     results = lane.run([event(5, 600, tags=[], host=one)])
 
-    assert step.lane_reason(incoming) is None
     first = [row for row in results if row["window_start"] == results[-1]["window_start"]] if "slide" in length else results
     found = [(row["tags"], row["host"], row["n"], row["last"]) for row in first]
     assert sorted(found, key=str) == sorted([(["a"], one, 3, one), (["a"], other, 1, other), (None, None, 1, None)], key=str)
-
-
-def test_spark_names_the_aggregate_that_it_lacks() -> None:
-    for text in ("histogram(port, 10)", "approx_top(port, 3)", "per_second(count(*))"):
-        step = window(size="1m", aggregates={"n": "count(*)", "x": text})
-        assert step.spark_refusal(SCHEMA) == f"Spark, which this window needs here, has no aggregate {text!r}"
 
 
 def test_a_new_aggregate_counts_open_windows_from_here_on(tmp_path: Path) -> None:
@@ -401,41 +290,6 @@ def test_every_aggregate_equals_python(stream: Stream) -> None:
     )
 
 
-@pytest.mark.spark
-def test_fields_are_those_that_spark_gives(spark: SparkSession) -> None:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    step = window(size="1m", group_by=["source.ip"], aggregates=AGGREGATES)
-
-    given = step.apply(spark.createDataFrame([], COLUMNS))
-
-    told = step.fields(SCHEMA)
-    real = to_arrow_schema(given.schema, timezone="UTC", prefers_large_types=False)
-    known = [f.name for f in told if not pa.types.is_null(f.type)]
-    assert told.names == real.names
-    assert {n: told.field(n).type for n in known} == {n: _plain(real.field(n).type) for n in known}
-    assert {f.name for f in told} - set(known) <= {"overflow", "nested.sum"}
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    return pa.list_(type_.value_type) if pa.types.is_list(type_) else type_
-
-
-@pytest.mark.spark
-def test_having_sees_aggregates_groups_and_the_window(spark: SparkSession) -> None:
-    events = spark.createDataFrame(
-        [(at(s), ip, None, None, None, i) for i, (s, ip) in enumerate([(0, "a"), (1, "a"), (2, "b"), (61, "a"), (62, "a")])],
-        COLUMNS,
-    )
-    step = window(
-        size="1m", group_by=["source.ip"], having="n >= 2 and source.ip = 'a' and window_start < timestamp '2026-03-01 12:01:00'"
-    )
-
-    result = step.apply(events)
-
-    assert rows([[row.asDict() for row in result.collect()]], *EDGES) == [(0, 60, "a", 2)]
-
-
 # ── What it says of itself ────────────────────────────────────────────────────────────────────────
 
 
@@ -499,6 +353,24 @@ def test_findings(options: dict[str, Any], code: str, path: tuple[str | int, ...
     assert [(f.code, f.path) for f in found] == [(code, path)]
 
 
+@pytest.mark.parametrize("aggregate", ["min(host)", "count(distinct tags)", "mode(host)", "max_by(port, tags)", "top(tags, 3)"])
+def test_lists_and_structs_are_not_compared(aggregate: str) -> None:
+    nested = SCHEMA.append(pa.field("tags", pa.list_(pa.string()))).append(pa.field("host", pa.struct([("n", pa.int64())])))
+
+    (found,) = window(size="1m", aggregates={"x": aggregate}).check(nested)
+
+    assert (found.code, found.path) == ("wrong-type", ("aggregates", "x"))
+    assert "values that can be compared" in found.message
+
+
+def test_maps_are_no_groups() -> None:
+    labels = SCHEMA.append(pa.field("labels", pa.map_(pa.string(), pa.string())))
+
+    (found,) = window(size="1m", group_by=["source.ip", "labels"]).check(labels)
+
+    assert (found.code, found.path) == ("wrong-type", ("group_by", 1))
+
+
 def test_a_good_window_has_no_findings_and_known_fields() -> None:
     step = window(
         size="10m", slide="1m", group_by=["source.ip"], aggregates={"n": "count(*)", "users": "count(distinct user_name)"}
@@ -540,22 +412,6 @@ def test_a_window_says_when_it_gives_results() -> None:
 
 
 LENGTH = {"field": "port", "default": "1m", "max": "1h"}
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"size": "1m", "emit": EVERYTHING}, "gives results on_close or on_change only"),
-        ({"size": "1m", "emit_reason": "why"}, "gives results on_close or on_change only"),
-        ({"size": ["1m", "5m"]}, "has windows of one fixed size only"),
-        ({"size": "5m", "step": "1m"}, "has windows of one fixed size only"),
-        ({"size": LENGTH}, "has windows of one fixed size only"),
-        ({"gap": LENGTH, "group_by": ["user_name"]}, "has windows of one fixed size only"),
-        ({"gap": "1m", "group_by": ["user_name"], "emit": "on_change"}, "gives sessions on_close only"),
-    ],
-)
-def test_what_spark_cannot_is_said(options: dict[str, Any], said: str) -> None:
-    assert said in (window(**options).spark_refusal(SCHEMA) or "")
 
 
 def test_state_depends_on_lengths_in_any_order_and_on_the_field_that_has_them() -> None:

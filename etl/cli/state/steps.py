@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from etl.api import EtlError, Operator, ReadableState, Schema, SparkStep, StatefulStep, nearest
+from etl.api import EtlError, Operator, ReadableState, Schema, StatefulStep, nearest
 from etl.cli.config_options import load_environment
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.frames import spark_nodes, stages
+from etl.plan.frames import stages
 from etl.plan.planner import plan
-from etl.plan.query_plan import Plan, QueryPlan
+from etl.plan.query_plan import Plan
 from etl.plan.segments import StepNode
 from etl.running.planning import dead_letters, state_folder
 from etl.spark.state.continued_steps import names_of
@@ -126,16 +126,7 @@ def _steps(planned: Plan, state: StateFolder) -> Iterator[StepOfQuery]:
 
 
 def _nothing(planned: Plan) -> str:
-    on_spark = [node.id for query in planned.queries for node in _spark_state(query)]
-    if on_spark:
-        return f"Spark keeps the state of {', '.join(map(repr, on_spark))}, which cannot be read; `etl explain` shows it"
     return f"pipeline {planned.pipeline!r} has no step that remembers events, such as a window"
-
-
-def _spark_state(query: QueryPlan) -> Iterator[StepNode]:
-    for node in spark_nodes(query.frame):
-        if isinstance(node.step, SparkStep) and node.step.stateful:
-            yield node
 
 
 def _with_known_types(incoming: Schema, state: StepState) -> Schema:

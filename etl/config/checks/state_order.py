@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from etl.api import SparkStep, Step
+from etl.api import Step
 from etl.config.layout import Layout
 from etl.config.model import OptionPath
 from etl.config.options.variants import Built
@@ -13,6 +13,7 @@ from etl.config.problems import json_path
 from etl.config.report import Report
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.window import END, START, Window
+from etl.steps.windowing.emit import occasions
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[Optio
         for part in stream.steps:
             made = built.get(part.path)
             if made is not None and isinstance(made.component, Step) and made.component.stateful:
-                if upstream.stateful and isinstance(made.component, SparkStep):
+                if upstream.stateful and isinstance(made.component, Window):
                     _check_clock(made.component, part.path, json_path(upstream.stateful), upstream.others, report)
                 upstream = _Upstream(part.path, _not_in_time(made.component))
         known[name] = upstream
@@ -50,10 +51,10 @@ def _join_inputs(inputs: Sequence[_Upstream]) -> _Upstream:
     return _Upstream(stateful, others)
 
 
-def _check_clock(step: SparkStep, path: OptionPath, front: str, others: frozenset[str], report: Report) -> None:
+def _check_clock(step: Window, path: OptionPath, front: str, others: frozenset[str], report: Report) -> None:
     """After a stateful step the event time is that of its windows, when they close."""
-    time = (step.event_time() or ("",))[0]
-    if step.output_mode() == "update":
+    time = step.event_time()[0]
+    if "on_change" in occasions(step.emit):
         message = f"'emit: on_change' is not for a step after {front}, which keeps state, too"
         report.add((*path, "emit"), "state-order", message, "leave out emit: each result is given once, when it closes")
     elif time == ARRIVAL:

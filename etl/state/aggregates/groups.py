@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import format_type
 from etl.state.aggregates.accumulator import Accumulator, Grouping, Numbers
 from etl.state.aggregates.group_keys import canonical, gather, scatter
 from etl.state.aggregates.rates import PerSecond
-from etl.state.key_hash import is_key_type, key_hashes, new_seed
+from etl.state.key_hash import key_hashes, new_seed
 
 _ROW, _FIRST, _ALL = "\0row", "\0first", "\0all"
 
@@ -45,11 +44,6 @@ def divide_rates(
     """Results with rates of their windows, whose ``lengths`` are int64[groups], in microseconds."""
     rates = {name: one for name, one in accumulators.items() if isinstance(one, PerSecond)}
     return {name: rates[name].divide(found, lengths) if name in rates else found for name, found in results.items()}
-
-
-def key_reason(type_: pa.DataType) -> str | None:
-    """Why rows cannot be grouped by values of this type, None if they can."""
-    return None if is_key_type(type_) or pa.types.is_null(type_) else f"Arrow groups by no {format_type(type_)}"
 
 
 def group(table: pa.Table, keys: Sequence[str], accumulators: Mapping[str, Accumulator]) -> pa.Table:

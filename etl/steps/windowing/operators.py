@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from etl.api import Operator, Schema
+from etl.api import Operator, PlanError, Schema
 from etl.expressions import compile_expression
 from etl.state.aggregates import accumulator
 from etl.state.windows.aggregation import Aggregation
@@ -40,6 +40,8 @@ def _aggregation(step: Window, incoming: Schema, fields: Schema) -> Aggregation:
     time = step.event_time()[0]
     found = {name: accumulator(text, incoming, time) for name, text in step.aggregates.items()}
     accumulators = {name: one for name, one in found.items() if not isinstance(one, str)}
-    assert accumulators.keys() == found.keys(), step.lane_reason(incoming)
+    for name, one in found.items():
+        if isinstance(one, str):
+            raise PlanError(f"window: {name}: {one}")
     having = compile_expression(step.having, fields) if step.having else None
     return Aggregation(time, step.group_by, accumulators, fields, having, reason=step.emit_reason is not None)
