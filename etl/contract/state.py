@@ -138,14 +138,6 @@ class RemembersEmission(Protocol):
 
 
 @runtime_checkable
-class ReplacesRows(Protocol):
-    """An operator with rows that later ones replace, when the watermark has passed these: they go when files are merged."""
-
-    def without_replaced(self, rows: pa.Table, watermark: int) -> pa.Table:
-        """Rows of one part of its state, of which others may be in other files, without those that are replaced."""
-
-
-@runtime_checkable
 class LooksUpKeys(Protocol):
     """An operator that looks up the keys of arrived rows in those that are kept, and need not read all of them."""
 
@@ -159,10 +151,11 @@ class LooksUpKeys(Protocol):
 
 @runtime_checkable
 class DropsRows(Protocol):
-    """An operator that needs not all rows of a pane that is not over."""
+    """An operator that needs not all rows of a pane that is not over: some are behind the watermark, or replaced."""
 
     def remaining(self, rows: pa.Table, watermark: int) -> pa.Table:
-        """The rows that are needed at this watermark: `Operator.combine` gets no others when files are merged."""
+        """Those of the rows of one part, of which others may be in other files, that are needed at this watermark.
+        `Operator.combine` gets no others when files are merged."""
 
 
 @runtime_checkable

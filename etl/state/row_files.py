@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, DropsRows, Emission, LooksUpKeys, Operator, PartRows, RemembersEmission, ReplacesRows
+from etl.api import ALWAYS, NEVER, PANE, DropsRows, Emission, LooksUpKeys, Operator, PartRows, RemembersEmission
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -103,8 +103,6 @@ def is_indexed(operator: Operator) -> bool:
 def combined(operator: Operator, rows: pa.Table, seed: int, watermark: int = NEVER) -> pa.Table:
     """Those rows of state files that are needed at this watermark combined, with their hashes."""
     found = operator.combine(operator.remaining(rows, watermark) if isinstance(operator, DropsRows) else rows)
-    if isinstance(operator, ReplacesRows):
-        found = operator.without_replaced(found, watermark)
     if not is_indexed(operator):
         return found
     plain = found.drop_columns([HASH]) if HASH in found.column_names else found

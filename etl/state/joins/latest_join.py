@@ -92,7 +92,7 @@ class LatestJoin(TimeJoin):
         """That of left events: they are given when it has passed them."""
         return watermark
 
-    def without_replaced(self, rows: pa.Table, watermark: int) -> pa.Table:
+    def remaining(self, rows: pa.Table, watermark: int) -> pa.Table:
         """Rows of state without versions that are followed by another one that the watermark has passed."""
         versions = (numbers(rows, SIDE) == 1) & (numbers(rows, TIME) <= watermark)
         order = np.lexsort((numbers(rows, ORDER), numbers(rows, TIME), numbers(rows, HASH2), numbers(rows, HASH), ~versions))

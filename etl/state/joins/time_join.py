@@ -9,23 +9,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from etl.api import (
     PANE,
     SIDE_PREFIXES,
     TIMESTAMP,
     AfterRun,
-    ComponentError,
     PaneSpan,
     PartRows,
     Schema,
     WatermarkAdvance,
     side_fields,
-    wider,
 )
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
+from etl.state.joins.side_columns import batch_of, coalesced, is_one_side, rows_that_meet
 from etl.state.joins.sided_events import (
     SIDE,
     UNMATCHABLE,
@@ -123,12 +121,12 @@ class TimeJoin:
         found = {}
         for name, pair in zip(self.keys, self.on.items(), strict=True):
             columns = [events.column(prefix + field) for prefix, field in zip(SIDE_PREFIXES, pair, strict=True)]
-            found[name] = columns[sides[0]] if _is_one(sides) else _coalesced(*columns)
+            found[name] = columns[sides[0]] if is_one_side(sides) else coalesced(*columns)
         return found
 
     def _event_columns(self, events: pa.RecordBatch, sides: Any) -> dict[str, pa.Array]:
         """The fields of events, without those of a side of which there is none."""
-        prefixes = (SIDE_PREFIXES[sides[0]],) if _is_one(sides) else SIDE_PREFIXES
+        prefixes = (SIDE_PREFIXES[sides[0]],) if is_one_side(sides) else SIDE_PREFIXES
         return {name: events.column(name) for name in self.incoming.names if name.startswith(prefixes)}
 
     def combine(self, rows: pa.Table) -> pa.Table:
@@ -180,7 +178,7 @@ class TimeJoin:
             found, rows, at_left, at_right = found[order], rows[order], at_left[order], at_right[order]
         batch = self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
         if self.where is not None:
-            met = _met(self.where, batch)
+            met = rows_that_meet(self.where, batch)
             mask = met.to_numpy(zero_copy_only=False)
             found, rows, batch = found[mask], rows[mask], batch.filter(met)
         if len(found):
@@ -190,7 +188,7 @@ class TimeJoin:
         """Events with the fields of pairs of these rows; without rows of a side its fields are null."""
         sides = [(rows, side) for side, rows in ((1, right), (0, left)) if rows is not None]
         columns = {new: column for rows, side in sides for new, column in self._columns(rows, side)}
-        return _batch(columns, fields, len(sides[0][0]))
+        return batch_of(columns, fields, len(sides[0][0]))
 
     def _columns(self, rows: pa.Table, side: int) -> Iterator[tuple[str, pa.ChunkedArray]]:
         """The fields of rows of a side, by their names in pairs."""
@@ -280,7 +278,7 @@ class TimeJoin:
         rows = rows.filter(pa.array(numbers(rows, TIME) + np.asarray(self._kept)[sides] >= watermark))
         names = pa.array(["left", "right"]).take(pa.array(numbers(rows, SIDE) % UNMATCHABLE))
         found = {name: rows.column(name) for name in rows.column_names}
-        yield _batch({**found, "side": names, "time": as_times(numbers(rows, TIME))}, self.state_fields, len(rows))
+        yield batch_of({**found, "side": names, "time": as_times(numbers(rows, TIME))}, self.state_fields, len(rows))
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether no event that is not late can need those of the pane."""
@@ -289,34 +287,3 @@ class TimeJoin:
     def watermark_after(self, watermark: int) -> int:
         """The earliest time of an event that may still be given."""
         return watermark - max(self._waits)
-
-
-def _is_one(sides: Any) -> bool:
-    """Whether all events, of which there is one, are of the same side."""
-    return len(sides) > 0 and bool((sides == sides[0]).all())
-
-
-def _coalesced(left: pa.Array, right: pa.Array) -> pa.Array:
-    """The values of either side."""
-    type_ = wider(left.type, right.type) or left.type
-    return pc.coalesce(left.cast(type_), right.cast(type_))
-
-
-def _batch(columns: Mapping[str, pa.Array | pa.ChunkedArray], fields: Schema, rows: int) -> pa.RecordBatch:
-    """So many rows with these fields, null where there is no column."""
-    arrays = [_as(columns[f.name], f.type) if f.name in columns else pa.nulls(rows, f.type) for f in fields]
-    return pa.RecordBatch.from_arrays(arrays, names=fields.names)
-
-
-def _as(column: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
-    """The values as one array of a type; of the type that they have if it is unknown."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return array if array.type == type_ or pa.types.is_null(type_) else array.cast(type_)
-
-
-def _met(where: CompiledExpression, pairs: pa.RecordBatch) -> pa.Array:
-    """For which pairs the condition is true. Raises ComponentError if it cannot be computed."""
-    mask, failed, reasons = where(pairs)
-    if failed is not None and reasons is not None and failed.true_count:
-        raise ComponentError(f"join: where cannot be computed for a pair: {reasons.filter(failed)[0].as_py()}")
-    return pc.fill_null(mask.cast(pa.bool_()), False)

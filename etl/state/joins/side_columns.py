@@ -1,0 +1,43 @@
+"""Columns of the events of both sides of a join: of either side, of pairs, and the pairs that meet a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import ComponentError, Schema, wider
+from etl.expressions import CompiledExpression
+
+
+def is_one_side(sides: Any) -> bool:
+    """Whether all events, of which there is one, are of the same side."""
+    return len(sides) > 0 and bool((sides == sides[0]).all())
+
+
+def coalesced(left: pa.Array, right: pa.Array) -> pa.Array:
+    """The values of either side."""
+    type_ = wider(left.type, right.type) or left.type
+    return pc.coalesce(left.cast(type_), right.cast(type_))
+
+
+def batch_of(columns: Mapping[str, pa.Array | pa.ChunkedArray], fields: Schema, rows: int) -> pa.RecordBatch:
+    """So many rows with these fields, null where there is no column."""
+    arrays = [_as(columns[f.name], f.type) if f.name in columns else pa.nulls(rows, f.type) for f in fields]
+    return pa.RecordBatch.from_arrays(arrays, names=fields.names)
+
+
+def _as(column: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+    """The values as one array of a type; of the type that they have if it is unknown."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return array if array.type == type_ or pa.types.is_null(type_) else array.cast(type_)
+
+
+def rows_that_meet(where: CompiledExpression, pairs: pa.RecordBatch) -> pa.Array:
+    """For which pairs the condition is true. Raises ComponentError if it cannot be computed."""
+    mask, failed, reasons = where(pairs)
+    if failed is not None and reasons is not None and failed.true_count:
+        raise ComponentError(f"join: where cannot be computed for a pair: {reasons.filter(failed)[0].as_py()}")
+    return pc.fill_null(mask.cast(pa.bool_()), False)
