@@ -66,6 +66,7 @@ TEXTS = st.text(max_size=20) | st.lists(
 ).map(" ".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.lists(TEXTS, max_size=6))
 def test_any_text_is_read_or_fails(texts: list[str]) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pytest
 from correlated import Memory, Row, event_rows, name_of
 from group_by_group import Alert, Event, Group, WindowState, advance
 from hypothesis import given, settings
@@ -162,6 +163,7 @@ CONDITIONS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(EVENTS, CONDITIONS, st.lists(st.integers(0, 40), max_size=4), st.integers(0, 5), st.randoms(use_true_random=False))
 def test_many_groups_give_the_alerts_of_each_group_alone(
@@ -203,6 +205,7 @@ CHAINS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(EVENTS, CHAINS, st.lists(st.integers(0, 40), max_size=4))
 def test_chains_give_the_alerts_of_each_group_alone(

@@ -84,6 +84,7 @@ def test_a_long_text_with_many_such_letters_is_cut() -> None:
     assert required_literals("powershell") == required_literals("(?i)powershell", "java") == ("powershell",)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.text("akKsS\u017f\u212a", min_size=1, max_size=2), min_size=2, max_size=3), st.data())
 def test_a_text_with_a_wildcard_inside_is_compared_as_one_without(parts: list[str], data: st.DataObject) -> None:

@@ -25,6 +25,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(values)
 def test_what_is_written_is_read_back(value: Any) -> None:

@@ -38,6 +38,7 @@ def shared_session(name: str, request: pytest.FixtureRequest) -> Iterator[Sessio
         close(session)
 
 
+@pytest.mark.slow
 @quiet
 @given(texts)
 def test_a_literal_is_read_back_as_its_text(mysql: Session, values: list[str | None]) -> None:
