@@ -23,7 +23,7 @@ from etl.rules.correlation.state_rows import PANES, AddedRows, pane_lengths
 _LEAST_PANE = 600_000_000
 """Microseconds of the longest panes where only tables have correlations, of which nothing is known when a run starts."""
 
-FEW_OTHERS = 4
+FEW_OTHERS = 8
 """Stored rows for each that arrives up to which all are read: a look-up costs more."""
 
 
@@ -97,8 +97,10 @@ class CorrelatedGroups:
         stored, new = kept.in_order(clock.before + 1), arrived.in_order()
         if sum(map(len, stored)) <= FEW_OTHERS * sum(map(len, new)):
             return stored
-        own = [rows.column(HASH).to_numpy() for rows in new]
-        return kept.of_hashes(np.unique(np.concatenate([*own, self._closing(clock, kept, table)])), clock.before + 1)
+        found, closing = list(kept.of_keys(arrived, clock.before + 1)), self._closing(clock, kept, table)
+        if len(closing) and new:
+            closing = np.setdiff1d(closing, np.concatenate([rows.column(HASH).to_numpy() for rows in new]))
+        return found + list(kept.of_hashes(np.unique(closing), clock.before + 1))
 
     def _closing(self, clock: WatermarkAdvance, kept: PartRows, table: MemberTable) -> Any:
         """uint64[n]: the hashes of groups with a window that is to close; some of these may have closed."""

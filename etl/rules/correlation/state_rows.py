@@ -18,8 +18,8 @@ from etl.rules.correlation.evaluation import Evaluated
 from etl.rules.correlation.reader import MAX_EVENTS
 from etl.rules.correlation.slots import NAMES, ROWS
 
-PANES = 16
-"""Panes in a timespan: rows stay a sixteenth of it longer than they are needed."""
+PANES = 8
+"""Panes in a timespan: rows stay an eighth of it longer than they are needed."""
 
 _FEW = 16
 """Rows that matter no more and are read again, beside as many as those that matter, before a slot is written again."""
