@@ -1,4 +1,5 @@
-"""Kill -9 at random moments while windows are open and close: each window is delivered once, with all of its events.
+"""Kill -9 at random moments while windows are open and close: each window is delivered once, with all of its events, and each
+result of another entry of `emit` once.
 
 `make test` kills one run of each kind of window; with ``SLUICE_KILLS=10`` there are ten runs of 200,000 events.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
@@ -53,6 +55,17 @@ CASES = [(windows, route) for windows in WINDOWS for route in ROUTES if RUNS or 
 
 _numbers = itertools.count()
 
+LATE_GROUP = 7
+"""The group whose last events in a block have the times of the block before, whose windows have closed or close."""
+_ENTRIES = "[on_close, {when: n_count >= 5}, {late: {for: 1h, as: separate}}]"
+_ALERTED = (
+    "{{type: window, time: time, size: 10s, late: {late}, group_by: [block, user_name], "
+    f"aggregates: {{{{numbers: 'collect(n, 100)', n_count: count(*)}}}}, emit: {_ENTRIES.replace('{', '{{').replace('}', '}}')}, "
+    "emit_reason: why}}"
+)
+LATE = {"inline": "0s", "log": "10m"}
+"""How late events can be: one of two files may be read before the other."""
+
 
 class WindowFile:
     """The file with the results of windows."""
@@ -73,15 +86,40 @@ class WindowFile:
         """Check nothing more."""
 
 
+class AlertFile(WindowFile):
+    """The file with results on close, of late events, and of a condition."""
+
+    def delivered(self) -> Iterator[int]:
+        """Yield the numbers of the events in results on close and of late events. Fails if a condition gives a result twice, or
+        none in a window with all events of a group."""
+        met: Counter[tuple[int, str, str]] = Counter()
+        blocks: set[int] = set()
+        for line in self.path.read_text().splitlines():
+            result = json.loads(line)
+            if result["why"] == "when":
+                assert result["n_count"] >= EACH // 2, line
+                met[result["block"], result["user_name"], result["window_start"]] += 1
+            else:
+                assert len(result["numbers"]) == result["n_count"], line
+                blocks.add(result["block"])
+                yield from result["numbers"]
+        assert set(met.values()) == {1}, met.most_common(5)
+        groups = {str(group) for group in range(GROUPS)} - {str(LATE_GROUP)}
+        assert {(block, group) for block, group, _ in met} >= {(block, group) for block in blocks for group in groups}
+
+
 class WindowSetup(KillSetup):
     """A source in front of windows."""
 
     windows: tuple[str, ...] = ()
+    back_millis = 0
+    """How much earlier the last events of one group in a block are."""
 
     def steps(self) -> Sequence[str]:
+        back = f"if(n % {GROUPS} = {LATE_GROUP} and n % {BLOCK} >= {BLOCK // 2}, {self.back_millis}, 0)"
         fields = (
             f'block: "n div {BLOCK}", user_name: "cast(n % {GROUPS} as string)", '
-            f'millis: "(n div {BLOCK}) * 10000 + n % {BLOCK} + 1700000000000"'
+            f'millis: "(n div {BLOCK}) * 10000 + n % {BLOCK} + 1700000000000 - {back}"'
         )
         return [f"{{type: set, fields: {{{fields}}}}}", _TIME, *self.windows]
 
@@ -94,6 +132,23 @@ def test_every_window_is_delivered_once(windows: str, route: str, engine: Engine
         workspace = Workspace(engine.etl.folder, {}, f"windows-{os.getpid()}-{next(_numbers)}", cleanup)
         setup = WindowSetup(workspace, [Pair(SourceRow("file", ROUTES[route], ordered=True), SinkRow("file", WindowFile))])
         setup.windows = tuple(WINDOWS[windows])
+        trial = Trial(engine, setup, drain=True)
+
+        (found,) = trial()
+
+        assert found.is_exact, str(found)
+        assert trial.kills, trial.log
+        assert setup.claims(trial.pipeline) == ["exactly once"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ROUTES if RUNS else ["inline"])
+def test_alerts_and_late_results_are_delivered_once(route: str, engine: Engine) -> None:
+    with ExitStack() as cleanup:
+        workspace = Workspace(engine.etl.folder, {}, f"alerts-{os.getpid()}-{next(_numbers)}", cleanup)
+        setup = WindowSetup(workspace, [Pair(SourceRow("file", ROUTES[route], ordered=True), SinkRow("file", AlertFile))])
+        setup.windows, setup.back_millis = (_ALERTED.format(late=LATE[route]),), 10_000
         trial = Trial(engine, setup, drain=True)
 
         (found,) = trial()
