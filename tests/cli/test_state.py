@@ -274,6 +274,19 @@ def test_a_missing_file_is_named(window: Pipeline, etl_state: Output) -> None:
     assert "is missing" in etl_state.err
 
 
+def test_a_missing_manifest_of_the_last_micro_batch_is_named(window: Pipeline, etl_state: Output) -> None:
+    window.read([("a", 1, "x")])
+    last = window.manifests.last()
+    commits = StateFolder(window.state).checkpoint("steps-window") / "commits"
+    commits.mkdir(parents=True, exist_ok=True)
+    (commits / str(last)).touch()
+    (window.manifests.folder / f"manifest-{last:012d}.json").unlink()
+
+    etl_state("show", window, status=1)
+
+    assert f"manifest-{last:012d}.json cannot be read" in etl_state.err
+
+
 def test_nothing_is_written(window: Pipeline, etl_state: Output) -> None:
     window.read([("a", 1, "x")])
 

@@ -18,9 +18,11 @@ from etl.plan.planner import plan
 from etl.plan.query_plan import Plan
 from etl.plan.segments import StepNode
 from etl.running.planning import dead_letters, state_folder
+from etl.spark.state.checkpoint import committed_batch
 from etl.spark.state.continued_steps import names_of
 from etl.spark.state.fingerprint import compare_checkpoints, match_checkpoints
 from etl.spark.state.folder import StateFolder, lock_state
+from etl.state.manifest import Manifests
 from etl.state.reader import QueryState, StepState, read_query_state
 
 
@@ -118,11 +120,22 @@ def readable(step: StepOfQuery, state: StepState | None) -> ReadableState:
 
 
 def _steps(planned: Plan, state: StateFolder) -> Iterator[StepOfQuery]:
+    for query in planned.queries:
+        _check_manifest(query, state)
     found = [(query, number, stage.node) for query in planned.queries for number, stage in enumerate(stages(query.frame))]
     uses = Counter(node.id for _, _, node in found)
     for query, number, node in found:
         name = node.id if uses[node.id] == 1 else f"{query.name}/{node.id}"
         yield StepOfQuery(name, query.name, number, node, state.rows(query.name), state, not query.streaming)
+
+
+def _check_manifest(query: QueryPlan, state: StateFolder) -> None:
+    """Raise ComponentError if the state after the last micro-batch is gone: what is left is older, or nothing."""
+    if not stages(query.frame):
+        return
+    committed, manifests = committed_batch(state, query.name), Manifests(state.rows(query.name))
+    if committed > max(manifests.versions(), default=-1):
+        manifests.read(committed)
 
 
 def _nothing(planned: Plan) -> str:
