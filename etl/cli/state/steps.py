@@ -15,7 +15,7 @@ from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.frames import stages
 from etl.plan.planner import plan
-from etl.plan.query_plan import Plan
+from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import StepNode
 from etl.running.planning import dead_letters, state_folder
 from etl.spark.state.checkpoint import committed_batch
