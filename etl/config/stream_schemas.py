@@ -49,7 +49,7 @@ def merge(schemas: Iterable[Schema]) -> Schema:
 
 
 def union_findings(inputs: Mapping[str, Schema]) -> Iterable[Finding]:
-    """Fields that two inputs of a union have with incompatible types."""
+    """Fields that two inputs of a union have with incompatible types, or as a value in one and as a struct in the other."""
     first: dict[str, tuple[str, pa.DataType]] = {}
     for name, schema in inputs.items():
         for field in visible(schema):
@@ -60,6 +60,9 @@ def union_findings(inputs: Mapping[str, Schema]) -> Iterable[Finding]:
                 yield Finding("union-type-conflict", message, hint="convert it in one of them with a convert step")
             else:
                 first[field.name] = (owner, wide)
+    reason = _nesting_error(pa.schema([(name, type_) for name, (_, type_) in first.items()]))
+    if reason and not any(_nesting_error(visible(schema)) for schema in inputs.values()):
+        yield Finding("field-conflict", reason, hint="rename or drop one of them in one of the inputs")
 
 
 def nesting_findings(incoming: Schema, outgoing: Schema) -> Iterable[Finding]:

@@ -264,6 +264,19 @@ sinks:
     assert found.problems[0].message == "field 't' is string in 'a' and double in 'b'"
 
 
+def test_a_field_of_a_union_is_not_a_value_in_one_input_and_a_struct_in_another(tmp_path: Path) -> None:
+    text = """\
+sources:
+  a: {type: lines, path: a, columns: {n: int}}
+  b: {type: lines, path: b, columns: {n.t: string}}
+sinks:
+  o: {from: [a, b], type: out, path: x}
+"""
+    found = checked(tmp_path, text)
+
+    assert told(found) == [(5, 13, "field-conflict")]
+
+
 def test_a_field_is_not_a_value_and_a_struct(tmp_path: Path) -> None:
     text = "source: {type: lines, path: a, columns: {host: string}}\nsteps: [{type: pick, where: host, give: host.ip}]\n"
 

@@ -40,6 +40,38 @@ def test_a_window_behind_a_window(tmp_path: Path, step: str, code: str, said: st
     assert said in message
 
 
+READING = "source: {type: generate}\nsteps:\n  - {type: over, keys: [message], within: 1h, aggregates: {m: count(*)}}\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("{type: suppress, keys: [message], within: 1h}", "no time of reading"),
+        ("{type: join, on: message, within: 1h}", "no time of reading"),
+        ("{type: window, size: 1h, aggregates: {k: count(*)}}", "no time of reading"),
+        ("{type: dedupe, keys: [message], time: created_at, within: 1h}", "$.steps[0] goes by the time of reading"),
+        ("{type: window, time: created_at, size: 1h, aggregates: {k: sum(n)}}", "$.steps[0] goes by the time of reading"),
+    ],
+)
+def test_a_step_behind_one_that_goes_by_the_time_of_reading(tmp_path: Path, step: str, said: str) -> None:
+    """Its events would all be late in the second micro-batch, and without a time none would have one."""
+    time = "  - {type: set, fields: {created_at: current_timestamp()}}\n"
+    front = READING.replace("steps:\n", f"steps:\n{time}").replace("[0]", "[1]")
+
+    found = problems(tmp_path, f"{front}  - {step}\n")
+
+    assert (5, "state-order") in [(line, code) for line, code, _ in found]
+    assert any(said.replace("[0]", "[1]") in message for _, _, message in found)
+
+
+def test_a_step_behind_one_by_the_same_event_time_is_good(tmp_path: Path) -> None:
+    text = READING.replace("within", "time: at, within").replace(
+        "steps:\n", "steps:\n  - {type: set, fields: {at: current_timestamp()}}\n"
+    )
+
+    assert problems(tmp_path, text + "  - {type: suppress, keys: [message], time: at, within: 1h}\n") == []
+
+
 @pytest.mark.parametrize("length", ["size: 1h", "gap: 1h"])
 def test_a_window_behind_a_window_by_its_start_is_good(tmp_path: Path, length: str) -> None:
     assert problems(tmp_path, f"{FRONT}  - {{type: window, time: window_start, {length}, aggregates: {{m: sum(n)}}}}\n") == []

@@ -46,6 +46,11 @@ _OVER = (
 )
 
 
+def _goes_by_time(maker: Maker, fields: Schema) -> bool:
+    """Whether a step has an event time: mostly where there is one."""
+    return maker.maybe(0.9 if any(one.type == TIMESTAMP for one in fields) else 0.05)
+
+
 def window(maker: Maker, fields: Schema) -> Options:
     """A window of any shape, with any `emit`."""
     chance = maker.chance
@@ -126,7 +131,7 @@ def _aggregate(maker: Maker, fields: Schema, of_over: bool = False) -> str:
 def _keyed(maker: Maker, fields: Schema, kind: str, without: tuple[str, ...] = ()) -> Options:
     """A step with keys, mostly by an event time that there is."""
     made = maker.options("step", kind, fields, 0.3, (*without, "time"))
-    return made | ({"time": maker.field(fields, TIMESTAMP)} if maker.maybe(0.7) else {})
+    return made | ({"time": maker.field(fields, TIMESTAMP)} if _goes_by_time(maker, fields) else {})
 
 
 def over(maker: Maker, fields: Schema) -> Options:
