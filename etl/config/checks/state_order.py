@@ -15,7 +15,6 @@ from etl.steps.heartbeats import ARRIVAL
 from etl.steps.window import END, START, Window
 from etl.steps.windowing.emit import occasions
 
-
 _BOTH = "give both steps the field of the event time: time: FIELD"
 
 
@@ -65,7 +64,7 @@ def _join_inputs(inputs: Sequence[_Upstream]) -> _Upstream:
 
 
 def _check_event_time(step: StatefulStep, path: OptionPath, front: str, upstream: _Upstream, report: Report) -> None:
-    """After a stateful step the event time is that of its results: of windows when they close, of events that one in front goes by."""
+    """After a stateful step the event time is that of its results."""
     time = _time_of(step)
     if isinstance(step, Window) and "on_change" in occasions(step.emit):
         message = f"'emit: on_change' is not for a step after {front}, which keeps state, too"
