@@ -27,6 +27,7 @@ from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports, read_observed
 from etl.spark.splits import splits_source
+from etl.spark.state.checkpoint import write_checksum
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
 
@@ -73,6 +74,7 @@ class Queries:
         def batch_done(frame: DataFrame, number: int) -> None:
             if self.stop.is_set():
                 raise BatchNotStarted
+            write_checksum(self.state, plan.name, number)
             context = frame.sparkSession.sparkContext
             batch = BatchId(context.getLocalProperty("sql.streaming.queryId") or plan.name, number)
             rows = self._with_receipts(plan, query, frame, segment).collect()

@@ -6,7 +6,7 @@ recognise its micro-batches. A query continues after the last of each.
 - The last file of ``commits`` can be removed: its micro-batch runs again, as after a crash before the commit. If the next
   micro-batch has begun, the file held only the watermark, which ``offsets`` of that micro-batch repeat: it is rebuilt from there.
 - ``metadata`` can be replaced when the last micro-batch is committed: the next ones are new to the sinks under any id.
-- A damaged file of ``offsets`` is an error, because nothing else says what was read.
+- A damaged file of ``offsets`` is an error, because nothing else says what was read. The driver writes their checksums.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,12 @@ _OFFSETS_HEAD = 2
 
 _CHECKSUMS_HEAD = 8
 """Bytes of a Hadoop checksum file before the checksums: ``crc\\0`` and the size of the chunk that each checksum is for."""
+
+_CHUNK = 512
+"""Bytes of that chunk, as Hadoop chooses it."""
+
+_KEPT_CHECKSUMS = 20
+"""Checksum files that are not removed: Spark keeps the offsets of ten micro-batches or somewhat more."""
 
 
 def repair_checkpoint(state: StateFolder, query: str) -> list[str]:
@@ -98,6 +105,21 @@ def _refusal(file: Path, why: str, query: str, folder: Path) -> str:
         f"query {query!r}: checkpoint file {file} is damaged ({why}): restore the state folder from a backup; or remove "
         f"{folder.parent}, and the query starts over at its sources' start, and delivers again what was delivered"
     )
+
+
+def write_checksum(state: StateFolder, query: str, number: int) -> None:
+    """Write the checksum file of the offsets of a micro-batch, and remove that of an old one.
+
+    Without it `repair_checkpoint` finds only damage that leaves no JSON: a full disk is reported by what needs it more.
+    """
+    folder = state.checkpoint(query)
+    file = folder / "offsets" / str(number)
+    with suppress(OSError):
+        data = file.read_bytes()
+        content = b"crc\0" + _CHUNK.to_bytes(4, "big") + _checksums(data, _CHUNK)
+        replace_file(_checksum_file(file), content, sync_folder=False, sync=False)
+        for log in ("offsets", "commits"):  # those of commits are of releases before
+            _checksum_file(folder / log / str(number - _KEPT_CHECKSUMS)).unlink(missing_ok=True)
 
 
 def committed_batch(state: StateFolder, query: str) -> int:
@@ -171,9 +193,13 @@ def _checksums_match(data: bytes, checksums: bytes) -> bool:
     size = int.from_bytes(checksums[4:_CHECKSUMS_HEAD], "big") if checksums[:4] == b"crc\0" else 0
     if not size:
         return True
-    chunks = [data[at : at + size] for at in range(0, len(data), size)]
-    expected = b"".join(zlib.crc32(chunk).to_bytes(4, "big") for chunk in chunks)
-    return checksums[_CHECKSUMS_HEAD:] == expected
+    return checksums[_CHECKSUMS_HEAD:] == _checksums(data, size)
+
+
+def _checksums(data: bytes, size: int) -> bytes:
+    """The CRC-32 of each chunk of this size."""
+    chunks = (data[at : at + size] for at in range(0, len(data), size))
+    return b"".join(zlib.crc32(chunk).to_bytes(4, "big") for chunk in chunks)
 
 
 def _is_metadata(text: str) -> bool:

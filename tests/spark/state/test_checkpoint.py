@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from etl.api import ComponentError
-from etl.spark.state.checkpoint import repair_checkpoint
+from etl.spark.state.checkpoint import repair_checkpoint, write_checksum
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_numbers
 
@@ -133,6 +133,26 @@ def test_the_checksum_shows_a_changed_byte(state: StateFolder) -> None:
 
     with pytest.raises(ComponentError, match="offsets/9 is damaged \\(its checksum does not fit\\)"):
         repair_checkpoint(state, "main")
+
+
+def test_a_written_checksum_shows_a_changed_byte_behind_the_first_chunk(state: StateFolder) -> None:
+    offsets = OFFSET.replace("}", "}" + " " * 600, 1)
+    put(state, "offsets/9", offsets)
+    write_checksum(state, "main", 9)
+    assert repair_checkpoint(state, "main") == []
+
+    put(state, "offsets/9", offsets.replace("2}", "3}"))
+
+    with pytest.raises(ComponentError, match="offsets/9 is damaged \\(its checksum does not fit\\)"):
+        repair_checkpoint(state, "main")
+
+
+def test_checksums_of_old_offsets_are_removed(state: StateFolder) -> None:
+    for number in range(100):
+        put(state, f"offsets/{number}", OFFSET)
+        write_checksum(state, "main", number)
+
+    assert len(list((state.checkpoint("main") / "offsets").glob(".*.crc"))) == 20
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"speed": "fast"}', "\xff"])
