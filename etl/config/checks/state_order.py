@@ -38,9 +38,9 @@ def check_state_order(layout: Layout, order: Sequence[str], built: Mapping[Optio
         for part in stream.steps:
             made = built.get(part.path)
             if made is not None and isinstance(made.component, Step) and made.component.stateful:
-                if upstream.stateful and isinstance(made.component, StatefulStep):
+                if upstream.stateful and made.whole and isinstance(made.component, StatefulStep):
                     _check_event_time(made.component, part.path, json_path(upstream.stateful), upstream, report)
-                upstream = _Upstream(part.path, _not_in_time(made.component), _is_by_reading(made.component))
+                upstream = _Upstream(part.path, _not_in_time(made.component), made.whole and _is_by_reading(made.component))
         known[name] = upstream
 
 
