@@ -26,9 +26,9 @@ class Stage:
     segment: Segment
     segment_number: int
     following: Mapping[int, int] = field(default_factory=dict)
-    """Number of a exchange of the segment → the stage that it is for."""
+    """Number of an exchange of the segment → the stage that it is for."""
     for_spark: Mapping[int, Schema] = field(default_factory=dict)
-    """Number of a exchange of the segment → its fields, where Spark computes steps between it and the stage that it is for."""
+    """Number of an exchange of the segment → its fields, where Spark computes steps between it and the stage that it is for."""
     spark_behind: bool = False
     """Whether the results go to Spark, which computes the next step."""
 
