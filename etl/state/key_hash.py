@@ -54,7 +54,9 @@ def key_hashes(events: pa.Table | pa.RecordBatch, names: Sequence[str], seed: in
             raise ComponentError(f"field {name!r} is {format_type(column.type)}, which cannot be a key: use its members")
         at = 0
         for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-            _absorb(chunk, keys, state[:, at : at + len(chunk)])
+            part = np.ascontiguousarray(state[:, at : at + len(chunk)])  # kernels are compiled for arrays without gaps
+            _absorb(chunk, keys, part)
+            state[:, at : at + len(chunk)] = part
             at += len(chunk)
     finish(keys, state)
     return state

@@ -16,7 +16,7 @@ import pyarrow as pa
 from etl.api import ALWAYS, NEVER, PANE, TIMESTAMP, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
-from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
+from etl.state.keyed.decisions import COUNT, TIME, EventsByKey, matching_keys
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
 from etl.state.keyed.kernels import assign_spans
 from etl.state.keyed.known_keys import KnownKeys, known_columns, with_column
@@ -123,6 +123,13 @@ class SpanEvents(WaitingEvents):
         return needed
 
     # ── State ──
+
+    def warm_up(self) -> None:
+        """Compile the look-up of spans in state, which those of sample events do not reach."""
+        hashes = np.ones(1, np.uint64)
+        zeros = np.zeros(1, np.int64)
+        groups = EventsByKey.of((hashes, hashes), zeros, zeros)
+        matching_keys((groups.hash, groups.hash2), pa.table({HASH: hashes, HASH2: hashes}))
 
     @property
     def state_fields(self) -> Schema:
