@@ -41,8 +41,9 @@ FIRST_SECONDS, SHARE, OTHERS_SHARE = 0.5, 0.25, 0.5
 """Budget for training: CPU seconds at the beginning, a share of the CPU time spent on scanning, and a share of the CPU time that
 other engines spent. A text costs other engines about 100 times as much."""
 
-SAVE_AFTER = 1_000
-"""Texts after which the automaton is stored on disk."""
+SAVE_AFTER, SAVE_SECONDS = 1_000, 0.02
+"""When the automaton is stored on disk: at each change after this many texts; before, when the training since the last time took
+this many CPU seconds and half of all. So the next of several short runs need not train it again."""
 
 STABLE_SECONDS = 0.3
 """CPU time spent on unchanged tables after which they are compiled; the same time again pays for the compilation."""
@@ -100,7 +101,7 @@ class Learner:
         self._tables: TransitionTables | None = load(self._file.with_suffix(".tables"), TransitionTables)
         self._compiler = BackgroundCompiler(self._file)
         self._frozen = 0  # number of states in the tables; 0 for tables from the disk
-        self._learned = self._scanned = self._stable = self._others = 0.0
+        self._learned = self._unsaved = self._scanned = self._stable = self._others = 0.0
         self._texts = self._left = 0
         self._saved = True
 
@@ -123,7 +124,7 @@ class Learner:
         else:
             found = MatchArrays.unknown(len(self.names), len(texts.address))
         self._update_given_up(len(texts.address), len(unknown))
-        if not self._saved and self._texts >= SAVE_AFTER:
+        if not self._saved and (self._texts >= SAVE_AFTER or self._unsaved >= max(SAVE_SECONDS, self._learned / 2)):
             self._save()
         if self._saved and self._stable >= STABLE_SECONDS:
             self._stable = 0.0
@@ -187,7 +188,9 @@ class Learner:
                 break
             known.train(ctypes.string_at(int(texts.address[row]), min(int(texts.length[row]), MAX_BYTES)), may_grow)
         grown = known.expanded > self._frozen and self._freeze(known)
-        self._learned += time.thread_time() - began
+        seconds = time.thread_time() - began
+        self._learned += seconds
+        self._unsaved += seconds
         return grown
 
     def _load_automaton(self) -> Automaton:
@@ -210,7 +213,7 @@ class Learner:
     def _save(self) -> None:
         save(self._file.with_suffix(".automaton"), self._automaton)
         save(self._file.with_suffix(".tables"), self._tables)
-        self._saved = True
+        self._saved, self._unsaved = True, 0.0
 
 
 def _spread(rows: Array, most: int) -> Array:

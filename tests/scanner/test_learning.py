@@ -146,10 +146,19 @@ def test_new_states_are_added_to_loaded_ones(own_cache: Path) -> None:
     assert listed(scanned(learner(), LINES)) == listed(scanned(learner(f"({PATTERN})"), LINES))
 
 
-def test_few_texts_are_not_stored(own_cache: Path) -> None:
+def test_few_texts_that_cost_little_are_not_stored(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "SAVE_SECONDS", 10.0)
     scanned(learner(), LINES[:10])
 
     assert not own_cache.exists()
+
+
+def test_few_texts_that_cost_much_are_stored(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "SAVE_SECONDS", 0.0)
+    first = listed(scanned(learner(), LINES[:6]))
+    monkeypatch.setattr(Learner, "_learn", stuck)
+
+    assert listed(scanned(learner(), LINES[:6])) == first
 
 
 def _cut(data: bytes) -> bytes:
