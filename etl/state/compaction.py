@@ -67,7 +67,7 @@ def merge_files(
     ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same.
     """
     parts = sorted({part for file in files for part in file.parts})
-    merged = ((part, rows) for part in parts if len(kept := _rows(files, part, is_over)) and len(rows := combine(kept)))
+    merged = ((part, rows) for part in parts if len(kept := rows_of_part(files, part, is_over)) and len(rows := combine(kept)))
     first = next(merged, None)
     if first is None:
         return None
@@ -78,8 +78,8 @@ def merge_files(
     return writer.stat
 
 
-def _rows(files: Sequence[StateFile], part: int, is_over: Callable[[int], bool]) -> pa.Table:
-    """The rows of a part; every file gives its columns, so that those of all parts are the same."""
+def rows_of_part(files: Sequence[StateFile], part: int, is_over: Callable[[int], bool]) -> pa.Table:
+    """The rows of a part, without panes that are over; every file gives its columns, so that those of all parts are the same."""
 
     def tables() -> Iterator[pa.Table]:
         for file in files:

@@ -18,10 +18,10 @@ from etl.state.state_file_writer import StateFileWriter
 from etl.state.state_files import StateFile
 
 
-def with_files(manifest: Manifest, number: int, files: tuple[StateFileEntry, ...]) -> Manifest:
-    """The same with other files of a step."""
+def with_stage(manifest: Manifest, number: int, stage: StageState) -> Manifest:
+    """The same with another state of a step."""
     states = [manifest.stage(at) for at in range(max(number + 1, len(manifest.stages)))]
-    states[number] = replace(states[number], files=files)
+    states[number] = stage
     return replace(manifest, stages=tuple(states))
 
 

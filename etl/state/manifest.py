@@ -176,7 +176,8 @@ def read_seed(path: Path) -> int | None:
         raise ComponentError(f"state file {path} cannot be read ({error}): {_REMEDY}") from error
 
 
-def _emission(stage: Mapping[str, Any]) -> Emission:
+def emission_of(stage: Mapping[str, Any]) -> Emission:
+    """What a step's earlier results have left, from JSON."""
     known = {"quiet": 0, "last": {}, "final": NEVER, **stage.get("emission", {})}
     return Emission(known["quiet"], {int(every): number for every, number in known["last"].items()}, known["final"])
 
@@ -198,7 +199,7 @@ def _parsed(content: Mapping[str, Any]) -> Manifest:
     if content["checksum"] != _checksum(value):
         raise ValueError("its checksum does not match")
     stages = [
-        StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), _emission(stage))
+        StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), emission_of(stage))
         for stage in value["stages"]
     ]
     return Manifest(value["event_time"], tuple(stages), value["parallelism"], value.get("event_times", {}))

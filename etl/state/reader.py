@@ -11,7 +11,7 @@ import numpy as np
 
 from etl.api import ComponentError, Operator, PaneSpan
 from etl.state.manifest import Manifest, Manifests
-from etl.state.row_files import PartsOfFiles
+from etl.state.row_files import PartsOfFiles, open_entry
 from etl.state.state_files import StateFile
 
 MAX_ATTEMPTS = 20
@@ -80,6 +80,6 @@ def read_query_state(folder: Path) -> QueryState | None:
 def _mapped(folder: Path, batch: int, manifest: Manifest) -> QueryState:
     steps = []
     for stage in manifest.stages:
-        files = tuple(StateFile(folder / file.name) for file in stage.files)
+        files = tuple(open_entry(folder, file) for file in stage.files)
         steps.append(StepState(stage.watermark, files, sum(file.bytes for file in stage.files)))
     return QueryState(batch, manifest.event_time, steps)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from state.lane import Lane
 
-from etl.api import OFFSET, StatefulStep
+from etl.api import OFFSET, StatefulStep, WatermarkAdvance
 from etl.cli.main import main
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
@@ -77,18 +77,18 @@ class Pipeline:
 
     def merge(self) -> None:
         """Merge all files into one, and remove those that no version names."""
-        self.lane.kept = self.lane._merged()
+        self.lane.kept = self.lane._merged(self.lane.kept)
         self.commit()
 
     def commit(self) -> None:
-        state = StageState(self.lane.clock.now, self.lane.kept)
+        state = StageState(self.lane.clock.now, self.lane.kept, self.lane.emission)
         self.manifests.write(self.lane.batches - 1, Manifest(self.lane.event_time, (state,)))
         (self.commits / str(self.lane.batches - 1)).touch()
 
     def resume(self) -> None:
         """Go on with the state on disk, as another run does."""
-        found = self.manifests.read(self.lane.batches - 1)
-        self.lane.kept = found.stage(0).files
+        found = self.manifests.read(self.lane.batches - 1).stage(0)
+        self.lane.kept, self.lane.clock, self.lane.emission = found.files, WatermarkAdvance(now=found.watermark), found.emission
 
 
 class Output:

@@ -274,6 +274,18 @@ def test_a_missing_file_is_named(window: Pipeline, etl_state: Output) -> None:
     assert "is missing" in etl_state.err
 
 
+def test_another_file_under_the_name_of_one_is_named(window: Pipeline, etl_state: Output) -> None:
+    window.read([("a", 1, "x")])
+    window.read([("a", 2, "x"), ("b", 2, "x")])
+    first, second = sorted(window.manifests.folder.glob("rows-*"))
+    second.write_bytes(first.read_bytes())
+
+    for command in ("ls", "show"):
+        etl_state(command, window, status=1)
+
+        assert f"state file {second} is another file than that of the manifest" in " ".join(etl_state.err.split())
+
+
 def test_a_missing_manifest_of_the_last_micro_batch_is_named(window: Pipeline, etl_state: Output) -> None:
     window.read([("a", 1, "x")])
     last = window.manifests.last()

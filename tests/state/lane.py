@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from etl.api import NEVER, OFFSET, Emission, RemembersEmission, Schema, StatefulStep, WatermarkAdvance
 from etl.spark.lane.operators import operator_of
-from etl.state.compaction import merge_files
+from etl.state.compaction import files_to_merge, merge_files
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
 from etl.state.row_files import RowFolder, RowWriter, combined
@@ -38,6 +38,8 @@ class Lane:
     batches: int = 0
     merges: bool = False
     """Whether all state files are merged after each micro-batch."""
+    at_once: bool = False
+    """Whether all parts run together and full tiers of files are merged, as in micro-batches of few rows."""
 
     @cached_property
     def manifests(self) -> Manifests:
@@ -63,7 +65,10 @@ class Lane:
         final = operator.final_until(now) if isinstance(operator, RemembersEmission) else NEVER
         self.emission = self.emission.after(quiet, final)
         self.batches += 1
-        return self._run_parts(tuple(arrived))
+        results = self._run_parts(tuple(arrived))
+        if self.at_once and (full := files_to_merge(self.kept)):
+            self.kept = (*self._merged(full), *(file for file in self.kept if file not in full))
+        return results
 
     def _run_parts(self, arrived: tuple[StateFileEntry, ...]) -> list[Row]:
         operator = operator_of(self.step, self.incoming)
@@ -73,8 +78,8 @@ class Lane:
         remembered = RowWriter(operator, self.manifests, f"rows-{self.batches}-state")
         new, old = RowFolder(self.folder, arrived), RowFolder(self.folder, self.kept)
         results: list[Row] = []
-        for part in range(PARTS):
-            for found in operator.run(self.clock, new.parts(part), old.parts(part)):
+        for parts in [range(PARTS)] if self.at_once else [[part] for part in range(PARTS)]:
+            for found in operator.run(self.clock, new.parts(*parts), old.parts(*parts)):
                 if isinstance(found, pa.Table):
                     remembered.add_rows(found)
                 else:
@@ -83,12 +88,12 @@ class Lane:
         added = {"arrived": arrived, "appended": written, "added": (*arrived, *written)}
         self.kept = self._alive(written if operator.after_run == "rewritten" else (*self.kept, *added[operator.after_run]))
         if self.merges and self.kept:
-            self.kept = self._merged()
+            self.kept = self._merged(self.kept)
         return results
 
-    def _merged(self) -> tuple[StateFileEntry, ...]:
+    def _merged(self, entries: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
-        files = [StateFile(self.folder / file.name) for file in self.kept]
+        files = [StateFile(self.folder / file.name) for file in entries]
         combine = partial(combined, operator, seed=self.manifests.seed, watermark=self.clock.now)
         stat = merge_files(files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), durable=False)
         return () if stat is None else (StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)

@@ -178,7 +178,7 @@ def test_a_new_aggregate_can_be_merged_into_files_that_lack_it(tmp_path: Path) -
     both = {"n": "count(*)", "hosts": "count(distinct host)", "latest": "last(host)"}
     after = Lane(window(size="1h", aggregates=both), SCHEMA, tmp_path, before.clock, before.event_time, before.kept, batches=3)
 
-    after.kept = after._merged()
+    after.kept = after._merged(after.kept)
     results = after.run([event(3, 3, host="i")]) + after.run([event(4, 7200)])
 
     assert [(row["n"], row["hosts"], row["latest"]) for row in results] == [(4, 1, "i")]

@@ -190,7 +190,7 @@ def test_only_the_best_events_leave_the_reading_task_and_remain_in_merged_state(
         lane.run(_rows(*(("a", second, float(second + number)) for second in range(100))))
 
     assert [file.rows for file in lane.kept] == [3] * 4
-    lane.kept = lane._merged()
+    lane.kept = lane._merged(lane.kept)
     assert [file.rows for file in lane.kept] == [3]
     kept = PartsOfFiles([StateFile(tmp_path / file.name) for file in lane.kept], range(16))
     [batch] = step.operator(INCOMING).read_state(kept, lane.clock.now)  # type: ignore[attr-defined]

@@ -1,10 +1,10 @@
-"""``etl state drop`` and ``etl state import``: change what a step remembers while no run is alive."""
+"""``etl state drop``: takes away what a step remembers while no run is alive."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,11 +47,12 @@ def drop(
     """
     from etl.cli.state.steps import choose_step, load_steps
     from etl.spark.state.checkpoint import committed_batch
-    from etl.state.edits import rows_of, with_files, without_key
+    from etl.spark.state.folder import lock_state
+    from etl.state.edits import rows_of, with_stage, without_key
     from etl.state.manifest import Manifests
 
     chosen = choose_step(load_steps(file, state, overrides, env_file), step)
-    with _unused(chosen):
+    with lock_state(chosen.state):
         manifests, batch = Manifests(chosen.folder), committed_batch(chosen.state, chosen.query)
         manifest = manifests.read(batch)
         stage = manifest.stage(chosen.number)
@@ -63,44 +64,8 @@ def drop(
         count = f"{rows:,} row{'' if rows == 1 else 's'} of {chosen.name}"
         if not yes:
             _ask(f"Drop {count}? They cannot be restored")
-        manifests.change(batch, with_files(manifest, chosen.number, files))
+        manifests.change(batch, with_stage(manifest, chosen.number, replace(stage, files=files)))
         click.echo(f"dropped {count}", err=True)
-
-
-@click.command("import")
-@add_pipeline
-@click.argument("step")
-@click.argument("events", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def import_events(
-    file: Path, step: str, events: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None
-) -> None:
-    """Let a step remember events of a time before the run.
-
-    EVENTS is a file of Parquet, CSV or JSON lines, by its ending, with the fields of events that reach the step: those that it
-    needs, for `dedupe` its keys and the time. The step remembers them as if they had come in the run, but gives no results
-    for them yet: windows that are over give theirs with the first events of the run. Without a time field the time is now.
-    No run may be alive; the pipeline need not have run before.
-    """
-    from etl.api import EtlError
-    from etl.cli.state.event_files import read_events
-    from etl.cli.state.steps import choose_step, prepare_steps
-    from etl.spark.state.checkpoint import committed_batch
-    from etl.state.edits import unused_name, with_events, with_files
-    from etl.state.manifest import Manifests
-
-    chosen = choose_step(prepare_steps(file, state, overrides, env_file), step)
-    if chosen.bounded:
-        raise EtlError(f"{chosen.name} remembers nothing: its sources end, and are read in one micro-batch")
-    with _unused(chosen):
-        manifests, batch = Manifests(chosen.folder), committed_batch(chosen.state, chosen.query)
-        _ = manifests.seed  # chosen before there is a manifest
-        manifest = manifests.read(batch)
-        stage = manifest.stage(chosen.number)
-        found = read_events(events, chosen.step, chosen.node.incoming)
-        name = unused_name(manifests.folder, f"rows-{batch:012d}-{chosen.number}-imported")
-        files, late = with_events(manifests, stage, chosen.step.operator(found.fields), name, found)
-        manifests.change(batch, with_files(manifest, chosen.number, files))
-        click.echo(f"{chosen.name} remembers {found.rows - late:,} events of {events}; {late:,} were too late", err=True)
 
 
 def _ask(question: str) -> None:
@@ -111,15 +76,6 @@ def _ask(question: str) -> None:
         raise click.UsageError("nobody can be asked here: give --yes")
     if not click.confirm(question, err=True):
         raise EtlError("nothing is dropped")
-
-
-@contextmanager
-def _unused(step: StepOfQuery) -> Iterator[None]:
-    """Lock the state folder. Raises EtlError while a run is alive."""
-    from etl.spark.state.folder import lock_state
-
-    with lock_state(step.state):
-        yield
 
 
 def _key(step: StepOfQuery, given: Sequence[str]) -> pa.Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from etl.cli.state.changes import add_pipeline, drop, import_events
+from etl.cli.state.changes import add_pipeline, drop
+from etl.cli.state.transfer import export, import_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,30 +81,14 @@ def show(
     wait are shown whole.
     """
     from etl.cli.state.rows import Selection, print_rows
-    from etl.cli.state.steps import choose_step, load_steps
+    from etl.cli.state.steps import choose_step, contents, load_steps
 
     chosen = choose_step(load_steps(file, state, overrides, env_file), step)
-    fields, batches = _contents(chosen)
+    fields, batches = contents(chosen)
     rows, count = Selection(where, sort, limit).select(batches, fields)
     print_rows(rows, form)
     if count > len(rows):
         click.echo(f"{len(rows):,} of {count:,} rows; --limit shows more", err=True)
-
-
-@command.command()
-@add_pipeline
-@click.argument("step")
-@click.argument("target", metavar="OUT.parquet", type=click.Path(dir_okay=False, path_type=Path))
-def export(file: Path, step: str, target: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
-    """Write what a step remembers as Parquet.
-
-    The file has all rows that `show` can show, with the same fields.
-    """
-    from etl.cli.state.steps import choose_step, load_steps
-
-    fields, batches = _contents(choose_step(load_steps(file, state, overrides, env_file), step))
-    rows = _write_parquet(target, fields, batches)
-    click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {target}", err=True)
 
 
 @command.command()
@@ -132,14 +116,14 @@ def top(
     """
     from etl.cli.state.rows import Selection, print_rows
     from etl.cli.state.sizes import sizes_of_keys, sizes_of_parts
-    from etl.cli.state.steps import choose_step, load_steps
+    from etl.cli.state.steps import choose_step, contents, load_steps, no_state
 
     chosen = choose_step(load_steps(file, state, overrides, env_file), step)
     found = chosen.read()
     if by not in ("bytes", "rows"):
-        fields, batches = _contents(chosen)
+        fields, batches = contents(chosen)
     elif found is None:
-        click.echo(_no_state(chosen), err=True)
+        click.echo(no_state(chosen), err=True)
         return
     else:
         sizes = sizes_of_parts(found[1]) if parts else sizes_of_keys(found[1], chosen.operator(found[1]))
@@ -190,45 +174,6 @@ def _with_fields(batches: Iterator[pa.RecordBatch]) -> tuple[pa.Schema, Iterator
     found = list(batches)
     empty = pa.schema([("rows", pa.int64()), ("bytes", pa.int64())])
     return (found[0].schema if found else empty), iter(found)
-
-
-def _contents(step: StepOfQuery) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The fields and rows of what a step remembers; says so when there is no state."""
-    from etl.cli.state.steps import readable
-
-    found = step.read()
-    if found is None:
-        click.echo(_no_state(step), err=True)
-        return readable(step, None).state_fields, iter(())
-    state = found[1]
-    operator = readable(step, state)
-    return operator.state_fields, (
-        batch for portion in state.portions() for batch in operator.read_state(portion, state.watermark)
-    )
-
-
-def _no_state(step: StepOfQuery) -> str:
-    return f"{step.name} remembers nothing yet: no micro-batch of query {step.query!r} is complete"
-
-
-def _write_parquet(target: Path, fields: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
-    """Write rows to a file that appears when it is complete; returns their number."""
-    from pyarrow.parquet import ParquetWriter
-
-    from etl.api import nest, nested_schema
-
-    fresh, rows = target.with_name(f"{target.name}.new"), 0
-    try:
-        with ParquetWriter(fresh, nested_schema(fields)) as writer:
-            for batch in batches:
-                writer.write_batch(nest(batch))
-                rows += batch.num_rows
-        os.replace(fresh, target)
-    except BaseException:
-        with suppress(OSError):
-            fresh.unlink()
-        raise
-    return rows
 
 
 # ── The list ──────────────────────────────────────────────────────────────────────────────────────
@@ -293,5 +238,5 @@ def _table(lines: Sequence[dict[str, str]]) -> Iterator[str]:
         yield "  ".join(align.get(name, str.ljust)(line[name], widths[name]) for name in names).rstrip()
 
 
-command.add_command(drop)
-command.add_command(import_events)
+for subcommand in (export, drop, import_rows):
+    command.add_command(subcommand)

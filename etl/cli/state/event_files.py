@@ -10,12 +10,14 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
-from etl.api import OFFSET, EtlError, Schema, StatefulStep, flat_schema, flatten
+from etl.api import OFFSET, EtlError, ReadableState, Schema, StatefulStep, flat_schema, flatten
 
 _ROWS_AT_ONCE = 1 << 16
 
 _FIRST_OFFSET = -(1 << 62)
 """Imported events are in front of those of a run at the same time."""
+
+_EXPORTED = ". It has what etl state show prints; an export to a file that ends with .state can be imported"
 
 
 @dataclass
@@ -68,8 +70,15 @@ def read_events(path: Path, step: StatefulStep, incoming: Schema) -> EventFile:
     missing = sorted(needed - set(found.names))
     if missing and first is not None:
         there = ", ".join(found.names) or "none"
-        raise EtlError(f"{path} lacks {', '.join(map(repr, missing))}, which the step needs; its fields are {there}")
+        lacks = f"{path} lacks {', '.join(map(repr, missing))}, which the step needs; its fields are {there}"
+        raise EtlError(lacks + (_EXPORTED if _is_shown(step, incoming, found) else ""))
     return EventFile(path, pa.schema(fields), time_field)
+
+
+def _is_shown(step: StatefulStep, incoming: Schema, found: Schema) -> bool:
+    """Whether the fields are those of `etl state show`."""
+    operator = step.operator(incoming)
+    return isinstance(operator, ReadableState) and set(operator.state_fields.names) == set(found.names)
 
 
 def _with_type(field: pa.Field, found: Schema) -> pa.Field:

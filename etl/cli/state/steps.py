@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +26,9 @@ from etl.spark.state.folder import StateFolder, lock_state
 from etl.state.manifest import Manifests
 from etl.state.reader import QueryState, StepState, read_query_state
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
 
 @dataclass(frozen=True)
 class StepOfQuery:
@@ -40,6 +44,11 @@ class StepOfQuery:
     state: StateFolder
     bounded: bool
     """Whether its query is one micro-batch."""
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What its state depends on."""
+        return {"step": self.step.type, **self.step.remembered(self.node.incoming)}
 
     @property
     def step(self) -> StatefulStep:
@@ -117,6 +126,24 @@ def readable(step: StepOfQuery, state: StepState | None) -> ReadableState:
     if not isinstance(operator, ReadableState):
         raise EtlError(f"step {step.name!r} cannot show what it remembers; `etl state ls` shows how much it is")
     return operator
+
+
+def contents(step: StepOfQuery) -> tuple[Schema, Iterator[RecordBatch]]:
+    """The fields and rows of what a step remembers; says so when there is no state."""
+    found = step.read()
+    if found is None:
+        click.echo(no_state(step), err=True)
+        return readable(step, None).state_fields, iter(())
+    state = found[1]
+    operator = readable(step, state)
+    return operator.state_fields, (
+        batch for portion in state.portions() for batch in operator.read_state(portion, state.watermark)
+    )
+
+
+def no_state(step: StepOfQuery) -> str:
+    """Says that there is nothing to read yet."""
+    return f"{step.name} remembers nothing yet: no micro-batch of query {step.query!r} is complete"
 
 
 def _steps(planned: Plan, state: StateFolder) -> Iterator[StepOfQuery]:

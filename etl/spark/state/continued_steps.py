@@ -50,7 +50,7 @@ def continued(old: Sequence[Remembered], new: Sequence[Remembered], empty: Colle
     found: list[int | None] = []
     first = 0
     for number, after in enumerate(new):
-        equal = (at for at in range(first, len(old)) if not any(_differences(old[at], after)))
+        equal = (at for at in range(first, len(old)) if not any(differences(old[at], after)))
         match = None if number in empty else next(equal, None)
         first = first if match is None else match + 1
         found.append(match)
@@ -62,11 +62,12 @@ def misfits(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collect
     Steps in ``empty`` need no state."""
     if len(old) != len(new):
         return {at: [] for at, before in enumerate(continued(old, new, empty)) if before is None and at not in empty}
-    changes = {at: list(_differences(old[at], new[at])) for at in range(len(new)) if at not in empty}
+    changes = {at: list(differences(old[at], new[at])) for at in range(len(new)) if at not in empty}
     return {at: texts for at, texts in changes.items() if texts}
 
 
-def _differences(before: Remembered, after: Remembered) -> Iterator[str]:
+def differences(before: Remembered, after: Remembered) -> Iterator[str]:
+    """What has changed of what a step remembers, so that it cannot use its state."""
     before = {name.removeprefix(REMOVED): value for name, value in before.items()}
     for name in sorted(before.keys() | after.keys()):
         is_optional = name.startswith(OPTIONAL) and not (name in before and name in after)
