@@ -46,7 +46,7 @@ def check_top(text: str) -> str | None:
 
 
 def check_error(text: str) -> str | None:
-    """Why this is no relative standard error of an estimate, or None."""
+    """Why this is not a relative standard error of an estimate, or None."""
     number = _number(text)
     good = number is not None and LEAST_ERROR <= number <= MOST_ERROR
     bounds = f"the second argument is a relative standard error from {LEAST_ERROR} to {MOST_ERROR}"

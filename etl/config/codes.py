@@ -75,15 +75,15 @@ _FIELDS = {
     "wrong-type": "A field or expression has another type than its use asks for.",
     "field-conflict": "A field would be a value and a struct at once, such as `source` beside `source.ip`, or is given twice.",
     "name-conflict": "Two results would have the same name.",
-    "bad-expression": "The text is not Spark SQL expression; the position is that of the place where it goes wrong.",
+    "bad-expression": "The text is not a Spark SQL expression; the position is that of the place where it goes wrong.",
     "unknown-function": "The expression calls a function that neither Spark nor Sluice has.",
     "bad-pattern": "A regular expression or grok pattern cannot be compiled, or names an unknown pattern; or the pattern of a "
     "sequence is not written as one.",
     "unknown-event": "A pattern, or a reference to one of its events, names an event that is not declared or not taken.",
     "bad-comparison": "A condition of a sequence does not compare an event with one that is earlier in the pattern.",
     "unused-event": "The pattern of a sequence does not name an event that is declared. A warning.",
-    "needs-spark": "An expression has a part that only Spark computes, and the step runs on the state lane; or Spark computes a "
-    "step or an input where the state lane cannot take it over, or would have to compute a window with options that it lacks.",
+    "needs-spark": "A condition of a step with state has a part that only Spark computes; or Spark computes a step behind a "
+    "union of several stateful steps, or reads some of the sources in front of a stateful step, but not all of them.",
     "unknown-table": "A step names a table that `tables` does not declare, or `--connect` found no table of this name.",
     "wrong-key": "A look-up has another number of fields than the key of its table has columns, or than its match takes.",
     "missing-key": "A row of an inline table leaves out its key.",

@@ -55,7 +55,7 @@ def split_part(text: BoundNode, delimiter: BoundNode, index: BoundNode) -> Bound
     if separator is None or number is None:
         return no_form("split_part() with a computed delimiter or index", STRING)
     if number == 0:
-        raise MisuseError("split_part() counts parts from 1, or from -1 at the end: 0 is not part")
+        raise MisuseError("split_part() counts parts from 1, or from -1 at the end: 0 is not the number of a part")
     return b.apply(STRING, partial(texts.split_part, separator, number), as_text(text))
 
 
