@@ -17,7 +17,7 @@ from etl.rules.correlation.member_table import MemberTable
 from etl.rules.correlation.model import Correlation
 from etl.rules.correlation.reader import SECOND
 from etl.rules.correlation.slots import ROWS, without_replaced
-from etl.rules.correlation.state_rows import AddedRows
+from etl.rules.correlation.state_rows import StateUpdate
 from etl.rules.correlation.windows import Windows
 
 Row = tuple[str, Event]
@@ -56,7 +56,7 @@ class Memory:
         """The alerts of a micro-batch with these events, each with the value of its group."""
         table = MemberTable(families)
         self.levels = list(evaluate(pa.concat_tables([self.rows, rows]), table, watermark))
-        added = [AddedRows(level, watermark, 60 * SECOND).table() for level in self.levels]
+        added = [StateUpdate(level, watermark, 60 * SECOND).table() for level in self.levels]
         stored = pa.concat_tables([self.rows, *added])
         self.rows = without_replaced(stored.filter(pa.array(stored.column(PANE).to_numpy() > watermark)))
         return [found for level in self.levels for found in _alerts(level.alerts.filter(table.is_head[level.alerts.member]))]

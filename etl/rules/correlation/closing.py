@@ -15,7 +15,7 @@ from etl.rules.correlation.windows import Windows
 def close_slots(slots: Slots, watermark: int) -> tuple[Windows, Any]:
     """The windows that have closed and meet their conditions; and of each slot the first event that is in no closed one."""
     slot, firsts, ends = np.empty((3, len(slots.order)), np.int64)
-    count = close_windows(slots.kernel_rows, slots.table.conditions, np.int64(watermark), slot, firsts, ends)
+    count = close_windows(slots.slot_events, slots.table.conditions, np.int64(watermark), slot, firsts, ends)
     slot, firsts, ends = slot[:count], firsts[:count], ends[:count]
     rest = slots.starts[:-1].copy()
     rest[slot] = ends
@@ -27,7 +27,9 @@ def _measured(slots: Slots, slot: Any, firsts: Any, ends: Any) -> tuple[Any, Any
     """The measures of windows of these slots, and whether they meet the conditions."""
     measures, holds = np.empty(len(slot), np.float64), np.empty(len(slot), np.bool_)
     ranked, conditions = _ranked(slots, slot, firsts, ends), slots.table.conditions
-    measure_windows(firsts, ends, slots.member[slot], slots.kernel_rows, ranked, conditions, slots.work(), measures, holds)
+    measure_windows(
+        firsts, ends, slots.member[slot], slots.slot_events, ranked, conditions, slots.scratch_buffers(), measures, holds
+    )
     return measures, holds
 
 

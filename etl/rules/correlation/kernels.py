@@ -1,7 +1,7 @@
 """Kernels that evaluate correlations: windows that slide event by event, and windows that have closed.
 
-Rows are those of slots, one slot behind the other; the rows of slot ``s`` are ``starts[s]`` to ``starts[s + 1]``, in the order of
-their times. ``member[s]`` is the number of its correlation in `Conditions`.
+A slot holds the events of one group of one correlation. Kernels get the events of all slots, slot after slot: those of slot ``s``
+are rows ``starts[s]`` to ``starts[s + 1]``, ordered by time. ``member[s]`` is the number of its correlation in `Conditions`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NEVER = -(1 << 62)
 _LT, _LTE, _GT, _GTE, _EQ = (WORDS.index(word) for word in ("lt", "lte", "gt", "gte", "eq"))
 
 
-class Rows(NamedTuple):
+class SlotEvents(NamedTuple):
     """The events of slots."""
 
     starts: Any
@@ -26,13 +26,13 @@ class Rows(NamedTuple):
     """int64[slots]"""
     micros: Any
     codes: Any
-    """int64[n]: what distinct ones are counted of; below 0 for none."""
+    """int64[n]: numbers of the values whose distinct count is compared; negative for null."""
     weights: Any
     """float64[n]"""
 
 
 class Conditions(NamedTuple):
-    """What each correlation asks for, by its number: see `MemberTable`."""
+    """The condition of each correlation, by its number: see `MemberTable`."""
 
     spans: Any
     monotonic: Any
@@ -46,8 +46,11 @@ class Conditions(NamedTuple):
     places: Any
 
 
-class Bursts(NamedTuple):
-    """The bursts of slot ``s`` are ``counts[s]`` from ``starts[s]`` on, with places for as many more as there are rows."""
+class BurstBuffer(NamedTuple):
+    """Bursts: times at which the condition of a slot holds, less than a timespan apart; each burst gives one alert.
+
+    Those of slot ``s`` are ``counts[s]`` entries from ``starts[s]`` on. Behind them is room for one more for each of its events.
+    """
 
     starts: Any
     counts: Any
@@ -55,7 +58,7 @@ class Bursts(NamedTuple):
     last: Any
 
 
-class Found(NamedTuple):
+class AlertBuffer(NamedTuple):
     """Alerts: the row that completes each, the first row of its window, its measure."""
 
     rows: Any
@@ -63,8 +66,8 @@ class Found(NamedTuple):
     measures: Any
 
 
-class Work(NamedTuple):
-    """Memory of kernels."""
+class ScratchBuffers(NamedTuple):
+    """Memory that kernels reuse for each slot, allocated once."""
 
     counts: Any
     """int64[codes], zeros."""
@@ -150,28 +153,28 @@ def _remove_old(rows: Any, first: Any, oldest: Any, total: Any, distinct: Any, c
 
 
 @kernel_function
-def _holds(own: Any, at: Any, rows: Any, conditions: Any, total: Any, distinct: Any, work: Any) -> Any:
+def _holds(own: Any, at: Any, rows: Any, conditions: Any, total: Any, distinct: Any, scratch: Any) -> Any:
     """Whether the window that ends with an event meets the condition, and its measure."""
     kind = conditions.kinds[own]
     if kind == ORDER:
         begin, end = conditions.place_starts[own], conditions.place_starts[own + 1]
         span = conditions.spans[own]
-        return _completes(conditions.places, begin, end, rows.codes[at], rows.micros[at], span, work.begun), float(end - begin)
+        return _completes(conditions.places, begin, end, rows.codes[at], rows.micros[at], span, scratch.begun), float(end - begin)
     if kind == EXPRESSION:
         begin, end = conditions.program_starts[own], conditions.program_starts[own + 1]
-        return _is_true(conditions.program, begin, end, work.counts, 1, work.stack), float(distinct)
+        return _is_true(conditions.program, begin, end, scratch.counts, 1, scratch.stack), float(distinct)
     measure = total if kind in (COUNT, SUM) else float(distinct)
     return _compared(conditions.words[own], measure, conditions.thresholds[own]), measure
 
 
 @kernel_function
-def _slide_slot(slot: Any, rows: Any, conditions: Any, bursts: Any, found: Any, alerts: Any, work: Any) -> Any:
+def _slide_slot(slot: Any, rows: Any, conditions: Any, bursts: Any, found: Any, alerts: Any, scratch: Any) -> Any:
     """See `slide`, for one slot; ``alerts`` is how many there are of those before."""
     own, first, end = rows.member[slot], rows.starts[slot], rows.starts[slot + 1]
-    span, counts = conditions.spans[own], work.counts
+    span, counts = conditions.spans[own], scratch.counts
     total, distinct = 0.0, np.int64(0)
     for place in range(conditions.place_starts[own + 1] - conditions.place_starts[own]):
-        work.begun[place] = _NEVER
+        scratch.begun[place] = _NEVER
     for at in range(first, end):
         time = rows.micros[at]
         first, total, distinct = _remove_old(rows, first, time - span, total, distinct, counts)
@@ -179,7 +182,7 @@ def _slide_slot(slot: Any, rows: Any, conditions: Any, bursts: Any, found: Any, 
         if rows.codes[at] >= 0:
             distinct += counts[rows.codes[at]] == 0
             counts[rows.codes[at]] += 1
-        holds, measure = _holds(own, at, rows, conditions, total, distinct, work)
+        holds, measure = _holds(own, at, rows, conditions, total, distinct, scratch)
         if holds:
             begin = bursts.starts[slot]
             if _starts_burst(bursts.since, bursts.last, begin, begin + bursts.counts[slot], time, span):
@@ -193,13 +196,13 @@ def _slide_slot(slot: Any, rows: Any, conditions: Any, bursts: Any, found: Any, 
 
 
 @kernel
-def slide(rows: Any, conditions: Any, bursts: Any, found: Any, work: Any) -> Any:
+def slide(rows: Any, conditions: Any, bursts: Any, found: Any, scratch: Any) -> Any:
     """Evaluate a condition with each event, over the events less than a span older; the first of a burst is an alert. Returns how
     many alerts there are."""
     alerts = np.int64(0)
     for slot in range(rows.member.shape[0]):
         if conditions.monotonic[rows.member[slot]]:
-            alerts = _slide_slot(slot, rows, conditions, bursts, found, alerts, work)
+            alerts = _slide_slot(slot, rows, conditions, bursts, found, alerts, scratch)
     return alerts
 
 
@@ -258,10 +261,10 @@ def _measure(kind: Any, first: Any, end: Any, rows: Any, ranked: Any, share: Any
 
 @kernel
 def measure_windows(
-    firsts: Any, ends: Any, member: Any, rows: Any, ranked: Any, conditions: Any, work: Any, measures: Any, holds: Any
+    firsts: Any, ends: Any, member: Any, rows: Any, ranked: Any, conditions: Any, scratch: Any, measures: Any, holds: Any
 ) -> None:
     """The measures of whole windows, and whether they meet the conditions. ``ranked`` are the weights sorted in each window."""
-    marks = work.counts
+    marks = scratch.counts
     for window in range(firsts.shape[0]):
         own, first, end = member[window], firsts[window], ends[window]
         stamp, distinct = window + 1, np.int64(0)
@@ -274,6 +277,6 @@ def measure_windows(
         measures[window] = _measure(kind, first, end, rows, ranked, conditions.shares[own], distinct)
         if kind == EXPRESSION:
             begin, stop = conditions.program_starts[own], conditions.program_starts[own + 1]
-            holds[window] = _is_true(conditions.program, begin, stop, marks, stamp, work.stack)
+            holds[window] = _is_true(conditions.program, begin, stop, marks, stamp, scratch.stack)
         else:
             holds[window] = _compared(conditions.words[own], measures[window], conditions.thresholds[own])

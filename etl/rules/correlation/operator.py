@@ -18,7 +18,7 @@ from etl.rules.correlation.evaluation import evaluate
 from etl.rules.correlation.member_table import MemberTable
 from etl.rules.correlation.routes import COUNTED, COUNTS
 from etl.rules.correlation.slots import Slots, whole_rows, without_replaced
-from etl.rules.correlation.state_rows import PANES, AddedRows, pane_lengths
+from etl.rules.correlation.state_rows import PANES, StateUpdate, pane_lengths
 
 _LEAST_PANE = 600_000_000
 """Microseconds of the longest panes where only tables have correlations, of which nothing is known when a run starts."""
@@ -31,7 +31,7 @@ FEW_OTHERS = 8
 class CorrelatedGroups:
     """State holds, for each correlation and group, the events that may still count, and the bursts that may go on.
 
-    A micro-batch reads the rows of groups that have events or a window to close, and adds rows for them: see `AddedRows`.
+    A micro-batch reads the rows of groups that have events or a window to close, and adds rows for them: see `StateUpdate`.
     """
 
     compile: Callable[[], CompiledCorrelations]
@@ -88,7 +88,7 @@ class CorrelatedGroups:
             alerts = level.alerts.filter(compiled.table.is_head[level.alerts.member])
             if len(alerts.firsts) or not len(level.slots.rows):  # without rows kernels are only compiled
                 yield as_events(compiled, alerts, self.fields)
-            added = AddedRows(level, clock.now, self._longest_pane).table()
+            added = StateUpdate(level, clock.now, self._longest_pane).table()
             if len(added):
                 yield added
 

@@ -12,8 +12,8 @@ _FEW_ROWS = 256
 """Rows of a slot that are sorted one by one."""
 
 
-class Stored(NamedTuple):
-    """Where the rows of slots come from: see `Slots`. Kernels set the values of slots."""
+class StoredSlots(NamedTuple):
+    """What state files hold of each slot: see `Slots`. `find_current` fills it."""
 
     epochs: Any
     """int64[slots]"""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.rules.correlation.kernels import Bursts, Found, slide
+from etl.rules.correlation.kernels import AlertBuffer, BurstBuffer, slide
 from etl.rules.correlation.slots import Slots
 from etl.rules.correlation.windows import Windows
 
@@ -35,12 +35,12 @@ class SlotBursts:
 def slide_windows(slots: Slots) -> tuple[Windows, SlotBursts]:
     """The alerts and bursts of monotonic conditions."""
     begins = np.append(0, np.cumsum(slots.burst_counts + slots.sizes))
-    bursts = Bursts(begins, slots.burst_counts.copy(), np.empty(begins[-1], np.int64), np.empty(begins[-1], np.int64))
+    bursts = BurstBuffer(begins, slots.burst_counts.copy(), np.empty(begins[-1], np.int64), np.empty(begins[-1], np.int64))
     known = _spread(begins[:-1], slots.burst_counts)
     bursts.since[known], bursts.last[known] = slots.bursts
     events = len(slots.order)
-    found = Found(np.empty(events, np.int64), np.empty(events, np.int64), np.empty(events, np.float64))
-    count = slide(slots.kernel_rows, slots.table.conditions, bursts, found, slots.work())
+    found = AlertBuffer(np.empty(events, np.int64), np.empty(events, np.int64), np.empty(events, np.float64))
+    count = slide(slots.slot_events, slots.table.conditions, bursts, found, slots.scratch_buffers())
     at = found.rows[:count]
     alerts = Windows(slots, slots.slot[at], found.firsts[:count], at + 1, found.measures[:count])
     differs = (bursts.since[known] != slots.bursts[0]) | (bursts.last[known] != slots.bursts[1])

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from etl.api import NEVER, PANE
 from etl.rules.correlation.encoding import END
-from etl.rules.correlation.kernels import Rows, Work
+from etl.rules.correlation.kernels import ScratchBuffers, SlotEvents
 from etl.rules.correlation.member_table import EXPRESSION, ORDER, RULES, VALUES, MemberTable
 from etl.rules.correlation.routes import COUNTED
-from etl.rules.correlation.row_kernels import Stored, find_current, sort_by_slot, sort_small_slots
+from etl.rules.correlation.row_kernels import StoredSlots, find_current, sort_by_slot, sort_small_slots
 
 ROWS = pa.schema(
     [
@@ -74,7 +74,7 @@ class Slots:
     """int64[bursts]: when the condition first and last held, by slot."""
     burst_counts: Any
     """int64[slots]"""
-    stored: Stored
+    stored: StoredSlots
     """Of each slot: its epoch, `NEW` if nothing is stored; the version of its bursts; the last pane of its rows; one of these."""
 
     @classmethod
@@ -179,16 +179,16 @@ class Slots:
         return found
 
     @cached_property
-    def kernel_rows(self) -> Rows:
-        """For kernels."""
-        return Rows(self.starts, self.member, self.micros, self.codes, self.weights)
+    def slot_events(self) -> SlotEvents:
+        """The events, as kernels take them."""
+        return SlotEvents(self.starts, self.member, self.micros, self.codes, self.weights)
 
-    def work(self) -> Work:
-        """Memory for a kernel."""
+    def scratch_buffers(self) -> ScratchBuffers:
+        """Make the memory that a kernel works in."""
         conditions = self.table.conditions
         most_codes = max(int(self.codes.max(initial=0)), self.table.max_rules) + 1
         stack, begun = (np.empty(len(some) + 1, np.int64) for some in (conditions.program, conditions.places))
-        return Work(np.zeros(most_codes, np.int64), stack, begun)
+        return ScratchBuffers(np.zeros(most_codes, np.int64), stack, begun)
 
 
 def numbers(rows: pa.Table, name: str) -> Any:
@@ -230,11 +230,11 @@ def _members(rows: pa.Table, table: MemberTable) -> Any:
     return found
 
 
-def current_rows(rows: pa.Table, slot: Any, slots: int) -> tuple[Stored, Any]:
+def current_rows(rows: pa.Table, slot: Any, slots: int) -> tuple[StoredSlots, Any]:
     """What is stored of slots; and bool[n]: the rows that count, by their slots."""
     epoch = _one_chunk(rows, "epoch").fill_null(NEW).to_numpy()
     is_burst = rows.column("burst_end").is_valid().to_numpy()
-    stored = Stored(*(np.full(slots, least, np.int64) for least in (NEW, NEW, NEVER, 0)))
+    stored = StoredSlots(*(np.full(slots, least, np.int64) for least in (NEW, NEW, NEVER, 0)))
     current = np.empty(len(rows), np.bool_)
     find_current(slot, epoch, numbers(rows, "offset"), is_burst, numbers(rows, PANE), stored, current)
     return stored, current

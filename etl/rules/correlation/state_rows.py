@@ -31,8 +31,8 @@ def pane_lengths(spans: Any, most: int) -> Any:
 
 
 @dataclass(frozen=True)
-class AddedRows:
-    """The rows that are added for the slots of a level."""
+class StateUpdate:
+    """The rows that a micro-batch adds to the state for the slots of a level."""
 
     level: Evaluated
     watermark: int
@@ -114,7 +114,7 @@ class AddedRows:
         return self._of_slots(slot, values)
 
     def _of_slots(self, slot: Any, values: dict[str, Any]) -> pa.Table:
-        """Rows that are no events of these slots."""
+        """Rows of these slots without an event."""
         slots = self.level.slots
         names = slots.rows.select(NAMES).take(pa.array(slots.stored.some_row[slot]))
         columns = {name: names.column(name) for name in NAMES}

@@ -32,7 +32,7 @@ SAMPLE = 512
 _HASHES = 1 << 16
 
 
-class Grams(NamedTuple):
+class LiteralGrams(NamedTuple):
     """The key bytes of literals that may be anywhere in a text, with one value for a literal."""
 
     words: Any
@@ -44,9 +44,9 @@ class Grams(NamedTuple):
     places: Any
     """uint32: where in the literal its key bytes are."""
 
-    def only(self, chosen: Any) -> Grams:
+    def only(self, chosen: Any) -> LiteralGrams:
         """Some of them (bool[n])."""
-        return Grams(*(part[chosen] for part in self))
+        return LiteralGrams(*(part[chosen] for part in self))
 
 
 def gram_frequencies(texts: Texts) -> Any:
@@ -57,7 +57,9 @@ def gram_frequencies(texts: Texts) -> Any:
     return counts
 
 
-def choose_grams(literals: LiteralArrays, frequencies: Any = None) -> tuple[Grams, Grams, Grams, Grams]:
+def choose_grams(
+    literals: LiteralArrays, frequencies: Any = None
+) -> tuple[LiteralGrams, LiteralGrams, LiteralGrams, LiteralGrams]:
     """Of each literal of four or more bytes the gram that is rarest in texts (by `gram_frequencies`, if there are texts) and then
     in the literals; all bytes of those of three and two. Returns those with keys of eight, four, three and two bytes.
 
@@ -71,12 +73,12 @@ def choose_grams(literals: LiteralArrays, frequencies: Any = None) -> tuple[Gram
     words = fold_words(literals.data, GRAM)
     places = _rarest(words, firsts[long], literals.sizes[long] - np.where(wide, WIDE, GRAM) + 1, frequencies)
     at = firsts[long] + places
-    four = Grams(words[at], words[at].astype(np.uint64), long.astype(np.uint32), places.astype(np.uint32))
+    four = LiteralGrams(words[at], words[at].astype(np.uint64), long.astype(np.uint32), places.astype(np.uint32))
     grams = [four.only(wide)._replace(keys=_wide_keys(literals.data, at[wide])), four.only(~wide)]
     for size in (3, 2):
         some = np.flatnonzero(anywhere & (literals.sizes == size))
         short = fold_words(literals.data, size)[firsts[some]]
-        grams.append(Grams(short, short.astype(np.uint64), some.astype(np.uint32), np.zeros(len(some), np.uint32)))
+        grams.append(LiteralGrams(short, short.astype(np.uint64), some.astype(np.uint32), np.zeros(len(some), np.uint32)))
     return grams[0], grams[1], grams[2], grams[3]
 
 

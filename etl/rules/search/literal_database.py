@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from etl.columns.texts import Texts
-from etl.rules.search.gram_choice import Grams, choose_grams, gram_frequencies
+from etl.rules.search.gram_choice import LiteralGrams, choose_grams, gram_frequencies
 from etl.rules.search.literal_arrays import LiteralArrays, LiteralBytes
 from etl.rules.search.literal_kernel import POSITIONS, find
 from etl.rules.search.literal_tables import LiteralTables, Singles, build_tables
@@ -56,7 +56,7 @@ class LiteralDatabase:
     def __init__(self, literals: LiteralArrays) -> None:
         self._literals, self.owners = literals, literals.owners
         self.bytes = LiteralBytes.of(literals).with_cases()
-        self._grams: tuple[Grams, ...] = ()
+        self._grams: tuple[LiteralGrams, ...] = ()
         self._search: LiteralSearch | None = None
 
     def find(self, texts: Texts) -> Iterator[tuple[Any, int]]:

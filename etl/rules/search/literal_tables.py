@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from etl.rules.search.edge_kernel import ALL, HEAD, MIXED, TAIL, edge_keys
-from etl.rules.search.gram_choice import Grams, fold_words
+from etl.rules.search.gram_choice import LiteralGrams, fold_words
 from etl.rules.search.literal_arrays import LiteralArrays, LiteralBytes, frozen
 from etl.rules.search.literal_kernel import MIX
 from etl.rules.search.literals import ANYWHERE, AT_END, AT_START, WHOLE
@@ -113,7 +113,7 @@ class LiteralTables(NamedTuple):
         heads, tails, wholes = ((*edge, _shift(64, len(edge.directory) - 1)) for edge in (self.heads, self.tails, self.wholes))
         return sieves, indexes, tuple(self.singles), self.pairs.kinds, heads, tails, wholes, self.bytes.addresses
 
-    def with_grams(self, grams: Sequence[Grams], singles: Singles) -> LiteralTables:
+    def with_grams(self, grams: Sequence[LiteralGrams], singles: Singles) -> LiteralTables:
         """These tables with other literals anywhere in a text."""
         eight, four, three, two = map(_build_index, grams)
         return self._replace(sieves=_build_sieves(grams), eight=eight, four=four, three=three, two=two, singles=singles)
@@ -125,7 +125,7 @@ _PARTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def build_tables(literals: LiteralArrays, data: LiteralBytes, grams: Sequence[Grams]) -> LiteralTables:
+def build_tables(literals: LiteralArrays, data: LiteralBytes, grams: Sequence[LiteralGrams]) -> LiteralTables:
     """The tables of literals, found by these grams."""
     edges = (_build_edges(data, literals.kinds == kind) for kind in (AT_START, AT_END, WHOLE))
     eight, four, three, two = map(_build_index, grams)
@@ -136,7 +136,7 @@ def build_tables(literals: LiteralArrays, data: LiteralBytes, grams: Sequence[Gr
 # ── Literals that may be anywhere ─────────────────────────────────────────────────────────────────
 
 
-def _build_sieves(grams: Sequence[Grams]) -> Sieves:
+def _build_sieves(grams: Sequence[LiteralGrams]) -> Sieves:
     long = np.unique(np.concatenate([grams[0].words, grams[1].words]))
     bits = min(max((32 * len(long)).bit_length(), SIEVE_BITS[0]), SIEVE_BITS[1])
     four, three, two = np.zeros(1 << bits, np.uint8), np.empty(0, np.uint8), np.empty(0, np.uint8)
@@ -155,7 +155,7 @@ def _build_sieves(grams: Sequence[Grams]) -> Sieves:
     return Sieves(*map(frozen, (np.packbits(four, bitorder="little").view(np.uint32), three, two)))
 
 
-def _build_index(grams: Grams) -> GramIndex:
+def _build_index(grams: LiteralGrams) -> GramIndex:
     directory, checks, order = _sort_by_hash(grams.keys * MIXED)
     return GramIndex(*map(frozen, (directory, checks, grams.literals[order], grams.places[order])))
 
