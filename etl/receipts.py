@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from etl.api import SplitMeasures, Staged
 
@@ -139,6 +139,10 @@ class Receipt:
     """Sources that are silent, so that no watermark waits for them."""
     quiet: frozenset[int] = frozenset()
     """Intervals of results that are over without events (`etl.api.WatermarkAdvance.quiet`)."""
+    silence: Literal["idle", "ended"] | None = None
+    """Why event time advances without events: the sources are idle, or no more events come and all that is open closes."""
+    read_at: int | None = None
+    """The time of reading of the micro-batch, microseconds since the epoch."""
     began: float = 0.0
     """Start of reading, seconds since the epoch."""
     seconds: float = 0.0

@@ -57,7 +57,6 @@ _NETWORK = {
     "cycle": "Streams feed each other in a circle; events would go round for ever.",
     "unused-source": "No sink is reached by the source: it would not be read. A warning.",
     "unused-stream": "No sink is reached by the stream: it would not be computed. A warning.",
-    "state-order": "A step that keeps state goes by a time that the results of the stateful step in front do not have.",
     "join-sides": "A `join` is not the first step of its stream, or its stream does not read two inputs, which are its sides.",
     "shared-target": "Two sinks, of one pipeline or of two in one command, write to the same place, or one into the folder of "
     "the other: they would spoil each other's output.",

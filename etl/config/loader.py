@@ -14,7 +14,6 @@ from etl.config.build import build
 from etl.config.cases.case_check import checked_cases
 from etl.config.checks.flow import check_flow
 from etl.config.checks.graph import check_graph, find_leaves
-from etl.config.checks.state_order import check_state_order
 from etl.config.checks.tables import give_tables
 from etl.config.checks.targets import check_targets, together
 from etl.config.document.other_tools import other_tool
@@ -139,7 +138,6 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     give_tables(layout, built, report)
     order = check_graph(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
-    check_state_order(layout, order, built, report)
     check_targets(layout, built, report)
     report.note_unchecked()
     if report.errors:

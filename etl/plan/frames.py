@@ -88,6 +88,9 @@ class StageInput:
     """The steps in front of the stage that Spark computes in each micro-batch, over `Emitted` events."""
     label: str = ""
     """Tells inputs of one side apart."""
+    by_field: bool = False
+    """Whether the watermark comes from the event times of what arrives, as it does behind a source, because the stages in front
+    guarantee nothing about that field."""
 
     @property
     def name(self) -> str:

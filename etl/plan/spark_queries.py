@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from etl.plan.frames import Apply, Frame, Map, Native, Read, Stage, StateGraph, 
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, Watermark, runs_on_arrow
+from etl.plan.stage_clocks import follows_front, joint_watermark, reach_behind, step_of, with_clocks
 from etl.plan.state_graph import merged, on_lane, state_graph
 from etl.steps.heartbeats import ARRIVAL
 
@@ -131,43 +131,23 @@ def _with_watermark(frame: Frame) -> Frame:
 
 def _staged(graph: StateGraph) -> StateGraph:
     """The graph with watermarks, and the fields that its stages need; its reads have a watermark for all of them."""
+    graph = replace(graph, inputs=with_clocks(graph))
     stages: dict[int, Stage] = {}
     for number in reversed(range(len(graph.stages))):
-        stage, step = graph.stages[number], graph.stages[number].node.step
-        assert isinstance(step, StatefulStep)
-        behind = [stages[one.stage].watermark for one in graph.inputs if number in one.stages]
-        watermark = _watermark_of(step, max(behind, key=lambda one: one.reach_seconds, default=None))
+        stage, step = graph.stages[number], step_of(graph.stages[number])
+        watermark = _watermark_of(step, None)
         assert watermark is not None
-        watermark = replace(watermark, arrival=watermark.field == ARRIVAL)
+        behind = [stages[one.stage] for one in graph.inputs if number in one.stages and follows_front(one, stages[one.stage])]
+        reach = watermark.reach_seconds + max((reach_behind(step, one) for one in behind), default=0)
+        watermark = replace(watermark, arrival=watermark.field == ARRIVAL, reach_seconds=reach)
         incoming = _given(stage.node.incoming, step.needs(stage.node.incoming), watermark)
         stages[number] = replace(stage, incoming=incoming, watermark=watermark)
-    first = [stages[one.stage].watermark for one in graph.inputs if not one.stages or one.sources]
+    graph = replace(graph, stages=tuple(stages[number] for number in range(len(stages))))
     if isinstance(graph.child, Read):
-        idle = [one.idle_seconds for one in first if one.idle_seconds]
-        latest = max(one.late_seconds for one in first)
-        reach = max(one.reach_seconds for one in first)
-        joint = replace(
-            first[0],
-            idle_seconds=min(idle, default=None),
-            late_seconds=latest,
-            reach_seconds=reach,
-            intervals=tuple(_intervals(stages.values()).items()),
-        )
-        child: Frame = replace(graph.child, schema=stages[0].incoming, watermark=joint)
+        child: Frame = replace(graph.child, schema=stages[0].incoming, watermark=joint_watermark(graph))
     else:
         child = _pushed(graph.child, stages[0].watermark, stages[0].node.step.needs(stages[0].node.incoming))  # type: ignore[attr-defined]
-    return replace(graph, stages=tuple(stages[number] for number in sorted(stages)), child=child)
-
-
-def _intervals(stages: Iterable[Stage]) -> dict[int, bool]:
-    """The intervals of results of all stages, in microseconds; true for those that a silence repeats."""
-    found: dict[int, bool] = {}
-    for stage in stages:
-        assert isinstance(stage.node.step, StatefulStep)
-        for every, repeats in stage.node.step.intervals().items():
-            micros = every // timedelta(microseconds=1)
-            found[micros] = repeats or found.get(micros, False)
-    return found
+    return replace(graph, child=child)
 
 
 def _given(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -> Schema:

@@ -57,9 +57,10 @@ class SplitTask:
     split: Split | None
     tick: int | None = None
     found: float | None = None
-    """When the planner found the events, seconds since the epoch; in the offset, so a micro-batch that runs again has it."""
-    read_at: float | None = None
-    """The time of reading that its events have, where that is later than ``found``: behind what has closed ahead of the clock."""
+    """When the planner found the events, or that there are none, seconds since the epoch; in the offset, so a micro-batch that
+    runs again has it. None at the end of all events."""
+    ends: bool = False
+    """Whether the event time advances because no more events come; otherwise because the sources are idle."""
     idle: frozenset[str] = frozenset()
     """Sources that are silent while others are read; in the offset, too."""
     quiet: frozenset[int] = frozenset()

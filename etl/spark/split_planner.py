@@ -1,7 +1,7 @@
 """Planning micro-batches over the sources of a query: offsets, tasks, commits to sources.
 
 Spark logs each offset before its micro-batch runs, so that after a crash the same two offsets are planned again. An offset is
-``{"sources": {name: offset}, "parallelism": n, "found": seconds, "tick": micros?, "closed": seconds?, "quiet": {"number": n,
+``{"sources": {name: offset}, "parallelism": n, "found": seconds?, "tick": micros?, "ends": bool?, "quiet": {"number": n,
 "intervals": [micros]}?}``.
 """
 
@@ -26,10 +26,6 @@ T = TypeVar("T")
 
 UNLIMITED = 1 << 62
 """Bytes of a micro-batch without limit."""
-
-
-_MILLISECOND = 0.001
-"""Covers the rounding of seconds."""
 
 JOINED_SIZE = 1 << 16
 """Most events or bytes of a micro-batch whose splits are read by one task: a further task costs about 45 ms of CPU."""
@@ -97,7 +93,7 @@ class SplitPlanner:
             self._moved |= {name: time.monotonic() for name in ends if ends[name] != begun[name]}
             self._ticked, self._silence = False, 0.0
             now, idle = time.time(), self._idle(begun, ends)
-            planned = {"sources": ends, "parallelism": self._query.parallelism, "found": now, **self._closed_until(start, now)}
+            planned = {"sources": ends, "parallelism": self._query.parallelism, "found": now}
             return {**planned, "idle": idle} if idle else planned
         all_ended = all(self._call_source(name, source.ended, begun[name]) for name, source in self._sources.items())
         ticked = self._advance_clock(start, all_ended)
@@ -114,14 +110,8 @@ class SplitPlanner:
         if not due or "event_time" not in read_numbers(self._query.state.query(self._query.query) / "clock.json"):
             return start
         self._silence = silence
-        return {**start, "quiet": {"number": start.get("quiet", {"number": 0})["number"] + 1, "intervals": due}}
-
-    def _closed_until(self, start: dict[str, Any], now: float) -> dict[str, Any]:
-        """The time until which a tick has closed everything, where that is ahead of the clock that event times come from."""
-        if self._watermark is None or not self._watermark.arrival:
-            return {}
-        closed = max(start.get("closed", 0.0), (start.get("tick") or 0) / 1e6 + _MILLISECOND)
-        return {"closed": closed} if closed > now else {}
+        number = start.get("quiet", {"number": 0})["number"] + 1
+        return {**start, "found": time.time(), "quiet": {"number": number, "intervals": due}}
 
     def _end_offsets(self, begun: dict[str, Offset]) -> dict[str, Offset]:
         left = self._events_left()
@@ -170,7 +160,10 @@ class SplitPlanner:
             return start
         self._ticked = True
         tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)
-        return start if start.get("tick") == tick else {**start, "tick": tick}
+        ends = all_ended or self._query.once
+        return (
+            start if start.get("tick") == tick else {**start, "tick": tick, "ends": ends, "found": None if ends else time.time()}
+        )
 
     def _is_silent(self, name: str) -> bool:
         """Whether a source has been silent for the idle time."""
@@ -192,15 +185,15 @@ class SplitPlanner:
         parts: list[SplitTask] = []
         idle = frozenset(end.get("idle", ()))
         if end.get("tick") is not None and end.get("tick") != start.get("tick"):
-            parts.append(SplitTask(0, "", None, end["tick"]))
+            parts.append(SplitTask(0, "", None, end["tick"], end.get("found"), end.get("ends", True)))
         if end.get("quiet") is not None and end["quiet"] != start.get("quiet"):
-            parts.append(SplitTask(len(parts), "", None, quiet=frozenset(end["quiet"]["intervals"])))
+            parts.append(SplitTask(len(parts), "", None, found=end.get("found"), quiet=frozenset(end["quiet"]["intervals"])))
         for name, source in self._sources.items():
             begun = start["sources"].get(name)
             if begun is None or begun == end["sources"].get(name):
                 continue
             for split in self._call_source(name, source.splits, begun, end["sources"][name], end["parallelism"]):
-                parts.append(SplitTask(len(parts), name, split, None, end.get("found"), end.get("closed"), idle))
+                parts.append(SplitTask(len(parts), name, split, None, end.get("found"), idle=idle))
         return [replace(parts[0], joined=tuple(parts[1:]))] if self._joins and self._are_few(parts) else parts
 
     def _are_few(self, parts: list[SplitTask]) -> bool:

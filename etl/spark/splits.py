@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.spark.lane.clocks import reading_time
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
 from etl.spark.lane.part_tasks import with_rows
@@ -79,9 +80,9 @@ class SplitReader:
             store_error(staging, error)
             raise
 
-    def _restartable_segment(self, task: SplitTask, staging: Path) -> RestartableSegment:
+    def _restartable_segment(self, task: SplitTask, staging: Path, read_at: float | None = None) -> RestartableSegment:
         backoff = Backoff(f"query {self._query.query!r}", StopFile(self._query.state.stopping))
-        return RestartableSegment(partial(self._start_segment, task, staging), partial(self._batches, task), backoff)
+        return RestartableSegment(partial(self._start_segment, task, staging, read_at), partial(self._batches, task), backoff)
 
     def _run_for_spark(self, task: SplitTask, staging: Path) -> Iterator[pa.RecordBatch]:
         assert self._read is not None
@@ -108,10 +109,10 @@ class SplitReader:
 
     def _write_rows(self, task: SplitTask, staging: Path, lane: Lane, batch: int) -> Receipt:
         """Write the events as rows for the stateful steps that they reach; the receipt names the files."""
-        if task.split is None:
-            times = {} if task.tick is None else dict.fromkeys(range(len(lane.inputs)), task.tick)
-            return Receipt("", "tick", 0, NO_SEGMENT, event_times=times, idle=task.idle, quiet=task.quiet)
         known, name = lane.manifests.read(batch - 1), f"rows-{batch:012d}-0"
+        read_at = reading_time(task.found, known)
+        if task.split is None:
+            return replace(_tick_receipt(task, lane.inputs), read_at=read_at)
         writers: dict[int, RowWriter] = {}
         own = {number: one for number, one in enumerate(lane.inputs) if task.source in one.sources}
         for number in {one.stage for one in own.values() if one.between is None}:
@@ -119,7 +120,7 @@ class SplitReader:
             file = f"{name}-{number}-{task.order:06d}"
             before = known.stage(number)
             writers[number] = RowWriter(operator, lane.manifests, file, before.watermark, before.emission)
-        restartable, for_spark = self._restartable_segment(task, staging), self._spark_files(task, own)
+        restartable, for_spark = self._restartable_segment(task, staging, read_at / 1e6), self._spark_files(task, own)
         for to, events in restartable:
             if to in for_spark and events.num_rows > events.column(OFFSET).null_count:
                 for_spark[to].add(without_heartbeats(events))
@@ -127,7 +128,7 @@ class SplitReader:
                 writers[own[to].stage].add(without_heartbeats(events))
         for events_file in for_spark.values():
             events_file.close()
-        return replace(with_rows(restartable.receipt, writers), idle=task.idle)
+        return replace(with_rows(restartable.receipt, writers), idle=task.idle, read_at=read_at)
 
     def _spark_files(self, task: SplitTask, inputs: Mapping[int, StageInput]) -> dict[int, ResultWriter]:
         """The files for events that Spark gets, by the number of the exchange."""
@@ -143,7 +144,7 @@ class SplitReader:
     def _split_name(self, task: SplitTask) -> str:
         return f"{task.name}-{self._number}" if self._number else task.name
 
-    def _start_segment(self, task: SplitTask, staging: Path) -> SegmentRun:
+    def _start_segment(self, task: SplitTask, staging: Path, read_at: float | None) -> SegmentRun:
         assert task.split is not None
         context = SplitContext(
             pipeline=self._query.pipeline,
@@ -157,7 +158,7 @@ class SplitReader:
             stop_file=StopFile(self._query.state.stopping),
             spool_folder=self._query.state.spools,
             ordered=self._sources[task.source].ordered,
-            read_at=task.read_at or task.found,
+            read_at=task.found if read_at is None else read_at,
             max_ahead_seconds=self._query.max_ahead_seconds,
         )
         run = SegmentRun(self._segment, task.source, context, self._query.dead_letters, self._exchanges)
@@ -179,6 +180,14 @@ class SplitReader:
 
     def _staging_folder(self) -> Path:
         return self._query.state.staging(self._query.run_id, self._query.query, current_batch(self._query).number)
+
+
+def _tick_receipt(task: SplitTask, inputs: Sequence[StageInput]) -> Receipt:
+    """The receipt of a task without events, which advances event time, or says which intervals are over."""
+    if task.tick is None:
+        return Receipt("", "tick", 0, NO_SEGMENT, idle=task.idle, quiet=task.quiet)
+    times = {number: task.tick for number, one in enumerate(inputs) if not one.by_field}
+    return Receipt("", "tick", 0, NO_SEGMENT, event_times=times, silence="ended" if task.ends else "idle")
 
 
 def emitted_schema(read: Read) -> pa.Schema:

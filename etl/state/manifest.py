@@ -59,6 +59,8 @@ class Manifest:
 
     event_times: Mapping[str, int] = field(default_factory=dict)
     """Input of a step (`etl.plan.frames.StageInput.name`) → its largest event time."""
+    read_at: int = NEVER
+    """Latest time of reading, of results as well, microseconds since the epoch."""
 
     def stage(self, number: int) -> StageState:
         """The state of a step; empty before its first micro-batch."""
@@ -202,4 +204,5 @@ def _parsed(content: Mapping[str, Any]) -> Manifest:
         StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), emission_of(stage))
         for stage in value["stages"]
     ]
-    return Manifest(value["event_time"], tuple(stages), value["parallelism"], value.get("event_times", {}))
+    times = value.get("event_times", {})
+    return Manifest(value["event_time"], tuple(stages), value["parallelism"], times, value.get("read_at", NEVER))

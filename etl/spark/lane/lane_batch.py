@@ -11,13 +11,14 @@ staged under the same names, and sinks that have them skip them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from etl.api import ALWAYS, NEVER, BatchId, LooksUpKeys, RemembersEmission, WatermarkAdvance
+from etl.api import NEVER, BatchId, LooksUpKeys, RemembersEmission, WatermarkAdvance
 from etl.plan.frames import StageInput
 from etl.receipts import NO_SEGMENT, Receipt
+from etl.spark.lane.clocks import BatchClocks
 from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.lane_stages import Stage
 from etl.spark.lane.operators import operator_of
@@ -42,9 +43,9 @@ class RunSpark(Protocol):
     def behind(self, results: Sequence[Receipt]) -> list[Receipt]:
         """The steps behind the last stage, whose tasks gave these receipts; returns those of the tasks behind."""
 
-    def between(self, number: int, events: Sequence[Receipt]) -> list[Receipt]:
+    def between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
         """The steps in front of an input of a stage, over the files of tasks that gave these receipts; returns those of the
-        tasks that wrote rows for the stage."""
+        tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none."""
 
 
 class MoreTasksNeeded(Exception):  # noqa: N818
@@ -90,44 +91,44 @@ class Lane:
     def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks, spark: RunSpark | None = None) -> BatchOutcome:
         """Run the stages of a micro-batch whose reading tasks gave these receipts; in a task there is no ``spark``."""
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
-        computed = self._run_between(batch, None, read, spark)
+        computed = self._run_between(batch, None, read, spark, NEVER)
         read = [*read, *computed]
-        times = self._event_times(known, read)
-        idle = frozenset[str]().union(*(receipt.idle for receipt in read))
-        quiet = frozenset[int]().union(*(receipt.quiet for receipt in read))
+        clocks = BatchClocks(self.stages, self.inputs, known, read, self.bounded)
         receipts: list[Receipt] = []
         heads, states = list(read), list[StageState]()
-        bounds: dict[int, int] = {}
         for number, stage in enumerate(self.stages):
             operator, kept = operator_of(stage.step, stage.incoming), known.stage(number).files
-            before = known.stage(number)
-            clock = replace(self._clock(number, before.watermark, times, idle, bounds), quiet=quiet, emission=before.emission)
+            clock = clocks.of(number)
             arrived = tuple(file for receipt in heads for file in receipt.rows.get(number, ()))
             due = operator.is_due(clock, span_of(arrived), span_of(kept))
-            receipts = self._run_parts(run, batch, number, clock, arrived, known) if due else []
+            read_at = clocks.results_read_at(number, clock.now)
+            receipts = self._run_parts(run, batch, number, clock, arrived, known, read_at) if due else []
             written = tuple(file for receipt in receipts for file in receipt.state)
             after = files_after_run(operator.after_run, kept, arrived, written) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             chosen = () if self.bounded else files_to_merge(files, sum(file.rows for file in arrived))
             files = self._merged(run, batch, number, files, chosen, clock.now)
             final = operator.final_until(clock.now) if isinstance(operator, RemembersEmission) else NEVER
-            states.append(StageState(clock.now, files, before.emission.after(quiet, final)))
-            bounds[number] = operator.watermark_after(clock.now)
+            states.append(StageState(clock.now, files, clock.emission.after(clocks.quiet, final)))
+            between = self._run_between(batch, number, receipts, spark, read_at)
+            clocks.passed(number, operator, clock.now, [*receipts, *between])
             if number + 1 < len(self.stages):
-                heads += [*receipts, *self._run_between(batch, number, receipts, spark)]
+                heads += [*receipts, *between]
         if self.stages[-1].spark_behind and receipts:
             if spark is None:
                 raise MoreTasksNeeded
             heads, receipts = [*heads, *receipts], spark.behind(receipts)
         late = sum(receipt.late for receipt in heads)
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
-        state = Manifest(max(times.values()), tuple(states), self.query.parallelism, times)
+        times = clocks.times
+        state = Manifest(max(times.values()), tuple(states), self.query.parallelism, times, clocks.read_at)
         return BatchOutcome(heads, receipts, late, state, max((one.event_time or NEVER for one in computed), default=None))
 
     def _run_between(
-        self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: RunSpark | None
+        self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: RunSpark | None, read_at: int
     ) -> list[Receipt]:
-        """Let Spark compute the steps between a stage, or the reading tasks, and the stages behind."""
+        """Let Spark compute the steps between a stage, whose results have this time of reading, or the reading tasks, and the
+        stages behind."""
         found: list[Receipt] = []
         for number, one in enumerate(self.inputs):
             if one.between is None or (stage not in one.stages if stage is not None else not one.sources):
@@ -135,34 +136,8 @@ class Lane:
             written = [receipt for receipt in receipts if event_file(self.query, batch, receipt, number).exists()]
             if written and spark is None:
                 raise MoreTasksNeeded
-            found += spark.between(number, written) if spark and written else []
+            found += spark.between(number, written, read_at) if spark and written else []
         return found
-
-    def _event_times(self, known: Manifest, read: Sequence[Receipt]) -> dict[str, int]:
-        """The largest event time of each input; the time of reading is that of all."""
-        times = {one.name: known.event_times.get(one.name, NEVER) for one in self.inputs}
-        for receipt in read:
-            times |= {self.inputs[n].name: max(time, times[self.inputs[n].name]) for n, time in receipt.event_times.items()}
-        latest = max(times.values())
-        return {one.name: latest if self.stages[one.stage].watermark.arrival else times[one.name] for one in self.inputs}
-
-    def _clock(
-        self, number: int, before: int, times: Mapping[str, int], idle: frozenset[str], bounds: Mapping[int, int]
-    ) -> WatermarkAdvance:
-        """The watermark of a stage: the smallest of its inputs, but for those of idle sources.
-
-        That of events read is the latest event time, less their lateness; that of a stage in front is what it guarantees.
-        """
-        if self.bounded:
-            return WatermarkAdvance(before, ALWAYS)
-        late = round(self.stages[number].watermark.late_seconds * 1e6)
-        active, silent = list[int](), list[int]()
-        for one in self.inputs:
-            if one.stage == number:
-                active += [bounds[stage] for stage in one.stages]
-                if one.sources or not one.stages:
-                    (silent if one.sources and one.sources <= idle else active).append(times[one.name] - late)
-        return WatermarkAdvance(before, max(before, min(active) if active else max(silent)))
 
     def _run_parts(
         self,
@@ -172,8 +147,9 @@ class Lane:
         clock: WatermarkAdvance,
         arrived: tuple[StateFileEntry, ...],
         known: Manifest,
+        read_at: int,
     ) -> list[Receipt]:
-        """Run a stage's step over its parts."""
+        """Run a stage's step over its parts; ``read_at`` is the time of reading of its results."""
         stage = self.stages[number]
         kept, operator = known.stage(number).files, operator_of(stage.step, stage.incoming)
         reads_all = not isinstance(operator, LooksUpKeys) or operator.reads_all(clock, span_of(arrived), span_of(kept))
@@ -187,6 +163,7 @@ class Lane:
             step=stage.step,
             incoming=stage.incoming,
             clock=clock,
+            read_at=read_at,
             state=self.manifests,
             arrived=arrived,
             kept=kept,

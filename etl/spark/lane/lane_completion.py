@@ -16,6 +16,7 @@ from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
 from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of
 from etl.spark.lane.spark_behind import apply_behind, apply_between
 from etl.spark.partitions import run_segment
+from etl.steps.heartbeats import ARRIVAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,13 +64,17 @@ class SparkJobs:
         given = results_of(self.session, files, self.lane.stages[-1].segment.roots[""].outgoing)
         return _receipts(run_segment(apply_behind(plan, given, query), plan.segment, query, plan.parts))
 
-    def between(self, number: int, events: Sequence[Receipt]) -> list[Receipt]:
+    def between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
         """Compute the steps in front of an input of a stage, and write rows for the stage."""
+        from pyspark.sql.functions import lit, timestamp_micros
+
         query, one = self.lane.query, self.lane.inputs[number]
         stage = self.lane.stages[one.stage]
         ordered = sorted(events, key=lambda receipt: (receipt.source, receipt.order))
         files = [event_file(query, self.batch, receipt, number) for receipt in ordered]
         found = apply_between(self.completion.query, one, results_of(self.session, files, fields_of(files[0])), query)
+        if ARRIVAL in stage.incoming.names and ARRIVAL not in found.columns:
+            found = found.withColumn(ARRIVAL, timestamp_micros(lit(read_at)))
         hidden = [name for name in (OFFSET, SIDE) if name in found.columns]
         needed = found.select(*(quote_name(name) for name in dict.fromkeys((*stage.incoming.names, *hidden))))
         return _receipts(write_rows_of_partitions(needed, stage.step, stage.incoming, query, Target(one.stage, number)))

@@ -14,6 +14,7 @@ from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT
 from etl.spark.partitions import with_actual_types
+from etl.steps.heartbeats import ARRIVAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,8 @@ def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: Spa
         is_last, spark_behind = number + 1 == len(graph.stages), graph is not plan.frame
         behind = Branch((), stage.node.outgoing, emits=True) if is_last else stage.behind
         whole = plan.segment if is_last and not spark_behind else Segment({"": behind}, {})
-        segment = with_actual_types(whole, stage.node.step.fields(given))
+        events = pa.schema([field for field in given if field.name != ARRIVAL])
+        segment = with_actual_types(whole, stage.node.step.fields(events))
         ends = [branch for branch in segment.roots[""].walk() if branch.emits and not is_last]
         for end in ends:
             arrive(graph.inputs[end.to], end.outgoing)

@@ -25,6 +25,7 @@ from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.row_files import RowFolder, RowWriter
+from etl.steps.heartbeats import ARRIVAL
 
 MAX_JOINT_ROWS = 1 << 18
 """Most rows of several parts that are merged together; a part by itself costs some milliseconds of Python."""
@@ -67,6 +68,8 @@ class PartTasks:
     step: StatefulStep
     incoming: Schema
     clock: WatermarkAdvance
+    read_at: int
+    """The time of reading of its results, microseconds since the epoch."""
     state: Manifests
     arrived: tuple[StateFileEntry, ...]
     kept: tuple[StateFileEntry, ...]
@@ -166,6 +169,7 @@ class PartTasks:
             stop_file=StopFile(self.query.state.stopping),
             spool_folder=self.query.state.spools,
             row_numbered=True,
+            read_at=self.read_at / 1e6,
         )
 
     def _parts(self, number: int) -> list[Sequence[int]]:
@@ -174,7 +178,7 @@ class PartTasks:
         return [parts] if self.at_once else [[part] for part in parts]
 
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
-        """The results of the parts of a task, numbered in their order."""
+        """The results of the parts of a task, numbered in their order, without the time of reading of their events."""
         remembered.clear()
         operator = operator_of(self.step, self.incoming)
         arrived, kept = RowFolder(self.state.folder, self.arrived), RowFolder(self.state.folder, self.kept)
@@ -184,6 +188,8 @@ class PartTasks:
                 if isinstance(results, pa.Table):
                     remembered.add_rows(results)
                     continue
+                if ARRIVAL in results.schema.names:
+                    results = results.drop_columns([ARRIVAL])
                 for first in range(0, results.num_rows, RESULT_ROWS):
                     batch = results.slice(first, RESULT_ROWS)
                     yield batch.append_column(OFFSET, pa.array(np.arange(row, row + batch.num_rows)))
