@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WARM := $(VENV)/.warm
 
-.PHONY: demo test test-quick servers kills fuzz check format lint types imports generated refresh docs bench clean
+.PHONY: demo test test-quick servers kills kills-state fuzz check format lint types imports generated refresh docs bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
@@ -43,6 +43,12 @@ servers: $(READY)
 kills: $(READY)
 	SLUICE_KILLS=10 SLUICE_KILLS_PAIRS="$(PAIRS)" SLUICE_KILLS_TOGETHER=$(or $(TOGETHER),1) SLUICE_SERVERS_HEAP=700m \
 	  SLUICE_KILLS_PAGE=docs/delivery-tests.md $(BIN)/python -m pytest -v tests/delivery/test_kill_matrix.py
+
+# Each step with state on each route to its state, ten runs that are killed: minutes a group of steps, and the second table of
+# docs/delivery-tests.md. Some of them: make kills-state STEPS="joins or quiet" KILLS=3.
+kills-state: $(READY)
+	SLUICE_KILLS=$(or $(KILLS),10) SLUICE_KILLS_PAGE=docs/delivery-tests.md $(PYTEST) -v -k "$(STEPS)" \
+	  tests/delivery/test_state_killed.py
 
 # The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.
 SLUICE_FUZZ ?= 200000

@@ -203,11 +203,11 @@ class PipelineRun:
         return streams
 
     def _run_bounded_queries(self, queries: Queries, plans: list[QueryPlan]) -> None:
-        queries.session.sparkContext.addJobTag(self.id)
         for plan in plans:
             if self._stop.is_set() or self._failed:
                 return
             try:
+                queries.session.sparkContext.addJobTag(self.id)  # fails, too, if the JVM has been killed
                 queries.run_bounded(plan)
             except Exception as error:
                 self._fail(plan, error)

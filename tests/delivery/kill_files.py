@@ -31,31 +31,6 @@ class FileInput:
             log.writelines(lines(first, last))
 
 
-class TwoFilesInput:
-    """Two files that grow, with every other event each. In a micro-batch that reads both, each is a split of its own."""
-
-    steps = LINES
-    sources = "[source, other]"
-
-    def __init__(self, workspace: Workspace) -> None:
-        self.paths = [workspace.folder / f"{workspace.label}-{number}.log" for number in range(2)]
-        source, other = (f"{{type: file, path: '{path}'}}" for path in self.paths)
-        self.options = f"{source}\n  other: {other}"
-
-    def begin(self) -> None:
-        for path in self.paths:
-            path.touch()
-
-    def write_events(self, first: int, last: int) -> None:
-        for number, path in enumerate(self.paths):
-            with path.open("a") as log:
-                log.writelines(line[:-2] + PADDING + line[-2:] for line in lines(first, last)[number::2])
-
-
-PADDING = f',"padding":"{"." * 400}"'
-"""Makes slices larger than what one task reads."""
-
-
 class SyslogInput:
     """A connection to the receiver. Events count as written when the journal has them; those in transit at a kill may be lost."""
 

@@ -1,16 +1,18 @@
-"""The page with the results of kill tests: a row for each pair, replaced when the pair is tested again."""
+"""The page with the results of kill tests: a row for each pair, and for each step with state on a route, replaced when it is
+tested again."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kill_pairs import Pair, every_pair
 from kill_trial import EVENTS, Outcome, Trial
+from state_cases import CASES, ROUTES
 
 from etl.api import Guarantee
 
@@ -36,6 +38,19 @@ lost with its node. A kill is not counted if the run had ended before, or had no
 On {machine}.
 
 """
+STATE_KILLED = "killed: driver, workers, JVM"
+STATE_HEAD = ("step", "route", "runs", STATE_KILLED, "events", "results", "missing", "repeats", "unexpected", "when")
+STATE_TEXT = """
+## Steps with state
+
+Written by `make kills-state`. A row is a step, or several in a row, as `tests/delivery/state_cases.py` has them, on one of three
+routes to its state: *one task* reads a micro-batch and runs the step itself; *several tasks* read it and write rows to files, and
+others run the step; *behind Spark*, Spark computes a step in front. Queries of several steps run in one pipeline. Each run is
+killed once at a random moment with `kill -9`: the driver, all Python workers, or the JVM. A last run reads the rest, and all
+results are compared with what plain Python computes of the same events: rows that are *missing*, rows that are there once more,
+and rows that must not be. Of steps with *idle* or *quiet* the stream stops again and again, and results come by the clock.
+
+"""
 
 
 def row_of(pair: Pair, claim: Guarantee, trial: Trial, found: Outcome, seconds: float) -> Sequence[str]:
@@ -48,27 +63,40 @@ def row_of(pair: Pair, claim: Guarantee, trial: Trial, found: Outcome, seconds: 
     return [pair.source.name, pair.sink.name, claim, *numbers, f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
 
 
-def write(page: Path, row: Sequence[str]) -> None:
-    """Add or replace a row; several trials may write at the same time."""
+def state_row_of(name: str, route: str, trial: Trial, found: Outcome) -> Sequence[str]:
+    """Return the row for a trial of a step with state."""
+    kills = f"{trial.kills['driver']}, {trial.kills['worker']}, {trial.kills['jvm']}"
+    numbers = (trial.total, found.total, len(found.missing), found.repeats, len(found.unexpected))
+    return [name, route, str(trial.runs), kills, *(f"{number:,}" for number in numbers), f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
+
+
+def write(page: Path, *rows: Sequence[str]) -> None:
+    """Add or replace rows; several trials may write at the same time."""
     with page.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        rows = {**_rows(file.read()), (row[0], row[1]): row}
+        known = {**_rows(file.read()), **{(row[0], row[1]): row for row in rows}}
         file.truncate(0)
-        file.write(_page(rows))
+        file.write(_page(known))
 
 
 def _rows(text: str) -> dict[tuple[str, str], Sequence[str]]:
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
-    return {(row[0], row[1]): row for row in cells if row[0] not in (HEAD[0], "---")}
+    return {(row[0], row[1]): row for row in cells if row[0] not in (HEAD[0], STATE_HEAD[0], "---")}
 
 
 def _page(rows: Mapping[tuple[str, str], Sequence[str]]) -> str:
     order = [(pair.source.name, pair.sink.name) for pair in every_pair()]
     known = [rows[key] for key in sorted(order) if key in rows]
+    state = [rows[name, route] for name in CASES for route in ROUTES if (name, route) in rows]
     machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {platform.system()} {platform.release()}"
-    lines = [HEAD, ["---"] * 3 + ["---:"] * (len(HEAD) - 3), *known]
-    return TEXT.format(events=EVENTS, machine=machine) + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    pairs = _table([HEAD, ["---"] * 3 + ["---:"] * (len(HEAD) - 3), *known])
+    states = _table([STATE_HEAD, ["---"] * 2 + ["---:"] * (len(STATE_HEAD) - 2), *state])
+    return TEXT.format(events=EVENTS, machine=machine) + pairs + STATE_TEXT + states
+
+
+def _table(lines: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _processor() -> str:

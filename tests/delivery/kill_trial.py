@@ -220,6 +220,8 @@ class Trial:
         try:
             yield run
             run.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the run did not end: {self.log}\n{self._log_file(number).read_text()[-4000:]}") from None
         finally:
             if run.poll() is None:
                 run.kill()

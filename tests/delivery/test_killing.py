@@ -93,6 +93,25 @@ def test_a_page_has_the_last_row_of_each_pair(tmp_path: Path, engine: Engine, se
     assert rows == [["| file", to, "exactly once", f"{trial.runs}", "0, 0, 0", "1", "3", "0", "0"] for to in ("file", "sqlite")]
 
 
+def test_a_page_has_a_row_for_each_step_with_state_and_route(
+    tmp_path: Path, engine: Engine, setup_of: Callable[[Pair], KillSetup]
+) -> None:
+    page, pair = tmp_path / "page.md", PAIRS["file-to-file"]
+    trial = Trial(engine, setup_of(pair), seed=1)
+    trial.kills.update(driver=4, worker=3, jvm=2)
+    steps = [("throttle", "several tasks"), ("window", "one task")]
+    kill_page.write(page, *(kill_page.state_row_of(*one, trial, outcome(3, [0, 1, 1])) for one in steps))
+
+    kill_page.write(page, kill_page.row_of(pair, "exactly once", trial, outcome(3, range(3)), 61.0))
+    kill_page.write(page, kill_page.state_row_of("throttle", "several tasks", trial, outcome(3, range(3))))
+
+    rows = [line.split(" | ")[:9] for line in page.read_text().splitlines() if line.startswith(("| throttle", "| window"))]
+    counts = {"window": ["3", "1", "1", "0"], "throttle": ["3", "0", "0", "0"]}
+    kills = [f"{trial.runs}", "4, 3, 2", "0"]
+    assert rows == [[f"| {name}", route, *kills, *counts[name]] for name, route in reversed(steps)]
+    assert "| file | file |" in page.read_text()
+
+
 def test_a_row_counts_the_restarts_of_the_pair_s_servers(engine: Engine, setup_of: Callable[[Pair], KillSetup]) -> None:
     trial = Trial(engine, setup_of(PAIRS["file-to-file"]), seed=1)
     trial.kills.update(driver=4, worker=3, server=3)

@@ -1,0 +1,176 @@
+"""Kill tests of steps with state: the cases of `state_cases` in one pipeline, each a query of its own, on one of three routes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kill_processes import workers
+from kill_setup import KillSetup
+from kill_table import Output, SourceRow, Workspace
+from kill_trial import Outcome, Trial, Victim
+from running import wait_for
+from state_cases import BLOCK, FIELDS, ROUTES, Case, Event, Row, event, line
+
+SLICE = BLOCK // 4
+PADDING = 3_500
+"""Makes slices of the two files larger than what one task reads."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How events are written."""
+
+    block_seconds: int = 10
+    """Seconds from the begin of a block to that of the next one."""
+    slices: int = 8
+    """Parts in which the events of a run are written, with pauses of random length."""
+    slice: int = SLICE
+    pause_seconds: float = 0.5
+    kill_delay_seconds: float = 2.0
+    """The victim is killed within this time after a micro-batch has begun: many queries run in turn."""
+
+
+QUIET = Pace(block_seconds=100, slices=4, slice=BLOCK, pause_seconds=2.0, kill_delay_seconds=3.0)
+"""Each slice is a block, and there are pauses in which what waits is given by the clock, after a second."""
+
+
+class StateInput:
+    """One file, or two with the events of every other key. In a micro-batch that reads both, each is a split of its own."""
+
+    steps = (f"{{type: json, fields: {FIELDS}}}",)
+
+    def __init__(self, workspace: Workspace, route: str, pace: Pace) -> None:
+        self.several, self.pace = route == "several tasks", pace
+        self.paths = [workspace.folder / f"{workspace.label}-{number}.log" for number in range(1 + self.several)]
+        self.options = "\n".join(f"  input-{number}: {{type: file, path: '{path}'}}" for number, path in enumerate(self.paths))
+        self.names = ", ".join(f"input-{number}" for number in range(len(self.paths)))
+
+    def begin(self) -> None:
+        for path in self.paths:
+            path.touch()
+
+    def events(self, first: int, last: int) -> list[Event]:
+        return [event(number, self.pace.block_seconds) for number in range(first, last)]
+
+    def write_events(self, first: int, last: int) -> None:
+        for number, path in enumerate(self.paths):
+            mine = [one for one in self.events(first, last) if one["k"] % len(self.paths) == number]
+            with path.open("a", 1 << 24) as log:
+                log.writelines(line(one, PADDING if self.several else 0) for one in mine)
+
+
+class StateSetup(KillSetup):
+    """A source in front of many steps with state."""
+
+    def __init__(self, workspace: Workspace, cases: Mapping[str, Case], route: str, pace: Pace) -> None:
+        self.workspace, self.cases, self.route, self.pace = workspace, cases, route, pace
+        self.source = SourceRow("file", lambda own: StateInput(own, route, pace), ordered=True)
+        self.input: StateInput = self.source.input(workspace)  # type: ignore[assignment]
+        self.outputs: list[Output] = []
+
+    def pipeline(self, name: str) -> str:
+        spark = ["{type: set, fields: {sound: soundex(key)}}"] if self.route == "behind Spark" else []
+        steps = ", ".join([*self.input.steps, *spark])
+        streams = "".join(self._streams(number, case) for number, case in enumerate(self.cases.values()))
+        sinks = "".join(f"  sink-{n}: {{from: case-{n}, type: file, path: '{self.path(n)}'}}\n" for n in range(len(self.cases)))
+        return (
+            f"name: {name}\nsources:\n{self.input.options}\n"
+            f"streams:\n  all: {{from: [{self.input.names}], steps: [{steps}]}}\n{streams}"
+            f"sinks:\n{sinks}run: {{trigger: 100ms}}\n"
+        )
+
+    def _streams(self, number: int, case: Case) -> str:
+        steps = ", ".join(case.steps).replace("{late}", f"{ROUTES[self.route]}s")
+        names = [f"case-{number}-{side}" for side in range(len(case.sides))]
+        sides = zip(names, case.sides, strict=True)
+        lines = [f"  {name}: {{from: all, steps: [{{type: filter, where: '{where}'}}]}}\n" for name, where in sides]
+        return "".join([*lines, f"  case-{number}: {{from: [{', '.join(names) or 'all'}], steps: [{steps}]}}\n"])
+
+    def path(self, number: int) -> Path:
+        """The file with the results of a case."""
+        return self.workspace.folder / f"{self.workspace.label}-case-{number}.jsonl"
+
+    def found(self, total: int, log: Sequence[str]) -> dict[str, Outcome]:
+        """Compare the results of each case with those of so many events."""
+        events = self.input.events(0, total)
+        return {name: self._outcome(number, case, events, log) for number, (name, case) in enumerate(self.cases.items())}
+
+    def _outcome(self, number: int, case: Case, events: Sequence[Event], log: Sequence[str]) -> Outcome:
+        rows = [
+            tuple(value_at(row, name) for name in case.fields)
+            for row in map(json.loads, self.path(number).read_text().splitlines())
+        ]
+        found, expected = Counter(map(_hashable, case.reduce(rows))), Counter(map(_hashable, case.expected(events)))
+        more = found - expected
+        repeats = sum(count for row, count in more.items() if row in expected)
+        unexpected = [row for row in more if row not in expected]
+        return Outcome(expected.total(), list((expected - found).elements()), repeats, unexpected, list(log))
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a field such as ``right.n``; None if it is not there."""
+    found: Any = row
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _hashable(row: Row) -> Row:
+    return tuple(tuple(value) if isinstance(value, list) else value for value in row)
+
+
+class StateTrial(Trial):
+    """Kills runs of one pipeline; a killed worker is each of the run's, so that all queries have one that was killed."""
+
+    setup: StateSetup
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """Do all runs; return the outcome of each case."""
+        for number, victim in enumerate(self._victims()):
+            if number == 0:
+                self._begin(number)
+            with self._running(number) as run:
+                self._wait_until_running(number, run)
+                self._run_and_kill(number, run, victim)
+        self._finish()
+        return self.setup.found(self.total, self.log)
+
+    def _run_and_kill(self, number: int, run: subprocess.Popen[bytes], victim: Victim) -> None:
+        """Write events in slices, and kill the victim behind one of them; a run that survives gets SIGTERM at the end."""
+        pace = self.setup.pace
+        at = self.random.randrange(pace.slices)
+        for piece in range(pace.slices):
+            begun = self._begun_batches()
+            self._write(pace.slice)
+            if piece < at:
+                time.sleep(self.random.uniform(0, pace.pause_seconds))
+            if piece == at:
+                self._wait_for_work(begun, run)
+                time.sleep(self.random.uniform(0, pace.kill_delay_seconds))
+                self.log.append(f"run {number}: {self._kill_victim(run, victim)} at slice {at}")
+        if run.poll() is None:
+            run.send_signal(signal.SIGTERM)
+
+    def _kill_worker(self, run: subprocess.Popen[bytes]) -> str:
+        found: list[int] = []
+        wait_for(lambda: bool(found.extend(workers(run.pid)) or found) or run.poll() is not None, what="a worker")
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return "workers killed" if found else ""
+
+    def ticks(self) -> int:
+        """The micro-batches without events that Spark's checkpoints still name."""
+        texts = [path.read_text() for path in self.state.glob("queries/*/checkpoint/offsets/[0-9]*")]
+        return sum('"tick"' in text or '"quiet"' in text for text in texts)

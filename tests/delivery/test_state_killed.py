@@ -1,0 +1,68 @@
+"""Kill -9 at random moments while steps remember events: what they give is exactly what plain Python computes of all events.
+
+`make test` kills one run on each route, with a third of the steps on each. With ``SLUICE_KILLS=10`` (`make kills-state`) each
+step has ten runs on each route, in the pipeline of its group; ``SLUICE_KILLS_PAGE`` is the page for the results.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import kill_page
+import pytest
+from kill_state import QUIET, Pace, StateSetup, StateTrial
+from kill_table import Workspace
+from kill_trial import RUNS
+from running import Engine
+from state_cases import CASES, GROUPS, QUIET_GROUPS, ROUTES, Case, few_cases
+
+_numbers = itertools.count()
+
+FEW = [(few_cases(number, len(ROUTES)), route) for number, route in enumerate(ROUTES)]
+SELECTED = [(group, route) for group in GROUPS.values() for route in ROUTES] if RUNS else FEW
+NAMES = [f"{group}-{route}" for group in GROUPS for route in ROUTES] if RUNS else [f"few-{route}" for route in ROUTES]
+QUIET_SELECTED = [(group, route) for group in QUIET_GROUPS.values() for route in ROUTES]
+QUIET_NAMES = [f"{group}-{route}" for group in QUIET_GROUPS for route in ROUTES]
+
+
+def killed(cases: Mapping[str, Case], route: str, pace: Pace, engine: Engine) -> StateTrial:
+    """Kill runs of these steps, and compare their results."""
+    with ExitStack() as cleanup:
+        workspace = Workspace(engine.etl.folder, {}, f"state-{os.getpid()}-{next(_numbers)}", cleanup)
+        trial = StateTrial(engine, StateSetup(workspace, cases, route, pace), drain=True)
+        found = trial.outcomes()
+        if "SLUICE_KILLS_PAGE" in os.environ:
+            rows = [kill_page.state_row_of(name, route, trial, outcome) for name, outcome in found.items()]
+            kill_page.write(Path(os.environ["SLUICE_KILLS_PAGE"]), *rows)
+        wrong = [f"{name}: {outcome}" for name, outcome in found.items() if not outcome.is_exact]
+        assert not wrong, "\n".join(wrong)
+        assert trial.kills, trial.log
+        return trial
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(("cases", "route"), SELECTED, ids=NAMES)
+def test_steps_of_killed_runs_give_what_python_computes(cases: Mapping[str, Case], route: str, engine: Engine) -> None:
+    killed(cases, route, Pace(), engine)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(("cases", "route"), QUIET_SELECTED if RUNS else QUIET_SELECTED[:1], ids=QUIET_NAMES if RUNS else ["few"])
+def test_results_by_the_clock_of_killed_runs_are_those_that_python_computes(
+    cases: Mapping[str, Case], route: str, engine: Engine
+) -> None:
+    trial = killed(cases, route, QUIET, engine)
+
+    assert trial.ticks()
+
+
+def test_few_cases_have_every_step() -> None:
+    selected = [name for cases, _ in FEW for name in cases]
+
+    assert len(selected) == len(set(selected)) == len(CASES) - sum(map(len, QUIET_GROUPS.values()))
