@@ -24,6 +24,10 @@ NEVER = -(1 << 62)
 OPTIONAL = "aggregate "
 """Prefix of parts of a state that come and go without the rest (`StatefulStep.remembered`)."""
 
+PENDING = "pending "
+"""Prefix of parts of a state whose results wait until an interval is over, of which they are the description; None if none waits.
+They may come and go, but results that wait for one interval would be lost, or given twice, with another."""
+
 ALWAYS = 1 << 62
 """The watermark behind the last event of a source that ends: it closes everything."""
 
@@ -190,7 +194,7 @@ class StatefulStep(EventTimeStep):
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """What its state depends on, as JSON by name. A later version of the pipeline keeps the state if it has the same values;
-        names that begin with `OPTIONAL` may also be missing before or after."""
+        names that begin with `OPTIONAL` or `PENDING` may also be missing before or after."""
         return self.model_dump(mode="json", by_alias=True, exclude={"late", "idle"})
 
     def operator(self, incoming: Schema) -> Operator:

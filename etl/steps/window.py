@@ -13,6 +13,7 @@ from pydantic import Field
 from etl.aggregates.checks import Aggregate, check_aggregate, with_types
 from etl.api import (
     OPTIONAL,
+    PENDING,
     TIMESTAMP,
     Duration,
     Expression,
@@ -29,7 +30,15 @@ from etl.api import (
 from etl.expressions import analyse
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.option_checks import time_findings
-from etl.steps.windowing.emit import Emit, described, emit_findings, having_findings, intervals, longest_interval
+from etl.steps.windowing.emit import (
+    Emit,
+    described,
+    emit_findings,
+    having_findings,
+    intervals,
+    late_intervals,
+    longest_interval,
+)
 from etl.steps.windowing.lengths import (
     FieldLength,
     Length,
@@ -250,14 +259,15 @@ class Window(StatefulStep):
     # ── Running on the state lane ──
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
-        """Panes, groups and each aggregate with the types of its fields; not which results are given when."""
+        """Panes, groups and each aggregate with the types of its fields; of results only for which interval late ones wait."""
         lengths = remembered_lengths(size=self.size, slide=self.slide, step=self.step, gap=self.gap)
         groups = {f"group {name}": format_type(incoming.field(name).type) for name in self.group_by}
         aggregates = {
             f"{OPTIONAL}{name}": with_types(self.aggregates[name], one.fields, incoming)
             for name, one in self._aggregates(incoming).items()
         }
-        return {"time": self.event_time()[0], **lengths, **groups, **aggregates}
+        late = {f"{PENDING}late results": interval for interval in late_intervals(self.emit)}
+        return {"time": self.event_time()[0], **lengths, **groups, **aggregates, **late}
 
     def operator(self, incoming: Schema) -> Operator:
         """Time windows or sessions over the aggregates."""

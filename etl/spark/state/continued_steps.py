@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from etl.api import NEVER, OPTIONAL, ComponentError, nearest
+from etl.api import NEVER, OPTIONAL, PENDING, ComponentError, nearest
 from etl.plan.frames import stages
 from etl.plan.query_plan import Plan
 from etl.plan.segments import StepNode
@@ -70,9 +70,21 @@ def differences(before: Remembered, after: Remembered) -> Iterator[str]:
     """What has changed of what a step remembers, so that it cannot use its state."""
     before = {name.removeprefix(REMOVED): value for name, value in before.items()}
     for name in sorted(before.keys() | after.keys()):
-        is_optional = name.startswith(OPTIONAL) and not (name in before and name in after)
-        if before.get(name) != after.get(name) and not is_optional:
+        if before.get(name) == after.get(name) or _may_differ(name, before, after):
+            continue
+        if name.startswith(PENDING):
+            was, now = before[name], after[name] or "at once"
+            loss = "those that wait would be lost or given twice"
+            yield f"{name.removeprefix(PENDING)} were given {was} and are given {now} now: {loss}"
+        else:
             yield f"{name} was {before.get(name)!r} and is {after.get(name)!r} now"
+
+
+def _may_differ(name: str, before: Remembered, after: Remembered) -> bool:
+    """Whether a step keeps its state although this of it has changed."""
+    if name not in before or name not in after:
+        return name.startswith((OPTIONAL, PENDING))
+    return name.startswith(PENDING) and before[name] is None
 
 
 def write_continued(state: StateFolder, query: str, steps: Sequence[int | None], other_time: bool) -> None:

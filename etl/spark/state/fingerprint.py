@@ -196,7 +196,8 @@ def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], emp
         if query.name not in known:
             yield f"query {query.name!r} is new: it begins at its sources' start"
         for before, after in zip(_matched(known, query, empty), fingerprint(query).get("stages", []), strict=True):
-            added = [name.removeprefix(OPTIONAL) for name in after.keys() - before.keys()] if before else []
+            further = after.keys() - before.keys() if before else set()
+            added = [name.removeprefix(OPTIONAL) for name in further if name.startswith(OPTIONAL)]
             if added:
                 yield f"query {query.name!r} keeps its state; {_list(added)} of windows that are open now count from here on"
         new = query.sources.keys() - known.get(query.name, {"sources": query.sources})["sources"].keys()

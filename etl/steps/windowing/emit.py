@@ -90,6 +90,14 @@ def intervals(emit: Emit) -> dict[timedelta, bool]:
     return found
 
 
+def late_intervals(emit: Emit) -> Iterator[str | None]:
+    """For what late results wait; None if they are given at once."""
+    for one in occasions(emit):
+        if isinstance(one, Occasion) and one.late:
+            late = one.late
+            yield f"every {format_duration(late.every)}, {late.as_}" if late.every else None
+
+
 def described(emit: Emit) -> str:
     """The option in one line."""
     return "; ".join(_described(one) for one in occasions(emit))

@@ -137,6 +137,28 @@ def test_what_a_window_gives_may_change_and_keeps_its_state(state: StateFolder) 
     assert match_checkpoints(windowed(having="n > 3", late="1h", idle="5m", emit="on_change"), state)[1] == []
 
 
+def late(**options: str) -> Plan:
+    return windowed(emit=["on_close", {"late": {"for": "1h", **options}}])
+
+
+def test_late_results_that_wait_for_an_interval_refuse_another_one(state: StateFolder) -> None:
+    match_checkpoints(late(every="30s", **{"as": "separate"}), state)
+
+    for other, now in (
+        (late(), "at once"),
+        (late(every="10s", **{"as": "separate"}), "every 10s, separate"),
+        (late(every="30s"), "every 30s, corrected"),
+    ):
+        message = f"step window 1: late results were given every 30s, separate and are given {now} now: those that wait would be"
+        with pytest.raises(ComponentError, match=message):
+            match_checkpoints(other, state)
+
+
+def test_late_results_come_and_go_and_may_begin_to_wait(state: StateFolder) -> None:
+    for plan in (windowed(), late(), late(**{"as": "separate"}), late(every="30s"), windowed(), late(every="10s")):
+        assert match_checkpoints(plan, state)[1] == []
+
+
 def test_aggregates_come_with_a_note_and_go(state: StateFolder) -> None:
     match_checkpoints(windowed(), state)
 
