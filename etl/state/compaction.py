@@ -61,17 +61,18 @@ def merge_files(
     combine: Callable[[pa.Table], pa.Table],
     is_over: Callable[[int], bool],
     durable: bool = True,
+    name: str | None = None,
 ) -> StateFileStat | None:
     """Merge files into one, without the panes that are over; None if nothing is left. Holds the rows of one part in memory.
 
-    ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same.
+    ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same; ``name`` as in `StateFileWriter`.
     """
     parts = sorted({part for file in files for part in file.parts})
     merged = ((part, rows) for part in parts if len(kept := rows_of_part(files, part, is_over)) and len(rows := combine(kept)))
     first = next(merged, None)
     if first is None:
         return None
-    with StateFileWriter(path, first[1].schema, durable) as writer:
+    with StateFileWriter(path, first[1].schema, durable, name) as writer:
         for part, rows in (first, *merged):
             ordered = sorted_rows(rows.select(first[1].column_names).cast(first[1].schema))
             writer.add(part, ordered, ordered.column(PANE).to_numpy())

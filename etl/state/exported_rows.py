@@ -17,12 +17,15 @@ from etl.state.key_hash import HASH, HASH2, key_hashes
 from etl.state.manifest import Manifests, StageState, emission_of, read_seed
 from etl.state.reader import StepState
 from etl.state.row_files import RowWriter, combined
-from etl.state.state_files import StateFile
+from etl.state.state_files import DamagedStateError, StateFile
 
 SUFFIX = ".state"
 """Ending of the names of these files."""
 
 _ORIGIN = b"sluice.state"
+
+_ANY_NAME = ""
+"""Users may rename these files."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def export_rows(target: Path, state: StepState, operator: Operator, origin: Orig
 
     before = os.umask(0o077)  # the seed is a secret
     try:
-        stat = merge_files(state.files, target, combine, lambda pane: operator.is_over(pane, state.watermark))
+        stat = merge_files(state.files, target, combine, lambda pane: operator.is_over(pane, state.watermark), name=_ANY_NAME)
     finally:
         os.umask(before)
     return 0 if stat is None else stat.rows
@@ -56,13 +59,13 @@ class ExportedRows:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = StateFile(path)
+        self._file = _opened(path)
         try:
             known = json.loads((self._file.schema.metadata or {})[_ORIGIN])
             state = StageState(known["state"]["watermark"], (), emission_of(known["state"]))
             self.origin = Origin(known["step"], known["seed"], state)
         except (KeyError, ValueError) as error:
-            raise ComponentError(f"{path} was not written by etl state export") from error
+            raise _foreign(path) from error
 
     def add_to(self, manifests: Manifests, stage: StageState, operator: Operator, name: str) -> tuple[StageState, int, int]:
         """The state of a step that remembers nothing with these rows, their number, and how many its watermark has passed."""
@@ -103,3 +106,15 @@ class ExportedRows:
             return plain
         hashes = key_hashes(plain, operator.keys, seed)
         return plain.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
+
+
+def _opened(path: Path) -> StateFile:
+    """An exported file, whatever its name. Raises ComponentError that says what to do."""
+    try:
+        return StateFile(path, _ANY_NAME)
+    except DamagedStateError as error:
+        raise _foreign(path) from error
+
+
+def _foreign(path: Path) -> ComponentError:
+    return ComponentError(f"{path} was not written by etl state export, or is damaged: export the state again")

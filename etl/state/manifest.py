@@ -107,8 +107,7 @@ class Manifests:
             if next(self.folder.glob("manifest-*.json"), None):
                 raise ComponentError(f"state file {path} is missing, without which groups are not found again: {_REMEDY}")
             known = new_seed()
-            self.folder.mkdir(parents=True, exist_ok=True)
-            replace_file(path, json.dumps(known).encode(), sync=self.durable)
+            self._replace(path, json.dumps(known).encode())
         return known
 
     def last(self) -> int | None:
@@ -133,8 +132,7 @@ class Manifests:
 
     def write(self, batch: int, manifest: Manifest) -> None:
         """Make this the state after a micro-batch, and remove the files that no kept manifest names."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path(batch), _encoded(manifest), sync=self.durable)
+        self._replace(self._path(batch), _encoded(manifest))
         self._path(batch - KEPT_VERSIONS).unlink(missing_ok=True)
         numbers = [batch - back for back in range(KEPT_VERSIONS) if self._path(batch - back).exists()]
         named = {file.name for number in numbers for stage in self.read(number).stages for file in stage.files}
@@ -159,6 +157,14 @@ class Manifests:
     def versions(self) -> list[int]:
         """The numbers of the micro-batches that have a manifest, in order."""
         return sorted(map(_number, self.folder.glob("manifest-*.json")))
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        """Raises ComponentError, for example for a full disk; the file is the one before."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content, sync=self.durable)
+        except OSError as error:
+            raise ComponentError(f"state file {path} cannot be written: {error}") from error
 
     def _path(self, batch: int) -> Path:
         return self.folder / f"manifest-{batch:012d}.json"

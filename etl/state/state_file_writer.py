@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from etl.api import PANE, ComponentError
 from etl.state.key_hash import HASH
-from etl.state.state_files import END_OF_STREAM, MAGIC, TAIL
+from etl.state.state_files import END_OF_STREAM, MAGIC, TAIL, name_checksum
 
 
 class StateFileStat(NamedTuple):
@@ -50,8 +50,10 @@ class StateFileWriter:
 
     stat: StateFileStat
 
-    def __init__(self, path: Path, schema: pa.Schema, durable: bool) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, durable: bool, name: str | None = None) -> None:
+        """``name``: the one that it is checked for, if the file may get another."""
         self._path, self._durable, self._schema = path, durable, schema
+        self._name = path.name if name is None else name
         attempt = f"{os.getpid()}-{os.urandom(4).hex()}"  # two attempts of a task may run at once, also on two hosts
         self._temporary = path.with_name(f"{path.name}.{attempt}.part")
         self._batches: list[tuple[int, int, int, int]] = []
@@ -59,10 +61,13 @@ class StateFileWriter:
         self._counts: list[Any] = []
 
     def __enter__(self) -> StateFileWriter:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._temporary.open("wb")
         head = self._schema.serialize()
         self._head = (head.size, zlib.crc32(head))
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._temporary.open("wb")
+        except OSError as error:
+            raise self._failed(error) from error
         self._file.write(head)
         return self
 
@@ -89,7 +94,10 @@ class StateFileWriter:
             self._file.close()
         self._temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise ComponentError(f"state file {self._path} cannot be written: {error}") from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> ComponentError:
+        return ComponentError(f"state file {self._path} cannot be written: {error}")
 
     def _finish(self) -> None:
         """Write what follows the record batches."""
@@ -98,7 +106,7 @@ class StateFileWriter:
         index = b"".join(array.astype("<i8").tobytes() for array in (batches, panes, counts))
         size, head_sum = self._head
         tail = TAIL.pack(size, len(batches), len(panes), head_sum, 0, MAGIC)
-        checksum = zlib.crc32(tail, zlib.crc32(index))
+        checksum = zlib.crc32(tail, zlib.crc32(index, name_checksum(self._name)))
         self._file.write(END_OF_STREAM + index + TAIL.pack(size, len(batches), len(panes), head_sum, checksum, MAGIC))
         self._file.flush()
         if self._durable:

@@ -8,10 +8,10 @@ a part and pane is a slice of the record batch. So ten thousand panes cost 16 by
 |---|---|
 | schema, record batches, end of stream | messages of Arrow, uncompressed, at multiples of 8 bytes |
 | index | int64: of each record batch its part, bytes, CRC-32 and number of runs; of each run its pane and its rows |
-| tail | sizes of schema and index, CRC-32 of the schema and of index and tail, `MAGIC` |
+| tail | sizes of schema and index, CRC-32 of the schema and of the file's name, index and tail, `MAGIC` |
 
 A file is written under a temporary name and renamed. Schema, index and tail are checked when a file is opened, a record batch
-when it is first read: a file that was cut or changed anywhere is refused.
+when it is first read: a file that was cut or changed anywhere is refused, and so is one that has the name of another.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from etl.state.key_hash import HASH
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Before the first pane and behind the last one, microseconds since the epoch."""
 
-MAGIC = b"SLSTATE1"
+_FORMAT, _VERSION = b"SLSTATE", b"2"
+
+MAGIC = _FORMAT + _VERSION
 """The last bytes; the digit is the version of the format, which includes that of the hashes of keys."""
 
 TAIL = struct.Struct("<qqqII8s")
-"""Bytes of the schema; record batches; runs; CRC-32 of the schema; CRC-32 of the index and of the tail before it; magic."""
+"""Bytes of the schema; record batches; runs; CRC-32 of the schema; CRC-32 of the name, the index and this with 0 here; magic."""
 
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _REMEDY = "restore the state folder from a copy, or begin with a new one"
@@ -74,7 +76,7 @@ def open_state_file(path: Path) -> StateFile:
     """A state file, mapped and checked once in this process. Removed ones are unmapped. Raises DamagedStateError."""
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return StateFile(path)  # raises
     version = (found.st_ino, found.st_mtime_ns, found.st_size)
     known = _opened.get(path.parent, {}).get(path.name)
@@ -106,8 +108,10 @@ class StateFile:
     The memory is the page cache, which all processes share; what was read of it can be evicted.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        """``name``: the one that it was written under, if it may have another now."""
         self.path = path
+        self._name = path.name if name is None else name
         self._whole = self._mapped()
         self._index = self._read_index()
         self.schema: pa.Schema = pa.ipc.read_schema(self._whole.slice(0, self._index.schema_size))
@@ -213,6 +217,8 @@ class StateFile:
                 return file.read_buffer()
         except FileNotFoundError as error:
             raise self._damaged("is missing") from error
+        except OSError as error:
+            raise ComponentError(f"state file {self.path} cannot be read: {error}") from error
 
     def _read_index(self) -> _Index:
         whole = self._whole
@@ -221,15 +227,15 @@ class StateFile:
         tail = whole.slice(whole.size - TAIL.size).to_pybytes()
         schema_size, batches, runs, head_sum, checksum, magic = TAIL.unpack(tail)
         if magic != MAGIC:
-            raise self._damaged("is incomplete, or no state file of this version")
+            raise self._damaged(_unlike(magic))
         size = 8 * (4 * batches + 2 * runs)
         begin = whole.size - TAIL.size - size
         if batches < 0 or runs < 0 or not 0 <= schema_size <= begin:
             raise self._damaged("is damaged at its end")
         data = whole.slice(begin, size)
         blank = TAIL.pack(schema_size, batches, runs, head_sum, 0, magic)
-        if zlib.crc32(blank, zlib.crc32(data)) != checksum:
-            raise self._damaged("is damaged at its end")
+        if zlib.crc32(blank, zlib.crc32(data, name_checksum(self._name))) != checksum:
+            raise self._damaged("is damaged at its end, or was written under another name")
         index = _Index.of(np.frombuffer(data, "<i8"), schema_size, batches, runs)
         end = schema_size + sum(batch.size for batch in index.batches.values())
         if end + len(END_OF_STREAM) != begin or whole.slice(end, len(END_OF_STREAM)).to_pybytes() != END_OF_STREAM:
@@ -241,6 +247,19 @@ class StateFile:
     def _damaged(self, what: str) -> DamagedStateError:
         text = what if what.startswith("is") else f"is damaged: {what}"
         return DamagedStateError(f"state file {self.path} {text}; {_REMEDY}")
+
+
+def name_checksum(name: str) -> int:
+    """What the checksum of the index begins with."""
+    return zlib.crc32(name.encode())
+
+
+def _unlike(magic: bytes) -> str:
+    """What a file is that ends with other bytes."""
+    if magic.startswith(_FORMAT):
+        version = magic.removeprefix(_FORMAT).decode(errors="replace")
+        return f"is of version {version!r} of the format, and this release reads version {_VERSION.decode()!r}"
+    return "is incomplete, or is not a state file"
 
 
 def _positions(stored: Any, hashes: Any) -> Any:

@@ -283,7 +283,7 @@ def test_another_file_under_the_name_of_one_is_named(window: Pipeline, etl_state
     for command in ("ls", "show"):
         etl_state(command, window, status=1)
 
-        assert f"state file {second} is another file than that of the manifest" in " ".join(etl_state.err.split())
+        assert f"state file {second} is damaged at its end, or was written under another name" in " ".join(etl_state.err.split())
 
 
 def test_a_missing_manifest_of_the_last_micro_batch_is_named(window: Pipeline, etl_state: Output) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -62,6 +63,29 @@ def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ComponentError, match="its version is 2, and this release reads version 1"):
         Manifests(tmp_path).read(0)
+
+
+def test_a_full_disk_leaves_the_manifest_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifests = Manifests(tmp_path)
+    manifests.write(0, manifest("rows-a"))
+    (tmp_path / "rows-a").touch()
+    monkeypatch.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
+
+    with pytest.raises(ComponentError, match=r"state file .*manifest-000000000001.json cannot be written: .*No space left"):
+        manifests.write(1, manifest("rows-b"))
+    with pytest.raises(ComponentError, match=r"state file .*seed.json cannot be written: .*No space left"):
+        _ = Manifests(tmp_path / "new").seed
+
+    assert manifests.versions() == [0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest-000000000000.json", "new", "rows-a"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"null", b'"x"', b"\xff"])
+def test_a_damaged_seed_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "seed.json").write_bytes(content)
+
+    with pytest.raises(ComponentError, match=r"state file .*seed.json cannot be read .*: restore the state folder"):
+        _ = Manifests(tmp_path).seed
 
 
 def test_a_state_without_its_seed_is_refused(tmp_path: Path) -> None:

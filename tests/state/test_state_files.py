@@ -163,9 +163,11 @@ def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
     whole = (tmp_path / "a").read_bytes()
 
     for size in range(len(whole)):
-        (tmp_path / "b").write_bytes(whole[:size])
-        with pytest.raises(DamagedStateError, match=r"state file .*/b is .*; restore the state folder"):
-            StateFile(tmp_path / "b")
+        (tmp_path / "a").write_bytes(whole[:size])
+        with pytest.raises(DamagedStateError, match=r"state file .*/a is .*; restore the state folder"):
+            StateFile(tmp_path / "a")
+    (tmp_path / "a").write_bytes(whole)
+    assert StateFile(tmp_path / "a").rows == 2
 
 
 def test_a_file_with_any_byte_changed_is_refused(tmp_path: Path) -> None:
@@ -174,10 +176,55 @@ def test_a_file_with_any_byte_changed_is_refused(tmp_path: Path) -> None:
 
     for at in range(len(whole)):
         whole[at] ^= 1 << at % 8
-        (tmp_path / "b").write_bytes(whole)
+        (tmp_path / "a").write_bytes(whole)
         with pytest.raises(DamagedStateError, match="is "):
-            _read_whole(tmp_path / "b")
+            _read_whole(tmp_path / "a")
         whole[at] ^= 1 << at % 8
+    (tmp_path / "a").write_bytes(whole)
+    _read_whole(tmp_path / "a")
+
+
+def test_files_that_were_swapped_are_refused_also_if_they_are_of_one_size(tmp_path: Path) -> None:
+    for name, number in (("a", 1), ("b", 2)):
+        _written(tmp_path / name, [(0, 0, number, "x")])
+    first, second = ((tmp_path / name).read_bytes() for name in "ab")
+    assert len(first) == len(second)
+    (tmp_path / "a").write_bytes(second)
+    (tmp_path / "b").write_bytes(first)
+
+    for name in "ab":
+        with pytest.raises(DamagedStateError, match=f"state file .*/{name} is damaged at its end, or was written under another"):
+            open_state_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("version", [b"1", b"3"])
+def test_a_file_of_another_version_is_refused(version: bytes, tmp_path: Path) -> None:
+    _written(tmp_path / "a", [(0, 0, 1, "x")])
+    (tmp_path / "a").write_bytes((tmp_path / "a").read_bytes()[:-1] + version)
+
+    message = rf"is of version '{version.decode()}' of the format, and this release reads version '2'; restore the state folder"
+    with pytest.raises(DamagedStateError, match=message):
+        StateFile(tmp_path / "a")
+
+
+def test_files_that_may_not_be_read_or_written_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By messages of the system that root does not get."""
+    _written(tmp_path / "a", [(0, 0, 1, "x")])
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pyarrow.memory_map", refuse)
+        with pytest.raises(ComponentError, match=r"state file .*/a cannot be read: .*Permission denied"):
+            StateFile(tmp_path / "a")
+    rows, zeros = pa.table({"n": [1]}), np.zeros(1, np.int64)
+    for name in ("open", "mkdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, name, refuse)
+            with pytest.raises(ComponentError, match=r"state file .*/b cannot be written: .*Permission denied"):
+                write_state_file(tmp_path / "b", rows, zeros, zeros, durable=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}\n" * 40])
