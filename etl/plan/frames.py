@@ -31,7 +31,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Native:
+class SparkRead:
     """A source that Spark reads."""
 
     name: str
@@ -42,7 +42,7 @@ class Native:
 
 
 @dataclass(frozen=True)
-class Emitted:
+class EventFiles:
     """Events that tasks have written to files, in the middle of a micro-batch."""
 
     schema: Schema
@@ -85,7 +85,7 @@ class StageInput:
     stages: frozenset[int] = frozenset()
     """The stages whose results arrive."""
     between: Frame | None = None
-    """The steps in front of the stage that Spark computes in each micro-batch, over `Emitted` events."""
+    """The steps in front of the stage that Spark computes in each micro-batch, over `EventFiles`."""
     label: str = ""
     """Tells inputs of one side apart."""
     by_field: bool = False
@@ -98,12 +98,12 @@ class StageInput:
         return f"{self.stage}.{self.side}{self.label}"
 
     @property
-    def emitted(self) -> Schema | None:
+    def spark_schema(self) -> Schema | None:
         """The fields of the events that Spark gets; None if it computes nothing."""
         frame = self.between
         while isinstance(frame, Apply | Map):
             frame = frame.child
-        return frame.schema if isinstance(frame, Emitted) else None
+        return frame.schema if isinstance(frame, EventFiles) else None
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class Union:
     schema: Schema
 
 
-Frame: TypeAlias = Read | Native | Emitted | Apply | StateGraph | Map | Union
+Frame: TypeAlias = Read | SparkRead | EventFiles | Apply | StateGraph | Map | Union
 
 
 def exchange_of(given: StageInput, stage: Exchange) -> Exchange:
     """What reading tasks emit for an input of a stage that gets ``stage``: for it, or for Spark in front of it."""
-    fields, time = given.emitted, stage.watermark
+    fields, time = given.spark_schema, stage.watermark
     if fields is None or time is None:
         return stage
     if time.arrival:
@@ -146,12 +146,12 @@ def exchange_of(given: StageInput, stage: Exchange) -> Exchange:
     return Exchange(fields, time if known else None)
 
 
-def frame_sources(frame: Frame | None) -> Iterator[Read | Native]:
+def frame_sources(frame: Frame | None) -> Iterator[Read | SparkRead]:
     """The sources of a frame, in a fixed order."""
     match frame:
         case None:
             return
-        case Read() | Native():
+        case Read() | SparkRead():
             yield frame
         case Apply(child=child) | Map(child=child) | StateGraph(child=child):
             yield from frame_sources(child)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from etl.api import PlanError, Schema, Sink
 from etl.config.model import Pipeline
 from etl.plan.arrow_queries import arrow_queries
-from etl.plan.frames import Apply, Emitted, Frame, Map, Native, Read, StateGraph, Union
+from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, StateGraph, Union
 from etl.plan.graph import Graph
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Output, Segment
@@ -72,7 +72,7 @@ def _mark_frame(frame: Frame, earlier: _Reported, in_this_query: _Reported) -> F
     match frame:
         case Read(segment=segment):
             return replace(frame, segment=_mark_segment(segment, earlier, in_this_query))
-        case Native(name=name):
+        case SparkRead(name=name):
             return replace(frame, reports=in_this_query.claim(f"source {name}"))
         case Apply(child=child):
             return replace(frame, child=_mark_frame(child, earlier, in_this_query))
@@ -82,7 +82,7 @@ def _mark_frame(frame: Frame, earlier: _Reported, in_this_query: _Reported) -> F
             marked = tuple(replace(one, between=between) for one, between in zip(inputs, betweens, strict=True))
             stages = tuple(replace(stage, behind=_mark_branch(stage.behind, earlier, in_this_query)) for stage in found)
             return replace(frame, child=child, stages=stages, inputs=marked)
-        case Emitted():
+        case EventFiles():
             return frame
         case Map(branch=branch, child=child):
             return Map(_mark_branch(branch, earlier, in_this_query), _mark_frame(child, earlier, in_this_query))

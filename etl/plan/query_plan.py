@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from etl.api import Source, SparkStep
-from etl.plan.frames import Frame, Native, Read, frame_sources, segments, spark_nodes, stages
+from etl.plan.frames import Frame, Read, SparkRead, frame_sources, segments, spark_nodes, stages
 from etl.plan.segments import Output, Segment
 
 
@@ -42,11 +42,11 @@ class QueryPlan:
     @property
     def streaming(self) -> bool:
         """False when all it reads is a source that ends, read once."""
-        natives = [leaf for leaf in frame_sources(self.frame) if isinstance(leaf, Native)]
+        spark_reads = [leaf for leaf in frame_sources(self.frame) if isinstance(leaf, SparkRead)]
         return (
             self.frame is None
             or any(isinstance(leaf, Read) for leaf in frame_sources(self.frame))
-            or any(n.source.streaming for n in natives)
+            or any(n.source.streaming for n in spark_reads)
         )
 
 

@@ -13,8 +13,8 @@ from etl.plan.frames import (
     Exchange,
     Frame,
     Map,
-    Native,
     Read,
+    SparkRead,
     Stage,
     StageInput,
     StateGraph,
@@ -90,7 +90,7 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
         case Read(segment=segment, schema=schema, watermark=watermark):
             yield from _segment(segment, pad)
             yield from _exchange("emitted", Exchange(schema, watermark), pad + "  ")
-        case Native(name=name, source=source, schema=schema):
+        case SparkRead(name=name, source=source, schema=schema):
             yield f"{pad}source {name}: Spark reads it, {'a stream' if source.streaming else 'once, as a whole'}"
             yield f"{pad}    {_fields(schema)}"
         case Apply(node=node, child=child):

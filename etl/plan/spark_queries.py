@@ -9,7 +9,19 @@ import pyarrow as pa
 
 from etl.api import TIMESTAMP, FrameSource, JoiningStep, Schema, SparkStep, StatefulStep
 from etl.plan.arrow_queries import branch_after, steps_into
-from etl.plan.frames import Apply, Frame, Map, Native, Read, Stage, StateGraph, Union, frame_sources, spark_nodes, state_graph_of
+from etl.plan.frames import (
+    Apply,
+    Frame,
+    Map,
+    Read,
+    SparkRead,
+    Stage,
+    StateGraph,
+    Union,
+    frame_sources,
+    spark_nodes,
+    state_graph_of,
+)
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, Watermark, runs_on_arrow
@@ -45,7 +57,7 @@ def _frame(graph: Graph, node: PlanNode) -> Frame:
         return Map(Branch((step,), step.outgoing, emits=True), child)
     source = graph.pipeline.sources.get(name)
     if isinstance(source, FrameSource):
-        return Native(name, source, graph.schema(node))
+        return SparkRead(name, source, graph.schema(node))
     children = tuple(_side(graph, one, node) for one in graph.upstream(node))
     return children[0] if len(children) == 1 else Union(children, graph.schema(node))
 
@@ -170,7 +182,7 @@ def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | N
         case Read() as read:
             schema = read.schema if needs is None else _only(read.schema, needs, watermark)
             return replace(read, schema=schema, watermark=_read_watermark(schema, watermark))
-        case Native(schema=schema):
+        case SparkRead(schema=schema):
             return replace(frame, watermark=_read_watermark(schema, watermark))
         case _:
             return frame

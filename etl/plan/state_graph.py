@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from etl.api import JoiningStep, Schema, SideStep, Source, SparkStep, StatefulStep
 from etl.plan.arrow_queries import alignment
-from etl.plan.frames import Apply, Emitted, Frame, Map, Native, Read, Stage, StageInput, StateGraph, Union
+from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, Stage, StageInput, StateGraph, Union
 from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, runs_on_arrow
 
 
@@ -129,7 +129,7 @@ class _Builder:
 
 def _computed_by_spark(steps: tuple[StepNode, ...], given: Schema) -> Frame | None:
     """The frame of steps that Spark computes over events of files."""
-    frame: Frame = Emitted(given)
+    frame: Frame = EventFiles(given)
     for node in steps:
         spark = isinstance(node.step, SparkStep)
         frame = Apply(node, frame) if spark else Map(Branch((node,), node.outgoing, emits=True), frame)
@@ -173,8 +173,8 @@ def on_lane(node: StepNode) -> bool:
 def _is_sparks(frame: Frame) -> bool:
     """Whether Spark reads some of a frame that holds no stateful step."""
     parts = list(_walk(frame))
-    native = any(isinstance(part, Native) for part in parts)
-    return native and not any(on_lane(part.node) for part in parts if isinstance(part, Apply))
+    reads_with_spark = any(isinstance(part, SparkRead) for part in parts)
+    return reads_with_spark and not any(on_lane(part.node) for part in parts if isinstance(part, Apply))
 
 
 def _walk(frame: Frame) -> Iterator[Frame]:
@@ -194,7 +194,7 @@ def _outgoing(frame: Frame) -> Schema:
             return node.outgoing
         case Map(branch=branch):
             return branch.outgoing
-        case Read(schema=schema) | Native(schema=schema) | Emitted(schema=schema) | Union(schema=schema):
+        case Read(schema=schema) | SparkRead(schema=schema) | EventFiles(schema=schema) | Union(schema=schema):
             return schema
         case _:
             raise AssertionError("a graph of stages is not part of another frame")

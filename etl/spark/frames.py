@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
 from etl.expressions import flatten, quote_name
-from etl.plan.frames import Apply, Emitted, Frame, Map, Native, Read, StateGraph, Union
+from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, StateGraph, Union
 from etl.plan.segments import Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
@@ -35,8 +35,8 @@ def build_frame(
     match frame:
         case Read():
             return _with_watermark(read(frame, session, query, next(numbers)), frame.watermark)
-        case Native():
-            return _with_watermark(_read_native(frame, session), frame.watermark)
+        case SparkRead():
+            return _with_watermark(_read_with_spark(frame, session), frame.watermark)
         case Apply(node=node, child=child):
             assert isinstance(node.step, SparkStep)
             events = _with_late_watermark(build_frame(child, session, query, numbers, results), node.step)
@@ -49,7 +49,7 @@ def build_frame(
         case Map(branch=branch, child=child):
             events = build_frame(child, session, query, numbers, results)
             return run_branch(events, branch, query, next(numbers))
-        case StateGraph() | Emitted():
+        case StateGraph() | EventFiles():
             assert results is not None, "Spark's frames end in front of the state lane"
             return results
         case Union(children=children):
@@ -64,7 +64,7 @@ def read(frame: Read, session: SparkSession, query: QueryContext, number: int) -
     return session.readStream.format(source.name()).load()
 
 
-def _read_native(frame: Native, session: SparkSession) -> DataFrame:
+def _read_with_spark(frame: SparkRead, session: SparkSession) -> DataFrame:
     from pyspark.sql.functions import count, current_timestamp, lit
 
     events = flatten(frame.source.load(session)).withColumn(OFFSET, lit(0).cast("bigint"))

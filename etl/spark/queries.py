@@ -19,7 +19,7 @@ from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
 from etl.spark.lane.arrivals import write_rows_of_partitions
 from etl.spark.lane.lane_batch import Lane
-from etl.spark.lane.lane_completion import LaneBatches
+from etl.spark.lane.lane_completion import LaneCompletion
 from etl.spark.lane.lane_stages import stages_of
 from etl.spark.lane.spark_behind import fields_behind, fields_between, has_spark_behind
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
@@ -109,7 +109,7 @@ class Queries:
             batches.complete(batch, receipts)
         else:
             lane.complete(self.session, batch, receipts)
-        self.reports.add_native_reads(plan, number, read_observed(ran))
+        self.reports.add_spark_reads(plan, number, read_observed(ran))
         write_json(path, {**known, "done": number + 1})
 
     def _frame(self, plan: QueryPlan, query: QueryContext) -> tuple[DataFrame, Segment]:
@@ -162,13 +162,13 @@ class Queries:
 
     def _lane_batches(
         self, plan: QueryPlan, query: QueryContext, frame: DataFrame, batches: BatchCompletion
-    ) -> LaneBatches | None:
+    ) -> LaneCompletion | None:
         """What completes the micro-batches of a query with steps on the state lane."""
         graph = state_graph_of(plan.frame)
         if graph is None:
             return None
         incoming = None if isinstance(graph.child, Read) else arrow_schema(frame)
-        return LaneBatches(self._lane(plan, query, incoming), batches)
+        return LaneCompletion(self._lane(plan, query, incoming), batches)
 
     def _context(self, plan: QueryPlan) -> QueryContext:
         self.state.ended(plan.name).unlink(missing_ok=True)

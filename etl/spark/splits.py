@@ -28,7 +28,7 @@ from etl.spark.lane.clocks import reading_time
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
 from etl.spark.lane.part_tasks import with_rows
-from etl.spark.lane.result_files import ResultWriter, event_file_of
+from etl.spark.lane.result_files import EventFileWriter, event_file_of
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.split_planner import SplitPlanner
@@ -130,11 +130,11 @@ class SplitReader:
             events_file.close()
         return replace(with_rows(restartable.receipt, writers), idle=task.idle, read_at=read_at)
 
-    def _spark_files(self, task: SplitTask, inputs: Mapping[int, StageInput]) -> dict[int, ResultWriter]:
+    def _spark_files(self, task: SplitTask, inputs: Mapping[int, StageInput]) -> dict[int, EventFileWriter]:
         """The files for events that Spark gets, by the number of the exchange."""
         exchanges, batch = self._exchanges, current_batch(self._query)
         return {
-            number: ResultWriter(
+            number: EventFileWriter(
                 event_file_of(self._query, batch, task.source, self._split_name(task), number), exchanges[number].schema
             )
             for number, one in inputs.items()

@@ -16,7 +16,7 @@ from etl.api import NO_BATCH, OFFSET, ComponentError, Schema, Sink
 from etl.catalogue import installed
 from etl.config.model import Pipeline
 from etl.delivery.dead_letters import SCHEMA
-from etl.plan.frames import Exchange, Frame, Native, Read, exchange_of, frame_sources, state_graph_of
+from etl.plan.frames import Exchange, Frame, Read, SparkRead, exchange_of, frame_sources, state_graph_of
 from etl.plan.planner import plan as planned
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Output, Segment
@@ -59,7 +59,7 @@ VALUE_ERRORS = (
 """Spark's errors about the value of an event; they are not an error of the pipeline."""
 
 
-Emitted = list[tuple[int, pa.RecordBatch]]
+EmittedBatches = list[tuple[int, pa.RecordBatch]]
 """Batches, each with the number of its exchange."""
 
 
@@ -96,11 +96,11 @@ class Starter:
             self._start_lane(query, plan, found, computed)
             return
         self._taken(self._built(query, plan, f"{query.name} streaming"), query)
-        if computed and not any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(query.frame)):
+        if computed and not any(isinstance(leaf, SparkRead) and leaf.source.streaming for leaf in frame_sources(query.frame)):
             self._batches = {key: [batch for _, batch in events] for key, events in found.items()}
             self._finish(query, plan, self._computed(query, plan))
 
-    def _start_lane(self, query: QueryPlan, plan: Plan, read: dict[int, Emitted], computed: bool) -> None:
+    def _start_lane(self, query: QueryPlan, plan: Plan, read: dict[int, EmittedBatches], computed: bool) -> None:
         """Run the stateful steps over the events that reach them, close what they hold, and run the segments after them."""
         graph = state_graph_of(query.frame)
         assert graph is not None
@@ -114,8 +114,8 @@ class Starter:
         else:
             below = replace(query, frame=graph.child)
             incoming = arrow_schema(self._built(below, plan, f"{query.name} streaming"))
-            native = any(isinstance(leaf, Native) and leaf.source.streaming for leaf in frame_sources(graph.child))
-            if not computed or native:
+            streamed = any(isinstance(leaf, SparkRead) and leaf.source.streaming for leaf in frame_sources(graph.child))
+            if not computed or streamed:
                 return
             self._batches = {key: [batch for _, batch in found] for key, found in read.items()}
             arrived[0] = list(self._computed(below, plan))
@@ -167,14 +167,14 @@ class Starter:
                 return []
             raise
 
-    def _events(self, read: Read, plan: Plan, frame: Frame) -> Emitted:
+    def _events(self, read: Read, plan: Plan, frame: Frame) -> EmittedBatches:
         """The batches that the segments before Spark or before stateful steps emit."""
         lane = state_graph_of(frame)
         graph = lane if lane and lane.child is read else None
         inputs = graph.inputs if graph else ()
         emits = {n: exchange_of(one, graph.stages[one.stage].exchange) for n, one in enumerate(inputs) if graph and one.sources}
         emits = emits or {0: Exchange(emitted_schema(read), read.watermark)}
-        events: Emitted = []
+        events: EmittedBatches = []
         for source in read.segment.roots:
             events += self._ran(read.segment, source, read.sources[source].fields(), plan, emits)
         for number, batch in events:

@@ -6,7 +6,7 @@ import pytest
 from fakes import Both, Count, Frames, Lines, Row, made
 
 from etl.api import PlanError
-from etl.plan.frames import Apply, Native, Read, Union, frame_sources
+from etl.plan.frames import Apply, Read, SparkRead, Union, frame_sources
 from etl.plan.render import explained
 
 
@@ -109,7 +109,7 @@ def test_row_wise_steps_after_a_source_that_spark_reads_run_over_its_partitions(
     planned = made({"src": Frames()}, {"s": ("src", [Row()])}, {"out": "s"})
 
     (query,) = planned.queries
-    assert isinstance(query.frame, Native)
+    assert isinstance(query.frame, SparkRead)
     assert [node.id for node in query.segment.roots[""].steps] == ["s[0] row"]
 
 

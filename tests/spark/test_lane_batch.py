@@ -15,7 +15,7 @@ from etl.plan.frames import StageInput
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_batch import Lane
-from etl.spark.lane.lane_completion import LaneBatches
+from etl.spark.lane.lane_completion import LaneCompletion
 from etl.spark.lane.lane_stages import Stage
 from etl.spark.query_context import QueryContext
 from etl.spark.state.folder import StateFolder
@@ -37,7 +37,7 @@ class Tasks:
         return SimpleNamespace(mapPartitions=lambda work: SimpleNamespace(collect=list))
 
 
-def lane(folder: Path, parallelism: int) -> LaneBatches:
+def lane(folder: Path, parallelism: int) -> LaneCompletion:
     incoming = pa.schema([("time", TIMESTAMP)])
     step = Window.model_validate({"time": "time", "size": "1m", "late": "0s", "aggregates": {"n": "count(*)"}})
     segment = Segment({"": Branch((), incoming)}, {})
@@ -53,7 +53,7 @@ def lane(folder: Path, parallelism: int) -> LaneBatches:
         once=True,
     )
     totals = SimpleNamespace(add_late=lambda query, late: None)
-    return LaneBatches(
+    return LaneCompletion(
         Lane([stage], (StageInput(0, 0, sources=frozenset({"s"})),), query),
         cast(Any, SimpleNamespace(totals=totals, complete=lambda *receipts: None)),
     )

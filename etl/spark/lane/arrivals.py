@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Target(NamedTuple):
-    """The stage that gets the rows, and the input of it that they are of."""
+class StageTarget(NamedTuple):
+    """The stage that rows are written for, and its input that they belong to."""
 
     stage: int = 0
     input: int | None = None
     """None for a stage whose inputs have the numbers of its sides."""
 
 
-FIRST = Target()
+FIRST = StageTarget()
 """The first stage, whose rows Spark reads or computes."""
 
 
 def write_rows_of_partitions(
-    events: DataFrame, step: StatefulStep, incoming: Schema, query: QueryContext, target: Target = FIRST
+    events: DataFrame, step: StatefulStep, incoming: Schema, query: QueryContext, target: StageTarget = FIRST
 ) -> DataFrame:
     """Write the rows of each partition; the result's rows are receipts that name the files."""
     run = partial(_write_rows, step, incoming, query, target, list(events.columns))
@@ -48,7 +48,7 @@ def _write_rows(
     step: StatefulStep,
     incoming: Schema,
     query: QueryContext,
-    target: Target,
+    target: StageTarget,
     names: list[str],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
@@ -69,7 +69,9 @@ def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
     return with_names(batches, names) if OFFSET in names else with_row_numbers(batches, names)
 
 
-def _writer(step: StatefulStep, incoming: Schema, query: QueryContext, target: Target, partition: int, number: int) -> RowWriter:
+def _writer(
+    step: StatefulStep, incoming: Schema, query: QueryContext, target: StageTarget, partition: int, number: int
+) -> RowWriter:
     """The writer of a partition in a micro-batch of this number."""
     manifests = Manifests(query.state.rows(query.query), query.durable)
     before = manifests.read(number - 1).stage(target.stage)
@@ -79,7 +81,7 @@ def _writer(step: StatefulStep, incoming: Schema, query: QueryContext, target: T
 
 
 def _rows_receipt(
-    step: StatefulStep, writer: RowWriter, target: Target, partition: int, batches: Iterator[pa.RecordBatch]
+    step: StatefulStep, writer: RowWriter, target: StageTarget, partition: int, batches: Iterator[pa.RecordBatch]
 ) -> Receipt:
     """Write the rows of a partition; the receipt names their files and has their largest event times."""
     time, latest = (step.event_time() or ("",))[0], dict[int, int]()

@@ -37,15 +37,15 @@ RunTasks: TypeAlias = Callable[[Callable[[Iterable[int]], Iterable[bytes]], int]
 """Runs so many tasks, which are numbered from 0, and returns what they give."""
 
 
-class RunSpark(Protocol):
-    """Lets Spark compute steps, in the driver."""
+class SparkRunner(Protocol):
+    """Runs the steps of a micro-batch that Spark computes. Used in the driver only."""
 
-    def behind(self, results: Sequence[Receipt]) -> list[Receipt]:
-        """The steps behind the last stage, whose tasks gave these receipts; returns those of the tasks behind."""
+    def run_behind(self, results: Sequence[Receipt]) -> list[Receipt]:
+        """Run the steps after the last stage, whose tasks gave these receipts. Returns the receipts of the tasks after them."""
 
-    def between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
-        """The steps in front of an input of a stage, over the files of tasks that gave these receipts; returns those of the
-        tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none."""
+    def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
+        """Run the steps in front of an input of a stage, over the files of tasks that gave these receipts. Returns the receipts
+        of the tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none."""
 
 
 class MoreTasksNeeded(Exception):  # noqa: N818
@@ -88,7 +88,7 @@ class Lane:
         """The state of the query."""
         return Manifests(self.query.state.rows(self.query.query), self.query.durable)
 
-    def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks, spark: RunSpark | None = None) -> BatchOutcome:
+    def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks, spark: SparkRunner | None = None) -> BatchOutcome:
         """Run the stages of a micro-batch whose reading tasks gave these receipts; in a task there is no ``spark``."""
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
         computed = self._run_between(batch, None, read, spark, NEVER)
@@ -117,7 +117,7 @@ class Lane:
         if self.stages[-1].spark_behind and receipts:
             if spark is None:
                 raise MoreTasksNeeded
-            heads, receipts = [*heads, *receipts], spark.behind(receipts)
+            heads, receipts = [*heads, *receipts], spark.run_behind(receipts)
         late = sum(receipt.late for receipt in heads)
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
         times = clocks.times
@@ -125,7 +125,7 @@ class Lane:
         return BatchOutcome(heads, receipts, late, state, max((one.event_time or NEVER for one in computed), default=None))
 
     def _run_between(
-        self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: RunSpark | None, read_at: int
+        self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: SparkRunner | None, read_at: int
     ) -> list[Receipt]:
         """Let Spark compute the steps between a stage, whose results have this time of reading, or the reading tasks, and the
         stages behind."""
@@ -136,7 +136,7 @@ class Lane:
             written = [receipt for receipt in receipts if event_file(self.query, batch, receipt, number).exists()]
             if written and spark is None:
                 raise MoreTasksNeeded
-            found += spark.between(number, written, read_at) if spark and written else []
+            found += spark.run_between(number, written, read_at) if spark and written else []
         return found
 
     def _run_parts(
@@ -169,7 +169,7 @@ class Lane:
             kept=kept,
             segment=stage.segment,
             segment_number=stage.segment_number,
-            following={to: self._following(behind, known) for to, behind in stage.following.items()},
+            following={to: self._following(after, known) for to, after in stage.following.items()},
             for_spark=stage.for_spark,
             spark_behind=stage.spark_behind,
             tasks=tasks,
@@ -204,5 +204,5 @@ class Lane:
         return (*Receipt.decode(receipt).state, *(file for file in files if file not in chosen))
 
     def _following(self, number: int, known: Manifest) -> NextStage:
-        behind = self.stages[number]
-        return NextStage(number, behind.step, behind.exchange, known.stage(number).watermark, known.stage(number).emission)
+        after = self.stages[number]
+        return NextStage(number, after.step, after.exchange, known.stage(number).watermark, known.stage(number).emission)

@@ -11,7 +11,7 @@ from etl.api import OFFSET, SIDE, BatchId
 from etl.expressions import quote_name
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion
-from etl.spark.lane.arrivals import Target, write_rows_of_partitions
+from etl.spark.lane.arrivals import StageTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
 from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of
 from etl.spark.lane.spark_behind import apply_behind, apply_between
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class LaneBatches:
+class LaneCompletion:
     """Completes the micro-batches of a stateful query in the driver."""
 
     lane: Lane
@@ -37,7 +37,7 @@ class LaneBatches:
         context = session.sparkContext
         run: RunTasks = lambda work, tasks: context.parallelize(range(tasks), tasks).mapPartitions(work).collect()  # noqa: E731
         outcomes = [receipt.outcome for receipt in read if receipt.outcome is not None]
-        spark = SparkJobs(self.lane, self.completion, session, batch)
+        spark = BatchSparkRunner(self.lane, self.completion, session, batch)
         outcome: BatchOutcome = outcomes[0] if outcomes else self.lane.advance(batch, read, run, spark)
         self.completion.totals.add_late(self.lane.query.query, outcome.late)
         self.completion.complete(batch, outcome.results, outcome.heads, outcome.event_time)
@@ -49,23 +49,23 @@ class LaneBatches:
 
 
 @dataclass(frozen=True)
-class SparkJobs:
-    """What Spark computes in a micro-batch, over files that tasks have written."""
+class BatchSparkRunner:
+    """Runs the steps of one micro-batch that Spark computes, over the files that tasks have written."""
 
     lane: Lane
     completion: BatchCompletion
     session: SparkSession
     batch: BatchId
 
-    def behind(self, results: Sequence[Receipt]) -> list[Receipt]:
-        """Compute the steps behind the last stage, and run the last segment on what they give."""
+    def run_behind(self, results: Sequence[Receipt]) -> list[Receipt]:
+        """Run the steps after the last stage, and the last segment on their results."""
         plan, query = self.completion.query, self.lane.query
         files = result_files(results, results_folder(query, self.batch))
         given = results_of(self.session, files, self.lane.stages[-1].segment.roots[""].outgoing)
         return _receipts(run_segment(apply_behind(plan, given, query), plan.segment, query, plan.parts))
 
-    def between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
-        """Compute the steps in front of an input of a stage, and write rows for the stage."""
+    def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
+        """Run the steps in front of an input of a stage, and write their results as rows for the stage."""
         from pyspark.sql.functions import lit, timestamp_micros
 
         query, one = self.lane.query, self.lane.inputs[number]
@@ -77,7 +77,7 @@ class SparkJobs:
             found = found.withColumn(ARRIVAL, timestamp_micros(lit(read_at)))
         hidden = [name for name in (OFFSET, SIDE) if name in found.columns]
         needed = found.select(*(quote_name(name) for name in dict.fromkeys((*stage.incoming.names, *hidden))))
-        return _receipts(write_rows_of_partitions(needed, stage.step, stage.incoming, query, Target(one.stage, number)))
+        return _receipts(write_rows_of_partitions(needed, stage.step, stage.incoming, query, StageTarget(one.stage, number)))
 
 
 def _receipts(rows: DataFrame) -> list[Receipt]:

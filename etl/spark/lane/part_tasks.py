@@ -19,7 +19,7 @@ from etl.segment.event_time import without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.operators import operator_of
-from etl.spark.lane.result_files import ResultWriter, event_file_of, results_folder, write_results
+from etl.spark.lane.result_files import EventFileWriter, event_file_of, results_folder, write_results
 from etl.spark.query_context import QueryContext, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
@@ -137,7 +137,7 @@ class PartTasks:
     def _write_rows(self, restartable: RestartableSegment, number: int, split: str) -> Receipt:
         """Write the results as rows for the steps behind, and as events for Spark."""
         paths = {to: event_file_of(self.query, self.batch, self.query.query, split, to) for to in self.for_spark}
-        files = {to: ResultWriter(path, self.for_spark[to]) for to, path in paths.items()}
+        files = {to: EventFileWriter(path, self.for_spark[to]) for to, path in paths.items()}
         writers: dict[int, RowWriter] = {}
         for behind in self.following.values():
             operator = operator_of(behind.step, behind.given.schema)

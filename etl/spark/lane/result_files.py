@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 def write_results(batches: Iterable[pa.RecordBatch], path: Path, fields: Schema) -> None:
     """Write what a task gives to Spark; an attempt that runs again replaces the file."""
-    with ResultWriter(path, fields) as writer:
+    with EventFileWriter(path, fields) as writer:
         for batch in batches:
             writer.add(batch)
 
 
-class ResultWriter:
-    """Writes the file of a task, if it adds events to it or is used as a context."""
+class EventFileWriter:
+    """Writes the events of a task to a file. There is a file if events are added, or if the writer is a context manager."""
 
     def __init__(self, path: Path, fields: Schema) -> None:
         self._path, self._fields = path, _with_offset(fields)
         self._out: pa.ipc.RecordBatchStreamWriter | None = None
 
-    def __enter__(self) -> ResultWriter:
+    def __enter__(self) -> EventFileWriter:
         self._open()
         return self
 

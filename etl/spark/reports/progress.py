@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from etl.plan.frames import Native, frame_sources
+from etl.plan.frames import SparkRead, frame_sources
 from etl.plan.query_plan import QueryPlan
 from etl.receipts import Counts
 from etl.spark.reports.totals import Totals
@@ -26,7 +26,7 @@ class ProgressReports:
     totals: Totals
     _late: dict[tuple[str, int], int] = field(default_factory=dict)
     """Query and micro-batch → events too late for their windows."""
-    _native: dict[tuple[str, int], int] = field(default_factory=dict)
+    _rows_read_by_spark: dict[tuple[str, int], int] = field(default_factory=dict)
     """Source and micro-batch → events that Spark read."""
 
     def gather(self, plan: QueryPlan, query: StreamingQuery) -> None:
@@ -36,14 +36,16 @@ class ProgressReports:
             self._add_late_events(plan, reports)
         for report in reports:
             metrics = {name: int(row["events"] or 0) for name, row in report["observedMetrics"].items()}
-            self.add_native_reads(plan, report["batchId"], metrics)
+            self.add_spark_reads(plan, report["batchId"], metrics)
 
-    def add_native_reads(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
+    def add_spark_reads(self, plan: QueryPlan, batch: int, metrics: Mapping[str, int]) -> None:
         """Add the events that Spark read of its sources in a micro-batch."""
-        for name in {leaf.name for leaf in frame_sources(plan.frame) if isinstance(leaf, Native) and leaf.reports}:
+        for name in {leaf.name for leaf in frame_sources(plan.frame) if isinstance(leaf, SparkRead) and leaf.reports}:
             if READ_METRIC + name in metrics:
-                self._native[name, batch] = max(metrics[READ_METRIC + name], self._native.get((name, batch), 0))
-                events = sum(rows for (source, _), rows in self._native.items() if source == name)
+                self._rows_read_by_spark[name, batch] = max(
+                    metrics[READ_METRIC + name], self._rows_read_by_spark.get((name, batch), 0)
+                )
+                events = sum(rows for (source, _), rows in self._rows_read_by_spark.items() if source == name)
                 self.totals.read[name] = Counts(events, events)
 
     def _add_late_events(self, plan: QueryPlan, reports: Sequence[Any]) -> None:

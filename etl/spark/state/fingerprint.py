@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
-from etl.plan.frames import Native, Read, frame_sources, spark_nodes, stages
+from etl.plan.frames import Read, SparkRead, frame_sources, spark_nodes, stages
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.state.continued_steps import REMOVED, continued, misfits, step_called, write_continued
 from etl.spark.state.folder import StateFolder
@@ -122,7 +122,7 @@ def fingerprint(query: QueryPlan) -> Fingerprint:
     for leaf in frame_sources(query.frame):
         if isinstance(leaf, Read):
             reads.append(_fields(leaf.schema) if query.stateful else {})
-        elif isinstance(leaf, Native) and leaf.source.streaming:
+        elif isinstance(leaf, SparkRead) and leaf.source.streaming:
             reads.append({})
     return {"sources": sources, "reads": reads, "stateful": _stateful(query), "mode": query.output_mode}
 
