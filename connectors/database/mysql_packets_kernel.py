@@ -40,7 +40,7 @@ def _number(at: Any, size: Any) -> Any:
 
 @kernel_function
 def _locate_values(at: Any, end: Any, row: Any, address: Any, length: Any) -> Any:
-    """Write the spans of a row's values; return whether they fill the bytes exactly."""
+    """Write the address and length of each value of a row; return whether they fill the bytes exactly."""
     for column in range(address.shape[0]):
         if at >= end:
             return False
@@ -63,10 +63,10 @@ def _locate_values(at: Any, end: Any, row: Any, address: Any, length: Any) -> An
 
 
 @kernel
-def cut_rows(base: Any, begin: Any, end: Any, count: Any, first: Any, address: Any, length: Any) -> Any:
+def cut_rows(base: Any, begin: Any, end: Any, sequence: Any, first: Any, address: Any, length: Any) -> Any:
     """Locate the values of rows between ``base + begin`` and ``base + end``, while there is space.
 
-    Writes to ``address`` (uint64[columns, rows]) and ``length`` (int64, -1 for null) from row ``first`` on. ``count`` is the
+    Writes to ``address`` (uint64[columns, rows]) and ``length`` (int64, -1 for null) from row ``first`` on. ``sequence`` is the
     sequence number that the next packet must have. Returns why it stopped, begin and sequence number of the next packet, and
     the number of rows.
     """
@@ -75,22 +75,22 @@ def cut_rows(base: Any, begin: Any, end: Any, count: Any, first: Any, address: A
         at = base + np.uint64(begin)
         size = _number(at, 3)
         packet_end = begin + HEADER_BYTES + size
-        if np.int64(load_byte(at + np.uint64(3))) != count:
-            return MALFORMED, begin, count, row
+        if np.int64(load_byte(at + np.uint64(3))) != sequence:
+            return MALFORMED, begin, sequence, row
         if size == MAX_PACKET_BYTES:
-            return LARGE_ROW, begin, count, row
+            return LARGE_ROW, begin, sequence, row
         if packet_end > end:
             break
         at += np.uint64(HEADER_BYTES)
         kind = np.int64(load_byte(at)) if size else np.int64(0)
         if kind == _ERROR:
-            return SERVER_ERROR, begin, count, row
+            return SERVER_ERROR, begin, sequence, row
         if kind == _EIGHT and size < _END_BYTES:
-            return END, begin, count, row
+            return END, begin, sequence, row
         if not _locate_values(at, base + np.uint64(packet_end), row, address, length):
-            return MALFORMED, begin, count, row
-        begin, count, row = packet_end, (count + 1) & 0xFF, row + 1
-    return NEEDS_MORE, begin, count, row
+            return MALFORMED, begin, sequence, row
+        begin, sequence, row = packet_end, (sequence + 1) & 0xFF, row + 1
+    return NEEDS_MORE, begin, sequence, row
 
 
 @kernel

@@ -31,12 +31,12 @@ class Hits(NamedTuple):
         """Return a number (int64) for each document that does not depend on when and where it is read."""
         import numpy as np
 
-        from connectors.elasticsearch.hits_kernel import name_numbers
+        from connectors.elasticsearch.hits_kernel import hash_names
         from etl.columns.texts import Texts
 
         index, id_ = Texts.of(self.index), Texts.of(self.id)
         document_numbers = np.empty(len(self.id), np.int64)
-        name_numbers(index.address, index.length, id_.address, id_.length, document_numbers)
+        hash_names(index.address, index.length, id_.address, id_.length, document_numbers)
         return pa.array(document_numbers)
 
 

@@ -1,4 +1,4 @@
-"""Kernels for responses of a search: the position of each hit, and a number for each document's name."""
+"""Kernels for responses of a search: the position of each hit, and a hash of each document's index and id."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _hash(value: Any, address: Any, length: Any) -> Any:
 
 
 @kernel
-def name_numbers(index: Any, index_length: Any, id_: Any, id_length: Any, numbers: Any) -> None:
-    """Write a number from 0 to 2^63 - 1 for each document's index and id (FNV-1a, mixed), given by address and length."""
+def hash_names(index: Any, index_length: Any, id_: Any, id_length: Any, numbers: Any) -> None:
+    """Write a hash from 0 to 2^63 - 1 of each document's index and id (FNV-1a, mixed), given by address and length."""
     for row in range(len(numbers)):
         value = _hash(_hash(_BASIS, index[row], index_length[row]), id_[row], id_length[row])
         value = (value ^ (value >> _30)) * _MIX_A

@@ -29,13 +29,13 @@ def fingerprint(function: Callable[..., Any], options: dict[str, Any]) -> str:
 
     Raises TypeError for a global whose value has no stable description, such as an object of a user-defined class.
     """
-    walk = _Walk()
-    walk.put(("kernel", function.__name__, COMPILERS, platform.python_version(), tuple(sorted(options.items()))))
-    walk.put(function)
-    return walk.digest()
+    hasher = _ValueHasher()
+    hasher.put(("kernel", function.__name__, COMPILERS, platform.python_version(), tuple(sorted(options.items()))))
+    hasher.put(function)
+    return hasher.digest()
 
 
-class _Walk:
+class _ValueHasher:
     """Hashes values in the order in which code uses them; a function that occurs again is hashed by its number."""
 
     def __init__(self) -> None:
@@ -43,31 +43,32 @@ class _Walk:
         self._numbers: dict[int, int] = {}
 
     def digest(self) -> str:
+        """32 hexadecimal digits for all that was hashed."""
         return self._hash.hexdigest()[:32]
 
     def put(self, value: Any) -> None:
         """Hash a value by its type and content."""
         self._text(type(value).__qualname__)
-        for types, way in self._ways():
+        for types, hash_value in self._methods_by_type():
             if isinstance(value, types):
-                way(value)
+                hash_value(value)
                 return
         raise TypeError(f"a kernel uses {value!r}, whose value has no stable description")
 
-    def _ways(self) -> Iterator[tuple[Any, Callable[[Any], None]]]:
+    def _methods_by_type(self) -> Iterator[tuple[Any, Callable[[Any], None]]]:
         yield (type(None), bool, int, float, complex, str, bytes, enum.Enum, type(...)), lambda value: self._text(repr(value))
         yield (np.generic, np.ndarray), self._array
         yield (tuple, list), self._items
         yield (set, frozenset), lambda value: self._items(sorted(value, key=repr))
         yield dict, lambda value: self._items([item for pair in value.items() for item in pair])
         yield CodeType, self._code
-        yield FunctionType, lambda value: self._once(value, self._function)
-        yield Dispatcher, lambda value: self._once(value, self._dispatcher)
-        yield _Intrinsic, lambda value: self._once(value._defn, self._function)
+        yield FunctionType, lambda value: self._put_once(value, self._function)
+        yield Dispatcher, lambda value: self._put_once(value, self._dispatcher)
+        yield _Intrinsic, lambda value: self._put_once(value._defn, self._function)
         yield ModuleType, lambda value: self._text(value.__name__)
         yield (type, BuiltinFunctionType), lambda value: self._text(f"{value.__module__}.{value.__qualname__}")
         yield (np.ufunc, np.dtype, numba.types.Type), lambda value: self._text(repr(value))
-        yield object, self._foreign
+        yield object, self._library_object
 
     def _text(self, text: str) -> None:
         self._hash.update(f"{len(text)}:{text}".encode())
@@ -82,11 +83,11 @@ class _Walk:
         for value in values:
             self.put(value)
 
-    def _once(self, value: Any, way: Callable[[Any], None]) -> None:
+    def _put_once(self, value: Any, hash_value: Callable[[Any], None]) -> None:
         known = self._numbers.setdefault(id(value), len(self._numbers))
         self._text(str(known))
         if known == len(self._numbers) - 1:
-            way(value)
+            hash_value(value)
 
     def _dispatcher(self, value: Any) -> None:
         self.put(dict(sorted(value.targetoptions.items())))
@@ -104,7 +105,7 @@ class _Walk:
     def _global(self, name: str, value: Any, code: CodeType) -> None:
         self._text(name)
         self.put(value)
-        if isinstance(value, ModuleType) and value.__name__.split(".")[0] not in _VERSIONED:
+        if isinstance(value, ModuleType) and value.__name__.split(".")[0] not in _VERSIONED_LIBRARIES:
             for attribute in _names(code):
                 if hasattr(value, attribute):
                     self._global(attribute, getattr(value, attribute), code)
@@ -113,17 +114,17 @@ class _Walk:
         self._hash.update(code.co_code)
         self._items([*code.co_consts, *code.co_names, *code.co_varnames, *code.co_freevars])
 
-    def _foreign(self, value: Any) -> None:
+    def _library_object(self, value: Any) -> None:
         """Hash types and constants of LLVM and functions of numba by their text or name; `COMPILERS` covers their content."""
         library = type(value).__module__.split(".")[0]
-        if library not in _COMPILING:
+        if library not in _COMPILER_LIBRARIES:
             raise TypeError(f"a kernel uses {value!r}, whose value has no stable description")
         text = str(value)
         self._text(getattr(value, "__qualname__", type(value).__qualname__) if " at 0x" in text else text)
 
 
-_COMPILING = frozenset({"numba", "llvmlite"})
-_VERSIONED = frozenset({*_COMPILING, "numpy", "builtins", "collections", "typing", "math"})
+_COMPILER_LIBRARIES = frozenset({"numba", "llvmlite"})
+_VERSIONED_LIBRARIES = frozenset({*_COMPILER_LIBRARIES, "numpy", "builtins", "collections", "typing", "math"})
 """Libraries whose version stands for their content."""
 
 

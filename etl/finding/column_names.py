@@ -1,4 +1,5 @@
-"""What the columns of a header are called: by ECS where kind and place leave no doubt, else by kind and number."""
+"""Chooses field names for the columns of a log header: ECS names where kind and position of a column are unambiguous, otherwise
+its kind and a number."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from etl.finding.header import MESSAGE_MARKS, Column, is_level_letters
 
 MIN_ALIKE_SHARE = 0.9
-"""The share of values that must look alike for a name that says what they are."""
+"""Minimum share of values that must match a pattern before the column gets the name for it."""
 
 _THREAD = re.compile(
     r"(?i).*(main|thread|pool|exec|worker|nio|task|scheduler|timer|reactor|loop|qtp|akka|dispatcher|netty|background|-\d+$).*"
@@ -23,7 +24,7 @@ REQUEST_LINE = re.compile(r'"[A-Z]{3,10} \S+( HTTP/[\d.]+)?"')
 
 
 def name_columns(columns: Sequence[Column], after: str) -> list[str]:
-    """A name for each column; empty for what says nothing."""
+    """A name for each column; empty for a column without information, such as a dash. ``after`` separates it from the message."""
     best = max((column.form.score for column in columns if column.form), default=0)
     taken: set[str] = set()
     names: list[str] = []
@@ -42,21 +43,21 @@ def make_unique(name: str, taken: set[str]) -> str:
     return next(text for number in range(2, 100) if (text := f"{plain}{number}") not in taken)
 
 
-def all_look(values: Sequence[str], looks: re.Pattern[str]) -> bool:
-    """Whether nearly all values look like that."""
-    return sum(1 for value in values if looks.fullmatch(value)) >= MIN_ALIKE_SHARE * len(values)
+def most_match(values: Sequence[str], pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern matches at least `MIN_ALIKE_SHARE` of the values as a whole."""
+    return sum(1 for value in values if pattern.fullmatch(value)) >= MIN_ALIKE_SHARE * len(values)
 
 
 def is_request(column: Column) -> bool:
-    """Whether quotes hold the request line of HTTP."""
-    return column.kind == "quote" and all_look(column.values, REQUEST_LINE)
+    """Whether the quoted values are request lines of HTTP."""
+    return column.kind == "quote" and most_match(column.values, REQUEST_LINE)
 
 
 def _choose_name(columns: Sequence[Column], number: int, after: str, best: int, taken: set[str]) -> str:
     column = columns[number]
     if column.form:
         return _time_name(column, best, taken)
-    if column.kind == "in[" and any(one.kind in _WORDS and all_look(one.values, _LOGGER) for one in columns[number + 1 :]):
+    if column.kind == "in[" and any(one.kind in _WORDS and most_match(one.values, _LOGGER) for one in columns[number + 1 :]):
         return "process.thread.name" if _bracket_name(column) == "process.thread.name" else "context"
     make = _NAMES.get(column.kind)
     if number == 0 and "-" in column.values:
@@ -79,9 +80,9 @@ def _time_name(column: Column, best: int, taken: set[str]) -> str:
 
 def _bracket_name(column: Column) -> str:
     inner = [value[1:-1].strip() for value in column.values]
-    if all_look(inner, _THREAD):
+    if most_match(inner, _THREAD):
         return "process.thread.name"
-    if all_look(inner, _LOGGER) or all_look(inner, _NAME):
+    if most_match(inner, _LOGGER) or most_match(inner, _NAME):
         return "log.logger"
     return "context"
 
@@ -113,13 +114,13 @@ def _text_name(columns: Sequence[Column], number: int, after: str, taken: set[st
     if column.kind == "int":
         return _number_name(columns, number, taken)
     is_host = number > 0 and columns[number - 1].form is not None and "log.level" not in taken
-    if is_host and number + 1 < len(columns) and _is_program(columns, number + 1, after) and all_look(column.values, _HOST):
+    if is_host and number + 1 < len(columns) and _is_program(columns, number + 1, after) and most_match(column.values, _HOST):
         return "host.hostname"
-    if _is_marked(columns, number, after) and all_look(column.values, _NAME):
+    if _is_marked(columns, number, after) and most_match(column.values, _NAME):
         return "process.name" if "host.hostname" in taken else "log.logger"
-    if all_look(column.values, _CLASS) and "log.logger" not in taken:
+    if most_match(column.values, _CLASS) and "log.logger" not in taken:
         return "log.logger"
-    if all_look(column.values, _LOGGER) and ("log.level" in taken or "process.thread.name" in taken):
+    if most_match(column.values, _LOGGER) and ("log.level" in taken or "process.thread.name" in taken):
         return "log.logger"
     last = number == len(columns) - 1
     return "log.logger" if last and "log.level" in taken and "log.logger" not in taken else f"field{_generic(taken)}"
@@ -130,8 +131,8 @@ def _generic(taken: set[str]) -> int:
 
 
 def _number_name(columns: Sequence[Column], number: int, taken: set[str]) -> str:
-    """The process where it stands between time and level, then the thread."""
-    if "level" in _kinds_behind(columns, number) or columns[number - 1].form or "#" in columns[number].before:
+    """The first number between time and level is the process, a number directly after it the thread."""
+    if "level" in _next_kinds(columns, number) or columns[number - 1].form or "#" in columns[number].before:
         if "process.pid" not in taken and "time" in [one.kind for one in columns[:number]] and _is_early(columns, number):
             return "process.pid"
         if number and columns[number - 1].kind == "int" and "process.pid" in taken and "process.thread.id" not in taken:
@@ -140,12 +141,12 @@ def _number_name(columns: Sequence[Column], number: int, taken: set[str]) -> str
 
 
 def _is_early(columns: Sequence[Column], number: int) -> bool:
-    """A level follows or has been, or the number is marked as one of a process."""
+    """Whether the header has a level, or a ``#`` marks the number as a process."""
     return any(one.kind == "level" or is_level_letters(one) for one in columns) or "#" in columns[number].before
 
 
-def _kinds_behind(columns: Sequence[Column], number: int) -> Iterator[str]:
-    """The kinds of the next two columns; what Spring puts after a level and a process is taken for a level."""
+def _next_kinds(columns: Sequence[Column], number: int) -> Iterator[str]:
+    """The kinds of the next two columns. The ``---`` that Spring writes after level and process counts as a level."""
     for one in columns[number + 1 : number + 3]:
         yield "level" if is_level_letters(one) or (one.kind == "dash" and one.values[0] == "---") else one.kind
 
@@ -155,7 +156,7 @@ def _is_program(columns: Sequence[Column], number: int, after: str) -> bool:
 
 
 def _is_marked(columns: Sequence[Column], number: int, after: str) -> bool:
-    """Whether a mark that comes in front of messages follows."""
+    """Whether one of `MESSAGE_MARKS` follows the column."""
     if number + 1 == len(columns):
         return after in MESSAGE_MARKS
     return columns[number + 1].kind == "dash" and set(columns[number + 1].values) <= MESSAGE_MARKS

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from etl.api import FieldName
 from parsers.cef.names import Naming, headers, key_names
-from parsers.pairs.header_parser import Cut, HeaderPairsParser
+from parsers.pairs.header_parser import CutEvents, HeaderPairsParser
 
 
 class Cef(HeaderPairsParser):
@@ -55,7 +55,7 @@ class Cef(HeaderPairsParser):
         "that has no label, or with one twice, fails.",
     )
 
-    def named(self) -> Callable[[str], str | None]:
+    def key_to_field(self) -> Callable[[str], str | None]:
         """Keys in the names of the option ``naming``."""
         return key_names(self.naming)
 
@@ -63,7 +63,7 @@ class Cef(HeaderPairsParser):
         """The seven fields of the header."""
         return headers(self.naming)
 
-    def compile_cut(self) -> Cut:
+    def compile_cut(self) -> CutEvents:
         """Headers are cut at bars, extensions in front of the next key."""
         from parsers.cef.extensions import compile_cut
 

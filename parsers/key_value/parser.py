@@ -125,7 +125,7 @@ class KeyValue(PairsParser):
         for option in ("pair", "value"):
             yield from self._separator_findings(option)
 
-    def named(self) -> Callable[[str], str | None]:
+    def key_to_field(self) -> Callable[[str], str | None]:
         """Keys trimmed, in the case of ``key_case``, chosen and prefixed."""
         return compile_names(self.trim_keys, self.remove_from_keys, self.key_case, self.include, self.exclude, self.prefix)
 

@@ -27,15 +27,15 @@ _ZERO, _ONE, _TWO, _NONE = np.uint8(0), np.uint64(1), np.uint64(2), np.uint64(0)
 _PIPE, _EQUALS, _BACKSLASH, _DIGIT = np.uint8(0x7C), np.uint8(0x3D), np.uint8(0x5C), np.uint8(0x30)
 _SPACE, _FEED, _RETURN = np.uint8(0x20), np.uint8(0x0A), np.uint8(0x0D)
 _SECOND, _X, _T = np.uint8(ord("2")), np.uint8(ord("x")), np.uint8(ord("t"))
-_MOST = np.uint64(7)
-"""Bytes of the longest delimiter field, ``0xFFFF``, and the pipe after it."""
+_MAX_DELIMITER_BYTES = np.uint64(7)
+"""Maximum bytes of a delimiter field, ``0xFFFF``, with the pipe after it."""
 
 _LOW = np.uint32(0xFF)
 
 
 @kernel_function
 def _hex_number(at: Any, end: Any) -> Any:
-    """The number of 1 to 4 hexadecimal digits; 0: they are none."""
+    """The number of 1 to 4 hexadecimal digits; 0 for another text."""
     code = np.uint32(0)
     if at == end or end > at + np.uint64(4):
         return code
@@ -91,7 +91,7 @@ def _one_character(at: Any, end: Any) -> Any:
 
 @kernel_function
 def _read_delimiter(at: Any, end: Any) -> Any:
-    """The delimiter of a field: empty (a tab), one character, ``x5E``, ``0x5E``, a backslash and ``t``; 0: none."""
+    """The delimiter that a field names: empty or ``\\t`` (a tab), one character, ``x5E`` or ``0x5E``; 0 for another text."""
     if at == end:
         return TAB
     one = _one_character(at, end)
@@ -109,12 +109,12 @@ def _read_delimiter(at: Any, end: Any) -> Any:
 @kernel_function
 def _find_delimiter(at: Any, end: Any) -> Any:
     """The delimiter field at the beginning of a body: the delimiter, and where the attributes begin."""
-    behind = at
-    while behind < min(end, at + _MOST):
-        if load_byte(behind) == _PIPE:
-            found = _read_delimiter(at, behind)
-            return (found, behind + _ONE) if found != np.uint32(0) else (TAB, at)
-        behind += _ONE
+    after = at
+    while after < min(end, at + _MAX_DELIMITER_BYTES):
+        if load_byte(after) == _PIPE:
+            found = _read_delimiter(at, after)
+            return (found, after + _ONE) if found != np.uint32(0) else (TAB, at)
+        after += _ONE
     return TAB, at
 
 
@@ -131,7 +131,7 @@ def _is_delimiter(at: Any, end: Any, delimiter: Any, size: Any) -> Any:
 
 @kernel_function
 def _attribute_end(at: Any, end: Any, delimiter: Any, size: Any) -> Any:
-    """Where an attribute ends, the address of its ``=`` (0: none), and whether a line breaks in it."""
+    """The address where an attribute ends, that of its ``=`` (0 without one), and whether a line break ends it."""
     equals, first = _NONE, np.uint8(delimiter & _LOW)
     while at < end:
         byte = load_byte(at)
@@ -160,23 +160,23 @@ def _cut_row(buffer: Any, at: Any, end: Any, delimiter: Any, pair: Any) -> Any:
     """Write the attributes of one event, from number ``pair`` on; the next number, and the outcome."""
     size = _delimiter_size(delimiter)
     while at < end:
-        behind, equals, breaks = _attribute_end(at, end, delimiter, size)
+        after, equals, breaks = _attribute_end(at, end, delimiter, size)
         if breaks:
             return pair, LINE_BREAK
         if equals != _NONE:
-            _put_attribute(buffer, pair, at, equals, equals + _ONE, np.int64(behind - equals) - 1)
+            _put_attribute(buffer, pair, at, equals, equals + _ONE, np.int64(after - equals) - 1)
             pair += 1
-        elif behind > at:
-            _put_attribute(buffer, pair, at, behind, at, np.int64(-1))
+        elif after > at:
+            _put_attribute(buffer, pair, at, after, at, np.int64(-1))
             pair += 1
-        at = behind + size
+        at = after + size
     return pair, READ
 
 
 @kernel
 def cut_attributes(version: Any, body: Any, body_end: Any, given: Any, buffer: Any, bounds: Any, outcomes: Any) -> None:
-    """Bodies → pairs; rows that fail, in their header or here, have none. ``given`` is a delimiter for all events, 0: each has
-    its own."""
+    """Bodies → pairs; rows that fail, in their header or here, have none. ``given`` is the delimiter of all events; with 0
+    each event has its own."""
     pair = np.int64(0)
     bounds[0] = 0
     for row in range(body.shape[0]):

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from etl.api import FieldName, Finding, Schema
 from parsers.leef.names import Naming, headers, key_names
-from parsers.pairs.header_parser import Cut, HeaderPairsParser
+from parsers.pairs.header_parser import CutEvents, HeaderPairsParser
 
 _CODE = re.compile(r"0?[xX]([0-9A-Fa-f]{1,4})")
 
@@ -63,7 +63,7 @@ class Leef(HeaderPairsParser):
             message = f"{self.delimiter!r} is not a delimiter: it is one character, or its number such as 'x5E' or '0x09'"
             yield Finding("bad-delimiter", message, ("delimiter",))
 
-    def named(self) -> Callable[[str], str | None]:
+    def key_to_field(self) -> Callable[[str], str | None]:
         """Keys in the names of the option ``naming``."""
         return key_names(self.naming)
 
@@ -71,7 +71,7 @@ class Leef(HeaderPairsParser):
         """The five fields of the header."""
         return headers(self.naming)
 
-    def compile_cut(self) -> Cut:
+    def compile_cut(self) -> CutEvents:
         """Headers are cut at bars, attributes at the delimiter."""
         from parsers.leef.attributes import compile_cut
 

@@ -1,4 +1,4 @@
-"""What CEF and LEEF share: a header between bars, pairs after it, and how both write times."""
+"""What CEF and LEEF share: a header whose fields `|` separates, pairs after it, and time formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parsers.common.text_types import TextReader, make_reader
 from parsers.pairs.pair_columns import Pairs
 from parsers.pairs.parser import PairsParser
 
-Cut: TypeAlias = Callable[[pa.Array], tuple[list[pa.Array], Pairs, Failures]]
+CutEvents: TypeAlias = Callable[[pa.Array], tuple[list[pa.Array], Pairs, Failures]]
 """Texts → the fields of their headers, their pairs, and what has failed."""
 
 TIMES = (
@@ -33,16 +33,16 @@ class HeaderPairsParser(PairsParser):
         """Fields of the header, in its order."""
         raise NotImplementedError
 
-    def compile_cut(self) -> Cut:
+    def compile_cut(self) -> CutEvents:
         """A function of a column of events."""
         raise NotImplementedError
 
-    def headers(self) -> Schema:
+    def header_schema(self) -> Schema:
         """The fields of the header, all of them text."""
         return pa.schema([(name, pa.string()) for name in self.header_names()])
 
-    def read(self, type_: pa.DataType) -> TextReader:
-        """As in every parser of pairs, with the times of such events."""
+    def text_reader(self, type_: pa.DataType) -> TextReader:
+        """Return the same function, with the time formats of CEF and LEEF."""
         return make_reader(type_, time_formats=TIMES)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:

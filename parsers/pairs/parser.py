@@ -16,7 +16,7 @@ from parsers.pairs.pair_columns import PairColumns, Pairs, Repeats
 
 
 class PairsParser(Parser):
-    """Pairs of keys and values. A subclass finds them (`compile`) and names their keys (`named`)."""
+    """Pairs of keys and values. A subclass finds them (`compile`) and names their fields (`key_to_field`)."""
 
     declared: dict[FieldName, TypeName] = Field(
         alias="fields",
@@ -35,31 +35,31 @@ class PairsParser(Parser):
 
     takes_views: ClassVar[bool] = True
 
-    def named(self) -> Callable[[str], str | None]:
-        """How keys become names of fields."""
+    def key_to_field(self) -> Callable[[str], str | None]:
+        """Return the function from a key to the name of its field, None for a key that is dropped."""
         return str
 
-    def headers(self) -> Schema:
-        """Fields beside the declared ones, all of them text."""
+    def header_schema(self) -> Schema:
+        """The text fields that an event has beside its pairs: those of its header."""
         return pa.schema([])
 
-    def read(self, type_: pa.DataType) -> TextReader:
-        """How texts become values of a type. Raises ValueError."""
+    def text_reader(self, type_: pa.DataType) -> TextReader:
+        """Return the function that converts texts to values of a type. Raises ValueError for a type that it cannot read."""
         return make_reader(type_)
 
     def parsed(self) -> Schema:
         """Headers, declared fields and the rest."""
-        schema = with_fields(self.headers(), self._declared())
+        schema = with_fields(self.header_schema(), self._declared())
         return schema if self.rest is None else with_fields(schema, {self.rest: pa.string()})
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """The findings of every parser; names that contradict each other, types that one text cannot fill."""
         yield from super().check(incoming)
         for name, type_name in self.declared.items():
-            yield from check_type(name, type_name, lambda type_: self.read(item_type(type_)))
-            if name in self.headers().names:
+            yield from check_type(name, type_name, lambda type_: self.text_reader(item_type(type_)))
+            if name in self.header_schema().names:
                 yield Finding("field-conflict", f"{name!r} is a field of the header already", ("fields", name))
-        if self.rest in self.declared or self.rest in self.headers().names:
+        if self.rest in self.declared or self.rest in self.header_schema().names:
             yield Finding("field-conflict", f"{self.rest!r} is a field already", ("rest",))
             return
         yield from field_conflicts(self, "fields")
@@ -72,7 +72,7 @@ class PairsParser(Parser):
 
     def columns(self) -> Callable[[Pairs, Failures], dict[str, pa.Array]]:
         """Pairs → declared fields and the rest."""
-        return PairColumns(self._declared(), self.rest, self.repeats, self.named(), self.read).compile()
+        return PairColumns(self._declared(), self.rest, self.repeats, self.key_to_field(), self.text_reader).compile()
 
     def _declared(self) -> dict[str, pa.DataType]:
         return {name: parse_type(text) for name, text in self.declared.items()}

@@ -32,13 +32,13 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
     """Report the findings of every component, sources first."""
     known: dict[str, Fields] = {}
     for name, part in layout.sources.items():
-        known[name] = _source(built.get(part.path), part.path, report)
+        known[name] = _check_source(built.get(part.path), part.path, report)
     for name in order:
         stream = layout.streams[name]
         first = _joining_step(stream, built)
         fields = _join_inputs(stream.inputs, known, layout.likely_names, stream.path, report, first)
         for part in stream.steps:
-            fields = _step(built.get(part.path), part.path, fields, report)
+            fields = _check_step(built.get(part.path), part.path, fields, report)
         if report.is_broken((*stream.path, "steps")):
             fields = _mark_caused(NOTHING_KNOWN, stream.path)
         known[name] = fields
@@ -46,21 +46,21 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         made = built.get(sink.part.path)
         fields = _join_inputs(sink.inputs, known, layout.likely_names, sink.part.path, report)
         if made and isinstance(made.component, Sink):
-            _ask(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
+            _report_findings(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
 
 
-def _source(made: Built | None, path: OptionPath, report: Report) -> Fields:
+def _check_source(made: Built | None, path: OptionPath, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)) or path in report.document.incomplete:
         return _mark_caused(NOTHING_KNOWN, path)
-    _ask(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
+    _report_findings(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
     given = _call_guarded(path, lambda: source_fields(made), NOTHING_KNOWN, report)
     return _mark_caused(given, path)
 
 
-def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
+def _check_step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
         return _mark_caused(NOTHING_KNOWN, path, incoming)
-    findings = _ask(made, path, lambda step: step.check(incoming.schema), incoming, report)
+    findings = _report_findings(made, path, lambda step: step.check(incoming.schema), incoming, report)
     given = _call_guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
     for finding in nesting_findings(incoming.schema, given.schema):
         report.add_finding(path, finding)
@@ -71,7 +71,7 @@ def _step(made: Built | None, path: OptionPath, incoming: Fields, report: Report
 
 
 def _mark_caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) -> Fields:
-    """Add to fields that are partly unknown the components that cause this: those in front, else the one at ``path``."""
+    """If fields are partly unknown, add which components cause it: those upstream, else the one at ``path``."""
     causes = incoming.causes if incoming and incoming.causes else frozenset({path})
     return replace(fields, causes=causes) if fields.open or fields.possible else fields
 
@@ -90,6 +90,7 @@ def _join_inputs(
     report: Report,
     joining: tuple[JoiningStep, OptionPath] | None = None,
 ) -> Fields:
+    """The fields of a stream's or sink's inputs together. ``meant`` maps a misspelt name to the most likely one."""
     inputs = {ref.name: known.get(meant.get(ref.name, ref.name), NOTHING_KNOWN) for ref in refs}
     schemas = {name: fields.schema for name, fields in inputs.items()}
     if joining is not None:
@@ -105,7 +106,7 @@ def _join_inputs(
     return Fields(schema, is_open, causes, possible)
 
 
-def _ask(
+def _report_findings(
     made: Built, path: OptionPath, check: Callable[[Any], Iterable[Finding]], incoming: Fields, report: Report
 ) -> Sequence[Finding]:
     """Report a component's findings, except consequences of reported errors; returns all findings."""
@@ -130,11 +131,11 @@ def _call_guarded(path: OptionPath, compute: Callable[[], T], otherwise: T, repo
     try:
         return compute()
     except Exception as error:
-        report.fail(path, "check-failed", f"the check of this component failed: {_in_words(error)}")
+        report.fail(path, "check-failed", f"the check of this component failed: {_describe_error(error)}")
         return otherwise
 
 
-def _in_words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """The class and message of an error; for a method that a component lacks, its name."""
     if isinstance(error, NotImplementedError) and not error.args:
         return f"its class does not define {extract_tb(error.__traceback__)[-1].name!r}"

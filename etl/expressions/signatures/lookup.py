@@ -18,7 +18,7 @@ from etl.api import format_type, parse_type
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.signatures.messages import COUNT_HINTS, count_message, misuse_hint, pair_message, refusal_message
-from etl.expressions.signatures.types import BITS, CODES, CONSTANT_INT, CONSTANT_TEXT, MAX_PROBED, PAIRED, Argument
+from etl.expressions.signatures.types import BITS, CODES, COMBINED_IN_PAIRS, CONSTANT_INT, CONSTANT_TEXT, MAX_PROBED, Argument
 from etl.expressions.widening import INT32, NULL, STRING
 
 _FILE = Path(__file__).with_name("signatures.json")
@@ -145,7 +145,7 @@ def _paired_code(mask: int) -> str | None:
     if code is None and mask == BITS["decimal(10,2)"] | BITS["decimal(5,0)"]:
         code = "decimal(10,2)"
     code = _STANDS_FOR.get(code, code) if code else None
-    return code if code in PAIRED else None
+    return code if code in COMBINED_IN_PAIRS else None
 
 
 def _gives(rule: Any, types: Sequence[pa.DataType]) -> pa.DataType:

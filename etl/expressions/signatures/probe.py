@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etl.expressions.signatures.types import (
+    ARRAY_ELEMENTS,
     BY_VALUE,
     CAST_TARGETS,
     CODES,
+    COMBINED_IN_PAIRS,
+    COMBINED_IN_THREES,
     CONSTANT_INT,
     CONSTANT_TEXT,
-    FEW,
-    LINKED,
     MAX_PROBED,
     OPERATORS,
-    PAIRED,
-    Tried,
+    ProbeResults,
 )
 
 if TYPE_CHECKING:
@@ -86,13 +86,13 @@ class Probe:
         tried = self._try_combinations(template, count, [])
         return {str(count): tried.as_json()} if tried else {}
 
-    def _try_combinations(self, template: str, count: int, shorter: Sequence[tuple[str, ...]]) -> Tried | None:
+    def _try_combinations(self, template: str, count: int, shorter: Sequence[tuple[str, ...]]) -> ProbeResults | None:
         results: dict[tuple[str, ...], str] = {}
         self._note(results, self._probe(template, _combinations(count, shorter)))
         if count > 1:
             for around in _some(list(results), _MAX_VARIED):
                 self._note(results, self._probe(template, (codes for codes in _vary(around) if codes not in results)))
-        return Tried(count, results) if results else None
+        return ProbeResults(count, results) if results else None
 
     def _note(self, results: dict[tuple[str, ...], str], answers: Iterable[tuple[tuple[str, ...], str]]) -> None:
         """Record result types; a type that depends on the value of a constant is unknown."""
@@ -170,12 +170,12 @@ def _combinations(count: int, shorter: Sequence[tuple[str, ...]]) -> Iterator[tu
     if count <= 1:
         yield from product(CODES, repeat=count)
     elif count <= 3:
-        yield from product(PAIRED if count == 2 else FEW, repeat=count)
-        for type_ in LINKED:
+        yield from product(COMBINED_IN_PAIRS if count == 2 else COMBINED_IN_THREES, repeat=count)
+        for type_ in ARRAY_ELEMENTS:
             yield from product((f"array<{type_}>", type_, CONSTANT_INT), repeat=count)
         yield from _alike(count) if count == 3 else ()
     else:
-        yield from ((*codes, code) for codes in shorter for code in FEW)
+        yield from ((*codes, code) for codes in shorter for code in COMBINED_IN_THREES)
         yield from ((code,) * count for code in CODES)
 
 

@@ -43,7 +43,7 @@ CODES = (
 BITS = {code: 1 << at for at, code in enumerate(CODES)}
 """The bit of each type in a mask."""
 
-PAIRED = (
+COMBINED_IN_PAIRS = (
     "boolean", "tinyint", "int", "bigint", "float", "double", "decimal(10,2)", "string", "binary", "date", "timestamp",
     "timestamp_ntz", CONSTANT_TEXT, CONSTANT_INT, "array<string>", "array<int>", "array<double>", "map<string,string>",
     "map<string,int>", "struct<a:int,b:string>", "struct<a:string>", "interval day to second", "interval year to month",
@@ -51,7 +51,7 @@ PAIRED = (
 )  # fmt: skip
 """Types probed in every combination of two arguments."""
 
-FEW = (
+COMBINED_IN_THREES = (
     CONSTANT_TEXT,
     CONSTANT_INT,
     "double",
@@ -63,8 +63,8 @@ FEW = (
 )
 """Types probed in every combination of three arguments."""
 
-LINKED = tuple(code for code in _ATOMS if f"array<{code}>" in CODES)
-"""Types whose arrays are among `CODES`, too."""
+ARRAY_ELEMENTS = tuple(code for code in _ATOMS if f"array<{code}>" in CODES)
+"""Types of array elements: those whose arrays are among `CODES`, too."""
 
 OPERATORS = {
     **{f"operator {sign}": f"({{}} {sign} {{}})" for sign in (
@@ -97,7 +97,7 @@ class Argument(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tried:
+class ProbeResults:
     """Spark's answers for one number of arguments: accepted combinations of types → result type."""
 
     count: int
@@ -107,7 +107,7 @@ class Tried:
         """``at``: a mask of types for each argument; ``pairs``: of two arguments, the mask of the second by the first."""
         found: dict[str, Any] = {"at": [_mask({codes[at] for codes in self.results}) for at in range(self.count)]}
         if self.count == 2:
-            rows = {one: _mask({b for a, b in self.results if a == one and b in PAIRED}) for one in PAIRED}
+            rows = {one: _mask({b for a, b in self.results if a == one and b in COMBINED_IN_PAIRS}) for one in COMBINED_IN_PAIRS}
             if len({mask for mask in rows.values() if mask != "0"}) > 1:  # else the arguments are independent
                 found["pairs"] = rows
         rule = result_rule(self.results) if name not in _BY_VALUE else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from etl.finding.column_names import REQUEST_LINE, all_look, make_unique
+from etl.finding.column_names import REQUEST_LINE, make_unique, most_match
 from etl.finding.column_patterns import REQUEST_PATTERN, escape_literal
 from etl.finding.grok.templates import VALUE_KINDS, Piece, Template
 from etl.finding.grok.tokens import kind_of
@@ -38,7 +38,7 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
         values = [row[at] for row in template.samples]
         kind = variable_kind(key, values)
         if kind:
-            if kind == "quote" and all_look([value.text for value in values], REQUEST_LINE):
+            if kind == "quote" and most_match([value.text for value in values], REQUEST_LINE):
                 parts.append(REQUEST_PATTERN)
                 names += _REQUEST_FIELDS
                 used.update(_REQUEST_FIELDS)

@@ -1,4 +1,4 @@
-"""LLVM's types, and the IR builder with the current position in the text that all code generators share."""
+"""What all code generators share: LLVM's types, and the IR builder with the current position in the text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from typing import Any
 from llvmlite import ir
 
 BIT, BYTE, HALF, WORD, LONG = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+"""Integers of 1, 8, 16, 32 and 64 bits."""
+
 BLOCK, WORDS = ir.VectorType(BYTE, 16), ir.VectorType(WORD, 4)
-PAGE, SIXTEEN = 4096, 16
+"""Vectors of 128 bits: 16 bytes, or 4 words."""
+PAGE, BLOCK_BYTES = 4096, 16
+"""Bytes of a page of memory, and of a `BLOCK`, which one vector instruction processes."""
+
+VIEW_BYTES = 16
+"""Bytes of a string view."""
 
 
 class CodeWriter:
@@ -68,9 +75,9 @@ def store(build: Any, value: Any, address: Any) -> None:
 
 def emit_page_check(build: Any, address: Any) -> Any:
     """Whether the 16 bytes at an address are in one page of memory (see `etl.columns.byte_runs.loads_safely`)."""
-    return build.icmp_unsigned("<=", build.and_(address, LONG(PAGE - 1)), LONG(PAGE - SIXTEEN))
+    return build.icmp_unsigned("<=", build.and_(address, LONG(PAGE - 1)), LONG(PAGE - BLOCK_BYTES))
 
 
 def splat(byte: int) -> Any:
     """A vector of sixteen times the same byte."""
-    return ir.Constant(BLOCK, [byte] * SIXTEEN)
+    return ir.Constant(BLOCK, [byte] * BLOCK_BYTES)

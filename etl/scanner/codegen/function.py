@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from etl.scanner.automata.registers import HERE, UNSET
 from etl.scanner.automata.transition_tables import TransitionTables
-from etl.scanner.codegen.code_writer import BYTE, LONG, SIXTEEN, WORD, CodeWriter, load, splat, store
+from etl.scanner.codegen.code_writer import BYTE, LONG, VIEW_BYTES, WORD, CodeWriter, load, splat, store
 from etl.scanner.codegen.state_graph import Edge, Move, StateGraph
 from etl.scanner.codegen.vector_code import emit_difference, emit_skip
 from etl.scanner.codegen.view_code import emit_view_writer
@@ -189,7 +189,7 @@ class _Function:
         here = self._code.here
         for capture in range(it.places.shape[1] // 2):
             at = build.add(build.mul(self._texts, LONG(capture)), row)
-            view = build.add(self._views, build.mul(at, LONG(SIXTEEN)))
+            view = build.add(self._views, build.mul(at, LONG(VIEW_BYTES)))
             begin, end = (UNSET, UNSET) if number < 0 else it.places[number, 2 * capture : 2 * capture + 2].tolist()
             if begin == UNSET:
                 store(build, splat(0), view)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
-from etl.scanner.codegen.code_writer import BIT, BLOCK, BYTE, HALF, LONG, SIXTEEN, WORD, CodeWriter, emit_page_check, splat
+from etl.scanner.codegen.code_writer import BIT, BLOCK, BLOCK_BYTES, BYTE, HALF, LONG, WORD, CodeWriter, emit_page_check, splat
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
@@ -60,7 +60,7 @@ def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
     code.here = build.select(code.before_end(at), at, code.end)
     code.go(done)
     code.at(none)
-    code.here = build.add(here, LONG(SIXTEEN))
+    code.here = build.add(here, LONG(BLOCK_BYTES))
     code.go(look)
     code.at(one)
     code.branch_if(stops(code.load(here, BYTE)), done, step)

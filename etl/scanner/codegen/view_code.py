@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from etl.columns.text_layout import INLINE
-from etl.scanner.codegen.code_writer import BLOCK, BYTE, LONG, SIXTEEN, WORD, WORDS, emit_page_check, load, splat, store
+from etl.scanner.codegen.code_writer import BLOCK, BLOCK_BYTES, BYTE, LONG, WORD, WORDS, emit_page_check, load, splat, store
 
 
 def emit_view_writer(module: Any) -> Any:
@@ -40,7 +40,7 @@ def _emit_masks(module: Any) -> Any:
     kind = ir.ArrayType(BLOCK, INLINE + 1)
     masks = ir.GlobalVariable(module, kind, module.get_unique_name("masks"))
     masks.global_constant, masks.linkage = True, "internal"
-    masks.initializer = kind([ir.Constant(BLOCK, [255] * n + [0] * (SIXTEEN - n)) for n in range(INLINE + 1)])
+    masks.initializer = kind([ir.Constant(BLOCK, [255] * n + [0] * (BLOCK_BYTES - n)) for n in range(INLINE + 1)])
     return masks
 
 
@@ -49,7 +49,7 @@ def _emit_write(build: Any, view: Any, text: Any, length: Any, offset: Any, mask
     short = build.icmp_unsigned("<=", length, WORD(INLINE))
     mask_index = build.select(short, length, WORD(INLINE))
     inline = build.and_(text, build.load(build.gep(masks, [WORD(0), mask_index])))
-    moved = ir.Constant(ir.VectorType(WORD, SIXTEEN), [16] * 4 + list(range(INLINE)))  # four zeros, then the text
+    moved = ir.Constant(ir.VectorType(WORD, BLOCK_BYTES), [16] * 4 + list(range(INLINE)))  # four zeros, then the text
     inside = build.bitcast(build.shuffle_vector(inline, splat(0), moved), WORDS)
     last = build.extract_element(inside, WORD(3))
     second = build.select(short, build.extract_element(inside, WORD(2)), WORD(0))
@@ -66,7 +66,7 @@ def _emit_slow_writer(module: Any) -> Any:
     build = ir.IRBuilder(begin)
     copy = build.alloca(BLOCK)
     build.store(splat(0), copy)
-    count = build.select(build.icmp_unsigned("<", length, WORD(SIXTEEN)), length, WORD(SIXTEEN))
+    count = build.select(build.icmp_unsigned("<", length, WORD(BLOCK_BYTES)), length, WORD(BLOCK_BYTES))
     build.cbranch(build.icmp_unsigned("!=", count, WORD(0)), loop, done)
     build.position_at_end(loop)
     at = build.phi(WORD)

@@ -17,12 +17,17 @@ class PatternElement:
     at: int
     """The character of the name."""
     least: int = 1
+    """Minimum number of events."""
     most: int | None = 1
+    """Maximum number of events, None for any number."""
     next: bool = False
+    """Whether the element begins with the event directly after the element before: `then next`."""
     consecutive: bool = False
+    """Whether no other event may be between its own events."""
     reluctant: bool = False
+    """Whether it takes as few events as possible: a ``?`` after the quantifier."""
     absent: tuple[str, ...] = ()
-    """Names of events that must not be between the element before and this one."""
+    """Names of events that must not occur between the element before and this one."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Pattern:
 
     elements: tuple[PatternElement, ...] = ()
     absent_after: tuple[str, ...] = ()
-    """Names of events that must not come behind the last element."""
+    """Names of events that must not occur after the last element."""
     findings: tuple[Finding, ...] = ()
 
     @property
