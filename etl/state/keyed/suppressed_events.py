@@ -95,10 +95,8 @@ class SuppressedEvents:
             return
         rows = whole(tables)
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
-        keys, events = (
-            KnownKeys.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored),
-            rows.take(pa.array(groups.order)),
-        )
+        keys = KnownKeys.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored)
+        events = rows.take(pa.array(groups.order))
         times, weights = numbers(events, TIME), numbers(events, COUNT)
         passed, waiting = keys.values(TIME, NEVER), keys.values(COUNT, 0)
         passes, counts = np.empty(len(rows), bool), np.zeros(len(rows), np.int64)
