@@ -21,7 +21,7 @@ from etl.testing import update
 from etl.testing.edits import Edit
 from etl.testing.on_spark import session
 from etl.testing.results import Result, result
-from etl.testing.trial import LETTERS, Found, OnSpark, wants_spark
+from etl.testing.trial import LETTERS, CapturedEvents, OnSpark, wants_spark
 from etl.testing.yaml_writer import format_flow_mapping
 
 MAX_SHOWN = 50
@@ -168,7 +168,7 @@ def _verdict(one: Result) -> tuple[str, str]:
     return ("show", "cyan") if one.shows else ("ok  ", "green")
 
 
-def _print_events(name: str, found: Found) -> None:
+def _print_events(name: str, found: CapturedEvents) -> None:
     if name == LETTERS and not found.rows:
         return
     click.echo(f"        {name}: {len(found.rows)}")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import Finding, PlanError, Schema, format_type
 from etl.expressions.bound_node import BoundNode, EvaluateRows
 from etl.expressions.dictionary_columns import DictionaryColumns, expand, is_worth_encoding
-from etl.expressions.rows import Evaluation, Rows
+from etl.expressions.rows import ActiveRows, Evaluation
 from etl.expressions.tree import DEEP_HINT, TOO_DEEP, BadExpressionError, parse, start
 
 
@@ -190,7 +190,7 @@ def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _evaluate(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType) -> Evaluation:
-    rows = Rows(columns, length)
+    rows = ActiveRows(columns, length)
     try:
         return rows.finish(run(rows))
     except pa.ArrowException as error:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
-from etl.expressions.rows import Rows
+from etl.expressions.rows import ActiveRows
 from etl.expressions.values.number_casts import bounds
 from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT64, INTEGERS, is_decimal
 
@@ -81,7 +81,7 @@ def add_like(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataTyp
     return b.apply_failing(type_, partial(_compute_checked, operator, type_), left, right)
 
 
-def _compute_checked(operator: str, type_: pa.DataType, rows: Rows, x: Any, y: Any) -> Any:
+def _compute_checked(operator: str, type_: pa.DataType, rows: ActiveRows, x: Any, y: Any) -> Any:
     try:
         return _CHECKED[operator](x, y)
     except pa.ArrowInvalid:
@@ -102,7 +102,7 @@ def divide(left: BoundNode, right: BoundNode) -> BoundNode:
     return b.apply_failing(DOUBLE, _divide, cast(left, DOUBLE), cast(right, DOUBLE), backwards=True)
 
 
-def _divide(rows: Rows, x: Any, y: Any) -> Any:
+def _divide(rows: ActiveRows, x: Any, y: Any) -> Any:
     zero = _zero_divisor(rows, x, y, "division by zero")
     return pc.divide(x, y if zero is None else pc.if_else(zero, 1.0, y))
 
@@ -112,7 +112,7 @@ def whole_divide(left: BoundNode, right: BoundNode) -> BoundNode:
     return b.apply_failing(INT64, _divide_whole, cast(left, INT64), cast(right, INT64), backwards=True)
 
 
-def _divide_whole(rows: Rows, x: Any, y: Any) -> Any:
+def _divide_whole(rows: ActiveRows, x: Any, y: Any) -> Any:
     _zero_divisor(rows, x, y, "division by zero")
     negating = pc.equal(y, -1)
     rows.fail(pc.and_(negating, pc.equal(x, bounds(INT64)[0])), "bigint overflow in 'div'")
@@ -127,7 +127,7 @@ def remainder(left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNod
     return b.apply_failing(type_, partial(_compute_remainder, type_), cast(left, type_), cast(right, type_), backwards=True)
 
 
-def _compute_remainder(type_: pa.DataType, rows: Rows, x: Any, y: Any) -> Any:
+def _compute_remainder(type_: pa.DataType, rows: ActiveRows, x: Any, y: Any) -> Any:
     _zero_divisor(rows, x, y, "remainder by zero")
     one = pa.scalar(1, type_)
     divisor = pc.if_else(pc.is_in(y, value_set=pa.array([0, -1], type_)), one, y)
@@ -135,7 +135,7 @@ def _compute_remainder(type_: pa.DataType, rows: Rows, x: Any, y: Any) -> Any:
     return pc.subtract(x, pc.multiply(pc.divide(x, divisor), divisor))
 
 
-def _zero_divisor(rows: Rows, x: Any, y: Any, reason: str) -> Any:
+def _zero_divisor(rows: ActiveRows, x: Any, y: Any, reason: str) -> Any:
     zero = pc.equal(y, pa.scalar(0, y.type))
     if not pc.any(zero).as_py():
         return None
@@ -159,7 +159,7 @@ def absolute(value: BoundNode) -> BoundNode:
     return b.apply_failing(value.type, partial(_change_sign, pc.abs, "abs"), value)
 
 
-def _change_sign(kernel: Callable[[Any], Any], name: str, rows: Rows, x: Any) -> Any:
+def _change_sign(kernel: Callable[[Any], Any], name: str, rows: ActiveRows, x: Any) -> Any:
     rows.fail(pc.equal(x, pa.scalar(bounds(x.type)[0], x.type)), f"{type_name(x.type)} overflow in {name!r}")
     return kernel(x)
 
@@ -171,7 +171,7 @@ def whole(kernel: Callable[[Any], Any], value: BoundNode) -> BoundNode:
     return b.apply_failing(INT64, partial(_rounded_whole, kernel), value)
 
 
-def _rounded_whole(kernel: Callable[[Any], Any], rows: Rows, x: Any) -> Any:
+def _rounded_whole(kernel: Callable[[Any], Any], rows: ActiveRows, x: Any) -> Any:
     rounded = kernel(pc.if_else(pc.is_nan(x), 0.0, x))
     low, high = bounds(INT64)
     outside = pc.or_(pc.greater_equal(rounded, float(high)), pc.less(rounded, float(low)))

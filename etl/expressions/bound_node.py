@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.expressions.rows import Rows
+from etl.expressions.rows import ActiveRows
 
-EvaluateRows: TypeAlias = Callable[[Rows], Any]
+EvaluateRows: TypeAlias = Callable[[ActiveRows], Any]
 """Rows → an array of their length, or a scalar if the value is the same for all rows."""
 
 _NO_LITERAL: Any = object()
@@ -57,7 +57,7 @@ def literal(value: Any, type_: pa.DataType) -> BoundNode:
     """A constant. Its scalar is made at the first evaluation, because Arrow imports pandas for it, which would delay lint."""
     scalar: list[Any] = []
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         if not scalar:
             scalar.append(pa.scalar(value, type_))
         return scalar[0]
@@ -81,7 +81,7 @@ def apply_failing(type_: pa.DataType, kernel: Callable[..., Any], *args: BoundNo
 
 
 def _bind_call(
-    type_: pa.DataType, call: Callable[[Rows, list[Any]], Any], args: tuple[BoundNode, ...], fails: bool, backwards: bool
+    type_: pa.DataType, call: Callable[[ActiveRows, list[Any]], Any], args: tuple[BoundNode, ...], fails: bool, backwards: bool
 ) -> BoundNode:
     reason = first_reason(args)
     if reason:
@@ -90,7 +90,7 @@ def _bind_call(
     runs = [arg.run for arg in order if arg.run is not None]
     later = [arg.fails for arg in order[1:]] + [False]
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         values = []
         inside = rows
         for evaluate, narrow in zip(runs, later, strict=True):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from etl.api import TIMESTAMP, format_type
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.rows import Rows, broadcast
+from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.values.number_casts import (
     BLANKS,
     Converted,
@@ -77,7 +77,7 @@ def _convert_or_null(convert: Convert, target: pa.DataType, values: Any) -> Any:
     return converted if failed is None else pc.if_else(failed, pa.scalar(None, target), converted)
 
 
-def _convert_or_fail(convert: Convert, name: str, rows: Rows, values: Any) -> Any:
+def _convert_or_fail(convert: Convert, name: str, rows: ActiveRows, values: Any) -> Any:
     converted, failed = convert(values)
     if failed is not None:
         rows.fail(failed, lambda: reasons(broadcast(values, rows.length), name))

@@ -14,7 +14,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.arithmetic import compare
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
-from etl.expressions.rows import Rows
+from etl.expressions.rows import ActiveRows
 from etl.expressions.widening import BOOLEAN, FLOATS, INTEGERS, NULL, STRING, common_type_of, is_decimal
 
 
@@ -32,7 +32,7 @@ def _connect(parts: Sequence[BoundNode], kernel: Any, undecided: Any) -> BoundNo
     runs = [part.run for part in parts if part.run is not None]
     fails = [part.fails for part in parts]
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         value = runs[0](rows)
         for evaluate, narrow in zip(runs[1:], fails[1:], strict=True):
             value = kernel(value, evaluate(rows.narrow(undecided(value)) if narrow else rows))
@@ -59,11 +59,11 @@ def same(left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
         return values
     equal = values.run
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         assert left.run is not None
         assert right.run is not None
         x, y = left.run(rows), right.run(rows)
-        pair = Rows({"left": x, "right": y}, rows.length)
+        pair = ActiveRows({"left": x, "right": y}, rows.length)
         return pc.if_else(pc.or_(pc.is_null(x), pc.is_null(y)), pc.and_(pc.is_null(x), pc.is_null(y)), equal(pair))
 
     return b.lazily(BOOLEAN, run, left, right)
@@ -102,7 +102,7 @@ def case(conditions: Sequence[BoundNode], values: Sequence[BoundNode], default: 
     results = [cast(value, type_) for value in (*values, default)]
     careful = any(part.fails for part in (*conditions, *results))
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         masks: list[Any] = []
         chosen: list[Any] = []
         left = rows
@@ -126,7 +126,7 @@ def coalesce(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode:
 
     careful = any(part.fails for part in parts[1:])
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         values: list[Any] = []
         left = rows
         for part in parts:

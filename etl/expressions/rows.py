@@ -24,7 +24,7 @@ class Evaluation(NamedTuple):
     """The reason of each failed row, null for other rows."""
 
 
-class Rows:
+class ActiveRows:
     """Columns by name, all of one length, and the mask of active rows, whose errors count.
 
     Spark evaluates the branches of ``case``, ``and``, ``or`` and ``coalesce`` only for rows that take them. Here every branch
@@ -39,9 +39,9 @@ class Rows:
         self.active: pa.BooleanArray | None = None
         self.failures: list[tuple[pa.BooleanArray, Any]] = []
 
-    def narrow(self, mask: Any) -> Rows:
+    def narrow(self, mask: Any) -> ActiveRows:
         """Return the same rows with fewer active ones: those for which ``mask`` is true."""
-        narrowed = Rows(self.columns, self.length)
+        narrowed = ActiveRows(self.columns, self.length)
         narrowed.failures = self.failures
         mask = self.to_mask(mask)
         narrowed.active = mask if self.active is None else pc.and_(self.active, mask)

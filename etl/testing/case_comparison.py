@@ -10,7 +10,7 @@ from etl.config.cases.case import Case, Expected, flat_event
 from etl.config.cases.case_file import Suite
 from etl.config.model import OptionPath
 from etl.testing.event_pairs import Pair, find_unequal_pairs, likeness
-from etl.testing.trial import LETTERS, Found, Outcome
+from etl.testing.trial import LETTERS, CapturedEvents, Outcome
 from etl.testing.values import is_equal
 from etl.testing.yaml_writer import format_flow_mapping, format_scalar
 
@@ -40,7 +40,7 @@ def differences(suite: Suite, case: Case, outcome: Outcome) -> list[Difference]:
     return found
 
 
-def comparable_rows(expected: Expected, found: Found) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def comparable_rows(expected: Expected, found: CapturedEvents) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The expected events and the events found, with the compared fields only."""
     names = found.schema.names
     wanted = [flat_event(event, names) for event in expected.events or ()]
@@ -52,15 +52,15 @@ def _only(row: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name in names}
 
 
-def with_letter_fields(found: Found, expected: Expected) -> Found:
+def with_letter_fields(found: CapturedEvents, expected: Expected) -> CapturedEvents:
     """Dead letters with the fields that the test names, as others such as the time differ in each run."""
     named = {name for event in expected.events or () for name in event}
     if expected.fields or not named:
         return found
-    return Found([_only(row, named) for row in found.rows], found.schema, found.ordered)
+    return CapturedEvents([_only(row, named) for row in found.rows], found.schema, found.ordered)
 
 
-def _differences_of(suite: Suite, name: str, expected: Expected, found: Found) -> Iterator[Difference]:
+def _differences_of(suite: Suite, name: str, expected: Expected, found: CapturedEvents) -> Iterator[Difference]:
     if expected.count is not None and expected.count != len(found.rows):
         text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
         yield Difference(suite.location(expected.path), text, _list_rows(found.rows, name))

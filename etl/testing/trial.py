@@ -32,7 +32,7 @@ LETTERS = "dead_letters"
 
 
 @dataclass(frozen=True)
-class Found:
+class CapturedEvents:
     """The events of one output, without null fields. Without ``ordered`` their order has no meaning."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -44,8 +44,8 @@ class Found:
 class Outcome:
     """The output of a test's pipeline: events of the observed streams and sinks, and dead letters."""
 
-    events: Mapping[str, Found]
-    letters: Found
+    events: Mapping[str, CapturedEvents]
+    letters: CapturedEvents
 
 
 def observed_outputs(case: Case, pipeline: Pipeline) -> list[str]:
@@ -152,13 +152,13 @@ def _run(plan: Plan, query: QueryPlan, order: int, name: str, source: GivenSourc
         raise AssertionError("a segment without Spark after it emits nothing")
 
 
-def read_captured_events(folder: Path, schema: Schema, ordered: bool) -> Found:
+def read_captured_events(folder: Path, schema: Schema, ordered: bool) -> CapturedEvents:
     """Read the events captured in a folder."""
     batches = [batch for batch in read_captured(folder) if batch.num_rows] if folder.is_dir() else []
     events = [row for batch in batches for row in to_rows(batch)]
     if not ordered:
         events.sort(key=_sort_key)
-    return Found(events, _types(batches, schema), ordered)
+    return CapturedEvents(events, _types(batches, schema), ordered)
 
 
 def _types(batches: Sequence[pa.RecordBatch], schema: Schema) -> Schema:

@@ -14,7 +14,7 @@ from etl.config.document.parser import parse
 from etl.testing.case_comparison import comparable_rows, event_path, with_letter_fields
 from etl.testing.edits import Edit, apply_edits
 from etl.testing.event_pairs import find_unequal_pairs
-from etl.testing.trial import LETTERS, Found, Outcome
+from etl.testing.trial import LETTERS, CapturedEvents, Outcome
 
 LETTER_FIELDS = ("code", "event")
 """Fields written of a dead letter that the test did not expect."""
@@ -33,7 +33,7 @@ def edits(suite: Suite, case: Case, outcome: Outcome) -> Iterator[Edit]:
         yield Edit((*case.path, LETTERS), _all(_name_rows(outcome.letters.rows, LETTER_FIELDS)))
 
 
-def _edits(suite: Suite, expected: Expected, found: Found) -> Iterator[Edit]:
+def _edits(suite: Suite, expected: Expected, found: CapturedEvents) -> Iterator[Edit]:
     if expected.count is not None and expected.count != len(found.rows):
         at = (*expected.path, "count")
         if at in suite.locations:
@@ -50,7 +50,7 @@ def _edits(suite: Suite, expected: Expected, found: Found) -> Iterator[Edit]:
             yield Edit(whole if whole in suite.locations else expected.path, _all(came))
 
 
-def _short(letters: Found, expected: Expected) -> Found:
+def _short(letters: CapturedEvents, expected: Expected) -> CapturedEvents:
     """Dead letters with the fields that the test names, or `LETTER_FIELDS`: times differ in each run."""
     if expected.fields or any(expected.events or ()):
         return letters

@@ -13,7 +13,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal
 from etl.expressions.casts import cast
-from etl.expressions.rows import Rows, broadcast
+from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.widening import ATOMIC, STRING, common_type_of
 
 _PLAIN = re.compile(r"(?:[^\\^$.|?*+()\[\]{}]|\\[^0-9A-Za-z])+")
@@ -29,7 +29,7 @@ def array(*parts: BoundNode) -> BoundNode:
         return no_form("array() of these", pa.null())
     parts = tuple(cast(part, type_) for part in parts)
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         values = [part.run(rows) for part in parts if part.run is not None]
         if all(isinstance(value, pa.Scalar) for value in values):
             return pa.scalar([value.as_py() for value in values], pa.list_(type_))

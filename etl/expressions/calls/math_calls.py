@@ -20,7 +20,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import no_form
 from etl.expressions.casts import cast
 from etl.expressions.logic import case, either, is_null, negate
-from etl.expressions.rows import Rows
+from etl.expressions.rows import ActiveRows
 from etl.expressions.widening import ATOMIC, DOUBLE, INTEGERS, NULL, common_type_of
 
 RADIANS_PER_DEGREE, DEGREES_PER_RADIAN = 0.017453292519943295, 57.29577951308232
@@ -89,12 +89,12 @@ def _extreme(operator: str, name: str, parts: tuple[BoundNode, ...]) -> BoundNod
     better = either(is_null(slot[0]), compare(operator, slot[1], slot[0], type_))
     choice = case([either(is_null(slot[1]), negate(better))], [slot[0]], slot[1], type_)
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         found = [value.run(rows) for value in values if value.run is not None]
         best = found[0]
         for one in found[1:]:
             assert choice.run is not None
-            best = choice.run(Rows({"best": best, "next": one}, rows.length))
+            best = choice.run(ActiveRows({"best": best, "next": one}, rows.length))
         return best
 
     return b.or_unknown(b.lazily(type_, run, *values), *parts)

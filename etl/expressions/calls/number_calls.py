@@ -18,7 +18,7 @@ from etl.expressions import arithmetic
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, as_text, no_form, whole_literal
-from etl.expressions.rows import Rows, broadcast
+from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_decimal, is_number
 
 
@@ -65,7 +65,7 @@ def conv(text: BoundNode, from_base: BoundNode, to_base: BoundNode) -> BoundNode
     return b.apply_failing(STRING, partial(_convert_base, old, new), as_text(text))
 
 
-def _convert_base(old: int, new: int, rows: Rows, texts: Any) -> pa.Array:
+def _convert_base(old: int, new: int, rows: ActiveRows, texts: Any) -> pa.Array:
     """Loops over distinct texts, because Arrow has no function for it."""
     encoded = pc.dictionary_encode(broadcast(texts, rows.length))
     numbers = [_number(text, old) for text in encoded.dictionary.to_pylist()]

@@ -14,7 +14,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
 from etl.expressions.casts import cast
 from etl.expressions.patterns import like
-from etl.expressions.rows import Rows, broadcast
+from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.values import addresses, texts
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, STRING
 
@@ -124,7 +124,7 @@ def entropy(text: BoundNode) -> BoundNode:
     """Shannon's entropy of a text's bytes."""
     value = as_text(text)
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         from etl.expressions.values.entropy import entropies
 
         assert value.run is not None
@@ -150,7 +150,7 @@ def community_id(
     ports = (cast(port, pa.int64()) for port in (source_port, destination_port))
     parts = (as_text(source), as_text(destination), *ports, as_text(transport))
 
-    def run(rows: Rows) -> Any:
+    def run(rows: ActiveRows) -> Any:
         from etl.expressions.values.community_id import community_ids
 
         one, other, port, other_port, protocol = (

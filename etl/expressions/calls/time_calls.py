@@ -14,7 +14,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import no_form, text_literal
 from etl.expressions.casts import bind_conversion, cast, floor_divide
-from etl.expressions.rows import Rows
+from etl.expressions.rows import ActiveRows
 from etl.expressions.values import time_patterns
 from etl.expressions.values.number_casts import bounds, truncate
 from etl.expressions.values.times import outside_calendar
@@ -31,7 +31,7 @@ def date_part(kernel: Callable[[Any], Any]) -> Callable[[BoundNode], BoundNode]:
     return build
 
 
-def _in_calendar(kernel: Callable[[Any], Any], rows: Rows, values: Any) -> Any:
+def _in_calendar(kernel: Callable[[Any], Any], rows: ActiveRows, values: Any) -> Any:
     """Fail rows with a year beyond Arrow's calendar, which Spark can compute."""
     outside = outside_calendar(values)
     if outside is not None:
@@ -102,7 +102,7 @@ def timestamp_of(factor: int) -> Callable[[BoundNode], BoundNode]:
     return build
 
 
-def _as_micros(factor: int, rows: Rows, numbers: Any) -> Any:
+def _as_micros(factor: int, rows: ActiveRows, numbers: Any) -> Any:
     if factor > 1:
         high = bounds(INT64)[1] // factor
         low = -(bounds(INT64)[1] // factor)

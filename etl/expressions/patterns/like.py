@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from etl.expressions.patterns.searches import Kernel, matches
-from etl.expressions.rows import Rows
+from etl.expressions.rows import ActiveRows
 from etl.scanner.char_class import ANY, one_of
 from etl.scanner.tree import Chars, Edge, Node, Repeat, sequence
 
@@ -31,7 +31,7 @@ def like(pattern: str, escape: str) -> Kernel:
         return matches(like_tree(parts))
     inner = "".join(part for part in parts if isinstance(part, str))
 
-    def run(rows: Rows, text: Any) -> Any:
+    def run(rows: ActiveRows, text: Any) -> Any:
         return simple(inner, text)
 
     return run

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from etl.columns.texts import materialize_array
 from etl.expressions.patterns.rewrites import make_lazy, simplify_end, with_capture
-from etl.expressions.rows import Rows
+from etl.expressions.rows import ActiveRows
 from etl.scanner.char_class import ANY
 from etl.scanner.scanner import Scan, Scanner
 from etl.scanner.tree import Capture, Chars, Edge, Node, Repeat, sequence
 
-Kernel: TypeAlias = Callable[[Rows, Any], Any]
+Kernel: TypeAlias = Callable[[ActiveRows, Any], Any]
 
 ALL = "all"
 """The name of the capture."""
@@ -63,7 +63,7 @@ def _make_kernel(tree: Node, answer: Callable[[pa.Array, Scan], pa.Array]) -> Ke
     scanner = Scanner([tree])
     too_long = f"a regular expression took more than {scanner.timeout.total_seconds():g} s"
 
-    def run(rows: Rows, texts: Any) -> Any:
+    def run(rows: ActiveRows, texts: Any) -> Any:
         if isinstance(texts, pa.Scalar):
             return run(rows, pa.array([texts.as_py()], pa.string()))[0]
         array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
