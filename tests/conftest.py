@@ -30,6 +30,15 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Refuse the values of a set: its order differs from process to process, and xdist then runs no test at all."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        if len(mark.args) > 1 and isinstance(mark.args[1], set | frozenset):
+            raise pytest.UsageError(
+                f"{metafunc.definition.nodeid}: parametrize takes a list: the order of a set is not the same everywhere"
+            )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what lies in tests/delivery. Under `make test`, the tests of a file stay in one process, and those that share
