@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=128)
 def validator(catalogue: Catalogue) -> tuple[jsonschema_rs.Draft202012Validator, Mapping[str, Any]]:
     """The compiled schema of a catalogue, and the schema."""
     import jsonschema_rs
