@@ -176,7 +176,7 @@ def speed(run: Run, times: int = TIMES) -> float:
     return max(found)
 
 
-def parsed(file: Path) -> list[pa.RecordBatch]:
+def parse_events(file: Path) -> list[pa.RecordBatch]:
     """The batches that reach the rules."""
     found: list[pa.RecordBatch] = []
     source = FileSource.model_validate({"path": str(file)})
@@ -238,7 +238,7 @@ def half(folder: Path) -> dict[str, float]:
 
 def growth(folder: Path) -> dict[str, float]:
     """R2: parsing and rules, by how many rules there are."""
-    batches = parsed(folder / "events.jsonl")
+    batches = parse_events(folder / "events.jsonl")
     json_only = 1 / speed(through(folder / "events.jsonl", [parse()]))
     chosen = sigma()[:: len(sigma()) // FEW][:FEW]
     found = {
@@ -257,7 +257,7 @@ def lines(folder: Path) -> dict[str, float]:
 
 def ablation(folder: Path) -> dict[str, float]:
     """R4: each optimisation switched off alone, and the memory of texts beside the others."""
-    batches = parsed(folder / "events.jsonl")[:2]
+    batches = parse_events(folder / "events.jsonl")[:2]
     off = {"nothing": Switches(), **{name: replace(Switches(), **{name: False}) for name in Switches.__dataclass_fields__}}
     found = {name: alone(sigma(), batches, switches, 2 * TIMES) for name, switches in off.items()}
     fresh = {name: replace(switches, distinct=False) for name, switches in off.items() if name != "distinct"}

@@ -15,7 +15,7 @@ from benchmarks import measure
 from benchmarks.contenders import CRATES, OTHERS, prepare_peers, program
 from benchmarks.places import HERE, acceptance
 from benchmarks.results import Row
-from benchmarks.rules_kernels import EVENTS, FOLDERS, parsed, step
+from benchmarks.rules_kernels import EVENTS, FOLDERS, parse_events, step
 
 ONCE = 1_260
 """Events of the acceptance data; peers run over these, once or several times."""
@@ -117,7 +117,7 @@ def _first(file: Path, events: int) -> Path:
 
 def _ours(file: Path) -> Counter[str]:
     """What we match, rule by rule."""
-    batches = parsed(file)
+    batches = parse_events(file)
     work = step().open(batches[0].schema)
     told = [rules for batch in batches for rules in work(batch).events.column("rules").to_pylist()]
     return Counter(rule["id"] for rules in told for rule in rules)

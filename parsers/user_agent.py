@@ -41,7 +41,7 @@ class UserAgent(Parser):
     field: FieldName = Field(default="user_agent.original", description="The field to parse.")
     target: FieldName = Field(default="user_agent", description="The object that gets the fields.")
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The text and the six details."""
         return pa.schema([(f"{self.target}.{name}", pa.string()) for name in ("original", *DETAILS)])
 

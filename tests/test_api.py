@@ -19,7 +19,7 @@ class Pair(Parser):
     type: str = "pair"
     takes_views = True
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         return pa.schema([("key", pa.string()), ("value", pa.string())])
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:

@@ -31,7 +31,7 @@ class Parsed(NamedTuple):
 
 
 class Parser(ArrowStep):
-    """Parses one text field into others. A subclass defines the fields (`parsed`) and the parsing (`compile`)."""
+    """Parses one text field into others. A subclass defines the fields (`parsed_fields`) and the parsing (`compile`)."""
 
     field: FieldName = Field(default="message", description="The field to parse.")
     on_error: Literal["dead_letter", "drop", "keep"] = Field(
@@ -40,7 +40,7 @@ class Parser(ArrowStep):
     )
     keep_field: bool = Field(default=False, description="Keep the parsed text beside the fields it gave.")
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The fields that it makes."""
         raise NotImplementedError
 
@@ -65,7 +65,7 @@ class Parser(ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """Incoming fields, without the input unless it is kept, and the parsed ones."""
-        parsed = {field.name: field.type for field in self.parsed()}
+        parsed = {field.name: field.type for field in self.parsed_fields()}
         stays = self.keep_field or self.on_error == "keep" or self.field in parsed
         return with_fields(incoming if stays else without(incoming, [self.field]), parsed)
 

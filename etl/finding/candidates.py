@@ -178,8 +178,8 @@ def _recipe(name: str, path: Path, pipeline: Pipeline) -> Candidate | None:
     if not parsers:
         return None
     given = set(visible(only.fields()).names)
-    parsed = frozenset(name for parser in parsers for name in parser.parsed().names) - given
-    sure = {name for parser in parsers if parser.on_error != "keep" for name in parser.parsed().names}
+    parsed = frozenset(name for parser in parsers for name in parser.parsed_fields().names) - given
+    sure = {name for parser in parsers if parser.on_error != "keep" for name in parser.parsed_fields().names}
     about = pipeline.description or ""
     return Candidate(name, about, replace(pipeline, streams=streams), path, fields=parsed, details=parsed - sure)
 
@@ -234,5 +234,5 @@ def _parser(parser: Parser, options: Mapping[str, Any]) -> Candidate:
     source = GivenSource(columns=pa.schema([("message", pa.string())]))
     stream = Stream(PARSER_STREAM, (PARSER_SOURCE,), (parser,))
     pipeline = Pipeline(parser.type, {PARSER_SOURCE: source}, {PARSER_STREAM: stream}, {})
-    fields = frozenset(parser.parsed().names) - {"message"}
+    fields = frozenset(parser.parsed_fields().names) - {"message"}
     return Candidate(parser.type, summary(type(parser)), pipeline, parser=parser, fields=fields, options=options)

@@ -39,7 +39,7 @@ class Failures:
         self._failed = wrong if self._failed is None else self._failed | wrong
         self._blank = True
 
-    def parsed(self, columns: Mapping[str, pa.Array]) -> Parsed:
+    def to_parsed(self, columns: Mapping[str, pa.Array]) -> Parsed:
         """The columns, null in the rows that failed."""
         if self._failed is None:
             return Parsed(columns)

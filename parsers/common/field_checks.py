@@ -11,7 +11,7 @@ from etl.api import Finding, Parser, format_type, nested_schema, parse_type
 
 def field_conflicts(parser: Parser, option: str) -> Iterable[Finding]:
     """Names that contradict each other (reported for ``option``), and an input field that would hold values and texts."""
-    schema = parser.parsed()
+    schema = parser.parsed_fields()
     try:
         nested_schema(schema)
     except ValueError as error:

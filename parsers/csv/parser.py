@@ -111,7 +111,7 @@ class Csv(Parser):
             yield Finding("unknown-field", f"no column is named {name!r}", ("fields", name), hint)
         yield from check_type(name, type_, make_reader)
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The columns that have names, and ``rest``."""
         names = list(dict.fromkeys(name for name in self.columns if name))
         types = {name: parse_type(self.declared.get(name, "string")) for name in names}
@@ -149,7 +149,7 @@ class Csv(Parser):
                     failures.add(wrong, wrong_values(name, texts, wrong, format_type(types[name])))
             if self.rest is not None:
                 found[self.rest] = captures[REST]
-            return failures.parsed(found)
+            return failures.to_parsed(found)
 
         return parse
 

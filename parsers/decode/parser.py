@@ -86,7 +86,7 @@ class Decode(Parser):
         except ValueError as error:
             yield Finding("unknown-charset", str(error), ("charset",))
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The decoded text."""
         return pa.schema([(self._target, pa.string())])
 

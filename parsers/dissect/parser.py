@@ -88,7 +88,7 @@ class Dissect(Parser):
                 name, format_type(type_), make_reader, ("fields", name) if name in self.declared else ("pattern",)
             )
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The keys in order, then declared names, then ``rest``."""
         found = dissection(self.pattern)
         if isinstance(found, PatternError):
@@ -121,7 +121,7 @@ class Dissect(Parser):
                 if wrong is not None:
                     failures.add(wrong, wrong_values(name, columns[name], wrong, format_type(types[name])))
                 columns[name] = values
-            return failures.parsed(columns)
+            return failures.to_parsed(columns)
 
         return parse
 

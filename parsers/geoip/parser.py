@@ -60,7 +60,7 @@ class Geoip(Parser):
             except (OSError, ValueError) as error:
                 yield Finding("unreadable-file", f"MaxMind DB file {path!r} cannot be read: {error}", (option,))
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The places' fields, then the networks'."""
         names = ((self._name(detail.name), detail.type) for _, _, details in self._databases for detail in details)
         return pa.schema(list(names))

@@ -60,7 +60,7 @@ class PatternParser(Parser):
         """Each pattern's tree, or what is wrong with it, in order."""
         raise NotImplementedError
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The captured fields: text, or int64 and float64 where the pattern says so; arrays where names repeat."""
         return pa.schema(list(_types(self._good())))
 

@@ -98,15 +98,15 @@ class Json(Parser):
                 return
         yield from field_conflicts(self, "fields")
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The declared members, structs flat, ``rest`` and ``more``."""
         declared = flat_schema(pa.schema([(name, parse_type(text)) for name, text in self.declared.items()]))
         return with_fields(declared, self._others)
 
     def fields(self, incoming: Schema) -> Schema:
         """As every parser; when the input field is declared, it keeps its position."""
-        if self.field in self.parsed().names:
-            return with_fields(incoming, {f.name: f.type for f in self.parsed()})
+        if self.field in self.parsed_fields().names:
+            return with_fields(incoming, {f.name: f.type for f in self.parsed_fields()})
         return super().fields(incoming)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:

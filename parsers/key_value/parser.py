@@ -139,7 +139,7 @@ class KeyValue(PairsParser):
 
         def parse(texts: pa.Array) -> Parsed:
             pairs, failures = read(texts)
-            return failures.parsed(columns(change(pairs), failures))
+            return failures.to_parsed(columns(change(pairs), failures))
 
         return parse
 

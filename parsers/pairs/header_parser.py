@@ -52,6 +52,6 @@ class HeaderPairsParser(PairsParser):
         def parse(texts: pa.Array) -> Parsed:
             header, pairs, failures = cut(texts)
             found: dict[str, Any] = dict(zip(names, header, strict=True))
-            return failures.parsed(found | columns(pairs, failures))
+            return failures.to_parsed(found | columns(pairs, failures))
 
         return parse

@@ -47,7 +47,7 @@ class PairsParser(Parser):
         """Return the function that converts texts to values of a type. Raises ValueError for a type that it cannot read."""
         return make_reader(type_)
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """Headers, declared fields and the rest."""
         schema = with_fields(self.header_schema(), self._declared())
         return schema if self.rest is None else with_fields(schema, {self.rest: pa.string()})
@@ -66,8 +66,8 @@ class PairsParser(Parser):
 
     def fields(self, incoming: Schema) -> Schema:
         """As every parser; when the input field is one of them, it keeps its position."""
-        if self.field in self.parsed().names:
-            return with_fields(incoming, {f.name: f.type for f in self.parsed()})
+        if self.field in self.parsed_fields().names:
+            return with_fields(incoming, {f.name: f.type for f in self.parsed_fields()})
         return super().fields(incoming)
 
     def columns(self) -> Callable[[Pairs, Failures], dict[str, pa.Array]]:

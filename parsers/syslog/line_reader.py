@@ -64,7 +64,7 @@ class LineReader:
         self._scan = _compile_scan(options)
         self._read_times = time_reader(options.timezone, now, options.year)
         self._declared = {f.name: make_reader(f.type, options.timezone) for f in options.params()}
-        self._wanted = options.parsed().names
+        self._wanted = options.parsed_fields().names
 
     def parse(self, texts: pa.Array) -> Parsed:
         """The fields of each line; a line that fails is all message."""
@@ -78,7 +78,7 @@ class LineReader:
         if wrong.any():
             failures.add(wrong, wrong_values("timestamp", captured["time"], wrong, "a time that exists"))
         columns |= self._sequence(captured["sequence"]) | self._elements(captured["elements"], failures)
-        parsed = failures.parsed({name: columns[name] for name in self._wanted})
+        parsed = failures.to_parsed({name: columns[name] for name in self._wanted})
         return parsed if parsed.failed is None else _with_failed_lines(parsed, texts)
 
     def _priorities(self, pattern: Array, texts: pa.Array) -> pa.Array:

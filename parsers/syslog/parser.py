@@ -97,7 +97,7 @@ class Syslog(Parser):
         description="Text field for the JSON of the structured data that is not declared; none drops it.",
     )
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """ECS fields, declared parameters, ``rest`` and the message; those that the format does not have are left out."""
         dated = self.format != "rfc3164"
         fields = [
@@ -152,7 +152,7 @@ class Syslog(Parser):
             yield Finding("no-structured-data", "lines of RFC 3164 have no structured data", ("fields",), "leave out fields")
         for name, type_text in self.declared.items():
             yield from check_type(name, type_text, make_reader)
-        fixed = set(self.model_copy(update={"declared": {}, "rest": None}).parsed().names)
+        fixed = set(self.model_copy(update={"declared": {}, "rest": None}).parsed_fields().names)
         taken = [(name, ("fields", name)) for name in self.declared] + ([(self.rest, ("rest",))] if self.rest else [])
         for name, path in taken:
             if name in fixed or (path == ("rest",) and name in self.declared):

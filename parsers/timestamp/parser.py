@@ -94,7 +94,7 @@ class Timestamp(Parser):
         json_schema_extra={"patternErrorMessage": "is not a date: write latest, or a day as 2026-11-20"},
     )
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The timestamp."""
         return pa.schema([(self._target, TIMESTAMP)])
 

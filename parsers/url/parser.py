@@ -141,7 +141,7 @@ class Url(Parser):
             message = f"file of public suffixes {self.public_suffixes!r} cannot be read: {error}"
             yield Finding("unreadable-file", message, ("public_suffixes",))
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The parts, then the parameters."""
         parts = [(name, pa.int64() if part == "port" else pa.string()) for part, name in self._parts.items()]
         parameters = [(name, parse_type(text)) for name, text in self.declared.items()]

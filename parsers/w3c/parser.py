@@ -74,7 +74,7 @@ class W3c(Parser):
             yield from _check_list(names, ("fields", number))
         yield from field_conflicts(self, "fields")
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The listed fields."""
         return pa.schema([(name, TYPES.get(kind, pa.string())) for name, kind in field_kinds(self._layouts).items()])
 
@@ -119,7 +119,7 @@ class W3c(Parser):
                     failures.add(wrong, wrong_values(name, scan.captures[name], wrong, expected))
                 if name in pluses:
                     columns[name] = blanks_for_pluses(columns[name])
-            return failures.parsed(columns)
+            return failures.to_parsed(columns)
 
         return parse
 

@@ -88,7 +88,7 @@ class Weblog(Parser):
                 yield Finding("no-field", "the format gives no field", ("formats", number))
         yield from field_conflicts(self, "formats")
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The fields of all formats."""
         return pa.schema(list(self._types().items()))
 
@@ -107,7 +107,7 @@ class Weblog(Parser):
                 columns[name], wrong, expected = read(scan)
                 if wrong is not None:
                     failures.add(wrong, wrong_values(name, scan.captures[name], wrong, expected))
-            return failures.parsed(columns)
+            return failures.to_parsed(columns)
 
         return parse
 

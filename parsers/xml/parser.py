@@ -84,7 +84,7 @@ class Xml(Parser):
             return
         yield from field_conflicts(self, "fields")
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         """The declared fields and the rest."""
         fields = [(name, parse_type(text)) for name, text in self.declared.items()]
         return pa.schema([*fields, *([(self.rest, pa.string())] if self.rest is not None else [])])

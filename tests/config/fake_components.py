@@ -62,7 +62,7 @@ class Match(Parser):
         except re.error as error:
             yield Finding("bad-pattern", error.msg, ("pattern",), at=error.pos)
 
-    def parsed(self) -> Schema:
+    def parsed_fields(self) -> Schema:
         return pa.schema([pa.field(name, pa.string()) for name in re.findall(r"\?P<(\w+)>", self.pattern)])
 
 

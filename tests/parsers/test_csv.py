@@ -32,8 +32,8 @@ def test_only_the_wrong_rows_fail() -> None:
 def test_names_from_the_header() -> None:
     step = Csv(header='time; "bytes; in total";id.orig_h;;4xx;é', delimiter=";", fields={"_4xx": "int"})
 
-    assert step.parsed().names == ["time", "bytes_in_total", "id.orig_h", "_4xx", "_"]
-    assert Csv(header="a\tb", delimiter="\t", quote="").parsed().names == ["a", "b"]
+    assert step.parsed_fields().names == ["time", "bytes_in_total", "id.orig_h", "_4xx", "_"]
+    assert Csv(header="a\tb", delimiter="\t", quote="").parsed_fields().names == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def parse(pattern: str, text: str | None, **options: Any) -> Any:
     assert list(step.check(pa.schema([("message", pa.string())]))) == []
     parsed = step.compile()(pa.array([text], pa.string()))
     types = [(name, pa.string() if c.type == pa.string_view() else c.type) for name, c in parsed.columns.items()]
-    assert step.parsed() == pa.schema(types)
+    assert step.parsed_fields() == pa.schema(types)
     if parsed.failed is not None and parsed.failed[0].as_py():
         return parsed.reasons if isinstance(parsed.reasons, str) else parsed.reasons[0].as_py()
     return {name: column[0].as_py() for name, column in parsed.columns.items()}
@@ -67,7 +67,7 @@ def test_findings(options: dict[str, Any], code: str, path: tuple[str, ...]) -> 
     (finding,) = step.check(pa.schema([("message", pa.string())]))
 
     assert (finding.code, finding.path) == (code, path)
-    step.parsed()
+    step.parsed_fields()
 
 
 def oracle(delimiters: list[str], text: str) -> list[str] | None:

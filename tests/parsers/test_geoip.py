@@ -168,8 +168,8 @@ def test_language(places: str) -> None:
 
 @pytest.mark.parametrize(("field", "target", "name"), [("ip", None, "geo.city_name"), ("a.b.ip", None, "a.b.geo.city_name")])
 def test_target(places: str, field: str, target: str | None, name: str) -> None:
-    assert name in Geoip(geo_database=places, field=field, target=target).parsed().names
-    assert "client.geo.city_name" in Geoip(geo_database=places, field=field, target="client").parsed().names
+    assert name in Geoip(geo_database=places, field=field, target=target).parsed_fields().names
+    assert "client.geo.city_name" in Geoip(geo_database=places, field=field, target="client").parsed_fields().names
 
 
 def test_a_replaced_file_is_read_anew(places: str) -> None:

@@ -70,7 +70,7 @@ def test_a_name_captured_twice_is_an_array_only_where_both_can_be_there() -> Non
     both = Grok(patterns=["%{WORD:x} %{WORD:x}?"])
     either = Grok(patterns=["a=%{WORD:x}|b=%{WORD:x}"])
 
-    assert both.parsed().field("x").type == pa.list_(pa.string())
+    assert both.parsed_fields().field("x").type == pa.list_(pa.string())
     assert run(both, "p q", "p ")[0] == [{"x": ["p", "q"]}, {"x": ["p"]}]
     assert run(either, "a=1", "b=2")[0] == [{"x": "1"}, {"x": "2"}]
 

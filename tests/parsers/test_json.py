@@ -125,7 +125,7 @@ def test_many_bad_rows_and_slices() -> None:
 def at(path: str, type_: str, *texts: str) -> list[Any]:
     """What is at a path, `BAD` where the row failed."""
     parsed = Json(fields={"f": type_}, paths={"f": path}).compile()(pa.array(texts, pa.string()))
-    assert materialize_array(parsed.columns["f"]).type == Json(fields={"f": type_}).parsed().field("f").type
+    assert materialize_array(parsed.columns["f"]).type == Json(fields={"f": type_}).parsed_fields().field("f").type
     failed = parsed.failed.to_pylist() if parsed.failed is not None else [False] * len(texts)
     return [BAD if bad else value for bad, value in zip(failed, parsed.columns["f"].to_pylist(), strict=True)]
 
@@ -209,7 +209,7 @@ def test_every_type_is_what_it_says() -> None:
 
     columns = step.compile()(pa.array(['{"t": "2024-01-01"}', "{}"])).columns
 
-    assert pa.schema([(name, column.type) for name, column in columns.items()]) == step.parsed()
+    assert pa.schema([(name, column.type) for name, column in columns.items()]) == step.parsed_fields()
     assert columns["t"].type == TIMESTAMP
 
 

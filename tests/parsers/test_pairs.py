@@ -28,7 +28,7 @@ def columns(
 ) -> dict[str, Any]:
     read = PairColumns(fields, "rest", repeats, lambda key: None if key == "secret" else key.lower()).compile()
     failures = Failures(None, "")
-    parsed = failures.parsed(read(pairs_of(rows), failures))
+    parsed = failures.to_parsed(read(pairs_of(rows), failures))
     assert parsed.failed is None or not parsed.failed.true_count
     return {name: column.to_pylist() for name, column in parsed.columns.items()}
 

@@ -194,7 +194,7 @@ def _outcomes(step: Parser, outcome: Outcome, batch: pa.RecordBatch) -> list[Any
     events, rejects = materialize(outcome.events), outcome.rejects
     assert events.schema == step.fields(materialize(batch).schema), "events have other fields than the parser announces"
     found: list[Any] = [None] * batch.num_rows
-    columns = {name: _values(events.column(name)) for name in step.parsed().names}
+    columns = {name: _values(events.column(name)) for name in step.parsed_fields().names}
     for row, offset in enumerate(events.column("_offset").to_pylist()):
         found[offset] = {name: values[row] for name, values in columns.items() if values[row] is not None}
     for part in rejects:

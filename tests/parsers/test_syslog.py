@@ -182,15 +182,15 @@ def test_columns_have_the_types_that_were_promised(options: dict[str, Any]) -> N
     for lines in ([f'{NEW} [a b="1"]', "x"], ["<34>su: no"], [None], []):
         columns = parse(lines, **options).columns
 
-        assert list(columns) == parser.parsed().names
+        assert list(columns) == parser.parsed_fields().names
         types = [pa.string() if column.type == pa.string_view() else column.type for column in columns.values()]
-        assert types == parser.parsed().types
+        assert types == parser.parsed_fields().types
 
 
 def test_fields_are_those_of_the_format() -> None:
-    assert "event.sequence" not in Syslog(format="rfc5424").parsed().names
-    assert "log.syslog.structured_data" not in Syslog(format="rfc3164").parsed().names
-    assert {"event.sequence", "log.syslog.structured_data", "log.syslog.msgid"} <= set(Syslog().parsed().names)
+    assert "event.sequence" not in Syslog(format="rfc5424").parsed_fields().names
+    assert "log.syslog.structured_data" not in Syslog(format="rfc3164").parsed_fields().names
+    assert {"event.sequence", "log.syslog.structured_data", "log.syslog.msgid"} <= set(Syslog().parsed_fields().names)
 
 
 @pytest.mark.parametrize("options", [{}, {"strict": True}, {"tag": "word", "fields": {"a.b": "int"}}])

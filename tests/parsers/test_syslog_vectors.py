@@ -199,7 +199,7 @@ def read_as_syslog_ng(vector: Mapping[str, Any]) -> dict[str, Any] | None:
         raw = escape(pa.array([raw.decode("latin-1")])).columns["message"][0].as_py().encode()
     parser = syslog_ng_parser(vector["options"])
     if "noparse" in flags:
-        return {**dict.fromkeys(parser.parsed().names), "message": raw.decode()}
+        return {**dict.fromkeys(parser.parsed_fields().names), "message": raw.decode()}
     return parse(raw, parser, NOW)
 
 

@@ -41,7 +41,7 @@ def test_findings(options: dict[str, Any], code: str, path: tuple[str, ...]) -> 
     (finding,) = step.check(pa.schema([("message", pa.string())]))
 
     assert (finding.code, finding.path) == (code, path)
-    step.parsed()
+    step.parsed_fields()
 
 
 TEXTS = st.text(max_size=20) | st.lists(st.sampled_from([*IIS.split(" "), "-", '"', "#", "\x00", "\n", "+"]), max_size=16).map(

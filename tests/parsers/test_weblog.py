@@ -52,7 +52,7 @@ def test_findings(options: dict[str, Any], code: str | None, path: tuple[str, ..
     findings = list(step.check(pa.schema([("message", pa.string())])))
 
     assert [(finding.code, finding.path) for finding in findings] == ([(code, path)] if code else [])
-    step.parsed()
+    step.parsed_fields()
 
 
 PRESETS = Weblog(
