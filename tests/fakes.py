@@ -77,7 +77,7 @@ class Count(SparkStep):
     def event_time(self) -> tuple[str, timedelta]:
         return "t", timedelta(seconds=5)
 
-    def reach(self) -> timedelta:
+    def max_delay(self) -> timedelta:
         return timedelta(seconds=60)
 
 

@@ -33,20 +33,21 @@ ALWAYS = 1 << 62
 
 
 @dataclass(frozen=True)
-class Emission:
-    """What earlier micro-batches have left of a step's results for later ones."""
+class EmitProgress:
+    """Which results of a step earlier micro-batches have emitted, as far as later ones need to know."""
 
     quiet: int = 0
-    """Micro-batches that were planned without events, because an interval of results was over."""
+    """Number of micro-batches that were planned without events, because an interval of results was over."""
     last: Mapping[int, int] = field(default_factory=dict)
-    """Interval in microseconds → that number with its last one. What arrived at a smaller number has had its result."""
+    """Interval in microseconds → ``quiet`` after the last such micro-batch for it. Rows that arrived at a smaller number are in a
+    result already."""
     final: int = NEVER
-    """The time up to which windows have had their last results: those that end later still have all their rows."""
+    """Windows that end up to this time have emitted their last results; those that end later still have all their rows."""
 
-    def after(self, intervals: frozenset[int], final: int = NEVER) -> Emission:
-        """The same after a micro-batch, for these intervals if it had no events."""
+    def after(self, intervals: frozenset[int], final: int = NEVER) -> EmitProgress:
+        """The progress after a micro-batch, which was planned for these intervals if it had no events."""
         quiet = self.quiet + bool(intervals)
-        return Emission(quiet, {**self.last, **dict.fromkeys(intervals, quiet)}, max(final, self.final))
+        return EmitProgress(quiet, {**self.last, **dict.fromkeys(intervals, quiet)}, max(final, self.final))
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class WatermarkAdvance:
     now: int = NEVER
     quiet: frozenset[int] = frozenset()
     """Intervals, in microseconds, that are over since the last events: the micro-batch was planned for them, without events."""
-    emission: Emission = field(default_factory=Emission)
-    """That of earlier micro-batches."""
+    emission: EmitProgress = field(default_factory=EmitProgress)
+    """The results that earlier micro-batches have emitted."""
 
 
 AfterRun: TypeAlias = Literal["arrived", "appended", "added", "rewritten"]
@@ -131,14 +132,14 @@ class Operator(Protocol):
 
 
 @runtime_checkable
-class RemembersEmission(Protocol):
-    """An operator whose rows depend on the results of earlier micro-batches."""
+class TracksEmitProgress(Protocol):
+    """An operator whose rows depend on the results that earlier micro-batches have emitted."""
 
-    def prepare_after(self, events: pa.RecordBatch, watermark: int, emission: Emission) -> tuple[pa.Table, int]:
+    def prepare_after(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> tuple[pa.Table, int]:
         """Prepare as `Operator.prepare` does."""
 
     def final_until(self, watermark: int) -> int:
-        """The time up to which windows have had their last results at this watermark (`Emission.final`)."""
+        """Windows that end up to this time have emitted their last results at this watermark (`EmitProgress.final`)."""
 
 
 @runtime_checkable

@@ -136,8 +136,8 @@ class EventTimeStep(Step):
         """The idle time of its sources after which the step's windows close, or None for never."""
         return None
 
-    def reach(self) -> timedelta:
-        """Return the longest time from the latest event to the end of an open window of this step."""
+    def max_delay(self) -> timedelta:
+        """Return the longest time from an event to the results that it is part of, such as the length of a window."""
         return timedelta(0)
 
     def intervals(self) -> Mapping[timedelta, bool]:
@@ -153,8 +153,8 @@ class SparkStep(EventTimeStep):
         """Spark's output mode for a query that ends in this step."""
         return "append"
 
-    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
-        """Return the Spark SQL in its options, by path. An error of Spark quotes the expression; this finds the option."""
+    def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+        """Return the Spark SQL expressions in its options, by path, to find the option of an error that quotes one."""
         return {}
 
     def apply(self, events: DataFrame) -> DataFrame:

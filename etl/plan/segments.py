@@ -87,8 +87,8 @@ class Watermark:
     field: str
     late_seconds: float
     idle_seconds: float | None = None
-    reach_seconds: float = 0
-    """Longest time from the latest event to the end of an open window."""
+    max_delay_seconds: float = 0
+    """Longest time from an event to the results that it is part of (`etl.api.EventTimeStep.max_delay`)."""
     arrival: bool = False
     """True when the field is the time of reading, which the reader adds."""
     intervals: tuple[tuple[int, bool], ...] = ()

@@ -25,7 +25,7 @@ from etl.plan.frames import (
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, Watermark, runs_on_arrow
-from etl.plan.stage_clocks import follows_front, joint_watermark, reach_behind, step_of, with_clocks
+from etl.plan.stage_clocks import delay_through, follows_front, joint_watermark, step_of, with_clocks
 from etl.plan.state_graph import merged, on_lane, state_graph
 from etl.steps.heartbeats import ARRIVAL
 
@@ -150,8 +150,8 @@ def _staged(graph: StateGraph) -> StateGraph:
         watermark = _watermark_of(step, None)
         assert watermark is not None
         behind = [stages[one.stage] for one in graph.inputs if number in one.stages and follows_front(one, stages[one.stage])]
-        reach = watermark.reach_seconds + max((reach_behind(step, one) for one in behind), default=0)
-        watermark = replace(watermark, arrival=watermark.field == ARRIVAL, reach_seconds=reach)
+        delay = watermark.max_delay_seconds + max((delay_through(step, one) for one in behind), default=0)
+        watermark = replace(watermark, arrival=watermark.field == ARRIVAL, max_delay_seconds=delay)
         incoming = _given(stage.node.incoming, step.needs(stage.node.incoming), watermark)
         stages[number] = replace(stage, incoming=incoming, watermark=watermark)
     graph = replace(graph, stages=tuple(stages[number] for number in range(len(stages))))
@@ -193,8 +193,8 @@ def _watermark_of(step: SparkStep | StatefulStep, behind: Watermark | None) -> W
     event_time = step.event_time()
     if event_time is None:
         return behind
-    idle, reach = step.idle_after(), step.reach().total_seconds() + (behind.reach_seconds if behind else 0)
-    return Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, reach)
+    idle, delay = step.idle_after(), step.max_delay().total_seconds() + (behind.max_delay_seconds if behind else 0)
+    return Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, delay)
 
 
 def _read_watermark(schema: Schema, watermark: Watermark | None) -> Watermark | None:

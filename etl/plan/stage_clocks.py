@@ -67,10 +67,10 @@ def follows_front(one: StageInput, stage: Stage) -> bool:
     return bool(one.stages) and not one.by_field and not stage.watermark.arrival
 
 
-def reach_behind(front: StatefulStep, stage: Stage) -> float:
-    """How far a stage in front has to be behind its latest event so that all is over in a stage behind; seconds."""
+def delay_through(front: StatefulStep, stage: Stage) -> float:
+    """The longest time from an event that the upstream stage reads to the results of the downstream one; seconds."""
     ends = isinstance(front, Window) and stage.watermark.field != START
-    return stage.watermark.reach_seconds + (front.reach().total_seconds() if ends else 0)
+    return stage.watermark.max_delay_seconds + (front.max_delay().total_seconds() if ends else 0)
 
 
 def joint_watermark(graph: StateGraph) -> Watermark:
@@ -83,7 +83,7 @@ def joint_watermark(graph: StateGraph) -> Watermark:
         read[0],
         idle_seconds=min(idle, default=None),
         late_seconds=max(one.late_seconds for one in read),
-        reach_seconds=max(one.reach_seconds for one in read),
+        max_delay_seconds=max(one.max_delay_seconds for one in read),
         intervals=tuple(_intervals(graph).items()),
     )
 
@@ -111,7 +111,7 @@ def _waits(graph: StateGraph) -> dict[int, float]:
         if stage.watermark.arrival:
             found |= {} if (wait := _wait_by_reading(graph, stage, fronts, before)) is None else {number: wait}
         elif before is not None and any(follows_front(one, stage) for one in graph.inputs if one.stage == number):
-            found[number] = before + step_of(stage).reach().total_seconds() + _MARGIN
+            found[number] = before + step_of(stage).max_delay().total_seconds() + _MARGIN
     return found
 
 

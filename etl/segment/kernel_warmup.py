@@ -112,7 +112,7 @@ def run_on_samples(step: ArrowStep, incoming: Schema) -> None:
 def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
     """Run a step's operator on the sample events of three micro-batches, so that it finds those of earlier ones in its state."""
     from etl.state.manifest import Manifests
-    from etl.state.row_files import RowFolder, RowWriter
+    from etl.state.row_files import MappedStateFiles, RowWriter
 
     columns = {field.name: _column(field.type, pa.string()) for field in incoming}
     columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())
@@ -121,15 +121,15 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
     if isinstance(operator, WarmsUp):
         operator.warm_up()
         key_hashes(events, [key for key in operator.keys if key in events.schema.names])
-    kept = RowFolder(folder, ())
+    kept = MappedStateFiles(folder, ())
     for number, now in enumerate((NEVER, 2, ALWAYS)):
         rows, after = (RowWriter(operator, state, f"rows-{number}-{what}") for what in ("arrived", "state"))
         rows.add(with_columns(events, {time: pa.array([number] * len(SAMPLE_LINES)).cast(TIMESTAMP)}))
-        arrived = RowFolder(folder, rows.close())
+        arrived = MappedStateFiles(folder, rows.close())
         for results in operator.run(WatermarkAdvance(NEVER, now), arrived.parts(*range(PARTS)), kept.parts(*range(PARTS))):
             if isinstance(results, pa.Table):
                 after.add_rows(results)
-        kept = RowFolder(folder, after.close())
+        kept = MappedStateFiles(folder, after.close())
 
 
 def _column(type_: pa.DataType, text: pa.DataType) -> pa.Array:

@@ -159,7 +159,7 @@ class SplitPlanner:
         if "event_time" not in known:
             return start
         self._ticked = True
-        tick = known["event_time"] + round((clock.reach_seconds + clock.late_seconds + 1) * 1e6)
+        tick = known["event_time"] + round((clock.max_delay_seconds + clock.late_seconds + 1) * 1e6)
         ends = all_ended or self._query.once
         return (
             start if start.get("tick") == tick else {**start, "tick": tick, "ends": ends, "found": None if ends else time.time()}

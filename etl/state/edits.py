@@ -13,7 +13,7 @@ import pyarrow as pa
 from etl.api import PANE, Operator, WatermarkAdvance
 from etl.state.key_hash import HASH, HASH2, PARTS, key_hashes, part_of
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, files_after_run, span_of
-from etl.state.row_files import RowFolder, RowWriter, open_entry
+from etl.state.row_files import MappedStateFiles, RowWriter, open_entry
 from etl.state.state_file_writer import StateFileWriter
 from etl.state.state_files import StateFile
 
@@ -94,7 +94,7 @@ def _after_run(
     arrived: tuple[StateFileEntry, ...],
     kept: tuple[StateFileEntry, ...],
 ) -> tuple[StateFileEntry, ...]:
-    new, old = RowFolder(manifests.folder, arrived), RowFolder(manifests.folder, kept)
+    new, old = MappedStateFiles(manifests.folder, arrived), MappedStateFiles(manifests.folder, kept)
     remembered = RowWriter(operator, manifests, name)
     for part in range(PARTS):
         for found in operator.run(clock, new.parts(part), old.parts(part)):

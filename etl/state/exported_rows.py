@@ -14,7 +14,7 @@ import pyarrow as pa
 from etl.api import ComponentError, Operator, replace_file
 from etl.state.compaction import merge_files, rows_of_part
 from etl.state.key_hash import HASH, HASH2, key_hashes
-from etl.state.manifest import Manifests, StageState, emission_of, read_seed
+from etl.state.manifest import Manifests, StageState, emit_progress_of, read_seed
 from etl.state.reader import StepState
 from etl.state.row_files import RowWriter, combined
 from etl.state.state_files import DamagedStateError, StateFile
@@ -62,7 +62,7 @@ class ExportedRows:
         self._file = _opened(path)
         try:
             known = json.loads((self._file.schema.metadata or {})[_ORIGIN])
-            state = StageState(known["state"]["watermark"], (), emission_of(known["state"]))
+            state = StageState(known["state"]["watermark"], (), emit_progress_of(known["state"]))
             self.origin = Origin(known["step"], known["seed"], state)
         except (KeyError, ValueError) as error:
             raise _foreign(path) from error

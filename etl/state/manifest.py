@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import ComponentError, replace_file
-from etl.contract.state import NEVER, AfterRun, Emission, PaneSpan
+from etl.contract.state import NEVER, AfterRun, EmitProgress, PaneSpan
 from etl.state.key_hash import new_seed
 
 _REMEDY = "restore the state folder from a backup"
@@ -43,7 +43,7 @@ class StageState:
 
     watermark: int = NEVER
     files: tuple[StateFileEntry, ...] = ()
-    emission: Emission = field(default_factory=Emission)
+    emission: EmitProgress = field(default_factory=EmitProgress)
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,10 @@ def read_seed(path: Path) -> int | None:
         raise ComponentError(f"state file {path} cannot be read ({error}): {_REMEDY}") from error
 
 
-def emission_of(stage: Mapping[str, Any]) -> Emission:
-    """What a step's earlier results have left, from JSON."""
+def emit_progress_of(stage: Mapping[str, Any]) -> EmitProgress:
+    """Read the progress of a step's results from JSON."""
     known = {"quiet": 0, "last": {}, "final": NEVER, **stage.get("emission", {})}
-    return Emission(known["quiet"], {int(every): number for every, number in known["last"].items()}, known["final"])
+    return EmitProgress(known["quiet"], {int(every): number for every, number in known["last"].items()}, known["final"])
 
 
 def _encoded(manifest: Manifest) -> bytes:
@@ -207,7 +207,7 @@ def _parsed(content: Mapping[str, Any]) -> Manifest:
     if content["checksum"] != _checksum(value):
         raise ValueError("its checksum does not match")
     stages = [
-        StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), emission_of(stage))
+        StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), emit_progress_of(stage))
         for stage in value["stages"]
     ]
     times = value.get("event_times", {})

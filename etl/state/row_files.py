@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, DropsRows, Emission, LooksUpKeys, Operator, PartRows, RemembersEmission
+from etl.api import ALWAYS, NEVER, PANE, DropsRows, EmitProgress, LooksUpKeys, Operator, PartRows, TracksEmitProgress
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -23,7 +23,7 @@ BYTES_IN_MEMORY = 256 << 20
 """Bytes of such rows, where they are large."""
 
 
-NO_EMISSION = Emission()
+NO_EMIT_PROGRESS = EmitProgress()
 """Before the first micro-batch."""
 
 
@@ -31,7 +31,7 @@ class RowWriter:
     """Writes the prepared rows of one task, a file for each half a million of them or 256 MiB."""
 
     def __init__(
-        self, operator: Operator, state: Manifests, name: str, watermark: int = NEVER, emission: Emission = NO_EMISSION
+        self, operator: Operator, state: Manifests, name: str, watermark: int = NEVER, emission: EmitProgress = NO_EMIT_PROGRESS
     ) -> None:
         """``watermark`` and ``emission`` are those before the micro-batch."""
         self._operator, self._state, self._name, self._watermark, self._emission = operator, state, name, watermark, emission
@@ -47,7 +47,7 @@ class RowWriter:
     def add(self, events: pa.RecordBatch) -> None:
         """Prepare events."""
         operator = self._operator
-        if isinstance(operator, RemembersEmission):
+        if isinstance(operator, TracksEmitProgress):
             rows, late = operator.prepare_after(events, self._watermark, self._emission)
         else:
             rows, late = operator.prepare(events, self._watermark)
@@ -148,8 +148,8 @@ class PartsOfFiles:
         return np.unique(np.concatenate([rows.column(HASH).to_numpy() for rows in parts])) if parts else ()
 
 
-class RowFolder:
-    """Some state files of a folder, each mapped once."""
+class MappedStateFiles:
+    """State files of one folder, each mapped into memory once, when the first part is read."""
 
     def __init__(self, folder: Path, files: Sequence[StateFileEntry]) -> None:
         self._folder, self._entries = folder, files

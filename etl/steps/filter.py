@@ -56,7 +56,7 @@ class Filter(ArrowStep, SparkStep):
 
         return run
 
-    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+    def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         return {("where",): analyse(self.where, incoming).spark_sql}
 
     def apply(self, events: DataFrame) -> DataFrame:

@@ -75,7 +75,7 @@ class Set(ArrowStep, SparkStep):
 
         return run
 
-    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+    def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         return {("fields", name): analyse(text, incoming).spark_sql for name, text in self.values.items()}
 
     def apply(self, events: DataFrame) -> DataFrame:

@@ -57,7 +57,7 @@ class Sql(SparkStep):
         columns = {name: type_ for node in read.written.expressions for name, type_ in _find_columns(node, read, known)}
         return flat_schema(pa.schema(list(columns.items())))
 
-    def computed(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+    def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         return {("query",): self.query}
 
     def apply(self, events: DataFrame) -> DataFrame:

@@ -229,9 +229,9 @@ class Window(StatefulStep):
         """The option; windows over time of reading close by the clock, once the end of an open one has passed."""
         if self.time:
             return self.idle
-        return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
+        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
 
-    def reach(self) -> timedelta:
+    def max_delay(self) -> timedelta:
         """The length of a window, or the silence that ends a session; an interval of results if that is longer."""
         return max(longest(self.size), longest(self.gap), longest_interval(self.emit))
 

@@ -79,7 +79,7 @@ def test_a_stateful_step_has_its_own_query_that_reads_only_the_fields_that_it_ne
     assert isinstance(counted.frame, Apply)
     assert isinstance(read, Read)
     assert read.schema.names == ["t"]
-    assert (read.watermark.field, read.watermark.late_seconds, read.watermark.reach_seconds) == ("t", 5.0, 60.0)
+    assert (read.watermark.field, read.watermark.late_seconds, read.watermark.max_delay_seconds) == ("t", 5.0, 60.0)
     assert counted.segment.roots[""].sinks == ("alerts",)
     assert counted.stateful
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from correlated import Memory, advance
 from group_by_group import Alert, Event
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.rules.correlation.compiled import compile_correlations
@@ -303,6 +303,7 @@ CONDITIONS = st.sampled_from(
 )
 
 
+@settings(deadline=None)  # kernels are compiled at their first call
 @given(EVENTS, CONDITIONS, st.lists(st.integers(0, 30), max_size=4))
 def test_alerts_do_not_depend_on_batches_and_equal_those_of_a_naive_search(
     given_events: list[tuple[int, str, str]], one: Correlation, cuts: list[int]

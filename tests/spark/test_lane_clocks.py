@@ -32,7 +32,7 @@ def _window(size: str, time: str | None = None) -> Window:
 
 def _stage(step: StatefulStep, incoming: pa.Schema, late: float = 0) -> Stage:
     time = (step.event_time() or ("",))[0]
-    watermark = Watermark(time, late, reach_seconds=step.reach().total_seconds(), arrival=time == ARRIVAL)
+    watermark = Watermark(time, late, max_delay_seconds=step.max_delay().total_seconds(), arrival=time == ARRIVAL)
     return Stage(step=step, incoming=incoming, watermark=watermark, segment=EMPTY, segment_number=0)
 
 

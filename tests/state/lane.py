@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NEVER, OFFSET, Emission, RemembersEmission, Schema, StatefulStep, WatermarkAdvance
+from etl.api import NEVER, OFFSET, EmitProgress, Schema, StatefulStep, TracksEmitProgress, WatermarkAdvance
 from etl.spark.lane.operators import operator_of
 from etl.state.compaction import files_to_merge, merge_files
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
-from etl.state.row_files import RowFolder, RowWriter, combined
+from etl.state.row_files import MappedStateFiles, RowWriter, combined
 from etl.state.state_files import StateFile
 
 Row = dict[str, Any]
@@ -33,7 +33,7 @@ class Lane:
     clock: WatermarkAdvance = field(default_factory=WatermarkAdvance)
     event_time: int = NEVER
     kept: tuple[StateFileEntry, ...] = ()
-    emission: Emission = field(default_factory=Emission)
+    emission: EmitProgress = field(default_factory=EmitProgress)
     late: int = 0
     batches: int = 0
     merges: bool = False
@@ -62,7 +62,7 @@ class Lane:
         assert late is not None
         now = max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6))
         self.clock = WatermarkAdvance(self.clock.now, now, quiet, self.emission)
-        final = operator.final_until(now) if isinstance(operator, RemembersEmission) else NEVER
+        final = operator.final_until(now) if isinstance(operator, TracksEmitProgress) else NEVER
         self.emission = self.emission.after(quiet, final)
         self.batches += 1
         results = self._run_parts(tuple(arrived))
@@ -76,7 +76,7 @@ class Lane:
             self.kept = self._alive((*self.kept, *arrived))
             return []
         remembered = RowWriter(operator, self.manifests, f"rows-{self.batches}-state")
-        new, old = RowFolder(self.folder, arrived), RowFolder(self.folder, self.kept)
+        new, old = MappedStateFiles(self.folder, arrived), MappedStateFiles(self.folder, self.kept)
         results: list[Row] = []
         for parts in [range(PARTS)] if self.at_once else [[part] for part in range(PARTS)]:
             for found in operator.run(self.clock, new.parts(*parts), old.parts(*parts)):

@@ -18,7 +18,7 @@ from state.lane import Lane
 from etl.api import OFFSET, TIMESTAMP, ReadableState
 from etl.rules.correlation import operator
 from etl.state.key_hash import PARTS
-from etl.state.row_files import RowFolder
+from etl.state.row_files import MappedStateFiles
 from etl.steps.detection.correlate import Correlate
 from etl.steps.detection.correlate_groups import CorrelateGroups
 
@@ -59,7 +59,7 @@ class Run:
         """What `etl state show` prints."""
         readable = self.lane.step.operator(self.lane.incoming)
         assert isinstance(readable, ReadableState)
-        parts = RowFolder(self.lane.folder, self.lane.kept).parts(*range(PARTS))
+        parts = MappedStateFiles(self.lane.folder, self.lane.kept).parts(*range(PARTS))
         batches = list(readable.read_state(parts, self.lane.clock.now))
         assert all(batch.schema == readable.state_fields for batch in batches)
         return [row for batch in batches for row in batch.to_pylist()]
@@ -226,9 +226,9 @@ def test_rows_of_no_known_correlation_run_all_kernels(tmp_path: Path) -> None:
     """They are compiled in front of a run with such rows."""
     run = Run(tmp_path)
     run([event(0)])
-    parts = RowFolder(tmp_path, run.lane.kept).parts(*range(PARTS))
+    parts = MappedStateFiles(tmp_path, run.lane.kept).parts(*range(PARTS))
 
     nobody = Run(tmp_path, correlations=[{"title": "Other", "correlation": FEW}]).lane
-    (nothing,) = nobody.step.operator(nobody.incoming).run(run.lane.clock, parts, RowFolder(tmp_path, ()).parts())
+    (nothing,) = nobody.step.operator(nobody.incoming).run(run.lane.clock, parts, MappedStateFiles(tmp_path, ()).parts())
 
     assert (nothing.num_rows, nothing.schema) == (0, nobody.step.fields(nobody.incoming))

@@ -13,7 +13,7 @@ from state.lane import Lane, Row
 from etl.api import TIMESTAMP
 from etl.state.key_hash import PARTS, key_hashes, part_of
 from etl.state.manifest import Manifests
-from etl.state.row_files import RowFolder, RowWriter
+from etl.state.row_files import MappedStateFiles, RowWriter
 from etl.steps.window import Window
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -206,5 +206,5 @@ def test_large_keys_are_written_before_they_fill_the_memory(tmp_path: Path, monk
 
     assert len(files) > 1
     assert all(file.bytes < 40_000 for file in files)
-    tables = RowFolder(tmp_path, files).parts(*range(PARTS)).tables()
+    tables = MappedStateFiles(tmp_path, files).parts(*range(PARTS)).tables()
     assert len({user for table in tables for user in table.column("user").to_pylist()}) == 15

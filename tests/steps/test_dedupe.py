@@ -202,8 +202,8 @@ def test_waiting_events_pass_when_sources_are_idle() -> None:
     waiting = Dedupe(keys=("host",), time="at", within="60s", keep="last", idle="5s")
 
     assert waiting.idle_after() == timedelta(seconds=5)
-    assert waiting.reach() > timedelta(seconds=60)
-    assert Dedupe(keys=("host",), within="60s").reach() == timedelta(0)
+    assert waiting.max_delay() > timedelta(seconds=60)
+    assert Dedupe(keys=("host",), within="60s").max_delay() == timedelta(0)
 
 
 @pytest.mark.spark

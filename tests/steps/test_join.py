@@ -210,13 +210,13 @@ def test_more_pairs_than_are_made_at_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_state_shows_the_events_of_both_sides(tmp_path: Path) -> None:
     from etl.state.key_hash import PARTS
-    from etl.state.row_files import RowFolder
+    from etl.state.row_files import MappedStateFiles
 
     step = join(kind="left")
     running = lane(step, tmp_path)
     run(running, [[(0, "a", 1, 100, 7), (1, "b", None, 100, 8), (1, "b", 2, 100, 9)]])
 
-    kept = RowFolder(tmp_path, running.kept).parts(*range(PARTS))
+    kept = MappedStateFiles(tmp_path, running.kept).parts(*range(PARTS))
     (shown,) = step.operator(running.incoming).read_state(kept, running.clock.now)  # type: ignore[attr-defined]
 
     rows = [(one["side"], one["left.n"], one["right.n"]) for one in shown.to_pylist()]

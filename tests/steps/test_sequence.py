@@ -19,7 +19,7 @@ from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, ComponentError, ReadableState, Schema
 from etl.state.key_hash import PARTS
-from etl.state.row_files import RowFolder
+from etl.state.row_files import MappedStateFiles
 from etl.steps.sequences.pattern import Pattern, read_pattern
 from etl.steps.sequences.sequence import Sequence
 
@@ -396,7 +396,7 @@ def test_who_is_close_is_seen(tmp_path: Path) -> None:
 
     operator = lane.step.operator(INCOMING)
     assert isinstance(operator, ReadableState)
-    kept = RowFolder(tmp_path, lane.kept)
+    kept = MappedStateFiles(tmp_path, lane.kept)
     rows = [
         row
         for part in range(PARTS)

@@ -387,7 +387,7 @@ def test_a_good_window_has_no_findings_and_known_fields() -> None:
         ]
     )
     assert step.needs(SCHEMA) == {"time", "source.ip", "user_name"}
-    assert (step.event_time(), step.reach(), step.idle_after()) == (("time", timedelta(0)), timedelta(minutes=10), None)
+    assert (step.event_time(), step.max_delay(), step.idle_after()) == (("time", timedelta(0)), timedelta(minutes=10), None)
 
 
 EVERYTHING = [
@@ -421,7 +421,7 @@ def test_state_depends_on_lengths_in_any_order_and_on_the_field_that_has_them() 
 
 
 def test_what_waits_for_an_interval_is_given_before_a_run_ends() -> None:
-    assert window(size="1m", emit=["on_close", {"late": {"for": "1h", "every": "5m"}}]).reach() == timedelta(minutes=5)
+    assert window(size="1m", emit=["on_close", {"late": {"for": "1h", "every": "5m"}}]).max_delay() == timedelta(minutes=5)
 
 
 def test_unknown_types_pass() -> None:

@@ -38,8 +38,8 @@ class CorrelatedGroups:
     """Gives the correlations as they are published at the call: they may change between the micro-batches of an operator."""
     fields: Schema
     time: str
-    reach: int
-    """The timespans of the longest chain, microseconds."""
+    longest: int
+    """The sum of the timespans of the longest chain of correlations, microseconds."""
     keys: tuple[str, ...] = ("head", "group")
     hashed: bool = False
     indexed: bool = True
@@ -47,7 +47,7 @@ class CorrelatedGroups:
 
     @property
     def _longest_pane(self) -> int:
-        return max(self.reach // PANES, _LEAST_PANE)
+        return max(self.longest // PANES, _LEAST_PANE)
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """A row for each correlation that an event counts for; events older than the watermark are late."""
@@ -137,4 +137,4 @@ class CorrelatedGroups:
 
     def watermark_after(self, watermark: int) -> int:
         """The earliest first event of an alert."""
-        return watermark - self.reach
+        return watermark - self.longest

@@ -92,16 +92,16 @@ class BatchClocks:
         return max([self._reading, *(self._read[front] for front in fronts)])
 
     def _now(self, number: int, watermark: Watermark, before: int) -> int:
-        reach = round((watermark.reach_seconds + 1) * _SECOND)
+        delay = round((watermark.max_delay_seconds + 1) * _SECOND)
         if watermark.arrival:
-            return max(before, self._latest_reading(number) + (reach if self._ended else 0))
+            return max(before, self._latest_reading(number) + (delay if self._ended else 0))
         late = round(watermark.late_seconds * _SECOND)
         active, silent = list[int](), list[int]()
         for one in self._inputs_of(number):
             time = self.times[one.name] - late
             if one.by_field:
                 if not (self._silent and self.times[one.name] == NEVER):
-                    active.append(time + (reach + late if self._silent else 0))
+                    active.append(time + (delay + late if self._silent else 0))
                 continue
             active += [self._bounds[stage] for stage in one.stages]
             if one.sources or not one.stages:

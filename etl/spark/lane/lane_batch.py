@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from etl.api import NEVER, BatchId, LooksUpKeys, RemembersEmission, WatermarkAdvance
+from etl.api import NEVER, BatchId, LooksUpKeys, TracksEmitProgress, WatermarkAdvance
 from etl.plan.frames import StageInput
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.clocks import BatchClocks
@@ -108,7 +108,7 @@ class Lane:
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             chosen = () if self.bounded else files_to_merge(files, sum(file.rows for file in arrived))
             files = self._merged(run, batch, number, files, chosen, clock.now)
-            final = operator.final_until(clock.now) if isinstance(operator, RemembersEmission) else NEVER
+            final = operator.final_until(clock.now) if isinstance(operator, TracksEmitProgress) else NEVER
             states.append(StageState(clock.now, files, clock.emission.after(clocks.quiet, final)))
             between = self._run_between(batch, number, receipts, spark, read_at)
             clocks.passed(number, operator, clock.now, [*receipts, *between])

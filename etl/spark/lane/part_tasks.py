@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import OFFSET, BatchId, Schema
-from etl.contract.state import Emission, StatefulStep, WatermarkAdvance
+from etl.contract.state import EmitProgress, StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.plan.frames import Exchange
 from etl.plan.segments import Segment
@@ -24,7 +24,7 @@ from etl.spark.query_context import QueryContext, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry
-from etl.state.row_files import RowFolder, RowWriter
+from etl.state.row_files import MappedStateFiles, RowWriter
 from etl.steps.heartbeats import ARRIVAL
 
 MAX_JOINT_ROWS = 1 << 18
@@ -53,7 +53,7 @@ class NextStage:
     given: Exchange
     watermark: int
     """Before the micro-batch."""
-    emission: Emission
+    emission: EmitProgress
     """Before the micro-batch."""
 
 
@@ -181,7 +181,7 @@ class PartTasks:
         """The results of the parts of a task, numbered in their order, without the time of reading of their events."""
         remembered.clear()
         operator = operator_of(self.step, self.incoming)
-        arrived, kept = RowFolder(self.state.folder, self.arrived), RowFolder(self.state.folder, self.kept)
+        arrived, kept = MappedStateFiles(self.state.folder, self.arrived), MappedStateFiles(self.state.folder, self.kept)
         row = 0
         for parts in self._parts(number):
             for results in operator.run(self.clock, arrived.parts(*parts), kept.parts(*parts)):

@@ -62,7 +62,7 @@ def _with_part(fragment: str, steps: Sequence[StepNode]) -> list[_Option]:
 def _texts(steps: Sequence[StepNode]) -> Iterator[tuple[_Option, str]]:
     for node in steps:
         if isinstance(node.step, SparkStep):
-            for path, text in node.step.computed(node.incoming).items():
+            for path, text in node.step.spark_expressions(node.incoming).items():
                 yield _Option(node, path), text
 
 

@@ -13,7 +13,7 @@ from etl.api import OFFSET
 from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.group_keys import canonical
-from etl.state.aggregates.lists import Elements, as_lists, order_keys
+from etl.state.aggregates.lists import ListElements, as_lists, order_keys
 
 _LARGEST = np.iinfo(np.int64).max
 
@@ -100,7 +100,7 @@ class Collect:
         return [pa.ListArray.from_arrays(offsets, column) for column in (*columns, present)]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        elements = Elements.of(grouping, columns)
+        elements = ListElements.of(grouping, columns)
         times, offsets, _ = elements.columns
         return elements.sort(times.to_numpy(), offsets.to_numpy()).first(self.limit).lists()
 

@@ -13,7 +13,7 @@ from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.extremes import ordered_bits
 
 
-class Elements(NamedTuple):
+class ListElements(NamedTuple):
     """The elements of the lists of several groups."""
 
     groups: int
@@ -25,27 +25,27 @@ class Elements(NamedTuple):
     columns: list[pa.Array]
 
     @classmethod
-    def of(cls, grouping: Grouping, columns: Sequence[pa.ListArray]) -> Elements:
+    def of(cls, grouping: Grouping, columns: Sequence[pa.ListArray]) -> ListElements:
         """The elements of lists of equal lengths: those of the rows of one group follow one another."""
         rows = pa.array(grouping.order)
         taken = [column.take(rows) for column in columns]
         return cls(grouping.count, np.repeat(grouping.ids, _lengths(taken[0])), [column.flatten() for column in taken])
 
     @classmethod
-    def of_results(cls, columns: Sequence[pa.ListArray]) -> Elements:
+    def of_results(cls, columns: Sequence[pa.ListArray]) -> ListElements:
         """The elements of partial results, each of which is a group."""
         ids = np.repeat(np.arange(len(columns[0])), _lengths(columns[0]))
         return cls(len(columns[0]), ids, [column.flatten() for column in columns])
 
-    def take(self, rows: Numbers) -> Elements:
+    def take(self, rows: Numbers) -> ListElements:
         """The elements of these numbers; their groups must be ascending."""
-        return Elements(self.groups, self.ids[rows], [column.take(pa.array(rows)) for column in self.columns])
+        return ListElements(self.groups, self.ids[rows], [column.take(pa.array(rows)) for column in self.columns])
 
-    def sort(self, *keys: Numbers) -> Elements:
+    def sort(self, *keys: Numbers) -> ListElements:
         """Sort the elements of each group by keys (int64[elements]), the first one most significant."""
         return self.take(np.lexsort((*reversed(keys), self.ids)))
 
-    def first(self, limit: int) -> Elements:
+    def first(self, limit: int) -> ListElements:
         """The first elements of each group."""
         kept = self.ordinals() < limit
         return self if kept.all() else self.take(np.flatnonzero(kept))

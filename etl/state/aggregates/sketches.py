@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
-from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
+from etl.state.aggregates.lists import ListElements, as_lists, constant_lists, order_keys
 from etl.state.aggregates.tallies import Tally, counted_elements, counted_values, distinct_elements, group_totals, most_frequent
 
 RANKS = 1024
@@ -59,11 +59,11 @@ class DistinctEstimate:
         return [pa.ListArray.from_arrays(offsets, pa.array(hashes))]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        elements = distinct_elements(Elements.of(grouping, columns))
+        elements = distinct_elements(ListElements.of(grouping, columns))
         return elements.sort(elements.columns[0].to_numpy()).first(self.hashes).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        elements = Elements.of_results(columns)
+        elements = ListElements.of_results(columns)
         ends, hashes = elements.ends(), elements.columns[0].to_numpy()
         counts = np.diff(ends)
         full = counts == self.hashes
@@ -98,17 +98,17 @@ class PercentileEstimate:
         return [pa.ListArray.from_arrays(offsets, values), constant_lists(offsets, 0, pa.int8())]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        elements = Elements.of(grouping, columns)
+        elements = ListElements.of(grouping, columns)
         if elements.most() <= RANKS:
             return elements.lists()
         levels = elements.columns[1].to_numpy().copy()
         kept = _compact(elements, order_keys(elements.columns[0]), levels)
         values = elements.take(kept)
-        return Elements(values.groups, values.ids, [values.columns[0], pa.array(levels[kept])]).lists()
+        return ListElements(values.groups, values.ids, [values.columns[0], pa.array(levels[kept])]).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         """The value of rank ⌈share · n⌉, counted from 1, as Spark."""
-        elements = Elements.of_results(columns)
+        elements = ListElements.of_results(columns)
         elements = elements.sort(order_keys(elements.columns[0]))
         weights = np.int64(1) << elements.columns[1].to_numpy().astype(np.int64)
         totals, before = group_totals(elements, weights)
@@ -129,13 +129,13 @@ class TopEstimate(Tally):
     limit: int
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        return _reduced(counted_elements(Elements.of(grouping, columns))).lists()
+        return _reduced(counted_elements(ListElements.of(grouping, columns))).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        return counted_values(most_frequent(Elements.of_results(columns)).first(self.limit))
+        return counted_values(most_frequent(ListElements.of_results(columns)).first(self.limit))
 
 
-def _reduced(elements: Elements) -> Elements:
+def _reduced(elements: ListElements) -> ListElements:
     """Values and counts, of groups with too many the counts less that of the first one too many."""
     ends = elements.ends()
     many = np.flatnonzero(np.diff(ends) > COUNTERS)
@@ -147,10 +147,10 @@ def _reduced(elements: Elements) -> Elements:
         own = counts[ends[group] : ends[group + 1]]
         least[group] = np.partition(own, len(own) - COUNTERS - 1)[len(own) - COUNTERS - 1]
     left = counts - least[elements.ids]
-    return Elements(elements.groups, elements.ids, [values, pa.array(left)]).take(np.flatnonzero(left > 0))
+    return ListElements(elements.groups, elements.ids, [values, pa.array(left)]).take(np.flatnonzero(left > 0))
 
 
-def _compact(elements: Elements, keys: Numbers, levels: Numbers) -> Numbers:
+def _compact(elements: ListElements, keys: Numbers, levels: Numbers) -> Numbers:
     """The numbers of the elements that remain, after changing ``levels`` of those that went up."""
     kept = np.ones(len(levels), bool)
     top = np.zeros(elements.groups, np.int64)

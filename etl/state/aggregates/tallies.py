@@ -15,7 +15,7 @@ from etl.state.aggregates.accumulator import Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.extremes import from_ordered_bits, ordered_bits
 from etl.state.aggregates.group_keys import canonical, gather, scatter
-from etl.state.aggregates.lists import Elements, as_lists, constant_lists, order_keys
+from etl.state.aggregates.lists import ListElements, as_lists, constant_lists, order_keys
 
 _ID, _VALUE, _COUNT = "id", "value", "count"
 
@@ -45,7 +45,7 @@ class Distinct:
         return [pa.ListArray.from_arrays(*as_lists(canonical(self.argument.values(batch))))]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        values = distinct_elements(Elements.of(grouping, columns))
+        values = distinct_elements(ListElements.of(grouping, columns))
         return _limited(values, self.argument, "approx_count_distinct(x)").lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
@@ -68,12 +68,12 @@ class Percentile:
         return [pa.ListArray.from_arrays(offsets, bits), constant_lists(offsets, 1, pa.int64())]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        values = counted_elements(Elements.of(grouping, columns))
+        values = counted_elements(ListElements.of(grouping, columns))
         return _limited(values, self.argument, f"approx_percentile(x, {self.share})").lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         """As Spark: the rank ``share * (n - 1)`` counted from 0, and between two ranks on the line between their values."""
-        elements = Elements.of_results(columns)
+        elements = ListElements.of_results(columns)
         elements = elements.sort(elements.columns[0].to_numpy())
         bits, counts = (column.to_numpy() for column in elements.columns)
         totals, before = group_totals(elements, counts)
@@ -104,7 +104,7 @@ class Tally:
         return [pa.ListArray.from_arrays(offsets, values), constant_lists(offsets, 1, pa.int64())]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        return _limited(counted_elements(Elements.of(grouping, columns)), self.argument, "approx_top(x, 10)").lists()
+        return _limited(counted_elements(ListElements.of(grouping, columns)), self.argument, "approx_top(x, 10)").lists()
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Mode(Tally):
     """``mode(x)``: the most frequent value, of equally frequent ones the smallest."""
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        elements = most_frequent(Elements.of_results(columns))
+        elements = most_frequent(ListElements.of_results(columns))
         ends = elements.ends()
         return elements.columns[0].take(pa.array(ends[:-1], mask=np.diff(ends) == 0))
 
@@ -124,19 +124,19 @@ class Top(Tally):
     limit: int
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        return counted_values(most_frequent(Elements.of_results(columns)).first(self.limit))
+        return counted_values(most_frequent(ListElements.of_results(columns)).first(self.limit))
 
 
-def most_frequent(elements: Elements) -> Elements:
+def most_frequent(elements: ListElements) -> ListElements:
     """The values and counts of each group, the most frequent ones first, then the smallest."""
     values, counts = elements.columns
     return elements.sort(-counts.to_numpy(), order_keys(values))
 
 
-def counted_values(elements: Elements) -> pa.Array:
+def counted_values(elements: ListElements) -> pa.Array:
     """Lists of ``value`` and ``count``."""
     counted = pa.StructArray.from_arrays(elements.columns, names=["value", "count"])
-    return Elements(elements.groups, elements.ids, [counted]).lists()[0]
+    return ListElements(elements.groups, elements.ids, [counted]).lists()[0]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Histogram:
         return pa.array(np.where(outside, 0, numbers).astype(np.int64), mask=outside)
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        elements = counted_elements(Elements.of(grouping, columns))
+        elements = counted_elements(ListElements.of(grouping, columns))
         if elements.most() > MAX_BUCKETS:
             hint = "give a larger width, or a list of bounds"
             raise ComponentError(
@@ -177,28 +177,28 @@ class Histogram:
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Of buckets of one width those that have values, and all between bounds, whose first and last have one edge."""
-        elements = Elements.of_results(columns)
+        elements = ListElements.of_results(columns)
         if self.buckets.width is None:
             return self._between_bounds(elements)
         elements = elements.sort(elements.columns[0].to_numpy())
         numbers, counts = (column.to_numpy() for column in elements.columns)
         edges = [pa.array(number * self.buckets.width) for number in (numbers, numbers + 1)]
-        return _buckets(Elements(elements.groups, elements.ids, [*edges, pa.array(counts)]))
+        return _buckets(ListElements(elements.groups, elements.ids, [*edges, pa.array(counts)]))
 
-    def _between_bounds(self, elements: Elements) -> pa.Array:
+    def _between_bounds(self, elements: ListElements) -> pa.Array:
         bounds, groups = self.buckets.bounds, elements.groups
         numbers, counts = (column.to_numpy() for column in elements.columns)
         every = np.zeros((groups, len(bounds) + 1), np.int64)
         every[elements.ids, numbers] = counts
         edges = [pa.array(list(edge) * groups, pa.float64()) for edge in ((None, *bounds), (*bounds, None))]
         ids = np.repeat(np.arange(groups), len(bounds) + 1)
-        return _buckets(Elements(groups, ids, [*edges, pa.array(every.ravel())]))
+        return _buckets(ListElements(groups, ids, [*edges, pa.array(every.ravel())]))
 
 
-def _buckets(elements: Elements) -> pa.Array:
+def _buckets(elements: ListElements) -> pa.Array:
     """Lists of ``from``, ``to`` and ``count``."""
     buckets = pa.StructArray.from_arrays(elements.columns, names=["from", "to", "count"])
-    return Elements(elements.groups, elements.ids, [buckets]).lists()[0]
+    return ListElements(elements.groups, elements.ids, [buckets]).lists()[0]
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,14 @@ class DistinctCollect:
         return [pa.ListArray.from_arrays(*as_lists(canonical(self.argument.values(batch))))]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        elements = distinct_elements(Elements.of(grouping, columns))
+        elements = distinct_elements(ListElements.of(grouping, columns))
         return elements.sort(order_keys(elements.columns[0])).first(self.limit).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         return columns[0]
 
 
-def _limited(elements: Elements, argument: AggregateArgument, other: str) -> Elements:
+def _limited(elements: ListElements, argument: AggregateArgument, other: str) -> ListElements:
     """The elements. Raises ComponentError if a group has too many, which names an aggregate in bounded memory."""
     if elements.most() > MAX_DISTINCT:
         found = f"aggregate {argument.aggregate!r} has more than {MAX_DISTINCT:,} distinct values in a group"
@@ -233,7 +233,7 @@ def _limited(elements: Elements, argument: AggregateArgument, other: str) -> Ele
     return elements
 
 
-def distinct_elements(elements: Elements) -> Elements:
+def distinct_elements(elements: ListElements) -> ListElements:
     """The distinct values of each group, of one column."""
     values = elements.columns[0]
     table = pa.table({_ID: elements.ids, _VALUE: scatter(values)})
@@ -241,7 +241,7 @@ def distinct_elements(elements: Elements) -> Elements:
     return _grouped(elements.groups, distinct.column(_ID), [gather(distinct.column(_VALUE), values.type)])
 
 
-def counted_elements(elements: Elements) -> Elements:
+def counted_elements(elements: ListElements) -> ListElements:
     """The distinct values of each group with the sums of their counts; the columns are values and counts."""
     values, counts = elements.columns
     table = pa.table({_ID: elements.ids, _VALUE: scatter(values), _COUNT: counts})
@@ -250,7 +250,7 @@ def counted_elements(elements: Elements) -> Elements:
     return _grouped(elements.groups, counted.column(_ID), columns)
 
 
-def group_totals(elements: Elements, counts: Numbers) -> tuple[Numbers, Numbers]:
+def group_totals(elements: ListElements, counts: Numbers) -> tuple[Numbers, Numbers]:
     """int64[groups]: the sum of the counts of each group, and of all groups before it."""
     ends = elements.ends()
     until = np.concatenate(([0], np.cumsum(counts)))[ends]
@@ -265,8 +265,8 @@ def _value_at(bits: Numbers, ends: Numbers, rank: Numbers, exists: Numbers) -> N
     return values
 
 
-def _grouped(groups: int, numbers: pa.ChunkedArray, columns: list[pa.Array]) -> Elements:
+def _grouped(groups: int, numbers: pa.ChunkedArray, columns: list[pa.Array]) -> ListElements:
     """group_by gives groups in no particular order."""
     ids = numbers.to_numpy()
-    elements = Elements(groups, ids, columns)
+    elements = ListElements(groups, ids, columns)
     return elements if (ids[1:] >= ids[:-1]).all() else elements.take(np.argsort(ids, kind="stable"))

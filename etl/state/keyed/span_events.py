@@ -19,7 +19,7 @@ from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey, matching_keys
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
 from etl.state.keyed.kernels import assign_spans
-from etl.state.keyed.known_keys import KnownKeys, known_columns, with_column
+from etl.state.keyed.latest_rows import LatestRows, known_columns, with_column
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 
 START = "\0start"
@@ -85,18 +85,18 @@ class SpanEvents(WaitingEvents):
         """Past rows of the spans that these events are in."""
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
         events, names = rows.take(pa.array(groups.order)), [TIME, *self._events.names]
-        known = KnownKeys.of(groups, past, (START, COUNT), (), () if self.is_last else names)
+        latest = LatestRows.of(groups, past, (START, COUNT), (), () if self.is_last else names)
         starts = np.empty(len(rows), np.int64)
-        assign_spans(groups.firsts, numbers(events, TIME), np.int64(self.within), known.values(START, NEVER), starts)
+        assign_spans(groups.firsts, numbers(events, TIME), np.int64(self.within), latest.values(START, NEVER), starts)
         firsts = _firsts(*hashes_of(events), starts)
         ends = np.append(firsts[1:], len(rows))
         keys = np.repeat(np.arange(len(groups.hash)), groups.sizes)[firsts]
-        goes_on = starts[firsts] == known.values(START, NEVER)[keys]
-        chosen = ends - 1 if self.is_last else np.where(goes_on, len(events) + known.rows[keys], firsts)
-        found = whole([known_columns(events, names), known_columns(known.known, names)]).take(pa.array(chosen))
+        goes_on = starts[firsts] == latest.values(START, NEVER)[keys]
+        chosen = ends - 1 if self.is_last else np.where(goes_on, len(events) + latest.rows[keys], firsts)
+        found = whole([known_columns(events, names), known_columns(latest.known, names)]).take(pa.array(chosen))
         columns = {
             START: starts[firsts],
-            COUNT: ends - firsts + np.where(goes_on, known.values(COUNT, 0)[keys], 0),
+            COUNT: ends - firsts + np.where(goes_on, latest.values(COUNT, 0)[keys], 0),
             PANE: -(-(starts[firsts] + self.within) // self.pane) * self.pane + 1,
             HASH: groups.hash[keys],
             HASH2: groups.hash2[keys],

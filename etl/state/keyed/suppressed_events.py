@@ -15,7 +15,7 @@ from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
 from etl.state.keyed.kernels import suppress_repeats
-from etl.state.keyed.known_keys import KnownKeys, known_columns, with_column
+from etl.state.keyed.latest_rows import LatestRows, known_columns, with_column
 
 VERSION = "\0version"
 """Column (int64) of state rows: of those of a key the largest one counts."""
@@ -95,36 +95,36 @@ class SuppressedEvents:
             return
         rows = whole(tables)
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
-        keys = KnownKeys.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored)
+        latest = LatestRows.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored)
         events = rows.take(pa.array(groups.order))
         times, weights = numbers(events, TIME), numbers(events, COUNT)
-        passed, waiting = keys.values(TIME, NEVER), keys.values(COUNT, 0)
+        passed, waiting = latest.values(TIME, NEVER), latest.values(COUNT, 0)
         passes, counts = np.empty(len(rows), bool), np.zeros(len(rows), np.int64)
         suppress_repeats(groups.firsts, times, weights, np.int64(self.within), passed, waiting, passes, counts)
         passing = np.flatnonzero(passes)
         passing = passing[np.argsort(times[passing], kind="stable")]
         if len(passing):
             yield self._results(events.take(pa.array(passing)), counts[passing], is_summary=False)
-        yield from self._after(keys, events, passed, waiting, clock.now)
+        yield from self._after(latest, events, passed, waiting, clock.now)
 
     # ── Keys ──
 
     def _after(
-        self, keys: KnownKeys, events: pa.Table, passed: Numbers, waiting: Numbers, now: int
+        self, latest: LatestRows, events: pa.Table, passed: Numbers, waiting: Numbers, now: int
     ) -> Iterator[pa.RecordBatch | pa.Table]:
         """Summaries of the keys whose time is over, then state rows of the others that have new events."""
-        last = keys.groups.firsts[1:] - 1
+        last = latest.groups.firsts[1:] - 1
         changed = numbers(events, COUNT)[last] > 0
-        panes = np.maximum(self._panes(passed, waiting), keys.values(PANE, NEVER))
+        panes = np.maximum(self._panes(passed, waiting), latest.values(PANE, NEVER))
         over = np.flatnonzero((panes <= now) & (waiting > 0) & (self.summary is not None))
         if len(over):
-            candidates = whole([known_columns(events, self._stored), known_columns(keys.known, self._stored)])
-            rows = np.where(changed, last, len(events) + keys.rows)[over]
+            candidates = whole([known_columns(events, self._stored), known_columns(latest.known, self._stored)])
+            rows = np.where(changed, last, len(events) + latest.rows)[over]
             yield self._results(candidates.take(pa.array(rows)), waiting[over], is_summary=True)
         alive = np.flatnonzero(changed & (panes > now))
         if len(alive):
             own = known_columns(events, [HASH, HASH2, *self._stored]).take(pa.array(last[alive]))
-            values = {PANE: panes, TIME: passed, COUNT: waiting, VERSION: keys.values(VERSION, 0) + 1}
+            values = {PANE: panes, TIME: passed, COUNT: waiting, VERSION: latest.values(VERSION, 0) + 1}
             for name, column in values.items():
                 own = own.append_column(name, pa.array(column[alive]))
             yield own

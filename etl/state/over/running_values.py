@@ -17,7 +17,7 @@ from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
-from etl.state.keyed.lifetimes import FOR_EVER, FOREVER, Lifetime, Lives, panes_behind
+from etl.state.keyed.time_to_live import UNLIMITED, UNLIMITED_PANE, KeyLifetimes, TimeToLive, panes_after
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 from etl.state.over.functions import RunningAggregate
 from etl.state.over.key_series import SEQUENCE, KeySeries, past_rows_of
@@ -34,8 +34,8 @@ class RunningValues(WaitingEvents):
     """Microseconds."""
     rows: int | None
     aggregates: Mapping[str, RunningAggregate]
-    lifetime: Lifetime = FOR_EVER
-    """Of keys, where their past rows have no bound in time."""
+    ttl: TimeToLive = UNLIMITED
+    """Of keys, where the time does not bound their past rows."""
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """The events."""
@@ -51,8 +51,8 @@ class RunningValues(WaitingEvents):
         """Results for these events, then their past rows."""
         events, times, offsets = as_events(rows, self._events), numbers(rows, TIME), numbers(rows, ORDER)
         keys = EventsByKey.of(hashes_of(rows), times, offsets)
-        lives = self.lifetime.divide(keys, times, *past_rows_of(keys, past, self._past_columns))
-        series = KeySeries.of(lives.groups, times, lives.past_keys, lives.past, self.within, self.rows)
+        lifetimes = self.ttl.split_lifetimes(keys, times, *past_rows_of(keys, past, self._past_columns))
+        series = KeySeries.of(lifetimes.groups, times, lifetimes.past_keys, lifetimes.past, self.within, self.rows)
         lifted = self._lift(events.append_column(OFFSET, rows.column(ORDER).combine_chunks()))
         columns = self._columns(series, lifted)
         running = self._slide(series, columns)
@@ -61,12 +61,12 @@ class RunningValues(WaitingEvents):
         arrays = [*(column.take(pa.array(order)) for column in events.columns), *results]
         yield pa.RecordBatch.from_arrays(arrays, names=self.fields.names)
         firsts = self._first_values(series, columns)[series.rows_of_events]
-        panes = self._past_panes(lives.groups, times)
-        needed = np.flatnonzero(self._needed_later(lives, times, firsts, now) & (panes > now))
+        panes = self._past_panes(lifetimes.groups, times)
+        needed = np.flatnonzero(self._needed_later(lifetimes, times, firsts, now) & (panes > now))
         if len(needed):
             later = self._past_rows(rows, series, lifted | self._totals(running, series), firsts, needed)
             later = later.append_column(PANE, pa.array(panes[needed]))
-            yield later if self.lifetime.ttl is None else self._with_older(later, lives, panes)
+            yield later if self.ttl.micros is None else self._with_older(later, lifetimes, panes)
 
     def _lift(self, events: pa.RecordBatch) -> dict[str, pa.Array]:
         """The columns of events that aggregates need, by name."""
@@ -117,7 +117,7 @@ class RunningValues(WaitingEvents):
         """The columns of past rows that events need."""
         own = [(f"{name}\0{number}", type_) for name, one in self.aggregates.items() for number, type_ in enumerate(one.types)]
         found = pa.schema([(TIME, pa.int64()), (SEQUENCE, pa.int64()), *own])
-        if self.lifetime.ttl is None:
+        if self.ttl.micros is None:
             return found
         rest = pa.schema([(HASH, pa.uint64()), (HASH2, pa.uint64()), (PANE, pa.int64()), (FIRST, pa.bool_())])
         return pa.unify_schemas([found, rest, pa.schema([self.fields.field(name) for name in self.keys])])
@@ -139,13 +139,13 @@ class RunningValues(WaitingEvents):
                 found |= series.frames.is_new(columns[name][0])
         return found
 
-    def _needed_later(self, lives: Lives, times: Numbers, firsts: Numbers, now: int) -> Numbers:
+    def _needed_later(self, lifetimes: KeyLifetimes, times: Numbers, firsts: Numbers, now: int) -> Numbers:
         """bool[events]: which events count for later ones."""
-        groups = lives.groups
+        groups = lifetimes.groups
         needed = np.ones(len(times), bool) if self._depth is None else groups.last(self._depth) | firsts
         if self.within is not None:
             return needed & (times > now - self.within)
-        return needed if self.lifetime.ttl is None else needed & lives.is_last[groups.numbers()]
+        return needed if self.ttl.micros is None else needed & lifetimes.is_last[groups.numbers()]
 
     def _past_rows(
         self, rows: pa.Table, series: KeySeries, columns: Mapping[str, pa.Array], firsts: Numbers, chosen: Numbers
@@ -156,29 +156,29 @@ class RunningValues(WaitingEvents):
         found[SEQUENCE], found[FIRST] = pa.array(series.sequence[chosen]), pa.array(firsts[chosen])
         return pa.table(found | {name: column.take(at) for name, column in columns.items()})
 
-    def _with_older(self, later: pa.Table, lives: Lives, panes: Numbers) -> pa.Table:
+    def _with_older(self, later: pa.Table, lifetimes: KeyLifetimes, panes: Numbers) -> pa.Table:
         """The new past rows, and older ones of these keys that are still needed, where they get a later pane."""
-        groups = lives.groups
-        own = panes[groups.order[groups.firsts[:-1]]][lives.past_keys]
-        moved = (own > numbers(lives.past, PANE)) & lives.is_last[lives.past_keys]
+        groups = lifetimes.groups
+        own = panes[groups.order[groups.firsts[:-1]]][lifetimes.past_keys]
+        moved = (own > numbers(lifetimes.past, PANE)) & lifetimes.is_last[lifetimes.past_keys]
         if not moved.any():
             return later
-        older = lives.past.set_column(lives.past.column_names.index(PANE), PANE, pa.array(own)).filter(pa.array(moved))
+        older = lifetimes.past.set_column(lifetimes.past.column_names.index(PANE), PANE, pa.array(own)).filter(pa.array(moved))
         both = whole([later, older])
         return both.filter(pa.array(self.needed_past(both)))
 
     def _past_panes(self, groups: EventsByKey, times: Numbers) -> Numbers:
         """int64[events]: when events count no more; with a time to live, that of the last event of their key counts."""
         if self.within is not None:
-            return panes_behind(times, self.within)
+            return panes_after(times, self.within)
         last = times[groups.order[groups.firsts[1:] - 1]]
-        return self.lifetime.panes(last)[groups.numbers()]
+        return self.ttl.expiry_panes(last)[groups.numbers()]
 
     def needed_past(self, past: pa.Table) -> Numbers:
         """bool[rows]: the last past rows of each key, and the first ones of their values; all where their time tells."""
         if self._depth is None:
             return np.ones(len(past), bool)
-        current = self.lifetime.current(past)
+        current = self.ttl.are_current(past)
         if not current.all():
             found = np.zeros(len(past), bool)
             found[current] = self.needed_past(past.filter(pa.array(current)))
@@ -198,12 +198,12 @@ class RunningValues(WaitingEvents):
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The running values of each key, of the events that still count at the watermark."""
-        oldest = watermark - (self.within or FOREVER)
+        oldest = watermark - (self.within or UNLIMITED_PANE)
         tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
         rows = [counting for table in tables if len(counting := table.filter(pa.array(numbers(table, TIME) > oldest)))]
         if rows:
             past = whole(rows)
-            alive = self.lifetime.alive(past, watermark)
+            alive = self.ttl.are_alive(past, watermark)
             yield self._read(past if alive.all() else past.filter(pa.array(alive)))
 
     def _read(self, rows: pa.Table) -> pa.RecordBatch:

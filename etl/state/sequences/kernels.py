@@ -122,7 +122,7 @@ def find_unanswered(
 def find_open(
     firsts: Any, times: Any, masks: Any, automaton: Any, tests: Any, codes: Any, span: Any, found: Any, work: Any
 ) -> Any:
-    """The earliest run of each key that may become a match; returns how many there are. `Found.end`: its last event."""
+    """The earliest run of each key that may become a match; returns how many there are. `MatchArrays.end`: its last event."""
     count = np.int64(0)
     for key in range(firsts.shape[0]):
         for run in range(firsts[key, 0], firsts[key, 1]):

@@ -14,7 +14,7 @@ from etl.state.keyed.event_rows import as_times
 from etl.state.sequences.automaton import Automaton
 from etl.state.sequences.kernels import list_taken
 from etl.state.sequences.key_events import KeyEvents
-from etl.state.sequences.runs import Found, Work
+from etl.state.sequences.runs import MatchArrays, ScratchArrays
 from etl.state.windows.aggregation import Numbers
 
 
@@ -22,7 +22,7 @@ class Matches(NamedTuple):
     """Matches and the events that they are found in."""
 
     events: KeyEvents
-    found: Found
+    found: MatchArrays
     automaton: Automaton
     tests: Numbers
     codes: Numbers
@@ -101,7 +101,7 @@ class EventList:
         sizes = np.minimum(taken[:, :, 2].sum(axis=1), self.most)
         events, elements = np.empty((2, sizes.sum()), np.int64)
         _, _, automaton, tests, codes = matches
-        list_taken(taken, matches.events.masks, automaton, tests, codes, self.most, Work.of(automaton), events, elements)
+        list_taken(taken, matches.events.masks, automaton, tests, codes, self.most, ScratchArrays.of(automaton), events, elements)
         offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), self._structs(matches.events, events, elements))
 
@@ -117,14 +117,14 @@ class EventList:
         return nest(pa.RecordBatch.from_pydict(columns)).to_struct_array()
 
 
-def _first(found: Found, elements: tuple[int, ...] | range) -> Numbers:
+def _first(found: MatchArrays, elements: tuple[int, ...] | range) -> Numbers:
     """The first event of these elements, or -1."""
     firsts = found.taken[:, list(elements), 0]
     least: Numbers = np.where(firsts < 0, np.iinfo(np.int64).max, firsts).min(axis=1)
     return np.where(least == np.iinfo(np.int64).max, -1, least)
 
 
-def _last(found: Found, elements: tuple[int, ...]) -> Numbers:
+def _last(found: MatchArrays, elements: tuple[int, ...]) -> Numbers:
     """The last event of these elements, or -1."""
     last: Numbers = found.taken[:, list(elements), 1].max(axis=1)
     return last

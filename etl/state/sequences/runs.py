@@ -21,12 +21,12 @@ OPEN, NONE, OVER = -1, -2, -3
 """Of a run: no event has decided it yet; no match; a match when its time is over."""
 
 
-class Work(NamedTuple):
-    """Arrays that the kernels write to."""
+class ScratchArrays(NamedTuple):
+    """Arrays in which the kernels keep the branches of a run."""
 
     taken: Any
     """int64[3, states, elements, 3]: the first and the last event that each element of a branch has taken, or -1, and how many;
-    of the branches before and behind an event by turns, and of the one that has matched."""
+    of the branches before and after an event by turns, and of the one that has matched."""
     branches: Any
     """int64[2, states + 1]: the states of the branches."""
     latest: Any
@@ -37,7 +37,7 @@ class Work(NamedTuple):
     """int64[1]"""
 
     @classmethod
-    def of(cls, automaton: Any) -> Work:
+    def of(cls, automaton: Any) -> ScratchArrays:
         """Arrays for an automaton."""
         states, elements = len(automaton.accepts), len(automaton.names)
         arrays = [np.zeros(shape, np.int64) for shape in ((3, states, elements, 3), (2, states + 1), (2, states), states, 1)]
@@ -56,7 +56,7 @@ class Span(NamedTuple):
     """Times before it are decided now."""
 
 
-class Found(NamedTuple):
+class MatchArrays(NamedTuple):
     """Matches, int64."""
 
     end: Any

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from etl.columns.kernels import kernel
 
 
-class RankedRows(NamedTuple):
-    """Rows of several keys (int64): the best ones so far, and events in the order of time."""
+class RankInput(NamedTuple):
+    """What `rank_events` ranks, rows of several keys (int64): the best ones so far, and events in the order of time."""
 
     known: Any
     """Key k has the best rows from ``known[k]`` to ``known[k + 1]`` in the order of their ranks."""
@@ -24,24 +24,24 @@ class RankedRows(NamedTuple):
 
 
 class RankChanges(NamedTuple):
-    """What becomes of events and keys."""
+    """Results of `rank_events`, for each event and key."""
 
     ranks: Any
     """int64[events]: the rank among the best rows of the key so far, 0 if it is not one of them."""
     updates: Any
     """bool[events]: whether its subject was one of them before."""
     left: Any
-    """int64[events]: the row that is none of them any more, or -1."""
+    """int64[events]: the row that the event removes from them, or -1."""
     begins: Any
-    """int64[keys]: the event at which the ranking has begun anew, or -1."""
+    """int64[keys]: the event at which a new ranking began because the old one had expired, or -1."""
     latest: Any
     """int64[keys]: the time of the last change."""
 
 
 @kernel
-def rank_events(rows: RankedRows, limit: Any, ttl: Any, best: Any, changes: RankChanges) -> None:
-    """Rank the events of each key in the order of time. ``ttl`` behind its last change the ranking of a key begins anew. ``best``
-    is int64[limit]."""
+def rank_events(rows: RankInput, limit: Any, ttl: Any, best: Any, changes: RankChanges) -> None:
+    """Rank the events of each key in the order of time. The ranking of a key expires ``ttl`` after its last change. ``best`` is a
+    buffer, int64[limit]."""
     values, subjects = rows.values, rows.subjects
     for key in range(rows.firsts.shape[0] - 1):
         size = 0

@@ -15,10 +15,10 @@ from etl.state.aggregates.argument import AggregateArgument
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
 from etl.state.keyed.event_rows import as_events, hashes_of, numbers, whole
-from etl.state.keyed.lifetimes import FOR_EVER, Lifetime
+from etl.state.keyed.time_to_live import UNLIMITED, TimeToLive
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 from etl.state.top.best_rows import VALUE, Ranking
-from etl.state.top.kernels import RankChanges, RankedRows, rank_events
+from etl.state.top.kernels import RankChanges, RankInput, rank_events
 
 CHANGES = ("enter", "update", "leave")
 """An event becomes one of the best, or the better one of a subject that was one; an event is none of the best any more."""
@@ -35,8 +35,8 @@ class RunningBest(WaitingEvents):
     rank: str
     change: str
     """The new fields for the rank, and for which of `CHANGES` it is."""
-    lifetime: Lifetime = FOR_EVER
-    """Of a key's ranking, behind its last change."""
+    ttl: TimeToLive = UNLIMITED
+    """Of a key's ranking, from its last change on."""
 
     @cached_property
     def _events(self) -> Schema:
@@ -52,7 +52,7 @@ class RunningBest(WaitingEvents):
     def needed_past(self, past: pa.Table) -> Numbers:
         """bool[rows]: the best ones of each key."""
         needed = np.zeros(len(past), bool)
-        current = np.flatnonzero(self.lifetime.current(past))
+        current = np.flatnonzero(self.ttl.are_current(past))
         needed[current[self.ranking.best(past.take(pa.array(current)))[0]]] = True
         return needed
 
@@ -78,7 +78,7 @@ class RunningBest(WaitingEvents):
         known_keys, event_keys = (np.repeat(np.arange(len(panes)), np.diff(own)) for own in firsts)
         changed = np.flatnonzero(changes.ranks > 0)
         later = panes.copy()
-        later[event_keys[changed]] = self.lifetime.panes(changes.latest)[event_keys[changed]]
+        later[event_keys[changed]] = self.ttl.expiry_panes(changes.latest)[event_keys[changed]]
         goes_on = changes.begins[known_keys] < 0
         changed = changed[changed >= changes.begins[event_keys[changed]]]
         owners = np.append(known_keys[goes_on], event_keys[changed])
@@ -88,11 +88,11 @@ class RunningBest(WaitingEvents):
     def _rank(self, known: Numbers, firsts: Numbers, events: Numbers, rows: pa.Table) -> RankChanges:
         """What becomes of events, which are numbers of rows, and of their keys."""
         values = self.ranking.value_keys(rows), self.ranking.subjects(rows), numbers(rows, TIME)
-        limit, ttl = np.int64(self.ranking.limit), np.int64(self.lifetime.ttl or _NO_TTL)
+        limit, ttl = np.int64(self.ranking.limit), np.int64(self.ttl.micros or _NO_TTL)
         ranks, left = np.empty((2, len(events)), np.int64)
         begins, latest = np.full((2, len(firsts) - 1), NEVER)
         changes = RankChanges(ranks, np.empty(len(events), bool), left, begins, latest)
-        rank_events(RankedRows(known, firsts, events, *values), limit, ttl, np.empty(limit, np.int64), changes)
+        rank_events(RankInput(known, firsts, events, *values), limit, ttl, np.empty(limit, np.int64), changes)
         return changes
 
     def _known(self, groups: EventsByKey, past: Sequence[pa.Table], rows: pa.Table) -> tuple[Numbers, Numbers, pa.Table]:
@@ -105,7 +105,7 @@ class RunningBest(WaitingEvents):
         if not found:
             return np.zeros(len(groups.hash) + 1, np.int64), panes, rows.select(names).slice(0, 0)
         known, keys = whole([table for _, table in found]), np.concatenate([keys for keys, _ in found])
-        current = self.lifetime.current(known)
+        current = self.ttl.are_current(known)
         known, keys = known.filter(pa.array(current)), keys[current]
         panes[keys] = numbers(known, PANE)
         best = self.ranking.best(known)[0]
@@ -146,7 +146,7 @@ class RunningBest(WaitingEvents):
         tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
         if tables:
             rows = whole(tables)
-            rows = rows.filter(pa.array(self.lifetime.alive(rows, watermark)))
+            rows = rows.filter(pa.array(self.ttl.are_alive(rows, watermark)))
             best, ranks = self.ranking.best(rows)
             columns = [*as_events(rows.take(pa.array(best)), self._events).columns, pa.array(ranks)]
             yield pa.RecordBatch.from_arrays(columns, names=self.state_fields.names)

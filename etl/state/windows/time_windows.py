@@ -14,9 +14,9 @@ from math import gcd
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, PANE, AfterRun, Emission, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
-from etl.state.windows.emission import GIVEN, LATE, LATE_TICK, SEEN, TICK, EmitRule, Every, Late, OnClose
+from etl.state.windows.emit_rules import GIVEN, LATE, LATE_TICK, SEEN, TICK, EmitRule, Every, Late, OnClose
 from etl.state.windows.shape_run import MARK, NO_ROWS, Largest, ShapeRun, with_number
 from etl.state.windows.shapes import WindowShape
 
@@ -76,9 +76,9 @@ class TimeWindows:
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """Partial results by pane and group, and the number of events that no window takes any more."""
-        return self.prepare_after(events, watermark, Emission())
+        return self.prepare_after(events, watermark, EmitProgress())
 
-    def prepare_after(self, events: pa.RecordBatch, watermark: int, emission: Emission) -> tuple[pa.Table, int]:
+    def prepare_after(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> tuple[pa.Table, int]:
         """The same after these results of earlier micro-batches."""
         times = event_times(events, self.aggregation.time)
         panes = times - times % self.pane

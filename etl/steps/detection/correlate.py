@@ -169,10 +169,10 @@ class Correlate(RuleSources):
         from etl.steps.detection.correlate_events import CorrelateEvents
         from etl.steps.detection.correlate_groups import CorrelateGroups
 
-        reach = timedelta(microseconds=self._written(incoming).longest_micros)
+        longest = timedelta(microseconds=self._written(incoming).longest_micros)
         to = self.fields(incoming)
         return CorrelateEvents(of=self, alert_fields=frozenset(to.names)), CorrelateGroups(
-            time=self.time, late=self.late, idle=self.idle, of=self, reaches=reach, to=to, incoming=incoming
+            time=self.time, late=self.late, idle=self.idle, of=self, longest=longest, to=to, incoming=incoming
         )
 
     def correlating(self, incoming: Schema, alert_fields: frozenset[str] | None = None) -> CompiledCorrelations:

@@ -22,7 +22,8 @@ class CorrelateGroups(StatefulStep):
     late: timedelta
     idle: timedelta | None = None
     of: Correlate = Field(exclude=True)
-    reaches: timedelta = Field(exclude=True)
+    longest: timedelta = Field(exclude=True)
+    """The sum of the timespans of the longest chain of correlations."""
     to: pa.Schema = Field(exclude=True)
     incoming: pa.Schema = Field(exclude=True)
     """The fields in front of the whole step."""
@@ -39,9 +40,9 @@ class CorrelateGroups(StatefulStep):
         """As the option says."""
         return self.idle
 
-    def reach(self) -> timedelta:
+    def max_delay(self) -> timedelta:
         """The timespans of the longest chain."""
-        return self.reaches
+        return self.longest
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """The time, and the version of the rows; rules may change, and state of those that do not is kept."""
@@ -51,8 +52,8 @@ class CorrelateGroups(StatefulStep):
         """The correlations, which are read when they first run: the driver needs none of them."""
         from etl.rules.correlation.operator import CorrelatedGroups
 
-        reach = self.reaches // timedelta(microseconds=1)
-        return CorrelatedGroups(partial(_compile, self), self.to, self.time, reach)
+        longest = self.longest // timedelta(microseconds=1)
+        return CorrelatedGroups(partial(_compile, self), self.to, self.time, longest)
 
 
 def _compile(step: CorrelateGroups) -> CompiledCorrelations:

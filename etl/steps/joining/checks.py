@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from etl.api import Finding, Schema, format_type, unknown_field, wider
 from etl.expressions import analyse
-from etl.steps.joining.pairs import PairFields
+from etl.steps.joining.join_fields import JoinedFields
 from etl.steps.option_checks import time_findings
 
 if TYPE_CHECKING:
     from etl.steps.joining.join import Join
 
 
-def join_findings(step: Join, pair: PairFields) -> Iterator[Finding]:
+def join_findings(step: Join, pair: JoinedFields) -> Iterator[Finding]:
     """Keys that cannot be compared, times, bounds, names, the condition."""
     yield from _check_keys(step.on, pair.left, pair.right)
     yield from _check_times(step, pair.left, pair.right)
@@ -69,7 +69,7 @@ def _check_bounds(step: Join) -> Iterator[Finding]:
         yield Finding("missing-option", "nothing says how long events wait for a match", (), hint)
 
 
-def _check_names(pair: PairFields) -> Iterator[Finding]:
+def _check_names(pair: JoinedFields) -> Iterator[Finding]:
     names = [*pair.left.names, *pair.right_names.values()]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:

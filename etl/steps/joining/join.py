@@ -31,7 +31,7 @@ from etl.api import (
 from etl.expressions import compile_expression
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.joining.checks import join_findings
-from etl.steps.joining.pairs import KeyPairs, PairFields
+from etl.steps.joining.join_fields import JoinedFields, KeyPairs
 from etl.steps.joining.sides import JoinSide
 from etl.steps.keyed.options import MICROSECOND
 
@@ -172,14 +172,14 @@ class Join(JoiningStep):
             hint = "begin a stream with it: {from: [a, b], steps: [{type: join, …}]}"
             yield Finding("join-sides", "a join is the first step of a stream, whose inputs are its sides", (), hint)
             return
-        yield from join_findings(self, self._pair(incoming))
+        yield from join_findings(self, self._joined(incoming))
 
-    def _pair(self, incoming: Schema) -> PairFields:
-        return PairFields(self.on, self.prefix, *side_fields(incoming))
+    def _joined(self, incoming: Schema) -> JoinedFields:
+        return JoinedFields(self.on, self.prefix, *side_fields(incoming))
 
     def fields(self, incoming: Schema) -> Schema:
         """The fields of a pair, or of left events."""
-        pair = self._pair(incoming)
+        pair = self._joined(incoming)
         return pair.left if self.kind in ("semi", "anti") else pair.schema
 
     def event_time(self) -> tuple[str, timedelta]:
@@ -190,9 +190,9 @@ class Join(JoiningStep):
         """The option; by time of reading, events are given once their time is over on the clock."""
         if self.time or (self.match == "all" and self.kind in ("inner", "semi")):
             return self.idle
-        return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
+        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
 
-    def reach(self) -> timedelta:
+    def max_delay(self) -> timedelta:
         """How long an event waits."""
         return timedelta(0) if self.match == "latest" else max(*self._bounds, timedelta(0))
 
@@ -234,7 +234,7 @@ class Join(JoiningStep):
         from etl.state.joins.latest_join import LatestJoin
         from etl.state.joins.time_join import TimeJoin
 
-        pair = self._pair(incoming)
+        pair = self._joined(incoming)
         before, after = (bound // MICROSECOND for bound in self._bounds)
         bounded = self.before is not None
         kind = partial(LatestJoin, bounded=bounded) if self.match == "latest" else TimeJoin

@@ -80,9 +80,9 @@ class Dedupe(KeyedStep):
         """The option; by time of reading, events pass once their time is over on the clock."""
         if self.time or not self._waits:
             return self.idle
-        return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
+        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
 
-    def reach(self) -> timedelta:
+    def max_delay(self) -> timedelta:
         """How long an event waits."""
         return self.within * 17 / 16 if self._waits else timedelta(0)
 

@@ -136,15 +136,15 @@ class Over(KeyedStep):
 
     def operator(self, incoming: Schema) -> Operator:
         """Running values of the aggregates."""
-        from etl.state.keyed.lifetimes import Lifetime
+        from etl.state.keyed.time_to_live import TimeToLive
         from etl.state.over.functions import running_aggregate
         from etl.state.over.running_values import RunningValues
 
         within = None if self.within is None else self.within // MICROSECOND
         aggregates = {name: running_aggregate(text, incoming, within) for name, text in self.aggregates.items()}
         time, waits = self.event_time()[0], self.time is not None
-        lifetime = Lifetime(None if self.ttl is None or within else self.ttl // MICROSECOND)
-        return RunningValues(self.fields(incoming), self.keys, time, waits, within, self.rows, aggregates, lifetime)
+        ttl = TimeToLive(None if self.ttl is None or within else self.ttl // MICROSECOND)
+        return RunningValues(self.fields(incoming), self.keys, time, waits, within, self.rows, aggregates, ttl)
 
     def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
         fields, bounded = visible(incoming), self.within is not None

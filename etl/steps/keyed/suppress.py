@@ -85,9 +85,9 @@ class Suppress(KeyedStep):
         """The option; by time of reading summaries are given once their time is over on the clock."""
         if self.time or self.summary is None:
             return self.idle
-        return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
+        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
 
-    def reach(self) -> timedelta:
+    def max_delay(self) -> timedelta:
         """How long a summary waits."""
         return timedelta(0) if self.summary is None else self.within * 17 / 16
 

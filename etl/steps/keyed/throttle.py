@@ -46,8 +46,8 @@ class Throttle(KeyedStep):
         yield from super().check(incoming)
         yield from length_finding("every", self.every)
 
-    def reach(self) -> timedelta:
-        """How far the watermark of what passes may be behind: at the start of the span that the watermark is in."""
+    def max_delay(self) -> timedelta:
+        """The length of a span: the watermark of what passes is the start of the span that the watermark is in."""
         return self.every
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:

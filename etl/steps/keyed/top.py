@@ -162,9 +162,9 @@ class Top(KeyedStep):
         """The option; spans of the time of reading end on the clock."""
         if self.time or self.size is None:
             return self.idle
-        return max(self.idle or timedelta(0), self.reach() + timedelta(seconds=1))
+        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
 
-    def reach(self) -> timedelta:
+    def max_delay(self) -> timedelta:
         """The length of a span."""
         return self.size or timedelta(0)
 
@@ -184,7 +184,7 @@ class Top(KeyedStep):
         """The best events of each span and key, or changes of those so far."""
         from etl.aggregates.calls import TextPart
         from etl.state.aggregates.argument import read_argument
-        from etl.state.keyed.lifetimes import Lifetime
+        from etl.state.keyed.time_to_live import TimeToLive
         from etl.state.top.best_of_spans import BestOfSpans
         from etl.state.top.best_rows import Ranking
         from etl.state.top.running_best import RunningBest
@@ -194,9 +194,9 @@ class Top(KeyedStep):
         assert not isinstance(by, str), by
         ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct)
         if self.size is None:
-            lifetime = Lifetime(None if self.ttl is None else self.ttl // MICROSECOND)
+            ttl = TimeToLive(None if self.ttl is None else self.ttl // MICROSECOND)
             waits = self.time is not None
-            return RunningBest(fields, self.keys, time, waits, by, ranking, self.rank, self.change, lifetime)
+            return RunningBest(fields, self.keys, time, waits, by, ranking, self.rank, self.change, ttl)
         return BestOfSpans(fields, self.keys, time, self.size // MICROSECOND, by, ranking, _edges(known), self.rank)
 
 

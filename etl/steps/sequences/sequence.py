@@ -246,8 +246,8 @@ class Sequence(KeyedStep):
             return self.idle
         return max(self.idle or timedelta(0), self.within + timedelta(seconds=1))
 
-    def reach(self) -> timedelta:
-        """How far the watermark of results is behind."""
+    def max_delay(self) -> timedelta:
+        """The time of the pattern."""
         return self.within
 
     # ── Running ──

@@ -12,7 +12,7 @@ from etl.api import Duration, Expression, Finding, Schema, format_duration
 from etl.expressions import analyse, compile_expression
 
 if TYPE_CHECKING:
-    from etl.state.windows.emission import EmitRule
+    from etl.state.windows.emit_rules import EmitRule
 
 _MICROSECOND = timedelta(microseconds=1)
 _CONFIG = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -121,7 +121,7 @@ def emit_rules(emit: Emit, results: Schema) -> list[EmitRule]:
 
 
 def _rule(one: Moment | Occasion, results: Schema) -> EmitRule:
-    from etl.state.windows.emission import Every, Late, OnChange, OnClose, When
+    from etl.state.windows.emit_rules import Every, Late, OnChange, OnClose, When
 
     if not isinstance(one, Occasion):
         return OnChange() if one == "on_change" else OnClose()

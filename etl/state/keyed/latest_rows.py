@@ -1,4 +1,4 @@
-"""What state knows of the keys of some events: the last row of each key."""
+"""The latest state row of each key of some events."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from etl.state.keyed.event_rows import numbers
 
 
 @dataclass(frozen=True)
-class KnownKeys:
-    """The keys of some events, and their last state rows."""
+class LatestRows:
+    """The latest state row of each key of some events."""
 
     groups: EventsByKey
     known: pa.Table
+    """State rows of these keys."""
     rows: Numbers
-    """int64[keys]: the state row of each key, -1 if it has none."""
+    """int64[keys]: the number of the latest state row of each key, -1 if it has none."""
 
     @classmethod
     def of(
         cls, groups: EventsByKey, tables: Sequence[pa.Table], order: Sequence[str], values: Sequence[str], fields: Sequence[str]
-    ) -> KnownKeys:
-        """The last of the state rows in these tables: by the first of the columns ``order``, then by the next one. ``values`` are
-        further columns of numbers, ``fields`` those of events."""
+    ) -> LatestRows:
+        """Look the keys up in these tables. The latest row has the largest values in the columns ``order``, of which the first is
+        the most significant. ``values`` are further columns of numbers, ``fields`` those of events."""
         whole_numbers = [*order, *values]
         names = list(dict.fromkeys([*whole_numbers, *fields]))
         found = [(keys, known_columns(run, names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
@@ -37,11 +38,11 @@ class KnownKeys:
         keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in found)])
         at = np.lexsort((*(numbers(known, name) for name in reversed(order)), keys))
         rows = np.full(len(groups.hash), -1)
-        rows[keys[at]] = at  # of several rows of a key the last one is stored
+        rows[keys[at]] = at  # of several rows of a key the last one is assigned
         return cls(groups, known, rows)
 
     def values(self, name: str, default: int) -> Numbers:
-        """int64[keys]: the numbers of state rows."""
+        """int64[keys]: a number of each key's latest state row; ``default`` for keys without one."""
         values: Numbers = np.append(numbers(self.known, name), default)[self.rows]
         return values
 

@@ -1,4 +1,4 @@
-"""The keys of a join, and the fields of its pairs."""
+"""The keys of a join, and the fields of its results."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ KeyPairs = Annotated[
 
 
 @dataclass(frozen=True)
-class PairFields:
-    """The fields of pairs: those of the left event, and of the right one those that are not a key of the same name."""
+class JoinedFields:
+    """The fields of joined events: those of the left event, and those of the right one that are not a key of the same name."""
 
     on: Mapping[str, str]
     prefix: str
@@ -49,7 +49,7 @@ class PairFields:
 
     @property
     def right_names(self) -> dict[str, str]:
-        """Field of the right side → its name in a pair."""
+        """Field of the right side → its name in a result."""
         same = {name for name, other in self.on.items() if name == other}
         return {n: self.prefix + n if n in self.left.names else n for n in self.right.names if n not in same}
 

@@ -295,7 +295,7 @@ def test_lengths_in_a_field(option: str, batches: Any, merges: bool) -> None:
     emit: Any = ["on_close", "on_change"]
     shape = {"size": FIELD} if option == "size" else {"size": None, "gap": FIELD}
     step = window(late="5s", emit=emit, emit_reason="why", **shape)
-    assert (list(step.check(LENGTHS)), step.reach()) == ([], timedelta(seconds=9))
+    assert (list(step.check(LENGTHS)), step.max_delay()) == ([], timedelta(seconds=9))
     assert "length" in step.needs(LENGTHS)
     counted = windows_of if option == "size" else sessions_of
     kept: list[Any] = []
