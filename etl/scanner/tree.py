@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Literal, TypeAlias, cast
 
 from etl.scanner.char_class import CharClass
@@ -139,10 +140,15 @@ def sequence(parts: list[Node]) -> Node:
 def rename_captures(node: Node, names: Iterator[str]) -> Node:
     """The tree with other names for its captures, taken from ``names`` in the order of `captures`."""
     if isinstance(node, Capture):
-        return replace(node, field=next(names), part=rename_captures(node.part, names))
+        name = next(names)
+        return Capture(rename_captures(node.part, names), name, node.cast)
+    below = children(node)
+    renamed = tuple([rename_captures(part, names) for part in below])
+    if all(map(is_, renamed, below)):
+        return node  # most of a tree has no captures
     if isinstance(node, Sequence | Choice):
-        return replace(node, parts=tuple([rename_captures(part, names) for part in node.parts]))
-    return replace(node, part=rename_captures(node.part, names)) if isinstance(node, Repeat | Group | Look | Atomic) else node
+        return replace(node, parts=renamed)
+    return replace(cast("Repeat | Group | Look | Atomic", node), part=renamed[0])
 
 
 def captures(node: Node) -> list[Capture]:

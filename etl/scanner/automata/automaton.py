@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from etl.scanner import scopes
@@ -74,7 +77,8 @@ class Automaton:
         self.finals: dict[Final, int] = {}
         self.expanded = 0
         self._index: dict[object, int] = {}
-        self._by_look: list[list[int]] = _group_classes(self.alphabet.satisfied_ahead)
+        self._by_look = _group_classes(self.alphabet.satisfied_ahead)
+        self._by_behind = _group_classes(self.alphabet.satisfied_behind[:-1])
         root = [Thread(program.start)]
         self.start, _ = self._state(root, [(UNSET,) * len(self.live.tags(program.start))], self.alphabet.edge)
 
@@ -110,38 +114,36 @@ class Automaton:
             state.edges = [(DEAD, 0)] * self.alphabet.size
             self.expanded += 1
             looks = any(self.live.looks_ahead(thread.at) for thread in state.threads)
-            for classes in self._by_look if looks else [range(self.alphabet.size + 1)]:
+            for classes in self._by_look if looks else [(2 << self.alphabet.edge) - 1]:
                 self._expand(state, state.edges, classes)
         return state.edges
 
-    def _expand(self, state: AutomatonState, edges: list[tuple[int, int]], classes: Iterable[int]) -> None:
-        """Compute the transitions of classes that satisfy the same look-aheads."""
-        classes = list(classes)
+    def _expand(self, state: AutomatonState, edges: list[tuple[int, int]], classes: int) -> None:
+        """Compute the transitions of classes (bits) that satisfy the same look-aheads."""
         alphabet = self.alphabet
+        ahead, behind = alphabet.satisfied_ahead[_lowest(classes)], alphabet.satisfied_behind[state.behind]
+        at_edge = classes >> alphabet.edge & 1
+        inner = classes & ~(1 << alphabet.edge)
         try:
-            ahead = alphabet.satisfied_ahead[classes[0]]
-            reached = epsilon_closure(self.program, alphabet, state.threads, alphabet.satisfied_behind[state.behind], ahead)
+            reached = epsilon_closure(self.program, alphabet, state.threads, behind, ahead)
         except UnsupportedPatternError:
-            for class_ in classes:
-                self._set(state, edges, class_, (UNKNOWN, 0))
+            state.final = UNKNOWN if at_edge else state.final
+            _fill(edges, inner, (UNKNOWN, 0))
             return
-        known: dict[object, tuple[int, int]] = {}
-        reading = [(one, self._reads(one)) for one in reached]
-        for class_ in classes:
-            if class_ == alphabet.edge:
-                state.final = self._final(state, reached)
-                continue
-            chosen = [one for one, mask in reading if mask is None or mask >> class_ & 1]
-            key = (tuple(map(id, chosen)), alphabet.satisfied_behind[class_])
-            if key not in known:
-                known[key] = self._edge(state, chosen, class_)
-            edges[class_] = known[key]
+        if at_edge:
+            state.final = self._final(state, reached)
+        reading = [(self._reads(one), self._follow(state, one)) for one in reached]
+        for group in self._groups(inner, {mask for mask, _ in reading if mask is not None}):
+            chosen = [after for mask, after in reading if mask is None or mask & group]
+            _fill(edges, group, self._edge(chosen, _lowest(group)))
 
-    def _set(self, state: AutomatonState, edges: list[tuple[int, int]], class_: int, edge: tuple[int, int]) -> None:
-        if class_ == self.alphabet.edge:
-            state.final = UNKNOWN
-        else:
-            edges[class_] = edge
+    def _groups(self, classes: int, masks: Iterable[int]) -> list[int]:
+        """Split classes (bits) so that those of a group lie in the same masks, and are the same to an assertion on the last byte.
+        The groups are in the order of their first classes."""
+        groups = [group & classes for group in self._by_behind if group & classes]
+        for mask in masks:
+            groups = [part for group in groups for part in (group & mask, group & ~mask) if part]
+        return sorted(groups, key=_lowest)
 
     def _reads(self, one: ClosureItem) -> int | None:
         """The classes of bytes that it reads, as bits; None for a match, which any byte keeps."""
@@ -154,8 +156,8 @@ class Automaton:
         if won is None:
             return -1
         pattern = self._target(won)
-        values = self._values(state, won, self.program.tags_of(-1 - pattern))
-        final = Final(-1 - pattern, tuple(zip(self.program.tags_of(-1 - pattern), values, strict=True)))
+        tags = tuple(self.program.tags_of(-1 - pattern))
+        final = Final(-1 - pattern, tuple(zip(tags, self._values(state, won, tags), strict=True)))
         return self.finals.setdefault(final, len(self.finals))
 
     def _target(self, one: ClosureItem) -> int:
@@ -166,19 +168,23 @@ class Automaton:
             return matched(self.program.operands[one.at])
         return self.program.successors[one.at][0]
 
-    def _values(self, state: AutomatonState, one: ClosureItem, tags: Sequence[int]) -> Values:
-        known = dict(zip(self.live.tags(state.threads[one.thread].at), state.values[one.thread], strict=True))
-        return tuple([HERE if one.tags >> tag & 1 else known.get(tag, UNSET) for tag in tags])
+    def _values(self, state: AutomatonState, one: ClosureItem, tags: Values) -> Values:
+        own = state.values[one.thread]
+        before = self.live.tags(state.threads[one.thread].at)
+        return own if before == tags and not one.tags else _selection(before, tags, one.tags)((*own, HERE, UNSET))
 
-    def _edge(self, state: AutomatonState, chosen: Sequence[ClosureItem], class_: int) -> tuple[int, int]:
+    def _follow(self, state: AutomatonState, one: ClosureItem) -> tuple[Thread, Values, bool]:
+        """The thread after the item has read a byte, its values, and whether the item is poisoned."""
+        thread = Thread(self._target(one), one.scopes)
+        return thread, self._values(state, one, self.live.tags(thread.at)), one.poisoned
+
+    def _edge(self, chosen: Iterable[tuple[Thread, Values, bool]], class_: int) -> tuple[int, int]:
         threads: dict[Thread, Values] = {}
         try:
-            for one in chosen:
-                if one.poisoned:
+            for thread, values, poisoned in chosen:
+                if poisoned:
                     raise UnsupportedPatternError("a negative look-ahead of more than one character decides")
-                thread = Thread(self._target(one), one.scopes)
-                if thread not in threads:
-                    threads[thread] = self._values(state, one, self.live.tags(thread.at))
+                threads.setdefault(thread, values)
                 if self.live.always_matches(thread.at) and not thread.scopes:
                     break  # it matches in any case, so the less preferred threads are dropped
             if not threads:
@@ -197,7 +203,8 @@ class Automaton:
         if len(threads) > MAX_THREADS:
             raise UnsupportedPatternError(f"more than {MAX_THREADS} threads")
         numbers = _number_values(values)
-        shape = tuple([tuple([numbers.get(value, UNSET) for value in mine]) for mine in values])
+        number_of = {**numbers, UNSET: UNSET}.__getitem__
+        shape = tuple([tuple(map(number_of, mine)) for mine in values])
         seen = self.alphabet.satisfied_behind[behind] if any(self.live.looks_behind(thread.at) for thread in threads) else -1
         key = (tuple(threads), shape, seen)
         found = self._index.get(key)
@@ -213,17 +220,37 @@ class Automaton:
 
 def _number_values(values: Sequence[Values]) -> dict[int, int]:
     """Number the distinct values (registers and `HERE`) in the order of the threads."""
-    numbers: dict[int, int] = {}
-    for mine in values:
-        for value in mine:
-            if value != UNSET:
-                numbers.setdefault(value, len(numbers))
-    return numbers
+    distinct = dict.fromkeys(chain.from_iterable(values))
+    distinct.pop(UNSET, None)
+    return {value: number for number, value in enumerate(distinct)}
 
 
-def _group_classes(seen: Sequence[int]) -> list[list[int]]:
-    """Group the classes that satisfy the same look-aheads."""
-    groups: dict[int, list[int]] = {}
+@lru_cache(4096)
+def _selection(before: Values, after: Values, here: int) -> Callable[[Values], Values]:
+    """Selects the values of the tags ``after`` from those of the tags ``before``, `HERE` and `UNSET`; ``here``: the tags that are
+    set now, as bits."""
+    position = {tag: n for n, tag in enumerate(before)}
+    chosen = [len(before) if here >> tag & 1 else position.get(tag, len(before) + 1) for tag in after]
+    if len(chosen) > 1:
+        return itemgetter(*chosen)
+    return lambda values: tuple([values[n] for n in chosen])
+
+
+def _lowest(bits: int) -> int:
+    """The number of the lowest bit that is set."""
+    return (bits & -bits).bit_length() - 1
+
+
+def _fill(edges: list[tuple[int, int]], classes: int, edge: tuple[int, int]) -> None:
+    """Set the edge of classes (bits)."""
+    while classes:
+        edges[_lowest(classes)] = edge
+        classes &= classes - 1
+
+
+def _group_classes(seen: Sequence[int]) -> list[int]:
+    """Group the classes that satisfy the same assertions, as bits."""
+    groups: dict[int, int] = {}
     for class_, answers in enumerate(seen):
-        groups.setdefault(answers, []).append(class_)
+        groups[answers] = groups.get(answers, 0) | 1 << class_
     return list(groups.values())
