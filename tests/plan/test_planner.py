@@ -96,6 +96,29 @@ def test_a_step_in_two_queries_reports_in_the_first() -> None:
     assert read.segment.counts_source == {"src": False}
 
 
+def test_a_step_behind_a_union_reports_in_each_query_that_runs_it_over_other_events() -> None:
+    streams = {"timed": ("theirs", [Row(adds="t")]), "u": ("ours timed", [Row()]), "n": ("u", [Count()])}
+    planned = made({"ours": Lines(), "theirs": Frames()}, streams, {"archive": "u", "counts": "n"})
+
+    ours, theirs, counted = planned.queries
+    step_of_ours, step_of_theirs = ours.segment.roots["ours"].steps[-1], theirs.segment.roots[""].steps[-1]
+    assert (step_of_ours.id, step_of_ours.reports) == (step_of_theirs.id, step_of_theirs.reports) == ("u[0] row", True)
+    behind_both = counted.frame.child.branch.steps[-1]
+    assert (behind_both.id, behind_both.reports) == ("u[0] row", False)
+
+
+def test_a_step_behind_a_union_of_stateful_steps_reports_the_results_of_both() -> None:
+    streams = {
+        "timed": ("src", [Row(adds="t")]), "a": ("timed", [Count()]), "b": ("timed", [Row(), Count()]), "u": ("a b", [Row()]),
+    }  # fmt: skip
+    planned = made({"src": Lines()}, streams, {"out": "u"})
+
+    assert [query.segment.roots[""].steps[-1].reports for query in planned.queries] == [True, True]
+    first, second = (next(iter(frame_sources(query.frame))).segment.roots["src"].steps for query in planned.queries)
+    assert [(node.id, node.reports) for node in first] == [("timed[0] row", True)]
+    assert [(node.id, node.reports) for node in second] == [("timed[0] row", False), ("b[0] row", True)]
+
+
 def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_gives_the_reason() -> None:
     planned = made({"src": Lines()}, {"s": ("src", [Row(), Both(), Row()])}, {"out": "s"})
 
