@@ -28,13 +28,14 @@ class Frames(FrameSource):
     """A source that Spark reads."""
 
     type: str = "frames"
+    streams: bool = True
 
     def fields(self) -> Schema:
         return pa.schema([("message", pa.string())])
 
     @property
     def streaming(self) -> bool:
-        return True
+        return self.streams
 
 
 class Row(ArrowStep):

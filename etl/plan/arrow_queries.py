@@ -124,15 +124,19 @@ class Align(ArrowStep):
     to: pa.Schema
 
     def fields(self, incoming: Schema) -> Schema:
-        """The union's fields."""
-        return self.to
+        """The union's fields; a type that only Spark knows is that of the event's field."""
+        return pa.schema([self._field(field, incoming) for field in self.to])
+
+    def _field(self, field: pa.Field, incoming: Schema) -> pa.Field:
+        known = pa.types.is_null(field.type) and field.name in incoming.names
+        return field.with_type(incoming.field(field.name).type) if known else field
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """Add missing columns as nulls and cast narrower numbers; hidden columns follow at the end."""
         known = set(self.to.names)
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            columns = {field.name: _column(batch, field) for field in self.to}
+            columns = {field.name: _column(batch, field) for field in self.fields(batch.schema)}
             hidden = {name: batch.column(name) for name in batch.schema.names if name not in known}
             return Outcome(with_columns(pa.RecordBatch.from_pydict(columns), hidden))
 

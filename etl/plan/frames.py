@@ -130,6 +130,8 @@ class Union:
 
     children: tuple[Frame, ...]
     schema: Schema
+    names: tuple[str, ...]
+    """The stream or source of each child."""
 
 
 Frame: TypeAlias = Read | SparkRead | EventFiles | Apply | StateGraph | Map | Union

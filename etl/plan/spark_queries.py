@@ -24,23 +24,27 @@ from etl.plan.frames import (
 )
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
-from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, Watermark, runs_on_arrow
+from etl.plan.segments import Branch, Segment, Watermark
 from etl.plan.stage_clocks import delay_through, follows_front, joint_watermark, step_of, with_clocks
-from etl.plan.state_graph import merged, on_lane, state_graph
+from etl.plan.state_graph import merged, state_graph
+from etl.plan.unions import frames_of_queries
 from etl.steps.heartbeats import ARRIVAL
 
 
 def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
-    """One query for each Spark step, or source that Spark reads, from which sinks are reached without a further Spark step."""
+    """One query for each Spark step, or source that Spark reads, from which sinks are reached without a further Spark step.
+
+    There are several queries for it where a union in front has inputs that no single query reads.
+    """
     nodes = [(name, -1) for name in graph.pipeline.sources] + list(graph.steps)
     for node in nodes:
         if not graph.on_spark(node):
             continue
         branch = branch_after(graph, [], node)
         outputs = {name: graph.output(name) for part in branch.walk() for name in part.sinks}
-        if outputs:
-            frame = _with_state_lane(_frame(graph, node))
-            name = graph.query_name(node)
+        for label, divided in frames_of_queries(_frame(graph, node)) if outputs else ():
+            frame = _with_state_lane(divided)
+            name = graph.query_name(node) + (f"-of-{label}" if label else "")
             sources = {n: s for leaf in frame_sources(frame) if isinstance(leaf, Read) for n, s in leaf.sources.items()}
             yield QueryPlan(name, sources, Segment({"": branch}, outputs), _with_watermark(frame), _output_mode(frame))
 
@@ -58,8 +62,9 @@ def _frame(graph: Graph, node: PlanNode) -> Frame:
     source = graph.pipeline.sources.get(name)
     if isinstance(source, FrameSource):
         return SparkRead(name, source, graph.schema(node))
-    children = tuple(_side(graph, one, node) for one in graph.upstream(node))
-    return children[0] if len(children) == 1 else Union(children, graph.schema(node))
+    upstream = graph.upstream(node)
+    children = tuple(_side(graph, one, node) for one in upstream)
+    return children[0] if len(children) == 1 else Union(children, graph.schema(node), tuple(name for name, _ in upstream))
 
 
 def _side(graph: Graph, node: PlanNode, union: PlanNode) -> Frame:
@@ -97,25 +102,7 @@ def _chains(graph: Graph, node: PlanNode) -> Iterator[list[PlanNode]]:
 
 def _with_state_lane(frame: Frame) -> Frame:
     """The frame with its stateful steps on the state lane, if it has some."""
-    found = _graph_below(frame)
-    if found is not None and not any(node.step.stateful for node in spark_nodes(found)):
-        return found
-    for node in spark_nodes(frame):
-        _refuse_on_spark(node, frame)
-    return frame
-
-
-def _refuse_on_spark(node: StepNode, frame: Frame) -> None:
-    """Raise StepPlanError for a stateful step of a frame that is not for the state lane."""
-    if not isinstance(node.step, StatefulStep):
-        return
-    others = [one.id for one in spark_nodes(frame) if not (on_lane(one) or runs_on_arrow(one.step, one.incoming))]
-    reason = f"Spark computes {', '.join(others)} behind a union of what this step and others give"
-    raise StepPlanError(
-        node,
-        reason,
-        "put that step into each of the streams that are united, or use expressions that Arrow computes: see etl explain",
-    )
+    return _graph_below(frame) or frame
 
 
 def _graph_below(frame: Frame) -> Frame | None:
@@ -177,8 +164,8 @@ def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | N
             return Apply(node, _pushed(child, watermark, node.step.needs(node.incoming)))
         case Map(branch=branch, child=child):
             return Map(branch, _pushed(child, watermark, None))
-        case Union(children=children, schema=schema):
-            return Union(tuple(_pushed(child, watermark, needs) for child in children), schema)
+        case Union(children=children):
+            return replace(frame, children=tuple(_pushed(child, watermark, needs) for child in children))
         case Read() as read:
             schema = read.schema if needs is None else _only(read.schema, needs, watermark)
             return replace(read, schema=schema, watermark=_read_watermark(schema, watermark))

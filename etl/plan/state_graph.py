@@ -101,7 +101,7 @@ class _Builder:
                 self._lead(child, (node, *then), stage)
             case Union(children=children, schema=schema):
                 for child in children:
-                    align = alignment(f"{stage.id} union", _outgoing(child), schema)
+                    align = alignment(f"{stage.id} union", outgoing(child), schema)
                     self._lead(child, (*align, *then), stage)
             case _:
                 raise _two_readers(stage)
@@ -172,22 +172,23 @@ def on_lane(node: StepNode) -> bool:
 
 def _is_sparks(frame: Frame) -> bool:
     """Whether Spark reads some of a frame that holds no stateful step."""
-    parts = list(_walk(frame))
+    parts = list(walk(frame))
     reads_with_spark = any(isinstance(part, SparkRead) for part in parts)
     return reads_with_spark and not any(on_lane(part.node) for part in parts if isinstance(part, Apply))
 
 
-def _walk(frame: Frame) -> Iterator[Frame]:
+def walk(frame: Frame) -> Iterator[Frame]:
+    """A frame that holds no graph of stages, and all in front of it."""
     yield frame
     match frame:
         case Apply(child=child) | Map(child=child):
-            yield from _walk(child)
+            yield from walk(child)
         case Union(children=children):
             for child in children:
-                yield from _walk(child)
+                yield from walk(child)
 
 
-def _outgoing(frame: Frame) -> Schema:
+def outgoing(frame: Frame) -> Schema:
     """The fields of a frame's output."""
     match frame:
         case Apply(node=node):

@@ -8,6 +8,7 @@ from fakes import Both, Count, Frames, Lines, Row, made
 from etl.api import PlanError
 from etl.plan.frames import Apply, Read, SparkRead, Union, frame_sources
 from etl.plan.render import explained
+from etl.steps.window import Window
 
 
 def test_row_wise_sinks_of_one_source_share_a_query() -> None:
@@ -152,6 +153,40 @@ def test_spark_computes_a_union_of_arrow_and_spark_streams() -> None:
     planned = made({"ours": Lines(extra=("t",)), "theirs": Frames()}, streams, {"out": "u"})
 
     assert isinstance(planned.queries[0].frame.child, Union)
+
+
+def test_a_spark_step_behind_a_stream_and_a_source_read_once_has_a_query_for_each() -> None:
+    streams = {"u": ("ours more theirs once", [Both(), Row()])}
+    sources = {"ours": Lines(), "more": Lines(extra=("host",)), "theirs": Frames(), "once": Frames(streams=False)}
+    planned = made(sources, streams, {"out": "u"})
+
+    streamed, once = (query for query in planned.queries)
+    assert [(query.name, query.streaming) for query in (streamed, once)] == [
+        ("u-both-of-ours+more+theirs", True), ("u-both-of-once", False),
+    ]  # fmt: skip
+    assert [query.segment.roots[""].steps[-1].reports for query in (streamed, once)] == [True, True]
+    assert once.frame.child.branch.outgoing.names == ["message", "host"]
+
+
+def test_a_spark_step_behind_a_union_of_stateful_steps_has_a_query_for_each() -> None:
+    def window(**options: object) -> Window:
+        return Window.model_validate({"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}, **options})
+
+    streams = {
+        "timed": ("src", [Row(adds="t")]), "a": ("timed", [window()]), "b": ("timed", [window(group_by=["message"])]),
+        "u": ("timed a b", [Both()]),
+    }  # fmt: skip
+    planned = made({"src": Lines()}, streams, {"out": "u"})
+
+    assert [query.name for query in planned.queries] == ["u-both-of-timed", "u-both-of-a", "u-both-of-b"]
+    assert [query.on_state_lane for query in planned.queries] == [False, True, True]
+
+
+def test_a_stateful_step_over_a_stream_and_a_source_read_once_is_refused() -> None:
+    streams = {"u": ("ours once", [Row(adds="t"), Count()])}
+
+    with pytest.raises(PlanError, match=r"u\[1\] count: this step needs the events of a stream together with those of 'once'"):
+        made({"ours": Lines(), "once": Frames(streams=False)}, streams, {"out": "u"})
 
 
 def test_a_sink_with_an_arrow_and_a_spark_input_has_two_queries() -> None:
