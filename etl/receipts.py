@@ -133,6 +133,8 @@ class Receipt:
     """The whole micro-batch (`etl.spark.lane.lane_batch.BatchOutcome`), where the task that read it has also run its parts."""
     late: int = 0
     """Events that are too late for the stateful step behind."""
+    over_limit: int = 0
+    """Events that a stateful step dropped because their key had as many as its ``limit``."""
     event_times: dict[int, int] = field(default_factory=dict)
     """Number of an exchange → largest event time, microseconds since the epoch."""
     idle: frozenset[str] = frozenset()

@@ -68,6 +68,13 @@ AfterRun: TypeAlias = Literal["arrived", "appended", "added", "rewritten"]
 
 
 @dataclass(frozen=True)
+class DroppedEvents:
+    """How many events an operator left out of results and state, because their key had as many as the step's ``limit``."""
+
+    events: int
+
+
+@dataclass(frozen=True)
 class PaneSpan:
     """The first and the last pane of some rows."""
 
@@ -121,8 +128,10 @@ class Operator(Protocol):
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether the parts have to run in this micro-batch."""
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The results of these parts as record batches, and rows for their state as tables."""
+    def run(
+        self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
+    ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents]:
+        """The results of these parts as record batches, rows for their state as tables, and how many events were dropped."""
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether rows of this pane and earlier ones are needed no more."""

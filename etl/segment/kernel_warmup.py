@@ -127,8 +127,8 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
         rows.add(with_columns(events, {time: pa.array([number] * len(SAMPLE_LINES)).cast(TIMESTAMP)}))
         arrived = MappedStateFiles(folder, rows.close())
         for results in operator.run(WatermarkAdvance(NEVER, now), arrived.parts(*range(PARTS)), kept.parts(*range(PARTS))):
-            if isinstance(results, pa.Table):
-                after.add_rows(results)
+            if not isinstance(results, pa.RecordBatch):
+                after.add_to_state(results)
         kept = MappedStateFiles(folder, after.close())
 
 

@@ -98,8 +98,8 @@ def _after_run(
     remembered = RowWriter(operator, manifests, name)
     for part in range(PARTS):
         for found in operator.run(clock, new.parts(part), old.parts(part)):
-            if isinstance(found, pa.Table):
-                remembered.add_rows(found)
+            if not isinstance(found, pa.RecordBatch):
+                remembered.add_to_state(found)
     return files_after_run(operator.after_run, kept, arrived, remembered.close())
 
 

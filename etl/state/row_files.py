@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, NEVER, PANE, DropsRows, EmitProgress, LooksUpKeys, Operator, PartRows, TracksEmitProgress
+from etl.api import (
+    ALWAYS,
+    NEVER,
+    PANE,
+    DroppedEvents,
+    DropsRows,
+    EmitProgress,
+    LooksUpKeys,
+    Operator,
+    PartRows,
+    TracksEmitProgress,
+)
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -42,7 +53,7 @@ class RowWriter:
         self._held: list[pa.Table] = []
         self._rows = self._bytes = 0
         self._files: list[StateFileEntry] = []
-        self.late = 0
+        self.late = self.dropped = 0
 
     def add(self, events: pa.RecordBatch) -> None:
         """Prepare events."""
@@ -53,6 +64,13 @@ class RowWriter:
             rows, late = operator.prepare(events, self._watermark)
         self.late += late
         self.add_rows(self._operator.combine(self._with_hashes(rows)) if self._operator.hashed else rows)
+
+    def add_to_state(self, found: pa.Table | DroppedEvents) -> None:
+        """Add rows that an operator remembers, or count events that it dropped."""
+        if isinstance(found, DroppedEvents):
+            self.dropped += found.events
+        else:
+            self.add_rows(found)
 
     def add_rows(self, rows: pa.Table) -> None:
         """Add prepared rows."""

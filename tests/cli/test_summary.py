@@ -47,6 +47,17 @@ def test_events_dropped_by_a_receiver_are_listed_with_the_reason() -> None:
     assert totals.as_numbers()["dropped"] == {"log": {"the journal was full": 1200}}
 
 
+def test_events_that_steps_with_state_dropped_are_listed_with_the_reason() -> None:
+    plan = made({"log": Lines()}, {"all": ("log", [])}, {"out": "all"})
+    totals, query = Totals(), plan.queries[0].name
+    totals.add_dropped(query, late=0, over_limit=1200)
+
+    listed = list(format_summary(plan, totals))[1:]
+
+    assert listed == [f"  {query}: 1,200 events dropped, because their key had as many as the limit of the step"]
+    assert totals.as_numbers()["over_limit"] == {query: 1200}
+
+
 def test_verbose_lists_why_sinks_were_written() -> None:
     totals = Totals(sinks={"out": SinkTotals(incoming=9, accepted=9, retries=2, flushes={"end_of_batch": 1, "count": 4})})
 

@@ -35,6 +35,7 @@ class Lane:
     kept: tuple[StateFileEntry, ...] = ()
     emission: EmitProgress = field(default_factory=EmitProgress)
     late: int = 0
+    over_limit: int = 0
     batches: int = 0
     merges: bool = False
     """Whether all state files are merged after each micro-batch."""
@@ -80,11 +81,12 @@ class Lane:
         results: list[Row] = []
         for parts in [range(PARTS)] if self.at_once else [[part] for part in range(PARTS)]:
             for found in operator.run(self.clock, new.parts(*parts), old.parts(*parts)):
-                if isinstance(found, pa.Table):
-                    remembered.add_rows(found)
-                else:
+                if isinstance(found, pa.RecordBatch):
                     results += found.to_pylist()
+                else:
+                    remembered.add_to_state(found)
         written = remembered.close()
+        self.over_limit += remembered.dropped
         added = {"arrived": arrived, "appended": written, "added": (*arrived, *written)}
         self.kept = self._alive(written if operator.after_run == "rewritten" else (*self.kept, *added[operator.after_run]))
         if self.merges and self.kept:

@@ -18,6 +18,7 @@ from running import Engine
 from state.lane import Lane
 
 from etl.api import OFFSET, SIDE, SIDE_TIME, TIMESTAMP, Schema
+from etl.spark.lane.operators import operator_of
 from etl.steps.joining.join import Join
 
 LOGINS: Schema = pa.schema({"user": pa.string(), "room": pa.int32(), "at": TIMESTAMP, "n": pa.int64()})
@@ -134,6 +135,95 @@ def test_results_are_those_of_a_loop_over_all_events(
     assert not running.kept
 
 
+def taken(stream: list[list[list[Event]]], limit: int, span: int) -> Iterator[Event]:
+    """Those of the events that are not late which a limit takes: the first ones of a side, keys and span."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    on_time = set(in_time(stream))
+    for splits in stream:
+        for event in sorted((one for split in splits for one in split if one in on_time), key=lambda one: one[3]):
+            group = (*event[:3], event[3] // span)
+            counts[group] += 1
+            if None in event[1:3] or counts[group] <= limit:
+                yield event
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40, deadline=None)
+@given(stream=STREAMS, merges=st.booleans(), limit=st.integers(1, 3), shift=st.sampled_from([0, 120]))
+def test_with_a_limit_results_are_those_of_the_events_that_are_taken(
+    kind: str, stream: list, merges: bool, limit: int, shift: int
+) -> None:
+    batches = numbered(stream)
+    step = join(kind=kind, limit=limit, shift=f"{shift}s")
+    span = max(BEFORE + shift, 0) + max(AFTER - shift, 0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        running = lane(step, folder, merges)
+        results = [one for splits in batches for one in run(running, splits)] + end(running)
+
+    events = list(taken(batches, limit, span))
+    assert numbers(results) == pairs_of(kind, events, shift=shift)
+    assert running.over_limit == len(list(in_time(batches))) - len(events)
+    assert not running.kept
+
+
+def test_a_limit_bounds_the_state_and_the_pairs_of_a_key_but_of_no_other(tmp_path: Path) -> None:
+    running, found, rows = lane(join(limit=5), tmp_path, merges=True), Counter(), []
+
+    for second in range(0, 2000, 10):
+        hot = [(side, "a", 1, second, second) for side in (0, 1) for _ in range(20)]
+        found += numbers(run(running, [[*hot, (0, "b", second, second, -1), (1, "b", second, second, -2)]]))
+        rows.append(sum(file.rows for file in running.kept))
+
+    assert found[-1, -2] == 200
+    assert max(rows) <= 3 * 2 * 5 + 2 * (BEFORE + AFTER + LATE + 60) // 10
+    assert sum(found.values()) - 200 <= (2000 // (BEFORE + AFTER) + 1) * 5 * 10
+
+
+def test_events_with_a_key_that_is_null_are_not_limited(tmp_path: Path) -> None:
+    running = lane(join(kind="anti", limit=1), tmp_path)
+
+    run(running, [[(0, user, 1, 100, number) for number, user in enumerate(["a", "a", None, None])]])
+
+    assert sorted(one["n"] for one in end(running)) == [0, 2, 3]
+    assert running.over_limit == 1
+
+
+NO_LIMIT = "takes any number of events of a key, and gives as many pairs as their product: limit bounds them"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"within": "10m"}, ["keeps left events for 10m and right ones for 10m of event time", NO_LIMIT]),
+        ({"after": "10m", "kind": "left"}, ["keeps events of both sides for 10m of event time or longer", NO_LIMIT]),
+        (
+            {"within": "10m", "limit": 1000},
+            [
+                "keeps events of both sides for 20m of event time",
+                "takes at most 1,000 events of a key on each side in 20m, and drops and counts the others",
+            ],
+        ),
+        (
+            {"match": "latest"},
+            [
+                "keeps the last right event of every key for ever (before removes older ones), "
+                "and left ones until the watermark passes them"
+            ],
+        ),
+        (
+            {"match": "latest", "before": "1d"},
+            ["keeps right events for 1d, and left ones until the watermark passes them"],
+        ),
+    ],
+)
+def test_explain_says_what_bounds_the_state(options: dict[str, Any], expected: list[str]) -> None:
+    step = join(**{"before": None, "after": None, "idle": "1m", **options})
+
+    assert list(step.notes(step.united(INPUTS))) == expected
+
+
 def versions_of(kind: str, events: Sequence[Event], before: int | None) -> Results:
     """Each left event with the latest right one that is not later, by a loop; of the same time the one read last."""
     found: Results = Counter()
@@ -208,6 +298,22 @@ def test_more_pairs_than_are_made_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert numbers(found) == pairs_of("inner", [*lefts, *rights])
 
 
+def test_pairs_of_a_key_with_many_events_are_made_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.state.joins.sided_events._CANDIDATES", 7)
+    monkeypatch.setattr("etl.state.joins.sided_events._PAIRS", 3)
+    step = join()
+    lefts, rights = ([(side, "a", 1, 100, 100 * side + n) for n in range(20)] for side in (0, 1))
+    running, sizes = lane(step, tmp_path), []
+    operator = operator_of(step, running.incoming)
+    made = type(operator)._pair_events
+    monkeypatch.setattr(type(operator), "_pair_events", lambda *given: sizes.append(len(given[1])) or made(*given))
+
+    found = run(running, [lefts, rights])
+
+    assert numbers(found) == pairs_of("inner", [*lefts, *rights])
+    assert max(sizes) == 3
+
+
 def test_state_shows_the_events_of_both_sides(tmp_path: Path) -> None:
     from etl.state.key_hash import PARTS
     from etl.state.row_files import MappedStateFiles
@@ -262,6 +368,23 @@ def test_pairs_across_runs(engine: Engine) -> None:
 
     assert delivered(folder) == {(1, 4): 1, (1, 5): 1}
     assert sum(totals.late.values()) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_events_above_the_limit_of_a_key_are_in_the_totals(engine: Engine) -> None:
+    folder = engine.etl.folder
+    pipeline = PIPELINE.format(here=folder, join="{type: join, on: user, time: at, within: 30s, late: 30s, limit: 2}")
+
+    add(folder, "logins", ("ann", 10, 1), ("ann", 11, 2), ("ann", 12, 3), ("bob", 11, 4))
+    add(folder, "payments", ("ann", 12, 5))
+    engine(pipeline)
+    add(folder, "logins", ("ann", 9, 6), ("bob", 9, 7))
+    add(folder, "payments", ("bob", 13, 8))
+    totals = engine(pipeline)
+
+    assert delivered(folder) == {(1, 5): 1, (2, 5): 1, (4, 8): 1, (7, 8): 1}
+    assert sum(totals.over_limit.values()) == totals.as_numbers()["over_limit"].popitem()[1] == 1
 
 
 @pytest.mark.spark

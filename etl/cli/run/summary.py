@@ -64,6 +64,9 @@ def _format_query_lines(plan: QueryPlan, totals: Totals) -> Iterator[str]:
     if totals.late.get(query):
         what = _of(totals.late[query], "event") if lane else f"{_of(totals.late[query], 'group')} of events"
         yield f"  {query}: {what} came too late for their step and were dropped"
+    if totals.over_limit.get(query):
+        what = _of(totals.over_limit[query], "event")
+        yield f"  {query}: {what} dropped, because their key had as many as the limit of the step"
 
 
 def _of(number: int, thing: str) -> str:

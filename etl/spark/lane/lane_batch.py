@@ -68,6 +68,7 @@ class BatchOutcome:
     results: list[Receipt]
     """Of the last segment."""
     late: int
+    over_limit: int
     state: Manifest
     event_time: int | None = None
     """The largest one that Spark computed in front of stages."""
@@ -118,11 +119,13 @@ class Lane:
             if spark is None:
                 raise MoreTasksNeeded
             heads, receipts = [*heads, *receipts], spark.run_behind(receipts)
-        late = sum(receipt.late for receipt in heads)
+        late, over_limit = (sum(getattr(one, name) for one in (*heads, *receipts)) for name in ("late", "over_limit"))
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
         times = clocks.times
         state = Manifest(max(times.values()), tuple(states), self.query.parallelism, times, clocks.read_at)
-        return BatchOutcome(heads, receipts, late, state, max((one.event_time or NEVER for one in computed), default=None))
+        return BatchOutcome(
+            heads, receipts, late, over_limit, state, max((one.event_time or NEVER for one in computed), default=None)
+        )
 
     def _run_between(
         self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: SparkRunner | None, read_at: int

@@ -39,7 +39,7 @@ class LaneCompletion:
         outcomes = [receipt.outcome for receipt in read if receipt.outcome is not None]
         spark = BatchSparkRunner(self.lane, self.completion, session, batch)
         outcome: BatchOutcome = outcomes[0] if outcomes else self.lane.advance(batch, read, run, spark)
-        self.completion.totals.add_late(self.lane.query.query, outcome.late)
+        self.completion.totals.add_dropped(self.lane.query.query, outcome.late, outcome.over_limit)
         self.completion.complete(batch, outcome.results, outcome.heads, outcome.event_time)
         manifests = self.lane.manifests
         if self.lane.bounded:

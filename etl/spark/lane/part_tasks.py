@@ -116,7 +116,7 @@ class PartTasks:
             Backoff(f"query {self.query.query!r}", context.stop_file),
         )
         receipt = self._run_segment(restartable, number, context.split)
-        receipt.state = remembered.close()
+        receipt.state, receipt.over_limit = remembered.close(), remembered.dropped
         return receipt
 
     def _exchanges(self) -> Mapping[int, Exchange]:
@@ -185,8 +185,8 @@ class PartTasks:
         row = 0
         for parts in self._parts(number):
             for results in operator.run(self.clock, arrived.parts(*parts), kept.parts(*parts)):
-                if isinstance(results, pa.Table):
-                    remembered.add_rows(results)
+                if not isinstance(results, pa.RecordBatch):
+                    remembered.add_to_state(results)
                     continue
                 if ARRIVAL in results.schema.names:
                     results = results.drop_columns([ARRIVAL])

@@ -56,6 +56,8 @@ class Totals:
     """Query with Spark steps → events in Spark's results."""
     late: dict[str, int] = field(default_factory=dict)
     """Query → events dropped because their window was closed."""
+    over_limit: dict[str, int] = field(default_factory=dict)
+    """Query → events dropped because their key had as many as the `limit` of a step."""
     dropped: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Source with a receiver → events that the receiver dropped, by reason. No other total includes them."""
     batches: int = 0
@@ -74,10 +76,11 @@ class Totals:
             for receipt in receipts:
                 self._add(query, segment, receipt, emits, results)
 
-    def add_late(self, query: str, events: int) -> None:
-        """Count events that came too late for a stateful step of a query."""
+    def add_dropped(self, query: str, late: int, over_limit: int) -> None:
+        """Count events that stateful steps of a query dropped."""
         with self._lock:
-            self.late[query] = self.late.get(query, 0) + events
+            self.late[query] = self.late.get(query, 0) + late
+            self.over_limit[query] = self.over_limit.get(query, 0) + over_limit
 
     def drained(self, sink: str, delivered: Delivered, events: int) -> None:
         """Count ``events`` that left a sink's spool, with the result of their delivery."""
@@ -124,6 +127,7 @@ class Totals:
             "batches": self.batches,
             "sinks": sinks,
             "late": self.late,
+            "over_limit": self.over_limit,
             "steps": {name: one.as_numbers(MAX_LOGGED_NAMES) for name, one in self.measured.items()},
             "tables": {name: one.as_numbers(time.time()) for name, one in self.tables.items()},
             "dropped": {name: dict(reasons) for name, reasons in self.dropped.items() if reasons},

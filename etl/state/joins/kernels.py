@@ -53,3 +53,17 @@ def latest_versions(
             if is_better or (time == best_time[query] and rows_order[row] >= best_order[query]):
                 found[query], at[query] = number, row
                 best_time[query], best_order[query] = time, rows_order[row]
+
+
+@kernel
+def count_rows_of_spans(
+    hash2: Any, sides: Any, spans: Any, low: Any, high: Any,
+    rows_hash2: Any, rows_side: Any, rows_time: Any, length: Any, counts: Any,
+) -> None:  # fmt: skip
+    """For each query, add to its count (int64[n]) how many of the rows found for it have its second hash, its side, and a time in
+    the span of this length that begins at its time."""
+    for query in range(hash2.shape[0]):
+        for row in range(low[query], high[query]):
+            is_own = rows_hash2[row] == hash2[query] and rows_side[row] == sides[query]
+            if is_own and 0 <= rows_time[row] - spans[query] < length:
+                counts[query] += 1

@@ -25,6 +25,9 @@ _FEW_ROWS = 4096
 _CANDIDATES = 1 << 20
 """Rows with the hash of a query, of which pairs are made at once: about 16 MB."""
 
+_PAIRS = 1 << 16
+"""Pairs whose events are copied at once, so that a key with many events needs no more memory than others."""
+
 
 class SidedEvents(NamedTuple):
     """Events sorted by hash."""
@@ -72,15 +75,15 @@ def find_pairs(queries: SidedEvents, run: SidedEvents, before: int, after: int) 
     low, high = np.empty((2, len(queries.hash)), np.int64)
     if not find_rows(queries.hash, run.hash, low, high):
         return
-    for first, end, most in _portions(high - low):
-        part = slice(first, end)
-        found, rows = np.empty((2, most), np.int64)
+    for first, begins, ends in _portions(low, high):
+        part = slice(first, first + len(begins))
+        found, rows = np.empty((2, int((ends - begins).sum())), np.int64)
         count = paired_rows(
-            queries.hash2[part], queries.side[part], queries.time[part], low[part], high[part],
+            queries.hash2[part], queries.side[part], queries.time[part], begins, ends,
             run.hash2, run.side, run.time, np.int64(before), np.int64(after), found, rows,
         )  # fmt: skip
-        if count:
-            yield found[:count] + first, rows[:count]
+        for at in range(0, count, _PAIRS):
+            yield found[at : min(at + _PAIRS, count)] + first, rows[at : min(at + _PAIRS, count)]
 
 
 def latest_rows(queries: SidedEvents, runs: Sequence[SidedEvents], orders: Sequence[Any], before: int) -> tuple[Any, Any]:
@@ -100,12 +103,16 @@ def latest_rows(queries: SidedEvents, runs: Sequence[SidedEvents], orders: Seque
     return found, at
 
 
-def _portions(sizes: Any) -> Iterator[tuple[int, int, int]]:
-    """Portions of neighbours with not many more than `_CANDIDATES` in all: the first one, the end, the sum of sizes."""
-    sums = np.append(0, np.cumsum(sizes))
+def _portions(low: Any, high: Any) -> Iterator[tuple[int, Any, Any]]:
+    """Portions of neighbouring queries with at most `_CANDIDATES` rows in all: the number of the first query, and of each one the
+    first row and the row behind the last. A query with more rows is in several portions."""
+    sums = np.append(0, np.cumsum(high - low))
     first = 0
-    while first < len(sizes):
+    while first < len(low):
         end = max(first + 1, int(np.searchsorted(sums, sums[first] + _CANDIDATES, side="right")) - 1)
-        if sums[end] > sums[first]:
-            yield first, end, int(sums[end] - sums[first])
+        if sums[end] > sums[first] + _CANDIDATES:
+            for begin in range(int(low[first]), int(high[first]), _CANDIDATES):
+                yield first, np.array([begin]), np.minimum(high[first : first + 1], begin + _CANDIDATES)
+        elif sums[end] > sums[first]:
+            yield first, low[first:end], high[first:end]
         first = end

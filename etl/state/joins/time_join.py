@@ -15,6 +15,7 @@ from etl.api import (
     SIDE_PREFIXES,
     TIMESTAMP,
     AfterRun,
+    DroppedEvents,
     PaneSpan,
     PartRows,
     Schema,
@@ -23,6 +24,7 @@ from etl.api import (
 )
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
+from etl.state.joins.limited_sides import SideLimit
 from etl.state.joins.side_columns import batch_of, coalesced, is_one_side, rows_that_meet
 from etl.state.joins.sided_events import (
     SIDE,
@@ -68,13 +70,19 @@ class TimeJoin:
     after: int
     """Microseconds that it may be later; less than zero if it must be earlier."""
     where: CompiledExpression | None
+    limit: SideLimit | None = None
+    """None takes all events."""
     hashed: bool = True
-    after_run: AfterRun = "arrived"
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of either side."""
         return tuple(f"{_KEY}{number:03d}" for number in range(len(self.on)))
+
+    @property
+    def after_run(self) -> AfterRun:
+        """The arrived rows are added to state; with a limit those that are accepted."""
+        return "arrived" if self.limit is None else "appended"
 
     @property
     def pane(self) -> int:
@@ -95,6 +103,8 @@ class TimeJoin:
         """How long after its time an event of each side is kept: as long as a match may come, or as long as it is asked whether
         another one has a match."""
         left, right = self._waits
+        if self.limit is not None:
+            return self.limit.span, self.limit.span  # so that all events of a span are there to be counted
         return (left, right) if self.kind == "inner" else (max(left, self.after + right), max(right, self.before + left))
 
     # ── Rows ──
@@ -139,9 +149,18 @@ class TimeJoin:
         """Whether there are events, or the watermark may have passed the last match of some."""
         return arrived is not None or (bool(self._preserved) and kept is not None and clock.before < clock.now)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(
+        self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
+    ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents]:
         """Pairs of which an event is new, then events that have no match."""
         new = events_of_tables(arrived.tables())
+        if new is not None and self.limit is not None:
+            accepted = self._accepted(new, self.limit, kept)
+            if not accepted.all():
+                yield DroppedEvents(int((~accepted).sum()))
+            new = new.where(accepted) if accepted.any() else None
+            if new is not None:
+                yield new.rows
         if new is not None and self.kind == "semi":
             yield from self._newly_matched(new, kept)
         elif new is not None and self.kind != "anti":
@@ -150,6 +169,11 @@ class TimeJoin:
                 yield from (batch for _, _, batch in self._pairs(new, run))
         if self._preserved:
             yield from self._unmatched(clock, new, kept)
+
+    def _accepted(self, new: SidedEvents, limit: SideLimit, kept: PartRows) -> Any:
+        """bool[n]: which new events are within the limit."""
+        first, end = limit.whole_spans(new.time)
+        return limit.accepted(new, runs_of_tables(kept.tables(first + min(self._kept) - self.pane + 1, end + max(self._kept))))
 
     def _runs(self, kept: PartRows, near: SidedEvents) -> Iterator[SidedEvents]:
         """The events of state that can match some of these."""

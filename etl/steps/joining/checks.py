@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from etl.api import Finding, Schema, format_type, unknown_field, wider
 from etl.expressions import analyse
 from etl.steps.joining.join_fields import JoinedFields
-from etl.steps.option_checks import time_findings
+from etl.steps.option_checks import time_findings, unused_option
 
 if TYPE_CHECKING:
     from etl.steps.joining.join import Join
@@ -64,6 +64,8 @@ def _check_bounds(step: Join) -> Iterator[Finding]:
         if step.kind not in ("inner", "left"):
             message = f"match: latest is for kind inner or left, and not for {step.kind}"
             yield Finding("one-of-two", message, ("kind",), "kind: left also gives left events without a version")
+        if step.limit is not None:
+            yield unused_option("limit", "match: latest gives each left event once", "leave it out; before bounds the versions")
     elif (step.within, step.before, step.after) == (None, None, None):
         hint = "within: 10m; or before and after, for different times to both sides"
         yield Finding("missing-option", "nothing says how long events wait for a match", (), hint)

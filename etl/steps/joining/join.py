@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -34,6 +34,9 @@ from etl.steps.joining.checks import join_findings
 from etl.steps.joining.join_fields import JoinedFields, KeyPairs
 from etl.steps.joining.sides import JoinSide
 from etl.steps.keyed.options import MICROSECOND
+
+if TYPE_CHECKING:
+    from etl.state.joins.limited_sides import SideLimit
 
 _TWO = 2
 
@@ -69,9 +72,17 @@ class Join(JoiningStep):
     state, of the other one. Events without a time go to the dead letters. Late events aside, results do not depend on the order in which
     events are read.
 
+    A key with many events on both sides gives as many pairs as their product: a million on each side, such as those of the user
+    `-`, are more pairs than any sink takes. With `limit: 1000` each side takes the first 1,000 events of a key in each span of
+    time; the others are dropped, and the run's summary counts them. A span is as long as an event may wait for a match
+    on one side and on the other together (`within: 10m` makes it 20 minutes), one minute at least, and begins at its multiples
+    since 1970 UTC. Results are those of a join of the events that are taken. Within a micro-batch the earliest ones are taken.
+
     State holds the events of both sides, of `inner` for as long as a match may come, of the other kinds for `before` and
-    `after` together, in 16 parts by the hash of the keys, which has 128 bits. A key with many events on both sides gives as many
-    pairs as their product. Exactly-once across restarts; other keys, times or another kind need a new state.
+    `after` together, in 16 parts by the hash of the keys, which has 128 bits. With `limit` all are kept for a span, and a key has
+    three times as many on each side at most, unless `late` is longer or one side is ahead. With `match: latest` and without
+    `before` the last version of every key is kept for ever. Exactly-once across restarts; other keys, times, another kind, or
+    `limit` where there was none or the other way round need a new state, another number does not.
 
     ```yaml
     type: join
@@ -105,6 +116,12 @@ class Join(JoiningStep):
         default=timedelta(0),
         description="Time that is added to the right event's before both are compared: 1d compares with the day before.",
         examples=["1d"],
+    )
+    limit: int | None = Field(
+        default=None,
+        description="Events of a key that each side takes in a span of time, of the longest wait for a match; none means all.",
+        ge=1,
+        examples=[1000],
     )
     where: Expression | None = Field(
         default=None, description="Further condition on the fields of a pair.", examples=["amount > limit"]
@@ -192,6 +209,11 @@ class Join(JoiningStep):
             return self.idle
         return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
 
+    @property
+    def _span_of_limit(self) -> timedelta:
+        """How long events of both sides wait for a match, together."""
+        return max(sum((max(bound, timedelta(0)) for bound in self._bounds), timedelta(0)), timedelta(minutes=1))
+
     def max_delay(self) -> timedelta:
         """How long an event waits."""
         return timedelta(0) if self.match == "latest" else max(*self._bounds, timedelta(0))
@@ -214,20 +236,40 @@ class Join(JoiningStep):
         fields = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in united_fields(left, right, timed=False)}
         before, after = self._bounds
         times = {"time": " = ".join(self.times or (ARRIVAL,)), "before": str(before), "after": str(after)}
-        return {"kind": self.kind, "match": self.match, **keys, **times, **fields}
+        limited = {"limit": "yes"} if self._side_limit else {}
+        return {"kind": self.kind, "match": self.match, **keys, **times, **limited, **fields}
 
     def notes(self, incoming: Schema) -> Iterator[str]:
         """How long events are kept."""
         before, after = (format_duration(max(bound, timedelta(0))) for bound in self._bounds)
         if self.match == "latest":
-            kept = f"right events for {before}" if self.before is not None else "the last right event of each key"
+            for_ever = "the last right event of every key for ever (before removes older ones)"
+            kept = f"right events for {before}" if self.before is not None else for_ever
             yield f"keeps {kept}, and left ones until the watermark passes them"
+        elif self.limit is not None:
+            yield f"keeps events of both sides for {format_duration(self._span_of_limit)} of event time"
         elif self.kind == "inner":
             yield f"keeps left events for {after} and right ones for {before} of event time"
         else:
             yield f"keeps events of both sides for {format_duration(sum(self._bounds, timedelta(0)))} of event time or longer"
+        if self.match == "all":
+            yield self._bound_of_keys()
         if self.idle is None:
             yield "a silent side holds results and state of the other one: there is no idle"
+
+    @property
+    def _side_limit(self) -> SideLimit | None:
+        from etl.state.joins.limited_sides import SideLimit
+
+        if self.limit is None or self.match == "latest":
+            return None
+        return SideLimit(self.limit, self._span_of_limit // MICROSECOND)
+
+    def _bound_of_keys(self) -> str:
+        if self.limit is None:
+            return "takes any number of events of a key, and gives as many pairs as their product: limit bounds them"
+        span = format_duration(self._span_of_limit)
+        return f"takes at most {self.limit:,} events of a key on each side in {span}, and drops and counts the others"
 
     def operator(self, incoming: Schema) -> Operator:
         """Pairs of both sides in files."""
@@ -248,5 +290,6 @@ class Join(JoiningStep):
             time=self.event_time()[0],
             before=before if bounded or self.match == "all" else _ALL_TIME,
             after=after,
+            limit=self._side_limit,
             where=compile_expression(self.where, pair.schema) if self.where else None,
         )
