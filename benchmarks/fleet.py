@@ -137,13 +137,13 @@ def _numbers(name: str) -> Edit:
     return edit
 
 
-def _argument(name: str, behind_program: bool) -> Edit:
+def _argument(name: str, after_program: bool) -> Edit:
     """A further argument, after the program or at the end."""
 
     def edit(event: Event, chance: random.Random) -> None:
         text = event.get(name) or ""
         program = _PROGRAM.match(text)
-        at = program.end() if program and behind_program else len(text)
+        at = program.end() if program and after_program else len(text)
         event[name] = f"{text[:at]} {chance.choice(ARGUMENTS)(chance)}{text[at:]}"
 
     return edit

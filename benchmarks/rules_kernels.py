@@ -116,7 +116,7 @@ def hits() -> Callable[[Sequence[fleet.Event]], fleet.Hits]:
     def meets(events: Sequence[fleet.Event]) -> fleet.Hits:
         rows = [{name: _text(event.get(name)) for name in names} for event in events]
         found = engine.run(pa.RecordBatch.from_pylist(rows, schema))
-        return [found.rule[first:behind].tolist() for first, behind in pairwise(found.offsets)]
+        return [found.rule[first:stop].tolist() for first, stop in pairwise(found.offsets)]
 
     return meets
 

@@ -132,7 +132,7 @@ class Receipt:
     outcome: Any = None
     """The whole micro-batch (`etl.spark.lane.lane_batch.BatchOutcome`), where the task that read it has also run its parts."""
     late: int = 0
-    """Events that are too late for the stateful step behind."""
+    """Events that are too late for the next stateful step."""
     over_limit: int = 0
     """Events that a stateful step dropped because their key had as many as its ``limit``."""
     event_times: dict[int, int] = field(default_factory=dict)

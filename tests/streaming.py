@@ -46,7 +46,7 @@ class Stream:
         return self._found
 
     def _new_lines(self) -> list[bytes]:
-        """The complete lines of the output behind those that were read."""
+        """The complete lines of the output after those that were read."""
         out = self.etl.folder / "out.jsonl"
         if not out.exists():
             return []

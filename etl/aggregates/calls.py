@@ -22,7 +22,7 @@ class Call(NamedTuple):
     arguments: tuple[TextPart, ...]
     where: TextPart | None = None
     per_second: bool = False
-    """Whether it is inside ``per_second(…)``; its filter may be inside or behind."""
+    """Whether it is inside ``per_second(…)``; its filter may be inside or after it."""
 
 
 class _Token(NamedTuple):

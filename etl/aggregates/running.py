@@ -56,7 +56,7 @@ def check_running(text: str, schema: Schema, within: bool, rows: int | None) -> 
 
 
 def lag_distance(parameters: tuple[object, ...]) -> int:
-    """The distance of ``lag(x)`` or ``lag(x, n)``, of the arguments behind x."""
+    """The distance of ``lag(x)`` or ``lag(x, n)``, read from the arguments after x."""
     return int(parameters[0].text) if parameters else 1  # type: ignore[attr-defined]
 
 

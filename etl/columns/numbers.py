@@ -80,9 +80,9 @@ def read_whole(address: Any, length: Any, values: Any, kinds: Any) -> Any:
     for row in range(len(address)):
         end = address[row] + np.uint64(max(length[row], 0))
         at, negative = _begin(address[row], end)
-        number, behind, fits = _digits(at, end, np.uint64(0))
+        number, digits_end, fits = _digits(at, end, np.uint64(0))
         most = np.uint64(2**63) if negative else np.uint64(2**63 - 1)
-        good = behind != at and fits and number <= most
+        good = digits_end != at and fits and number <= most
         values[row] = np.int64(np.uint64(0) - number if negative else number) if good else 0
         kinds[row] = good
         missing += not good
@@ -137,16 +137,16 @@ def read_real(address: Any, length: Any, values: Any, kinds: Any) -> Any:
 
 @kernel_function
 def _real(at: Any, end: Any) -> Any:
-    number, behind, fits = _digits(at, end, np.uint64(0))
+    number, digits_end, fits = _digits(at, end, np.uint64(0))
     exponent = np.int64(0)
-    if _is_digit(behind + _ONE, end) and load_byte(behind) == np.uint8(ord(".")):
-        point = behind + _ONE
-        number, behind, more = _digits(point, end, number)
+    if _is_digit(digits_end + _ONE, end) and load_byte(digits_end) == np.uint8(ord(".")):
+        point = digits_end + _ONE
+        number, digits_end, more = _digits(point, end, number)
         fits &= more
-        exponent = -np.int64(behind - point)
-    if behind == at:
+        exponent = -np.int64(digits_end - point)
+    if digits_end == at:
         return 0.0, NONE
-    exponent += _exponent(behind, end)
+    exponent += _exponent(digits_end, end)
     if not fits or number > _MAX_EXACT_INTEGER or abs(exponent) > 22:
         return 0.0, HARD
     if exponent < 0:

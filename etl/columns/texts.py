@@ -81,9 +81,9 @@ def _split_offsets(array: pa.Array) -> list[pa.Array]:
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
     pieces, row = [], 0
     while row < len(array):
-        behind = int(np.searchsorted(offsets, offsets[row] + MAX_OFFSET, "right")) - 1
-        pieces.append(array.slice(row, behind - row) if behind > row else pa.nulls(1, array.type))
-        row = max(behind, row + 1)
+        stop = int(np.searchsorted(offsets, offsets[row] + MAX_OFFSET, "right")) - 1
+        pieces.append(array.slice(row, stop - row) if stop > row else pa.nulls(1, array.type))
+        row = max(stop, row + 1)
     return pieces
 
 

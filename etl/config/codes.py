@@ -81,7 +81,7 @@ _FIELDS = {
     "unknown-event": "A pattern, or a reference to one of its events, names an event that is not declared or not taken.",
     "bad-comparison": "A condition of a sequence does not compare an event with one that is earlier in the pattern.",
     "unused-event": "The pattern of a sequence does not name an event that is declared. A warning.",
-    "needs-spark": "A condition of a step with state has a part that only Spark computes; or the sources in front of such a step "
+    "needs-spark": "A condition of a step with state has a part that only Spark computes; or the sources of such a step "
     "cannot be read together: Spark reads some of them and Sluice others, or one is read once (streaming: false) and others as a "
     "stream.",
     "unknown-table": "A step names a table that `tables` does not declare, or `--connect` found no table of this name.",

@@ -29,7 +29,7 @@ PENDING = "pending "
 They may come and go, but results that wait for one interval would be lost, or given twice, with another."""
 
 ALWAYS = 1 << 62
-"""The watermark behind the last event of a source that ends: it closes everything."""
+"""The watermark after the last event of a source that ends: it closes everything."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class LooksUpKeys(Protocol):
 
 @runtime_checkable
 class DropsRows(Protocol):
-    """An operator that needs not all rows of a pane that is not over: some are behind the watermark, or replaced."""
+    """An operator that does not need all rows of a pane that is not over: the watermark has passed some, or they are replaced."""
 
     def remaining(self, rows: pa.Table, watermark: int) -> pa.Table:
         """Those of the rows of one part, of which others may be in other files, that are needed at this watermark.

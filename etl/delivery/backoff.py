@@ -127,11 +127,11 @@ def read_with_retries(read: Callable[[], Iterator[Batch]], backoff: Backoff) -> 
                     if rest.events.num_rows:
                         yield rest
                 else:
-                    behind = batch.slice(min(skip, batch.num_rows)) if skip else batch
-                    skip -= batch.num_rows - behind.num_rows
-                    events += behind.num_rows
-                    if behind.num_rows or not batch.num_rows:
-                        yield behind
+                    remaining = batch.slice(min(skip, batch.num_rows)) if skip else batch
+                    skip -= batch.num_rows - remaining.num_rows
+                    events += remaining.num_rows
+                    if remaining.num_rows or not batch.num_rows:
+                        yield remaining
             return
         except OSError as error:
             backoff.wait(error)

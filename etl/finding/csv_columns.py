@@ -37,7 +37,7 @@ _NAMES = {
     "path": ("url.path",),
     "host": ("host.hostname",),
 }
-"""Names by kind, for its first column and those behind."""
+"""Names by kind, for its first column and the later ones."""
 
 _BOOL = re.compile(r"true|false", re.IGNORECASE)
 _METHOD = re.compile(r"GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE")

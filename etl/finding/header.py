@@ -192,10 +192,10 @@ def is_level_letters(column: Column) -> bool:
 
 def _with_ends(columns: Sequence[Column], rows: _Rows, lines: Sequence[str]) -> Header:
     at = len(columns) - 1
-    behind = {n: row[at + 1].before if len(row) > at + 1 else lines[n][row[at].end :] for n, row in rows.items()}
-    after, count = Counter(text.strip() for text in behind.values()).most_common(1)[0]
+    rests = {n: row[at + 1].before if len(row) > at + 1 else lines[n][row[at].end :] for n, row in rows.items()}
+    after, count = Counter(text.strip() for text in rests.values()).most_common(1)[0]
     after = after if count >= AGREE * len(rows) else ""
-    numbers = [number for number, text in behind.items() if text.lstrip().startswith(after)]
+    numbers = [number for number, text in rests.items() if text.lstrip().startswith(after)]
     return Header(columns, numbers, after, [_message_start(lines[n], rows[n][at].end, after) for n in numbers])
 
 

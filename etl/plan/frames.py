@@ -62,7 +62,7 @@ class Stage:
     the segment of the query."""
 
     node: StepNode
-    behind: Branch
+    downstream: Branch
     incoming: Schema
     """The fields of its input that it needs, as far as they are known before the run."""
     watermark: Watermark = NO_WATERMARK
@@ -85,11 +85,11 @@ class StageInput:
     stages: frozenset[int] = frozenset()
     """The stages whose results arrive."""
     between: Frame | None = None
-    """The steps in front of the stage that Spark computes in each micro-batch, over `EventFiles`."""
+    """The steps before the stage that Spark computes in each micro-batch, over `EventFiles`."""
     label: str = ""
     """Tells inputs of one side apart."""
     by_field: bool = False
-    """Whether the watermark comes from the event times of what arrives, as it does behind a source, because the stages in front
+    """Whether the watermark comes from the event times of what arrives, as it does after a source, because the upstream stages
     guarantee nothing about that field."""
 
     @property
@@ -138,7 +138,7 @@ Frame: TypeAlias = Read | SparkRead | EventFiles | Apply | StateGraph | Map | Un
 
 
 def exchange_of(given: StageInput, stage: Exchange) -> Exchange:
-    """What reading tasks emit for an input of a stage that gets ``stage``: for it, or for Spark in front of it."""
+    """What reading tasks emit for an input of a stage that gets ``stage``: for it, or for the Spark steps before it."""
     fields, time = given.spark_schema, stage.watermark
     if fields is None or time is None:
         return stage
@@ -173,7 +173,7 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
             yield from segments(child)
             for one in inputs:
                 yield from segments(one.between)
-            yield from ((Segment({"": stage.behind}, {}), False) for stage in found[:-1])
+            yield from ((Segment({"": stage.downstream}, {}), False) for stage in found[:-1])
         case Map(branch=branch, child=child):
             yield from segments(child)
             yield Segment({"": branch}, {}), False

@@ -52,7 +52,7 @@ def _query(query: QueryPlan) -> Iterator[str]:
 
 
 def _results_route(frame: Frame) -> str:
-    """Which tasks run what is behind the last step that Spark or the state lane runs."""
+    """Which tasks run what follows the last step that Spark or the state lane runs."""
     if not isinstance(frame, StateGraph):
         return "tasks of Spark's partitions"
     parts = "tasks of the state's parts"
@@ -82,7 +82,7 @@ def _branch(branch: Branch, segment: Segment, pad: str, graph: StateGraph | None
         yield from _branch(below, segment, pad + "  ", graph)
     if branch.emits:
         several = graph is not None and len(graph.inputs) > 1
-        yield f"{pad}→ {_input_name(graph, graph.inputs[branch.to]) if graph and several else 'the step behind'}"
+        yield f"{pad}→ {_input_name(graph, graph.inputs[branch.to]) if graph and several else 'the next step'}"
 
 
 def _frame(frame: Frame, pad: str) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _state_graph(graph: StateGraph, pad: str) -> Iterator[str]:
             yield from (f"{pad}    {note}" for note in stage.node.step.notes(stage.node.incoming))
         yield f"{pad}    {_fields(stage.node.outgoing)}"
         if number + 1 < len(graph.stages):
-            yield from _branch(stage.behind, Segment({}, {}), pad, graph)
+            yield from _branch(stage.downstream, Segment({}, {}), pad, graph)
 
 
 def _input_name(graph: StateGraph, one: StageInput) -> str:

@@ -1,7 +1,7 @@
 """Which query reports the rejects and counts of a step, where a step runs in several queries.
 
 A step that runs in two queries over the same events (for an archive, and before a window) reports them in the first one only.
-Behind a union, queries may run one step over different events: each of those reports its own.
+After a union, queries may run one step over different events: each of those reports its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Route:
     links: frozenset[Link] = frozenset()
 
     def through(self, id_: str) -> Route:
-        """The route behind a further step."""
+        """The route after a further step."""
         return Route(frozenset({id_}), self.links.union((one, id_) for one in self.last))
 
 
@@ -150,7 +150,7 @@ class _Marker:
                     betweens[at], arrived = self._between(one.between, _united(ends[at]))
                     arriving.append(arrived)
             route = _united(arriving).through(stage.node.id)
-            stages.append(replace(stage, behind=self.branch(stage.behind, route, ends, {})))
+            stages.append(replace(stage, downstream=self.branch(stage.downstream, route, ends, {})))
         inputs = tuple(replace(one, between=betweens[at]) for at, one in enumerate(graph.inputs))
         return replace(graph, child=child, stages=tuple(stages), inputs=inputs), route
 

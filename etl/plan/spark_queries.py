@@ -136,8 +136,8 @@ def _staged(graph: StateGraph) -> StateGraph:
         stage, step = graph.stages[number], step_of(graph.stages[number])
         watermark = _watermark_of(step, None)
         assert watermark is not None
-        behind = [stages[one.stage] for one in graph.inputs if number in one.stages and follows_front(one, stages[one.stage])]
-        delay = watermark.max_delay_seconds + max((delay_through(step, one) for one in behind), default=0)
+        downstream = [stages[one.stage] for one in graph.inputs if number in one.stages and follows_front(one, stages[one.stage])]
+        delay = watermark.max_delay_seconds + max((delay_through(step, one) for one in downstream), default=0)
         watermark = replace(watermark, arrival=watermark.field == ARRIVAL, max_delay_seconds=delay)
         incoming = _given(stage.node.incoming, step.needs(stage.node.incoming), watermark)
         stages[number] = replace(stage, incoming=incoming, watermark=watermark)
@@ -175,12 +175,12 @@ def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | N
             return frame
 
 
-def _watermark_of(step: SparkStep | StatefulStep, behind: Watermark | None) -> Watermark | None:
-    """The watermark that a step needs, or else that of the steps behind."""
+def _watermark_of(step: SparkStep | StatefulStep, downstream: Watermark | None) -> Watermark | None:
+    """The watermark that a step needs, or else that of the steps downstream."""
     event_time = step.event_time()
     if event_time is None:
-        return behind
-    idle, delay = step.idle_after(), step.max_delay().total_seconds() + (behind.max_delay_seconds if behind else 0)
+        return downstream
+    idle, delay = step.idle_after(), step.max_delay().total_seconds() + (downstream.max_delay_seconds if downstream else 0)
     return Watermark(event_time[0], event_time[1].total_seconds(), idle.total_seconds() if idle else None, delay)
 
 

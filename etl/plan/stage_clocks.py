@@ -1,6 +1,6 @@
 """The clocks of stages: by what the watermark of each advances, and for how long what waits in them waits at most.
 
-A stage goes by the time of reading, by what the stages in front of it guarantee, or by a field of what they give
+A stage goes by the time of reading, by what the upstream stages guarantee, or by a field of their results
 (`StageInput.by_field`).
 """
 
@@ -16,7 +16,7 @@ from etl.steps.heartbeats import ARRIVAL
 from etl.steps.window import END, START, Window
 
 _MARGIN = 1.0
-"""Seconds behind the end of what waits, after which it is over by the clock."""
+"""Seconds from the end of what waits until it is over by the clock."""
 
 
 def step_of(stage: Stage) -> StatefulStep:
@@ -44,7 +44,7 @@ def with_clocks(graph: StateGraph) -> tuple[StageInput, ...]:
 
 def _time_of_input(graph: StateGraph, one: StageInput) -> str:
     """The field with the event time of an input; that of its side, for a join."""
-    fronts = [branch for front in one.stages for branch in graph.stages[front].behind.walk() if branch.emits]
+    fronts = [branch for front in one.stages for branch in graph.stages[front].downstream.walk() if branch.emits]
     for branch in fronts:
         side = branch.steps[-1].step if branch.steps else None
         if isinstance(side, SideStep) and graph.inputs[branch.to] == one and getattr(side, "times", None):

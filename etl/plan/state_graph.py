@@ -34,7 +34,7 @@ class _Builder:
     """Collects stages, upstream first, and what leads to each."""
 
     nodes: dict[str, StepNode] = field(default_factory=dict)
-    behind: dict[str, Branch] = field(default_factory=dict)
+    downstream: dict[str, Branch] = field(default_factory=dict)
     roots: dict[str, Branch] = field(default_factory=dict)
     counts_source: dict[str, bool] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class _Builder:
             raise _two_readers(next(iter(self.nodes.values())))
         numbers = {id_: number for number, id_ in enumerate(self.nodes)}
         stages = tuple(
-            Stage(node, self.behind.get(id_, Branch((), node.outgoing)), node.incoming) for id_, node in self.nodes.items()
+            Stage(node, self.downstream.get(id_, Branch((), node.outgoing)), node.incoming) for id_, node in self.nodes.items()
         )
         inputs = tuple(self._stage_input(at, numbers) for at in range(len(self.inputs)))
         read = Read(self.sources, Segment(self.roots, {}, self.counts_source), stages[0].incoming)
@@ -66,7 +66,7 @@ class _Builder:
         )
 
     def add_stage(self, frame: Apply) -> None:
-        """Add a stateful step and all in front of it, once."""
+        """Add a stateful step and all that is upstream of it, once."""
         node, child = frame.node, frame.child
         if node.id in self.nodes:
             return
@@ -96,7 +96,7 @@ class _Builder:
                 steps, target = self._input(stage, then, node.outgoing)
                 way = Branch(steps, steps[-1].outgoing if steps else node.outgoing, emits=True, to=target)
                 self.inputs[target].stages.add(node.id)
-                self.behind[node.id] = merged(self.behind[node.id], way) if node.id in self.behind else way
+                self.downstream[node.id] = merged(self.downstream[node.id], way) if node.id in self.downstream else way
             case Apply(node=node, child=child):
                 self._lead(child, (node, *then), stage)
             case Union(children=children, schema=schema):
@@ -107,7 +107,7 @@ class _Builder:
                 raise _two_readers(stage)
 
     def _extended(self, branch: Branch, then: tuple[StepNode, ...], stage: StepNode, source: str) -> Branch:
-        """A branch of a read with further steps behind each end, which lead to a stage."""
+        """A branch of a read with further steps after each end, which lead to a stage."""
         if not branch.emits:
             below = tuple(self._extended(one, then, stage, source) for one in branch.branches)
             return replace(branch, branches=below)
@@ -116,7 +116,7 @@ class _Builder:
         return replace(branch, steps=steps, outgoing=steps[-1].outgoing if steps else branch.incoming, to=target)
 
     def _input(self, stage: StepNode, steps: tuple[StepNode, ...], given: Schema) -> tuple[tuple[StepNode, ...], int]:
-        """The steps in front of the first that Spark computes, and the number of the input of a stage that all lead to."""
+        """The steps before the first that Spark computes, and the number of the input of a stage that all lead to."""
         last = steps[-1].step if steps else None
         side = last.sides[0] if isinstance(last, SideStep) and isinstance(stage.step, JoiningStep) else 0
         first = next((at for at, one in enumerate(steps) if not runs_on_arrow(one.step, one.incoming)), len(steps))
@@ -137,7 +137,7 @@ def _computed_by_spark(steps: tuple[StepNode, ...], given: Schema) -> Frame | No
 
 
 def _two_readers(node: StepNode) -> StepPlanError:
-    reason = "Spark reads some of the sources in front of this step, and Sluice reads others"
+    reason = "Spark reads some of the sources of this step, and Sluice reads others"
     return StepPlanError(node, reason, "read all of them with sources of type spark, or none")
 
 

@@ -95,13 +95,13 @@ def compile_program(trees: Many[Node], where: MatchStart) -> Program:
 
 def _add_search_loop(program: Program, entry: int) -> int:
     """The unanchored prefix of a pattern: try it here, else read a byte and try again."""
-    entry = _behind_bytes(program, entry)
+    entry = _at_character_start(program, entry)
     again = program.add(SPLIT)
     program.successors[again] = (entry, program.add(BYTE, masks.BYTES, (again,)))
     return again
 
 
-def _behind_bytes(program: Program, then: int) -> int:
+def _at_character_start(program: Program, then: int) -> int:
     """``then`` after a loop over single bytes: it must not begin inside a character.
 
     The assertion is left out if ``then`` cannot match inside a character, or always matches, so that its first position wins.
@@ -207,7 +207,7 @@ class _Writer:
         if isinstance(node.part, Chars) and has_all_wide(node.part.of):
             loop = self.program.add(SPLIT)  # byte by byte
             turn = self.program.add(BYTE, node.part.of.ascii | masks.NON_ASCII, (loop,))
-            return self._either(node, loop, turn, _behind_bytes(self.program, then))
+            return self._either(node, loop, turn, _at_character_start(self.program, then))
         if first_bytes(node.part)[1]:
             loop = self.program.add(LOOP_BEGIN)
             return self._either(node, loop, self.write(node.part, self.program.add(LOOP_END, loop, (then,))), then)

@@ -17,7 +17,7 @@ def normalise(threads: Sequence[Thread]) -> list[tuple[int, Thread]]:
     """Reduce the scopes of the threads and number them from 0; returns the remaining threads with their original indexes."""
     kept = list(enumerate(threads))
     while True:
-        reduced = _without_repeats(_cut_behind_match(_without_closed(kept)))
+        reduced = _without_repeats(_cut_after_match(_without_closed(kept)))
         reduced = _without_twins(reduced)
         if reduced == kept:
             return _renumber(kept)
@@ -33,7 +33,7 @@ def _without_closed(threads: Numbered) -> Numbered:
     ]
 
 
-def _cut_behind_match(threads: Numbered) -> Numbered:
+def _cut_after_match(threads: Numbered) -> Numbered:
     for n, (_, thread) in enumerate(threads):
         if thread.at < 0 and not thread.scopes:
             return threads[: n + 1]

@@ -59,12 +59,12 @@ def byte_sequences(first: int, last: int) -> tuple[tuple[Range, ...], ...]:
 def _branches(sequences: frozenset[tuple[Range, ...]]) -> Branches:
     if sequences == {()}:
         return ()
-    behind: dict[int, set[tuple[Range, ...]]] = {}
+    tails_of: dict[int, set[tuple[Range, ...]]] = {}
     for (low, high), *tail in sequences:
         for byte in range(low, high + 1):
-            behind.setdefault(byte, set()).add(tuple(tail))
+            tails_of.setdefault(byte, set()).add(tuple(tail))
     bytes_: dict[frozenset[tuple[Range, ...]], int] = {}
-    for byte, tails in behind.items():
+    for byte, tails in tails_of.items():
         bytes_[frozenset(tails)] = bytes_.get(frozenset(tails), 0) | 1 << byte
     return tuple([(mask, _branches(tails)) for tails, mask in bytes_.items()])
 

@@ -69,7 +69,7 @@ class CompiledBranch:
     def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the batch as it is before and after each step on the way to Spark; filters and rejections are undone.
 
-        Events that a parser drops are missing behind it: they lack its fields.
+        Events that a parser drops are missing after it: they lack its fields.
         """
         yield batch
         for step in self._steps:

@@ -32,7 +32,7 @@ class EventTime:
     """The largest event time of a split's events, including those that were filtered or rejected.
 
     Times that are further ahead of the time of reading than ``max_ahead_seconds`` do not count: one wrong clock would make the
-    events of all others late. Neither do those before `NEVER` or behind `ALWAYS`.
+    events of all others late. Neither do those before `NEVER` or after `ALWAYS`.
     """
 
     def __init__(self, watermark: Watermark, read_at: float | None = None, max_ahead_seconds: float | None = None) -> None:

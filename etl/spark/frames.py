@@ -30,7 +30,7 @@ def build_frame(
     results: DataFrame | None = None,
 ) -> DataFrame:
     """Build the DataFrame of a frame without starting it. ``numbers`` gives segment numbers in the order of `segments`;
-    ``results`` are events that tasks of the state lane have written in a micro-batch, if steps behind these are built."""
+    ``results`` are events that tasks of the state lane have written in a micro-batch, if the steps after these are built."""
     numbers = count() if numbers is None else numbers
     match frame:
         case Read():

@@ -21,7 +21,7 @@ from etl.spark.lane.arrivals import write_rows_of_partitions
 from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_completion import LaneCompletion
 from etl.spark.lane.lane_stages import stages_of
-from etl.spark.lane.spark_behind import fields_behind, fields_between, has_spark_behind
+from etl.spark.lane.spark_steps import fields_after_state, fields_between, has_spark_after_state
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
@@ -130,10 +130,10 @@ class Queries:
 
     def _last_segment(self, plan: QueryPlan, lane: Lane) -> Segment:
         """The last segment of a query on the state lane, with the types that Spark gives where it computes the last step."""
-        if not has_spark_behind(plan):
+        if not has_spark_after_state(plan):
             return plan.segment
         results = lane.stages[-1].segment.roots[""].outgoing
-        return with_actual_types(plan.segment, fields_behind(plan, results, self.session, lane.query))
+        return with_actual_types(plan.segment, fields_after_state(plan, results, self.session, lane.query))
 
     def _load(self, source: type[DataSource]) -> DataFrame:
         self.session.dataSource.register(source)

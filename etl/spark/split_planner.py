@@ -35,7 +35,7 @@ def due_intervals(intervals: Mapping[int, bool], before: int, silence: int) -> l
     """The intervals that are due after this silence, where the last micro-batch came after a silence of ``before``; microseconds.
 
     One that is repeated is due at each of its multiples. Another one is due when it is over; it is due again with a longer one
-    that is over for the first time, whose results a step behind may have to pass on."""
+    that is over for the first time, whose results a downstream step may have to pass on."""
     repeated = [every for every, repeats in intervals.items() if repeats and silence // every > before // every]
     once = [every for every, repeats in intervals.items() if not repeats and every <= silence]
     return sorted([*repeated, *once]) if repeated or max(once, default=0) > before else []

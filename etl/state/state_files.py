@@ -33,7 +33,7 @@ from etl.api import ComponentError
 from etl.state.key_hash import HASH
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
-"""Before the first pane and behind the last one, microseconds since the epoch."""
+"""Before the first pane and after the last one, microseconds since the epoch."""
 
 _FORMAT, _VERSION = b"SLSTATE", b"2"
 
@@ -266,8 +266,8 @@ def _positions(stored: Any, hashes: Any) -> Any:
     """int64[n]: where the values of one sorted array are in another."""
     low, high = np.searchsorted(stored, hashes), np.searchsorted(stored, hashes, "right")
     counts = high - low
-    behind = np.cumsum(counts)
-    return np.arange(behind[-1] if len(behind) else 0) + np.repeat(low - behind + counts, counts)
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(low - ends + counts, counts)
 
 
 @dataclass(frozen=True)

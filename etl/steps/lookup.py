@@ -155,8 +155,8 @@ class Lookup(ArrowStep):
     def notes(self, incoming: Schema) -> Iterable[str]:
         """How the table is looked up, and what happens to an event without a row."""
         keys = f" (key {', '.join(self._table.key)})" if self._table is not None else ""
-        behind = {"keep": "kept", "drop": "dropped", "dead_letter": "a dead letter"}[self.miss]
-        yield f"{', '.join(self.on)} looked up in table {self.table!r}{keys}, match {self.match}; a miss is {behind}"
+        outcome = {"keep": "kept", "drop": "dropped", "dead_letter": "a dead letter"}[self.miss]
+        yield f"{', '.join(self.on)} looked up in table {self.table!r}{keys}, match {self.match}; a miss is {outcome}"
 
     takes_views = True
 

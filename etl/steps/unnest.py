@@ -32,7 +32,7 @@ class Unnest(ArrowStep):
 
     The element takes the array's place; the other fields are copied to each event. Members of an object become fields of their
     own: ``records`` of type ``array<struct<id: int>>`` gives ``records.id``. A text stays a text, so an array of JSON
-    objects that was read as ``array<string>`` gives the JSON of each, for a step ``json`` behind. Events made of one come one
+    objects that was read as ``array<string>`` gives the JSON of each, for a later step ``json``. Events made of one come one
     after the other, in the array's order, and sinks tell them apart. An element that is null makes an event with null.
 
     No event fails here. A text that is not an array is refused by the step that reads it; events that ``empty: drop``

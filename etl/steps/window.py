@@ -65,7 +65,7 @@ class Window(StatefulStep):
 
     ``size: [1m, 5m, 1h]`` gives windows of each of these sizes in one pass: an event is aggregated once, for spans that
     all sizes are made of. ``size: {field: seconds, default: 5m, max: 1d}`` takes the size from a field of the event, and
-    windows of equal start and size are one; ``gap`` with a field is the silence behind each event. A session begins with
+    windows of equal start and size are one; ``gap`` with a field is the silence after each event. A session begins with
     its first event, and a session that joins two others takes back no earlier result of the second.
 
     The watermark is the latest time of **all** events read, filtered ones included, less ``late``. A window closes
@@ -83,7 +83,7 @@ class Window(StatefulStep):
     | `{every: 10s}` | the same whenever the watermark passes a multiple of 10 s; `groups: all` gives also those without change |
     | `{when: failures >= 100}` | a window and group once, after the micro-batch in which the condition first holds |
     | `{when: …, again_after: 1h}` | and again with a change an hour or more after that, by the watermark, if it still holds |
-    | `{late: {for: 1h}}` | a closed window again after each micro-batch with events for it, until an hour behind its end |
+    | `{late: {for: 1h}}` | a closed window again after each micro-batch with events for it, until an hour after its end |
     | `{late: {for: 1h, every: 30s}}` | the same whenever the watermark passes a multiple of 30 s, and at the end of the hour |
     | `{late: {…, as: separate}}` | only the late events, each of them in one result |
 
@@ -123,7 +123,7 @@ class Window(StatefulStep):
 
     More than 5 million distinct values in a group, or 10,000 buckets of a width, end the run with a message.
 
-    x is any expression over the event's fields; ``filter (where condition)`` behind an aggregate limits its events.
+    x is any expression over the event's fields; ``filter (where condition)`` after an aggregate limits its events.
     Of events with the same time the one with the smaller offset is the earlier. State holds an entry per group and
     pane, the longest span that each window holds whole or not at all, in files (docs/state.md). Exactly-once across
     restarts. Aggregates may be added and removed; other changes of what is aggregated need a new state.
@@ -246,7 +246,7 @@ class Window(StatefulStep):
             yield f"results: {described(self.emit)}"
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
-        """The windows; in front of them a `set` of what Spark computes for aggregates, and behind them a filter for results."""
+        """The windows; before them a `set` of what Spark computes for aggregates, and after them a filter for results."""
         from etl.steps.windowing.spark_arguments import with_arguments
 
         front, window = with_arguments(self, incoming)

@@ -101,8 +101,8 @@ def _merge(path: Path, changed: pa.Table, changes: Changes) -> Iterator[pa.Recor
     with pa.OSFile(str(path)) as file:
         reader = pa.ipc.open_file(file)
         for first in range(0, reader.num_record_batches, _BATCHES_AT_ONCE):
-            behind = min(first + _BATCHES_AT_ONCE, reader.num_record_batches)
-            batches = [reader.get_batch(number) for number in range(first, behind)]
+            stop = min(first + _BATCHES_AT_ONCE, reader.num_record_batches)
+            batches = [reader.get_batch(number) for number in range(first, stop)]
             rows = pa.Table.from_batches(batches)
             yield from rows.filter(pc.invert(pc.is_in(_read_ids(batches, changes), value_set=new))).to_batches()
     yield from _without_deleted(changed.to_batches(), changes)

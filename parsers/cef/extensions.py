@@ -61,15 +61,15 @@ def _key_end(begin: Any, end: Any) -> Any:
     if at == begin:
         return _NONE
     while _is_byte(at, end, _DOT):
-        behind = _run_end(at + _ONE, end, _PART)
-        if behind == at + _ONE:
+        after = _run_end(at + _ONE, end, _PART)
+        if after == at + _ONE:
             return _NONE
-        at = behind
+        at = after
     if _is_byte(at, end, _OPEN):
-        behind = _run_end(at + _ONE, end, _DIGIT)
-        if behind == at + _ONE or not _is_byte(behind, end, _CLOSE):
+        after = _run_end(at + _ONE, end, _DIGIT)
+        if after == at + _ONE or not _is_byte(after, end, _CLOSE):
             return _NONE
-        at = behind + _ONE
+        at = after + _ONE
     return at if _is_byte(at, end, _EQUALS) else _NONE
 
 
@@ -110,11 +110,11 @@ def _cut_row(buffer: Any, at: Any, end: Any, strict: Any, pair: Any) -> Any:
     if key_end == _NONE:
         return pair, NO_KEY
     while key_end != _NONE:
-        key, behind, value = at, key_end, key_end + _ONE
+        key, after, value = at, key_end, key_end + _ONE
         value_end, at, key_end, flags, outcome = _value_end(value, end, strict)
         if outcome != READ:
             return pair, outcome
-        put_pair(buffer, pair, key, behind, value, value_end - value, flags)
+        put_pair(buffer, pair, key, after, value, value_end - value, flags)
         pair += 1
     return pair, READ
 

@@ -30,9 +30,9 @@ def unescape(address: Any, length: Any, rows: Any, letters: Any, unicode: Any, t
             byte = load_byte(at)
             if byte == _BACKSLASH and at + _ONE < end:
                 if unicode:
-                    code, behind = read_escape(at, end)
+                    code, after = read_escape(at, end)
                     if code >= 0:
-                        out, at = write_utf8(out, code), behind
+                        out, at = write_utf8(out, code), after
                         continue
                 meant = letters[load_byte(at + _ONE)]
                 if meant != _ZERO:

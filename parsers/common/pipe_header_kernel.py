@@ -112,12 +112,12 @@ def cut_headers(
             word -= _ONE
         outcomes[row] = READ
         for number in range(1, starts.shape[0]):
-            behind, inside, outcomes[row] = _field_end(at, end)
+            field_end, inside, outcomes[row] = _field_end(at, end)
             if outcomes[row] != READ:
                 break
-            starts[number, row], lengths[number, row] = at, np.int64(behind - at)
+            starts[number, row], lengths[number, row] = at, np.int64(field_end - at)
             escaped[number] |= inside
-            at = behind + _ONE
+            at = field_end + _ONE
         if outcomes[row] == READ:
             starts[0, row], lengths[0, row] = begin, np.int64(word - begin) if word > begin else np.int64(-1)
             body[row], body_end[row] = at, end

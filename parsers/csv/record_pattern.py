@@ -44,18 +44,18 @@ def escaped(column: int) -> str:
     return f"c{column}e"
 
 
-def record(dialect: Dialect, wanted: Sequence[bool], first: int, behind: Node | None, *, ends: bool) -> Node:
+def record(dialect: Dialect, wanted: Sequence[bool], first: int, rest: Node | None, *, ends: bool) -> Node:
     """Columns from number ``first`` on, of which those that are ``wanted`` are captured.
 
-    ``behind`` is what follows the last one and a delimiter: at will where the record ``ends`` here, else without fail.
+    ``rest`` is what follows the last one and a delimiter: at will where the record ``ends`` here, else without fail.
     """
     delimiter = Chars(one_of(dialect.delimiter))
     columns = [_value(dialect, number if kept else None) for number, kept in enumerate(wanted, first)]
     parts: list[Node] = [columns[0]]
     for column in columns[1:]:
         parts += [delimiter, column]
-    if behind is not None:
-        parts.append(Repeat(sequence([delimiter, behind]), 0 if ends else 1, 1))
+    if rest is not None:
+        parts.append(Repeat(sequence([delimiter, rest]), 0 if ends else 1, 1))
     line_end: list[Node] = [Repeat(Chars(one_of("\r")), 0, 1), Repeat(Chars(one_of("\n")), 0, 1), Edge("\\z")]
     return sequence([Edge("\\A"), *parts, *line_end])
 

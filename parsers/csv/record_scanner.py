@@ -66,13 +66,13 @@ def record_scanner(dialect: Dialect, wanted: tuple[bool, ...], *, rest: bool, sh
 class _Chain:
     """Scanners, each of which reads some columns and leaves what follows to the next."""
 
-    def __init__(self, dialect: Dialect, wanted: Sequence[bool], behind: Any) -> None:
+    def __init__(self, dialect: Dialect, wanted: Sequence[bool], rest: Any) -> None:
         starts = range(0, len(wanted), MAX_SCANNER_COLUMNS)
         self._scanners = []
         for first in starts:
             some = wanted[first : first + MAX_SCANNER_COLUMNS]
             last = first == starts[-1]
-            tree = record(dialect, some, first, behind if last else anything(), ends=last)
+            tree = record(dialect, some, first, rest if last else anything(), ends=last)
             self._scanners.append(Scanner([tree]))
 
     def scan(self, texts: pa.Array) -> tuple[dict[str, pa.Array], Bools]:

@@ -161,17 +161,17 @@ def byte_array(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong
             byte = load_byte(address[row] + np.uint64(at))
             digit = np.int64(byte) - np.int64(0x30)
             if byte == _SPACE or byte == np.uint8(0x09) or byte == np.uint8(0x0A) or byte == np.uint8(0x0D):
-                state = _BEHIND if state == _INSIDE else state
+                state = _AFTER_VALUE if state == _INSIDE else state
             elif 0 <= digit < 10 and _BEFORE < state <= _INSIDE:
                 number = digit + np.int64(10) * number if state == _INSIDE else digit
                 state = _INSIDE
                 if number > 0xFF:
                     bad = np.int64(at)
                     break
-            elif byte == np.uint8(0x2C) and _INSIDE <= state <= _BEHIND:
+            elif byte == np.uint8(0x2C) and _INSIDE <= state <= _AFTER_VALUE:
                 store_byte(target, np.uint8(number))
                 target, state = target + _ONE, _NEXT
-            elif byte == np.uint8(0x5D) and (state == _FIRST or _INSIDE <= state <= _BEHIND):
+            elif byte == np.uint8(0x5D) and (state == _FIRST or _INSIDE <= state <= _AFTER_VALUE):
                 if state != _FIRST:
                     store_byte(target, np.uint8(number))
                     target += _ONE
@@ -186,5 +186,5 @@ def byte_array(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong
         ends[row], wrong[row] = np.int64(target - out), bad
 
 
-_BEFORE, _FIRST, _NEXT, _INSIDE, _BEHIND, _CLOSED = range(6)
+_BEFORE, _FIRST, _NEXT, _INSIDE, _AFTER_VALUE, _CLOSED = range(6)
 """Where a byte array is: before its bracket, before the first number, before a further one, in one, after one, at its end."""

@@ -24,8 +24,8 @@ from parsers.dissect.syntax import Dissection, Key, dissection
 class Dissect(Parser):
     """Cuts text at fixed delimiters into fields, in the pattern language of Logstash, Elasticsearch and Filebeat.
 
-    ``%{name}`` takes what stands in front of the text that follows it in the pattern, up to its first occurrence; the
-    last key takes the rest, new lines too. A pattern that ends in text ignores what comes behind. An empty value is an
+    ``%{name}`` takes what comes before the text that follows it in the pattern, up to its first occurrence; the
+    last key takes the rest, new lines too. A pattern that ends in text ignores what follows. An empty value is an
     empty text. Names are ``a.b`` or ``[a][b]``; the last of two keys of one name counts. Modifiers:
 
     - ``%{}``, ``%{?name}``: skipped.

@@ -89,10 +89,10 @@ def _run(run: list[Key], capture: str | None) -> list[Node]:
     last = run[-1]
     if not last.after:
         return [_capture([*inner, _value(last)], capture)]
-    behind = _literal(last.after)
+    rest = _literal(last.after)
     if last.padded:
-        behind = [Repeat(sequence(behind), 1, None, "possessive")]
-    return _close([_capture([*inner, _value(last)], capture)], behind)
+        rest = [Repeat(sequence(rest), 1, None, "possessive")]
+    return _close([_capture([*inner, _value(last)], capture)], rest)
 
 
 def _capture(parts: list[Node], capture: str | None) -> Node:
@@ -113,10 +113,10 @@ def _upto(text: str) -> Node:
     return Repeat(_ANYTHING, 0, None, "lazy")
 
 
-def _close(parts: list[Node], behind: list[Node]) -> list[Node]:
+def _close(parts: list[Node], rest: list[Node]) -> list[Node]:
     """The first occurrence counts, even if the rest does not match then."""
-    whole = [*parts, *behind]
-    return whole if len(behind) == 1 else [Atomic(sequence(whole))]
+    whole = [*parts, *rest]
+    return whole if len(rest) == 1 else [Atomic(sequence(whole))]
 
 
 def _literal(text: str) -> list[Node]:

@@ -51,13 +51,13 @@ def _member_by_name(at: Any, end: Any, node: Any, trie: Any, names: Any) -> Any:
     """The member whose name begins at ``at``, and where its value begins (`WRONG`: there is none). A name with an escape could be
     any of a declared node's members."""
     first, slots, _, _, _, _, _, bounds = trie
-    behind, plain = name_end(at + ONE, end) if load_byte(at) == QUOTE else (WRONG, False)
-    if behind == WRONG or (node >= 0 and not plain):
+    after, plain = name_end(at + ONE, end) if load_byte(at) == QUOTE else (WRONG, False)
+    if after == WRONG or (node >= 0 and not plain):
         return UNKNOWN, WRONG
     number = UNKNOWN
     if node >= 0:
-        number = find_member(at + ONE, np.int64(behind - at) - 2, node, first, slots, bounds, names)
-    at = space_end(behind, end)
+        number = find_member(at + ONE, np.int64(after - at) - 2, node, first, slots, bounds, names)
+    at = space_end(after, end)
     if at >= end or load_byte(at) != COLON:
         return UNKNOWN, WRONG
     at = space_end(at + ONE, end)
@@ -84,25 +84,25 @@ def _read_scalar(row: Any, at: Any, end: Any, byte: Any, leaf: Any, out: Any, ta
     views, valid, is_text = given[2], given[3], given[4]
     wanted, written, there = leaf >= 0 and is_text[leaf], target, True
     if byte != QUOTE:
-        behind, there = scalar_end(at, end), byte != _LETTER_N
-        if wanted and there and behind != WRONG:
-            written = compact(at, behind, target)
+        after, there = scalar_end(at, end), byte != _LETTER_N
+        if wanted and there and after != WRONG:
+            written = compact(at, after, target)
     elif wanted:
-        behind, written = unescape(at + ONE, end, target)
+        after, written = unescape(at + ONE, end, target)
     else:
-        behind = string_end(at + ONE, end)
-    if wanted and there and behind != WRONG:
+        after = string_end(at + ONE, end)
+    if wanted and there and after != WRONG:
         target = _put_text(row, leaf, out, target, written, views, valid)
-    return behind, target
+    return after, target
 
 
 @inlined
-def _put_text(row: Any, leaf: Any, out: Any, begun: Any, behind: Any, views: Any, valid: Any) -> Any:
+def _put_text(row: Any, leaf: Any, out: Any, begun: Any, after: Any, views: Any, valid: Any) -> Any:
     """Write the view of the text from ``begun`` on; where the next text may begin."""
-    size = np.int64(behind - begun)
+    size = np.int64(after - begun)
     put_view(views + _VIEW * np.uint64(leaf * valid.shape[1] + row), begun, size, begun - out)
     valid[leaf, row] = THERE
-    return behind if size > INLINE else begun
+    return after if size > INLINE else begun
 
 
 @inlined
@@ -124,24 +124,24 @@ def _close(row: Any, begin: Any, at: Any, leaf: Any, out: Any, target: Any, give
     if leaf < 0:
         return target
     ends[leaf, row] = np.int32(at - begin)
-    behind = compact(begin + np.uint64(starts[leaf, row]), at, target) if is_text[leaf] else target
-    if behind == WRONG:
+    after = compact(begin + np.uint64(starts[leaf, row]), at, target) if is_text[leaf] else target
+    if after == WRONG:
         valid[leaf, row] = IN_PYTHON
-    if behind == WRONG or not is_text[leaf]:
+    if after == WRONG or not is_text[leaf]:
         return target
-    return _put_text(row, leaf, out, target, behind, views, valid)
+    return _put_text(row, leaf, out, target, after, views, valid)
 
 
 @kernel_function
 def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, names: Any, stack: Any, given: Any) -> Any:
     """Read one object; after its last text, or `WRONG` for what is not an object or is odd: a declared name twice or escaped, a
     value that is neither null nor of the kind that its members need. ``level`` counts open brackets; up to ``declared`` they
-    belong to declared members. ``behind``: a value has ended, so that a comma or bracket has to follow."""
+    belong to declared members. ``after``: a value has ended, so that a comma or bracket has to follow."""
     first, _, places, leaves, children, _, _, _ = trie
     lists, nodes, place, opened, seen = stack
     starts, ends, begin = given[0], given[1], at
     at += ONE
-    level, declared, behind = np.int64(0), np.int64(0), False
+    level, declared, after = np.int64(0), np.int64(0), False
     lists[0], nodes[0], place[0], opened[0] = False, 0, _OBJECT, _NONE
     while level >= 0:
         at = space_end(at, end)
@@ -151,10 +151,10 @@ def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, 
         if byte == (CLOSE_LIST if in_list else CLOSE):
             at += ONE
             target = _close(row, begin, at, opened[level] if level < opened.shape[0] else _NONE, out, target, given)
-            level, behind = level - 1, True
+            level, after = level - 1, True
             declared = min(declared, level)
             continue
-        if behind:
+        if after:
             at = space_end(at + ONE, end)
             if byte != COMMA or at >= end:
                 return WRONG
@@ -174,11 +174,11 @@ def _read_object(row: Any, at: Any, end: Any, out: Any, target: Any, trie: Any, 
             return WRONG
         begun = at
         if byte in (OPEN, OPEN_LIST):
-            level, at, behind = level + 1, at + ONE, False
+            level, at, after = level + 1, at + ONE, False
             declared = _open(level, declared, byte, leaf, child, stack)
         else:
             at, target = _read_scalar(row, at, end, byte, leaf, out, target, given)
-            behind = True
+            after = True
             if at == WRONG:
                 return WRONG
         if leaf >= 0:

@@ -30,7 +30,7 @@ _LENGTH, _FIRST, _LAST, _NODE = np.int64(131), np.int64(31), np.int64(7), np.int
 
 @kernel_function
 def space_end(at: Any, end: Any) -> Any:
-    """Behind white space."""
+    """The address after white space."""
     while at < end:
         byte = load_byte(at)
         if byte not in SPACES:
@@ -58,7 +58,7 @@ def _next_mark(at: Any, end: Any) -> Any:
 
 @kernel_function
 def string_end(at: Any, end: Any) -> Any:
-    """Behind the quote that ends the string whose first character is at ``at``."""
+    """The address after the quote that ends the string whose first character is at ``at``."""
     while at < end:
         at = _next_mark(at, end)
         if at < end and load_byte(at) == QUOTE:
@@ -69,7 +69,7 @@ def string_end(at: Any, end: Any) -> Any:
 
 @kernel_function
 def _nested_end(at: Any, end: Any) -> Any:
-    """Behind the bracket that closes the one at ``at``."""
+    """The address after the bracket that closes the one at ``at``."""
     depth = np.int64(0)
     while at < end:
         byte = load_byte(at)
@@ -87,7 +87,7 @@ def _nested_end(at: Any, end: Any) -> Any:
 
 @kernel_function
 def value_end(at: Any, end: Any) -> Any:
-    """Behind the value that begins at ``at``."""
+    """The address after the value that begins at ``at``."""
     if at >= end:
         return end
     byte = load_byte(at)
@@ -105,7 +105,7 @@ def value_end(at: Any, end: Any) -> Any:
 
 @kernel_function
 def name_end(at: Any, end: Any) -> Any:
-    """Behind the quote that ends the name whose first character is at ``at``; 0 where it has an escape or no end."""
+    """The address after the quote that ends the name whose first character is at ``at``; 0 where it has an escape or no end."""
     at = _next_mark(at, end)
     return at + ONE if at < end and load_byte(at) == QUOTE else np.uint64(0)
 

@@ -52,11 +52,11 @@ def split_text(text: str) -> list[str] | None:
     at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
     while at < end:
         try:
-            _, behind = _SCAN(text, at)
+            _, object_end = _SCAN(text, at)
         except (StopIteration, ValueError, RecursionError):
             return None
-        if text[at] != "{" or behind > end:
+        if text[at] != "{" or object_end > end:
             return None
-        objects.append(text[at:behind])
-        at = _BETWEEN.match(text, behind).end()  # type: ignore[union-attr]
+        objects.append(text[at:object_end])
+        at = _BETWEEN.match(text, object_end).end()  # type: ignore[union-attr]
     return objects or None

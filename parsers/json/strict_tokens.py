@@ -87,13 +87,13 @@ def name_end(at: Any, end: Any) -> Any:
             here = at + np.uint64(trailing_zeros(special))
             if load_byte(here) == QUOTE:
                 return here + ONE, True
-    behind = string_end(at, end)
+    after = string_end(at, end)
     plain = True
     here = at
-    while here < behind:
+    while here < after:
         plain &= load_byte(here) != BACKSLASH
         here += ONE
-    return behind, plain
+    return after, plain
 
 
 @kernel_function

@@ -35,10 +35,10 @@ def _escape(at: Any, end: Any, target: Any) -> Any:
     if byte != _SMALL_U:
         store_byte(target, _UNESCAPED[byte])
         return at if _UNESCAPED[byte] != 0 else WRONG, target + ONE
-    code, behind = read_escape(at - _TWO, end)
+    code, after = read_escape(at - _TWO, end)
     if code < 0:
         return WRONG, target
-    return behind, write_utf8(target, code)
+    return after, write_utf8(target, code)
 
 
 @kernel_function

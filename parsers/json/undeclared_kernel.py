@@ -56,9 +56,9 @@ def _put_byte(target: Any, byte: Any) -> Any:
 
 
 @kernel_function
-def _open_object(target: Any, name: Any, behind: Any) -> Any:
+def _open_object(target: Any, name: Any, name_stop: Any) -> Any:
     """Write a name (with its quotes), a colon and the brace that opens its object."""
-    return _put_byte(_put_byte(_copy(target, name, behind), COLON), OPEN)
+    return _put_byte(_put_byte(_copy(target, name, name_stop), COLON), OPEN)
 
 
 @kernel_function
@@ -91,16 +91,16 @@ def _copy_row(
             at += ONE
             continue
         start = at
-        behind = name_end(at + ONE, end)
-        if behind == 0:
+        name_stop = name_end(at + ONE, end)
+        if name_stop == 0:
             return IN_PYTHON, begin
-        at = behind
-        number = scan_members(start + ONE, np.int64(behind - start) - 2, nodes[level], first, bounds, names)
+        at = name_stop
+        number = scan_members(start + ONE, np.int64(name_stop - start) - 2, nodes[level], first, bounds, names)
         child = children[number] if number >= 0 else _UNDECLARED
         at = space_end(space_end(at, end) + ONE, end)
         if child >= 0 and at < end and load_byte(at) == OPEN:
             before[level + 1] = np.int64(target)
-            target = _open_object(_put_comma(target, kept[level]), start, behind)
+            target = _open_object(_put_comma(target, kept[level]), start, name_stop)
             level += 1
             nodes[level], kept[level] = child, 0
             at += ONE

@@ -177,15 +177,15 @@ def _plain_key(syntax: Any, begin: Any, end: Any) -> Any:
         if syntax.alone == IGNORE:
             return begin, at, many, False
         at, many, is_value = _token_end(syntax, PAIR, begin, end)
-    behind = at
+    key_end = at
     if syntax.lenient and not is_value and at < end and _kind(syntax, at) & BLANK != _ZERO:
         after = _blanks_end(syntax, at, end)
         ahead = _value_separator_size(syntax, after, end)
         if ahead != _NONE:
             at, many, is_value = after, ahead, True
     if syntax.lenient or not is_value:
-        behind = _trimmed_end(syntax, begin, behind)
-    return behind, at, many, is_value
+        key_end = _trimmed_end(syntax, begin, key_end)
+    return key_end, at, many, is_value
 
 
 @kernel_function
@@ -219,13 +219,13 @@ def _cut_row(syntax: Any, buffer: Any, at: Any, end: Any, pair: Any) -> Any:
         if many != _NONE:
             at += many
             continue
-        begin, behind, inside, is_value = at, _NONE, False, False
+        begin, key_end, inside, is_value = at, _NONE, False, False
         if _kind(syntax, at) & QUOTE != _ZERO:
-            behind, at, many, is_value, inside, budget = _quoted_key(syntax, at, end, budget)
-        if behind != _NONE:
+            key_end, at, many, is_value, inside, budget = _quoted_key(syntax, at, end, budget)
+        if key_end != _NONE:
             begin += _ONE
         else:
-            behind, at, many, is_value = _plain_key(syntax, begin, end)
+            key_end, at, many, is_value = _plain_key(syntax, begin, end)
         at += many
         flags = KEY_ESCAPES if inside else _ZERO
         if is_value:
@@ -233,11 +233,11 @@ def _cut_row(syntax: Any, buffer: Any, at: Any, end: Any, pair: Any) -> Any:
             whole += 1
             if value_end > value or syntax.keeps_empty:
                 put_pair(
-                    buffer, pair, begin, behind, value, np.int64(value_end - value), flags | (VALUE_ESCAPES if inside else _ZERO)
+                    buffer, pair, begin, key_end, value, np.int64(value_end - value), flags | (VALUE_ESCAPES if inside else _ZERO)
                 )
                 pair += 1
         elif syntax.alone == FLAG:
-            put_pair(buffer, pair, begin, behind, begin, np.int64(-1), flags)
+            put_pair(buffer, pair, begin, key_end, begin, np.int64(-1), flags)
             pair += 1
         elif syntax.alone == REJECT:
             return pair, whole, ALONE

@@ -139,9 +139,9 @@ def _merge(pairs: Pairs, inner: Pairs) -> Pairs:
 
 def _join(keys: Texts, parents: Array, inner: Texts) -> Texts:
     """``parent.key`` for each inner key."""
-    front, behind = make_text_column(keys, parents), make_text_column(inner, np.arange(len(inner.length)))
+    front, inner_names = make_text_column(keys, parents), make_text_column(inner, np.arange(len(inner.length)))
     return Texts.of(
-        pc.binary_join_element_wise(valid_texts(materialize_array(front)), valid_texts(materialize_array(behind)), ".")
+        pc.binary_join_element_wise(valid_texts(materialize_array(front)), valid_texts(materialize_array(inner_names)), ".")
     )
 
 

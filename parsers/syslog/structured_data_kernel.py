@@ -111,16 +111,16 @@ def parameter(at: Any, end: Any, strict: Any, most: Any) -> Any:
 
     A value that begins at 0 is none: the text goes wrong where it ends.
     """
-    behind = name_end(at, end, strict)
-    length = np.int64(behind - at)
+    after = name_end(at, end, strict)
+    length = np.int64(after - at)
     blanks = 0 if strict else ANY
-    equals = spaces_end(behind, end, blanks)
+    equals = spaces_end(after, end, blanks)
     quote = spaces_end(equals + _ONE, end, blanks)
     if length == 0 or length > most or _byte(equals, end) != _EQUALS or _byte(quote, end) != _QUOTE:
-        return behind, np.uint64(0), behind, False, np.int64(0)
+        return after, np.uint64(0), after, False, np.int64(0)
     stop, escaped, controls = _value_end(quote + _ONE, end, strict)
     value = quote + _ONE if _byte(stop, end) == _QUOTE else np.uint64(0)
-    return behind, value, stop, escaped, controls
+    return after, value, stop, escaped, controls
 
 
 @kernel_function
@@ -159,15 +159,15 @@ def _read_text(at: Any, end: Any, strict: Any, most: Any, paths: Any, bounds: An
             if _byte(name, end) == _CLOSE and (name == at or not strict):
                 at = name + _ONE
                 break
-            behind, value, stop, escapes, more = parameter(name, end, strict, most)
+            after, value, stop, escapes, more = parameter(name, end, strict, most)
             if name == at or value == 0:
                 return WRONG, stop, escaped, controls
             escaped |= escapes
             controls += more
-            if _is_repeated(name, np.int64(behind - name), seen[1], params):
+            if _is_repeated(name, np.int64(after - name), seen[1], params):
                 kind = REPEATED
             params += 1
-            _put_span(element, size, name, np.int64(behind - name), value, stop, paths, bounds, spans)
+            _put_span(element, size, name, np.int64(after - name), value, stop, paths, bounds, spans)
             at = stop + _ONE
     return kind, at, escaped, controls
 

@@ -67,13 +67,13 @@ def _put_members(at: Any, end: Any, spans: Any, target: Any) -> Any:
         name = spaces_end(at, end, ANY)
         if name >= end or load_byte(name) == _CLOSE:
             return target, name + _ONE, declared
-        behind, value, stop, _, _ = parameter(name, end, False, ANY)
+        after, value, stop, _, _ = parameter(name, end, False, ANY)
         if _is_declared(value, spans):
             declared = True
         else:
             if target != begin:
                 target = _put_byte(target, _COMMA)
-            target = _put_string(_put_byte(_put_string(target, name, behind, False), _COLON), value, stop, True)
+            target = _put_string(_put_byte(_put_string(target, name, after, False), _COLON), value, stop, True)
         at = stop + _ONE
 
 
@@ -83,10 +83,10 @@ def _put_object(at: Any, end: Any, spans: Any, target: Any) -> Any:
     begin = target
     while at < end:
         before, name = target, at + _ONE
-        behind = name_end(name, end, False)
+        after = name_end(name, end, False)
         target = _put_byte(target, _OPEN_OBJECT if before == begin else _COMMA)
-        empty = _put_byte(_put_byte(_put_string(target, name, behind, False), _COLON), _OPEN_OBJECT)
-        target, at, declared = _put_members(behind, end, spans, empty)
+        empty = _put_byte(_put_byte(_put_string(target, name, after, False), _COLON), _OPEN_OBJECT)
+        target, at, declared = _put_members(after, end, spans, empty)
         target = before if target == empty and declared else _put_byte(target, _CLOSE_OBJECT)
     return target if target == begin else _put_byte(target, _CLOSE_OBJECT)
 

@@ -46,13 +46,13 @@ _NUMERIC = r"\[[0-9A-Za-z:.%_\-]+\]"
 _PORT = r"(?::(?<port>[0-9]{0,5}))?"
 _EXTENSION = r"(?:\.(?<extension>[^?#./\\]+))?"
 _PATH = rf"(?<path>(?:[/\\][^?#]*?{_EXTENSION})?)"
-_BEHIND = r"(?:\?(?<query>[^#]*))?(?:#(?<fragment>.*))?\z"
+_QUERY_AND_FRAGMENT = r"(?:\?(?<query>[^#]*))?(?:#(?<fragment>.*))?\z"
 
 _PATTERNS = (
-    rf"\A{_SCHEME}//{_USER}(?<domain>{_NUMERIC}|[^/?#:@\[\]\\\s]*){_PORT}{_PATH}{_BEHIND}",
-    rf"\A(?<path>/[^?#]*?{_EXTENSION}|\*)?{_BEHIND}",
-    rf"\A(?<domain>{_NUMERIC}|[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)+\.?|localhost){_PORT}{_PATH}{_BEHIND}",
-    rf"\A{_SCHEME}(?<path>/?[^/?#\s][^?#\s]*){_BEHIND}",
+    rf"\A{_SCHEME}//{_USER}(?<domain>{_NUMERIC}|[^/?#:@\[\]\\\s]*){_PORT}{_PATH}{_QUERY_AND_FRAGMENT}",
+    rf"\A(?<path>/[^?#]*?{_EXTENSION}|\*)?{_QUERY_AND_FRAGMENT}",
+    rf"\A(?<domain>{_NUMERIC}|[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)+\.?|localhost){_PORT}{_PATH}{_QUERY_AND_FRAGMENT}",
+    rf"\A{_SCHEME}(?<path>/?[^/?#\s][^?#\s]*){_QUERY_AND_FRAGMENT}",
 )
 """With a scheme and a host; a request's target; a host alone; a scheme without a host (``mailto:``, ``urn:``)."""
 

@@ -138,7 +138,7 @@ def _argument(token: _Token) -> str:
 
 
 def _end_of_time(parts: list[Part | _Token], start: int) -> int:
-    """Behind the last directive that belongs to the time that begins here."""
+    """The index after the last directive that belongs to the time that begins here."""
     end = start + 1
     while end < len(parts):
         between = parts[end]

@@ -62,7 +62,7 @@ def test_few_events_are_no_share_until_the_run_ends(one: PipelineRun) -> None:
     assert watch.check_end()
 
 
-def test_a_change_is_noticed_behind_any_number_of_good_events(one: PipelineRun) -> None:
+def test_a_change_is_noticed_after_any_number_of_good_events(one: PipelineRun) -> None:
     watch = DeadLetterShare(one, 0.5)
     add(one, 10_000_000, 0)
     said(watch)

@@ -37,7 +37,7 @@ def fields_of(made: Built) -> Fields:
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: f"{kind(one)}-{type_name(one)}")
-def test_fields_behind_an_error_are_right_or_open(component: type[Component]) -> None:
+def test_fields_after_an_error_are_right_or_open(component: type[Component]) -> None:
     options = parse(page(component).example or "{}").value
     right = component.model_validate(options)
     names = set(fields_of(Built(right)).schema.names)

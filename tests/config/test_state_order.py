@@ -1,4 +1,4 @@
-"""Stateful steps behind others go by any time; lint says at the step where no plan can be made."""
+"""Stateful steps after others go by any time; lint says at the step where no plan can be made."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def problems(folder: Path, text: str) -> list[tuple[int, str, str]]:
         "{type: suppress, keys: [n], within: 1h}",
     ],
 )
-def test_any_step_behind_a_window_is_good(tmp_path: Path, step: str) -> None:
+def test_any_step_after_a_window_is_good(tmp_path: Path, step: str) -> None:
     assert problems(tmp_path, f"{FRONT}  - {step}\n") == []
 
 
@@ -47,13 +47,13 @@ READING = "source: {type: generate}\nsteps:\n  - {type: over, keys: [message], w
         "{type: window, time: created_at, size: 1h, aggregates: {k: sum(m)}}",
     ],
 )
-def test_any_step_behind_one_by_the_time_of_reading_is_good(tmp_path: Path, step: str) -> None:
+def test_any_step_after_one_by_the_time_of_reading_is_good(tmp_path: Path, step: str) -> None:
     time = "  - {type: set, fields: {created_at: current_timestamp()}}\n"
 
     assert problems(tmp_path, f"{READING.replace('steps:', f'steps:{chr(10)}{time}'.rstrip())}  - {step}\n") == []
 
 
-def test_a_step_behind_one_by_the_same_event_time_is_good(tmp_path: Path) -> None:
+def test_a_step_after_one_by_the_same_event_time_is_good(tmp_path: Path) -> None:
     text = READING.replace("within", "time: at, within").replace(
         "steps:\n", "steps:\n  - {type: set, fields: {at: current_timestamp()}}\n"
     )
@@ -62,19 +62,19 @@ def test_a_step_behind_one_by_the_same_event_time_is_good(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("length", ["size: 1h", "gap: 1h"])
-def test_a_window_behind_a_window_by_its_start_is_good(tmp_path: Path, length: str) -> None:
+def test_a_window_after_a_window_by_its_start_is_good(tmp_path: Path, length: str) -> None:
     assert problems(tmp_path, f"{FRONT}  - {{type: window, time: window_start, {length}, aggregates: {{m: sum(n)}}}}\n") == []
 
 
-def test_correlate_behind_a_window_is_good(tmp_path: Path) -> None:
+def test_correlate_after_a_window_is_good(tmp_path: Path) -> None:
     assert problems(tmp_path, FRONT + CORRELATE) == []
 
 
-def test_a_window_behind_correlate_is_good(tmp_path: Path) -> None:
-    behind = "  - {type: window, time: last_seen, size: 1h, aggregates: {m: count(*)}}\n"
+def test_a_window_after_correlate_is_good(tmp_path: Path) -> None:
+    window = "  - {type: window, time: last_seen, size: 1h, aggregates: {m: count(*)}}\n"
     front = "source: {type: generate}\nsteps:\n  - {type: set, fields: {n: '7', window_start: current_timestamp()}}\n"
 
-    assert problems(tmp_path, front + CORRELATE + behind) == []
+    assert problems(tmp_path, front + CORRELATE + window) == []
 
 
 BETWEEN = FRONT + '  - {type: sql, query: "select * from events lateral view explode(array(1, 2)) v as item"}\n'

@@ -78,7 +78,7 @@ def test_what_the_source_excludes_it_does_not_read() -> None:
     assert found(copy("logs/*", "logs/out.jsonl").replace('"}\nsink', '", exclude: ["*.jsonl"]}\nsink')) == []
 
 
-def test_a_sink_is_found_behind_a_link(folder: Path) -> None:
+def test_a_sink_is_found_through_a_link(folder: Path) -> None:
     (folder / "real").mkdir()
     (folder / "link").symlink_to(folder / "real")
 

@@ -78,7 +78,7 @@ class StateSetup(KillSetup):
         self.outputs: list[Output] = []
 
     def pipeline(self, name: str) -> str:
-        spark = ["{type: set, fields: {sound: soundex(key)}}"] if self.route == "behind Spark" else []
+        spark = ["{type: set, fields: {sound: soundex(key)}}"] if self.route == "after Spark" else []
         steps = ", ".join([*self.input.steps, *spark])
         streams = "".join(self._streams(number, case) for number, case in enumerate(self.cases.values()))
         sinks = "".join(f"  sink-{n}: {{from: case-{n}, type: file, path: '{self.path(n)}'}}\n" for n in range(len(self.cases)))
@@ -145,7 +145,7 @@ class StateTrial(Trial):
         return self.setup.found(self.total, self.log)
 
     def _run_and_kill(self, number: int, run: subprocess.Popen[bytes], victim: Victim) -> None:
-        """Write events in slices, and kill the victim behind one of them; a run that survives gets SIGTERM at the end."""
+        """Write events in slices, and kill the victim after one of them; a run that survives gets SIGTERM at the end."""
         pace = self.setup.pace
         at = self.random.randrange(pace.slices)
         for piece in range(pace.slices):

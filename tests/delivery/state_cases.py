@@ -20,7 +20,7 @@ Row: TypeAlias = tuple[Any, ...]
 KEYS, EACH = 25, 8
 """Keys, and the events of each in a block."""
 BLOCK = KEYS * EACH
-ROUTES = {"one task": 1, "several tasks": 30, "behind Spark": 1}
+ROUTES = {"one task": 1, "several tasks": 30, "after Spark": 1}
 """How rows get to state → how late events can be, in seconds: of two files one may be read some slices before the other."""
 BEGIN = datetime(2023, 11, 14, tzinfo=UTC)
 LATE_KEY = 7
@@ -53,7 +53,7 @@ FIELDS = "{n: bigint, k: int, key: string, o: int, v: bigint, block: bigint, at:
 
 @dataclass(frozen=True)
 class Case:
-    """Steps behind the events, and what they give: ``expected`` are rows of the values of ``fields``.
+    """The steps after the events, and what they give: ``expected`` are rows of the values of ``fields``.
 
     ``sides`` are the conditions of the two sides of a join; ``{late}`` in the steps is the lateness of the route.
     """
@@ -199,7 +199,7 @@ EMITS = {
 
 
 def picked(*occurrences: int, count: int | None = None) -> Callable[[Sequence[Event]], list[Row]]:
-    """The number of these events of each key and block, with a constant count behind."""
+    """The number of these events of each key and block, followed by a constant count."""
     more = () if count is None else (count,)
     return lambda events: [(one["n"], *more) for one in events if one["o"] in occurrences]
 

@@ -57,7 +57,7 @@ def test_quoted_sentences_with_commas_are_values() -> None:
     assert table.names == ("column1", "column2", "source.ip")
 
 
-def test_blanks_behind_delimiters_are_left_out() -> None:
+def test_blanks_after_delimiters_are_left_out() -> None:
     table = find_csv_table([f"{n}, 10.0.0.{n}, 192.0.2.{n}" for n in range(9)])
 
     assert table is not None

@@ -28,7 +28,7 @@ def stop(pattern: str, line: str) -> MatchStop:
         ("no such line", 5, r"`shd\[`"),
     ],
 )
-def test_the_column_is_behind_what_matched_and_the_next_part_is_named(line: str, column: int, wants: str) -> None:
+def test_the_column_is_after_what_matched_and_the_next_part_is_named(line: str, column: int, wants: str) -> None:
     found = stop(PATTERN, line)
 
     assert (found.column, found.expected) == (column, wants)

@@ -50,8 +50,8 @@ def encoded(value: Any, kind: int = 5) -> bytes:
 
 def head(kind: int, size: int) -> bytes:
     """The control byte: the kind in its first 3 bits, or after it for kinds from 8 on; sizes from 29 in one more byte."""
-    short, behind = (size, b"") if size < 29 else (29, bytes([size - 29]))
-    return (bytes([kind << 5 | short]) if kind < 8 else bytes([short, kind - 7])) + behind
+    short, rest = (size, b"") if size < 29 else (29, bytes([size - 29]))
+    return (bytes([kind << 5 | short]) if kind < 8 else bytes([short, kind - 7])) + rest
 
 
 def database(records: dict[str, Any], ip_version: int = 6, kind: str = "Test-City") -> bytes:

@@ -23,7 +23,7 @@ from etl.plan.segments import Branch, Output, Segment
 from etl.segment.segment_run import NOTHING, SegmentRun, SplitContext
 from etl.spark.frames import build_frame
 from etl.spark.lane.lane_stages import Stage, stages_of
-from etl.spark.lane.spark_behind import apply_behind, apply_between, fields_between, has_spark_behind
+from etl.spark.lane.spark_steps import apply_after_state, apply_between, fields_between, has_spark_after_state
 from etl.spark.partitions import arrow_schema, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.splits import emitted_schema, spark_schema
@@ -126,16 +126,16 @@ class Starter:
                     events = self.session.createDataFrame(pa.Table.from_batches(for_spark[at]))
                     arrived[number] += self._computed_rows(apply_between(query, one, events, job))
             found = self._stage_results(stage, arrived[number], number)
-            emits = {to: lane[behind].exchange for to, behind in stage.following.items()}
+            emits = {to: lane[stage_number].exchange for to, stage_number in stage.following.items()}
             emits |= {to: Exchange(fields) for to, fields in stage.for_spark.items()}
-            if stage.spark_behind:
+            if stage.results_to_spark:
                 emits = {0: Exchange(stage.segment.roots[""].outgoing)}
             for to, batch in SegmentRun(_alone(stage.segment), "", self._split(), plan.dead_letters, emits).process([found]):
                 (for_spark[to] if to in stage.for_spark else arrived[stage.following.get(to, number + 1)]).append(batch)
-        if has_spark_behind(query):
+        if has_spark_after_state(query):
             fields = lane[-1].segment.roots[""].outgoing
             results = pa.Table.from_batches(arrived[len(lane)], fields.append(pa.field(OFFSET, pa.int64())))
-            frame = apply_behind(query, self.session.createDataFrame(results), self._job(plan, query.name))
+            frame = apply_after_state(query, self.session.createDataFrame(results), self._job(plan, query.name))
             self._finish(query, plan, self._computed_rows(frame))
 
     def _stage_results(self, stage: Stage, batches: Sequence[pa.RecordBatch], number: int) -> pa.RecordBatch:

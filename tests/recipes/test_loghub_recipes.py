@@ -45,7 +45,7 @@ def millis(separator: str) -> Callable[[Event], str]:
     return lambda event: time("%H:%M:%S")(event) + separator + time("%f")(event)[:3]
 
 
-def behind(mark: str, field: str) -> Callable[[Event], str]:
+def with_mark(mark: str, field: str) -> Callable[[Event], str]:
     """The message as it was written, with the mark in front of it that has become a field."""
     return lambda event: (f"[{mark} {event[field]}] " if field in event else "") + name("message")(event)
 
@@ -70,7 +70,7 @@ ROWS: Mapping[str, System] = {
         {
             "Time": time("%a %b %d %H:%M:%S %Y"),
             "Level": name("log.level"),
-            "Content": behind("client", "source.address"),
+            "Content": with_mark("client", "source.address"),
         },
     ),
     "HDFS": System("hadoop-hdfs", {**LOG, "Date": time("%y%m%d"), "Time": time("%H%M%S"), "Pid": name("process.pid")}),
@@ -81,7 +81,7 @@ ROWS: Mapping[str, System] = {
         "openstack",
         {
             **LOG,
-            "Content": behind("instance:", "openstack.instance.id"),
+            "Content": with_mark("instance:", "openstack.instance.id"),
             "Logrecord": name("log.file.name"),
             "Date": time("%Y-%m-%d"),
             "Time": millis("."),

@@ -119,10 +119,10 @@ def test_a_slow_expression_is_tested_again_after_its_texts_have_ended(monkeypatc
     # when
     during = test(pa.array([f"{'b' * 60}1", "bb"])).to_pylist()
     time.sleep(0.25)
-    behind = test(pa.array(["bb"])).to_pylist()
+    afterwards = test(pa.array(["bb"])).to_pylist()
 
     # then
-    assert (during, behind) == ([False, False], [True])
+    assert (during, afterwards) == ([False, False], [True])
 
 
 def test_a_field_that_events_lack_is_no_error(folder: Path) -> None:

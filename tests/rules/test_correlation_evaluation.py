@@ -223,7 +223,7 @@ def test_chains_give_the_alerts_of_each_group_alone(
 
 
 def batches(rows: list[Row], cuts: list[int], late: int) -> Iterator[tuple[list[Row], int]]:
-    """The rows of each micro-batch and the watermark behind it, at last that which closes everything."""
+    """The rows of each micro-batch and the watermark after it, at last that which closes everything."""
     edges = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
     for start, end in itertools.pairwise(edges):
         yield rows[start:end], max(0, rows[start - 1][1].micros // SECOND - late) * SECOND if start else 0

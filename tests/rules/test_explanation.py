@@ -37,7 +37,7 @@ def test_shared_predicates_databases_and_witnesses() -> None:
         "predicates: 14, 12 of them distinct",
         "shared: process equals 'sh' by 2 rules, n = 1 by 2 rules",
         "user: 4 literals in one scan (4 whole); 1 test for null",
-        "process: 2 literals in one scan (1 whole, 1 anywhere); 2 expressions (1 behind 1 literal of the scan, "
+        "process: 2 literals in one scan (1 whole, 1 anywhere); 2 expressions (1 prefiltered by 1 literal of the scan, "
         "1 on every distinct text)",
         "n: 1 number by order; 1 test for null",
         "ip: 1 network in sorted bounds",

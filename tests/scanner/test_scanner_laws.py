@@ -124,8 +124,8 @@ def test_the_first_pattern_that_matches_anywhere_wins(several: list[str], column
 @law
 @given(st.lists(st.tuples(uncaptured, uncaptured, uncaptured), min_size=2, max_size=3), several_texts)
 def test_captures_of_one_name_in_different_branches_share_a_column(parts: list[tuple[str, str, str]], several: list[str]) -> None:
-    mine = "|".join(f"(?:{before})(?P<x>{inside})(?:{behind})" for before, inside, behind in parts)
-    theirs = "|".join(f"(?:{before})(?P<x{n}>{inside})(?:{behind})" for n, (before, inside, behind) in enumerate(parts))
+    mine = "|".join(f"(?:{before})(?P<x>{inside})(?:{after})" for before, inside, after in parts)
+    theirs = "|".join(f"(?:{before})(?P<x{n}>{inside})(?:{after})" for n, (before, inside, after) in enumerate(parts))
     assume(compiled(theirs) is not None)
     scanner = Scanner([tree(mine)], PATIENT)
     several = without_trap(several, mine)
@@ -140,18 +140,18 @@ def test_captures_of_one_name_in_different_branches_share_a_column(parts: list[t
 @law
 @given(patterns, st.lists(st.one_of(st.none(), texts), min_size=TEXTS, max_size=TEXTS), st.sampled_from(TYPES), around, around)
 def test_type_slices_and_nulls_change_nothing(
-    pattern: str, several: list[str | None], type_: pa.DataType, before: list[str | None], behind: list[str | None]
+    pattern: str, several: list[str | None], type_: pa.DataType, before: list[str | None], after: list[str | None]
 ) -> None:
     scanner = scanner_of(pattern)
     several = without_trap(several, pattern)
-    column = pa.array([*before, *several, *behind], type_).slice(len(before), TEXTS)
+    column = pa.array([*before, *several, *after], type_).slice(len(before), TEXTS)
 
     scan = scanner.scan(column)
 
     for captured in scan.captures.values():
         captured.validate(full=True)
     wanted = [expected([pattern], text) for text in several]
-    check("types", rows(scan), wanted, (pattern, several, before, behind))
+    check("types", rows(scan), wanted, (pattern, several, before, after))
     answers = [None if text is None else row is not None for text, row in zip(several, wanted, strict=True)]
     assert scanner.matches(column).to_pylist() == answers
 

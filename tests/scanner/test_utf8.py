@@ -90,7 +90,7 @@ def texts_of(made: Branches) -> set[bytes]:
     """Every byte string that the branches match."""
     if not made:
         return {b""}
-    return {bytes([byte]) + tail for mask, behind in made for byte in range(256) if mask >> byte & 1 for tail in texts_of(behind)}
+    return {bytes([byte]) + tail for mask, rest in made for byte in range(256) if mask >> byte & 1 for tail in texts_of(rest)}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_branches_read_exactly_the_characters_of_a_class(of: CharClass) -> None:
 
 
 def reads(made: Branches) -> int:
-    return sum(mask.bit_count() * reads(behind) for mask, behind in made) if made else 1
+    return sum(mask.bit_count() * reads(tails) for mask, tails in made) if made else 1
 
 
 def test_no_character_no_branch() -> None:

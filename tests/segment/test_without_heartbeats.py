@@ -1,4 +1,4 @@
-"""Heartbeat rows behind a reading task."""
+"""Heartbeat rows after a reading task."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_tick_is_a_micro_batch_of_one_task(tmp_path: Path) -> None:
 
 
 def lane(folder: Path, durable: bool = True) -> Lane:
-    """A window behind a window."""
+    """A window after a window."""
     first = Window.model_validate({"time": "time", "size": "1m", "group_by": ["user_name"], "aggregates": {"n": "count(*)"}})
     second = Window.model_validate({"time": "window_start", "size": "2m", "aggregates": {"n": "sum(n)"}})
     between = first.fields(INCOMING)

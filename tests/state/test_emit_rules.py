@@ -373,7 +373,7 @@ def test_having_holds_back_an_alert_until_it_is_met(tmp_path: Path) -> None:
     assert [[(row["user"], row["n"]) for row in results] for results in found] == [[], [("b", 2)], [("a", 3)], []]
 
 
-def test_late_results_are_in_time_for_a_step_behind() -> None:
+def test_late_results_are_in_time_for_a_downstream_step() -> None:
     operator = window(size="10s", emit=["on_close", {"late": {"for": "25s"}}]).operator(SCHEMA)
 
     assert [operator.watermark_after(round(at * 1e6)) / 1e6 for at in (34.999, 35, 44, 45)] == [0, 10, 10, 20]

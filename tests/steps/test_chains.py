@@ -1,4 +1,4 @@
-"""Stateful steps behind one another by any times: of reading, of results, of a field that the step in front computes."""
+"""Stateful steps one after another by any times: of reading, of results, of a field that the upstream step computes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_steps_by_the_time_of_reading_follow_one_another_and_end_with_a_drain(en
     assert (totals.dead, sum(totals.late.values())) == (0, 0)
 
 
-def test_a_chain_by_the_time_of_reading_goes_on_behind_a_drain(engine: Engine) -> None:
+def test_a_chain_by_the_time_of_reading_goes_on_after_a_drain(engine: Engine) -> None:
     folder, pipeline = engine.etl.folder, _pipeline(COUNT, TOTAL)
 
     for number in range(3):
@@ -70,7 +70,7 @@ def test_a_chain_by_the_time_of_reading_goes_on_behind_a_drain(engine: Engine) -
     assert _results(folder, "total") == [(2,), (2,), (2,)]
 
 
-def test_windows_behind_one_another_close_by_the_clock(engine: Engine) -> None:
+def test_windows_one_after_another_close_by_the_clock(engine: Engine) -> None:
     folder = engine.etl.folder
     _add(folder, ("a", 1, 1), ("a", 1, 2), ("b", 1, 3))
 
@@ -78,7 +78,7 @@ def test_windows_behind_one_another_close_by_the_clock(engine: Engine) -> None:
         wait_for(lambda: sum(total for (total,) in _results(folder, "total")) == 3, what="the results")
 
 
-def test_alerts_by_the_time_of_reading_behind_a_window_by_event_time(engine: Engine) -> None:
+def test_alerts_by_the_time_of_reading_after_a_window_by_event_time(engine: Engine) -> None:
     folder = engine.etl.folder
     pipeline = _pipeline(COUNT.replace("size", "time: at, late: 0s, size"), ONCE)
     _add(folder, ("a", 1, 1), ("b", 2, 1), ("a", 2, 1), ("b", 3, 1))
@@ -90,7 +90,7 @@ def test_alerts_by_the_time_of_reading_behind_a_window_by_event_time(engine: Eng
     assert _results(folder, "host", "events") == [("a", 1), ("b", 1)]
 
 
-def test_event_time_behind_a_step_by_the_time_of_reading_is_as_late_as_its_field_says(engine: Engine) -> None:
+def test_event_time_after_a_step_by_the_time_of_reading_is_as_late_as_its_field_says(engine: Engine) -> None:
     folder = engine.etl.folder
     pipeline = _pipeline(FIRST, COUNT.replace("size", "time: at, late: 0s, size"))
     _add(folder, ("a", 1, 1), ("a", 2, 2))

@@ -159,7 +159,7 @@ def test_events_too_late_are_dropped_and_others_count_where_their_time_says(engi
     engine(PIPELINE)
     write(etl, "2", event(5, "other"))  # the watermark follows it from the next micro-batch on
     engine(PIPELINE)
-    write(etl, "3", failed(3))  # more than ten seconds behind 5:00
+    write(etl, "3", failed(3))  # more than ten seconds before the latest, 5:00
     totals = engine(PIPELINE)
     before = alerts(etl)
     write(etl, "4", failed(4.95))
@@ -209,7 +209,7 @@ def test_rules_that_change_count_without_a_new_state(engine: Engine, etl: Etl, r
 
 
 @pytest.mark.spark
-def test_a_window_behind_it_counts_alerts(engine: Engine, etl: Etl, rules: Path) -> None:
+def test_a_window_after_it_counts_alerts(engine: Engine, etl: Etl, rules: Path) -> None:
     write(etl, "a", *GUESSING)
     window = "{type: window, time: last_seen, size: 1h, group_by: [ip], aggregates: {n: count(*), title: max(rule.title)}}"
 

@@ -51,7 +51,7 @@ def _passed(lane: Lane, splits: list[list[Event]]) -> list[dict[str, Any]]:
 
 
 def _watermarks(stream: list[list[list[Event]]]) -> list[float]:
-    """The watermark before each micro-batch, and behind the last, in seconds."""
+    """The watermark before each micro-batch, and after the last, in seconds."""
     found, latest = [float("-inf")], float("-inf")
     for splits in stream:
         latest = max([latest, *(event[2] for split in splits for event in split)])

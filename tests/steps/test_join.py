@@ -468,7 +468,7 @@ def test_results_of_two_windows_match_by_their_start(engine: Engine) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_window_behind_the_union_of_two_windows(engine: Engine) -> None:
+def test_a_window_after_the_union_of_two_windows(engine: Engine) -> None:
     folder = engine.etl.folder
     window = "{type: window, time: window_start, size: 2m, aggregates: {n: sum(n), failures: sum(failures), rows: count(*)}}"
     pipeline = WINDOWS.format(here=folder, streams=f"      result: {{from: [all, failures], steps: [{window}]}}")

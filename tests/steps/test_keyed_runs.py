@@ -136,7 +136,7 @@ def test_explain_names_time_and_state(etl: Etl) -> None:
         assert "exactly once" in ran.out
 
 
-def test_drain_gives_what_waits_behind_a_throttle(engine: Engine) -> None:
+def test_drain_gives_what_waits_after_a_throttle(engine: Engine) -> None:
     folder = engine.etl.folder
     throttle = "{type: throttle, keys: [host], time: at, limit: 2, every: 10s, late: 1s}"
     last = "{type: dedupe, keys: [host], time: at, within: 5s, keep: last, late: 1s}"

@@ -201,7 +201,7 @@ def _summary(step: StepOfQuery) -> dict[str, Any]:
 
 
 def _time(microseconds: int) -> str | None:
-    """ISO 8601; None for the watermark before the first event and behind the last one."""
+    """ISO 8601; None for the watermark before the first event and after the last one."""
     try:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     except OverflowError:

@@ -73,11 +73,11 @@ def write_lines(table: Any, columns: Any, buffers: Any, row: Any, rows: Any, out
     """Write lines and their lengths from ``row`` on, as long as there is room; returns the next row and the next address."""
     last = table + columns * ROW
     while row < rows:
-        behind = _line(table, last, buffers, row, out, limit)
-        if behind == ZERO:
+        line_end = _line(table, last, buffers, row, out, limit)
+        if line_end == ZERO:
             break
-        store_long(lengths + row * EIGHT, behind - out)
-        out = behind
+        store_long(lengths + row * EIGHT, line_end - out)
+        out = line_end
         row += ONE
     return row, out
 

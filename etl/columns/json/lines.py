@@ -61,8 +61,8 @@ class JsonWriter:
         row, written = 0, 0
         while True:
             out, limit = np.uint64(memory.address + written), np.uint64(memory.address + memory.size)
-            row, behind = write_lines(*batch, np.uint64(row), np.uint64(rows), out, limit, _address(lengths))
-            written = behind - memory.address
+            row, end = write_lines(*batch, np.uint64(row), np.uint64(rows), out, limit, _address(lengths))
+            written = end - memory.address
             if row == rows:
                 return Lines(memoryview(memory.slice(0, written)), lengths)
             memory.resize(memory.size * GROWTH)  # no room for the escapes

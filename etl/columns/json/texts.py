@@ -64,11 +64,11 @@ def text_value(column: Any, buffers: Any, row: Any, out: Any, limit: Any) -> Any
 
 @kernel_function
 def _copy(source: Any, length: Any, end: Any, out: Any) -> Any:
-    behind = source + length
-    while source < behind:
+    text_end = source + length
+    while source < text_end:
         if source + BLOCK <= end:
             copy_block(out, source)
-            step = min(BLOCK, behind - source)
+            step = min(BLOCK, text_end - source)
         else:
             store_byte(out, load_byte(source))
             step = ONE
@@ -80,9 +80,9 @@ def _copy(source: Any, length: Any, end: Any, out: Any) -> Any:
 @kernel_function
 def _escape_text(source: Any, length: Any, end: Any, out: Any, limit: Any) -> Any:
     """Write a text with escapes; returns the address after it, 0 if there is no room for the escapes."""
-    behind = source + length
-    while source < behind:
-        left = behind - source
+    text_end = source + length
+    while source < text_end:
+        left = text_end - source
         if source + BLOCK <= end:
             special = copy_block_for_json(out, source)
             if left < BLOCK:
@@ -96,7 +96,7 @@ def _escape_text(source: Any, length: Any, end: Any, out: Any, limit: Any) -> An
         out += clean
         source += clean
         if special != np.uint32(0):
-            if out + (behind - source) + ESCAPED + ROOM > limit:
+            if out + (text_end - source) + ESCAPED + ROOM > limit:
                 return ZERO
             out = _escape(out, load_byte(source))
             source += ONE

@@ -28,7 +28,7 @@ def find_open_quote(stop: ParserStop) -> SyntaxProblem | None:
     return None
 
 
-def find_more_behind_quotes(stop: ParserStop) -> SyntaxProblem | None:
+def find_text_after_quotes(stop: ParserStop) -> SyntaxProblem | None:
     """Text after the closing quote."""
     token = _quoted_before(stop)
     if token is None or token.end_mark.line != stop.line or not stop.rest.strip(" ,}]"):

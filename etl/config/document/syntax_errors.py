@@ -14,7 +14,7 @@ import yaml
 from etl.api import cut
 from etl.config.document.indent_errors import find_dash, find_lost_colon, find_second_colon, find_uneven_keys
 from etl.config.document.parser_stop import LONGEST_SHOWN, ParserStop, SyntaxProblem, text_at
-from etl.config.document.quote_errors import find_braces_in_text, find_bracket, find_more_behind_quotes, find_open_quote
+from etl.config.document.quote_errors import find_braces_in_text, find_bracket, find_open_quote, find_text_after_quotes
 from etl.config.document.scalars import quote_text
 
 _TABS = "indent with spaces: YAML does not take tabs"
@@ -100,6 +100,6 @@ def _find_directive(stop: ParserStop) -> SyntaxProblem | None:
 
 _FINDERS: tuple[Callable[[ParserStop], SyntaxProblem | None], ...] = (
     *(_find_tab, _find_first_character, _find_escape, find_open_quote, _find_directive, find_dash, find_braces_in_text),
-    *(find_more_behind_quotes, find_bracket, find_lost_colon, find_second_colon, find_uneven_keys),
+    *(find_text_after_quotes, find_bracket, find_lost_colon, find_second_colon, find_uneven_keys),
 )
 """Tried in this order; the first problem found counts."""

@@ -119,8 +119,8 @@ def flow_ids(
             answer = answers[0 if protocol == _ICMP else 1, port] if port < 256 else np.int64(-1)
             one_way = bool(answer < 0)
             other_port = other_port if one_way else answer
-        behind = high > other_high if high != other_high else low > other_low if low != other_low else port > other_port
-        if behind and not one_way:
+        is_greater = high > other_high if high != other_high else low > other_low if low != other_low else port > other_port
+        if is_greater and not one_way:
             high, low, port, other_high, other_low, other_port = other_high, other_low, other_port, high, low, port
         at = _put(block, 0, np.uint64(seed), 2)
         at = _put_address(block, at, width, high, low)

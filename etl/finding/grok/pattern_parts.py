@@ -33,7 +33,7 @@ def alternatives(pattern: str) -> list[list[str]]:
 
 
 def _part_end(pattern: str, at: int) -> int:
-    """Behind the part that begins at a character: a group with all in it, and how often it is repeated."""
+    """The end of the part that begins at a character: a group with all in it, and how often it is repeated."""
     depth = 0
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)

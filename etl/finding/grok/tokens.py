@@ -84,10 +84,10 @@ def tokenize(line: str, most: int = 14) -> list[Token]:
 
 def _tokenize(line: str, at: int, end: int) -> Iterator[Token]:
     """Tokens of a part of a line; ``before`` of the first begins at ``at``."""
-    behind = at
+    previous_end = at
     if at == 0 and (named := _LEVEL_AND_NAME.match(line)) and named[1].lower() in LEVELS:
         yield from _level_and_name(named)
-        behind = at = named.end()
+        previous_end = at = named.end()
     while at < end:
         gap = _BETWEEN.match(line, at, end)
         at = gap.end() if gap else at
@@ -95,13 +95,13 @@ def _tokenize(line: str, at: int, end: int) -> Iterator[Token]:
             return
         if inner := _inner(line, at, end):
             first, *rest = inner[0]
-            yield first._replace(before=line[behind : first.start])
+            yield first._replace(before=line[previous_end : first.start])
             yield from rest
-            behind, at = inner[0][-1].end, inner[1]
+            previous_end, at = inner[0][-1].end, inner[1]
             continue
         token = _token(line, at, end)
-        yield token._replace(before=line[behind : token.start])
-        behind = at = token.end
+        yield token._replace(before=line[previous_end : token.start])
+        previous_end = at = token.end
 
 
 def _level_and_name(found: re.Match[str]) -> Iterator[Token]:

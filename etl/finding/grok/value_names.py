@@ -41,11 +41,11 @@ _UNIT = re.compile(r"ms|sec|secs|seconds|s|bytes|kb|mb|gb|us|minutes|files|rows|
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
 
-def value_name(kind: str, behind: Sequence[str], ahead: Sequence[str], taken: set[str]) -> str:
-    """The name of a value: ``behind`` are the words in front of it, the nearest last, ``ahead`` those that follow."""
-    key = next((word for word in reversed(behind[-2:]) if _WORD.fullmatch(word) and word.lower() not in _NO_NAMES), "")
-    near = (behind[-1] if behind else "").lower()
-    name = _ecs(kind, near, key.lower(), taken) or _plain(kind, key, ahead)
+def value_name(kind: str, before: Sequence[str], after: Sequence[str], taken: set[str]) -> str:
+    """The name of a value: ``before`` are the words before it, the nearest last, ``after`` those that follow."""
+    key = next((word for word in reversed(before[-2:]) if _WORD.fullmatch(word) and word.lower() not in _NO_NAMES), "")
+    near = (before[-1] if before else "").lower()
+    name = _ecs(kind, near, key.lower(), taken) or _plain(kind, key, after)
     return make_unique(name, taken)
 
 

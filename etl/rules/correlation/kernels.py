@@ -49,7 +49,7 @@ class Conditions(NamedTuple):
 class BurstBuffer(NamedTuple):
     """Bursts: times at which the condition of a slot holds, less than a timespan apart; each burst gives one alert.
 
-    Those of slot ``s`` are ``counts[s]`` entries from ``starts[s]`` on. Behind them is room for one more for each of its events.
+    Those of slot ``s`` are ``counts[s]`` entries from ``starts[s]`` on. After them is room for one more for each of its events.
     """
 
     starts: Any

@@ -92,7 +92,7 @@ def sort_small_slots(starts: Any, order: Any, micros: Any, offset: Any, rank: An
 
 @kernel
 def first_distinct(firsts: Any, ends: Any, codes: Any, marks: Any, limit: Any, rows: Any, offsets: Any) -> None:
-    """The rows of each window in which a code comes first, up to ``limit`` of them, one window behind the other; ``offsets`` is
+    """The rows of each window in which a code comes first, up to ``limit`` of them, one window after the other; ``offsets`` is
     where they begin. Codes below 0 count for nothing; ``marks`` (zeros) has a place for each other one."""
     count = np.int64(0)
     for window in range(firsts.shape[0]):

@@ -51,5 +51,5 @@ def slide_windows(slots: Slots) -> tuple[Windows, SlotBursts]:
 
 
 def _spread(begins: Any, counts: Any) -> Any:
-    """int64: ``counts[i]`` numbers from ``begins[i]`` on, one behind the other."""
+    """int64: ``counts[i]`` numbers from ``begins[i]`` on, one group after the other."""
     return np.arange(counts.sum()) + np.repeat(begins - np.append(0, np.cumsum(counts)[:-1])[: len(counts)], counts)

@@ -83,7 +83,7 @@ class StateUpdate:
 
     @cached_property
     def _burst_panes(self) -> Any:
-        """Behind the last event that a burst keeps from giving an alert, and a timespan."""
+        """A timespan after the last event that a burst keeps from giving an alert."""
         slots, bursts, at = self.level.slots, self.level.bursts, self._written_bursts
         slot = bursts.slot[at]
         return self._panes(bursts.last[at] + 2 * slots.spans[slot], slot)

@@ -33,10 +33,10 @@ def _evaluate_word(begin: Any, end: Any, steps: Any, counts: Any, bits: Any, wor
 
 
 @kernel_function
-def _witness_rows(word: Any, first: Any, behind: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
+def _witness_rows(word: Any, first: Any, stop: Any, witnesses: Any, touched: Any, bits: Any) -> Any:
     """The rows in which one of some witnesses holds; all rows if none is known."""
     seen = np.uint64(0)
-    for at in range(first, behind):
+    for at in range(first, stop):
         predicate = witnesses[at]
         if predicate < 0:
             return ALWAYS
@@ -48,11 +48,11 @@ def _witness_rows(word: Any, first: Any, behind: Any, witnesses: Any, touched: A
 @kernel_function
 def _witness_range(begin: Any, end: Any, witnesses: Any, touched: Any) -> Any:
     """The range of a rule's witnesses that hold somewhere, or of -1: often only one of many holds."""
-    first, behind = end, end
+    first, stop = end, end
     for at in range(begin, end):
         if witnesses[at] < 0 or touched[witnesses[at]] != 0:
-            first, behind = min(first, at), at + 1
-    return first, behind
+            first, stop = min(first, at), at + 1
+    return first, stop
 
 
 @kernel_function
@@ -78,11 +78,11 @@ def evaluate(
     words = truth.shape[1]
     last = ALWAYS if rows & 63 == 0 else (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
     for rule in range(truth.shape[0]):
-        first_found, behind = _witness_range(witness_first[rule], witness_first[rule + 1], witnesses, touched)
-        if first_found == behind:
+        first_found, stop = _witness_range(witness_first[rule], witness_first[rule + 1], witnesses, touched)
+        if first_found == stop:
             continue
         for word in range(words):
-            seen = _witness_rows(word, first_found, behind, witnesses, touched, bits)
+            seen = _witness_rows(word, first_found, stop, witnesses, touched, bits)
             if seen == 0:
                 continue
             if word == words - 1:

@@ -33,13 +33,13 @@ def _sigma_regex(field: str, value: Any) -> Condition:
 
 
 def summarize_expressions(predicates: Sequence[Any]) -> str:
-    """How expressions that test whole texts are evaluated: behind their literals, or on every distinct text."""
+    """How expressions that test whole texts are evaluated: where a scan finds their literals, or on every distinct text."""
     everywhere = [one for one in predicates if not one.literals]
     slow = sum(isinstance(one, Pattern) and one.backtracks for one in predicates)
     literals = count_noun(sum(len(one.literals) for one in predicates), "literal")
-    behind = f"{len(predicates) - len(everywhere):,} behind {literals} of the scan"
+    prefiltered = f"{len(predicates) - len(everywhere):,} prefiltered by {literals} of the scan"
     more = f", {slow:,} backtracking" if slow else ""
-    return f"{count_noun(len(predicates), 'expression')} ({behind}, {len(everywhere):,} on every distinct text{more})"
+    return f"{count_noun(len(predicates), 'expression')} ({prefiltered}, {len(everywhere):,} on every distinct text{more})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Pattern(TextPredicate):
         return None
 
     def text_test(self, of: str, row: int, switches: Switches) -> TextTest:
-        """RE2, an automaton, or the package ``regex``, behind literals."""
+        """RE2, an automaton, or the package ``regex``; prefiltered by literals."""
         from etl.rules.engine.text_tests import pattern_test
 
         return pattern_test(self, row, switches)

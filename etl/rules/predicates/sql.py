@@ -73,7 +73,7 @@ class Sql(TextPredicate):
         return self
 
     def text_test(self, of: str, row: int, switches: Switches) -> TextTest:
-        """The condition as a function of texts, behind its literals."""
+        """The condition as a function of texts, prefiltered by its literals."""
         from etl.rules.engine.text_tests import TextTest
 
         holds = sql_function(self, pa.schema([(of, pa.string())]))

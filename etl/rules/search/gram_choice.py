@@ -20,11 +20,11 @@ from etl.rules.search.literal_kernel import LOW_CASE, MIX, gram_counts
 from etl.rules.search.literals import ANYWHERE
 
 GRAM, WIDE = 4, 8
-"""Bytes of a gram, and of a wide key: the gram and the bytes behind it."""
+"""Bytes of a gram, and of a wide key: the gram and the bytes after it."""
 
 WIDE_FROM = 4096
 """Number of literals from which on those of eight bytes or more are found by a wide key if there are texts to choose by. Fewer
-hardly share grams, and are found by the rarest of all their grams, not only of those with four bytes behind them."""
+hardly share grams, and are found by the rarest of all their grams, not only of those with four bytes after them."""
 
 SAMPLE = 512
 """Texts of the first batch by which the rarest gram of each literal is chosen."""

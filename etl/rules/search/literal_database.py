@@ -34,11 +34,11 @@ class LiteralSearch:
         """Yield pairs of literal and text (int32[2, …], overwritten by the next) and how many there are."""
         first, count = 0, len(texts.address)
         while first < count:
-            pairs, behind = self._scan(texts, first, (self._found, *_NO_BITS))
+            pairs, next_text = self._scan(texts, first, (self._found, *_NO_BITS))
             yield self._found, pairs
-            if behind == first:  # one text contains more literals than the buffer holds
+            if next_text == first:  # one text contains more literals than the buffer holds
                 self._found = np.empty((2, 2 * self._found.shape[1]), np.int32)
-            first = behind
+            first = next_text
 
     def mark(self, texts: Texts, rows: Any, owners: Any, bits: Any, hits: Any) -> None:
         """Set the bits of the literals' owners in each text's row (int64[n]), and count them."""

@@ -146,14 +146,14 @@ class _Function:
         code, build = self._code, self._build
         long_enough, equal, slowly = map(code.block, ("enough", "equal", "slowly"))
         here = code.here
-        behind = build.add(here, LONG(len(word)))
-        code.branch_if(build.icmp_unsigned("<=", behind, code.end), long_enough, slowly)
+        word_end = build.add(here, LONG(len(word)))
+        code.branch_if(build.icmp_unsigned("<=", word_end, code.end), long_enough, slowly)
         code.at(long_enough)
         code.branch_if(build.icmp_unsigned("==", emit_difference(code, here, word), LONG(0)), equal, slowly)
         code.at(equal)
         for at, edge in enumerate(edges):
             self._move(edge.moves, build.add(here, LONG(at)))
-        code.here = behind
+        code.here = word_end
         code.go(self._state(edges[-1].target))
         code.at(slowly)
 

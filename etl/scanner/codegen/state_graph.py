@@ -43,7 +43,7 @@ class StateGraph:
         it = self.tables
         bounds = it.move_starts.tolist()
         moves = list(zip(it.move_to.tolist(), it.move_from.tolist(), strict=True))
-        lists = [tuple(moves[first:behind]) for first, behind in itertools.pairwise(bounds)]
+        lists = [tuple(moves[first:stop]) for first, stop in itertools.pairwise(bounds)]
         entries = it.entries.reshape(-1, 1 << it.shift)[:, it.classes]
         target = (entries & ((1 << STATE_BITS) - 1)) >> it.shift
         made = {

@@ -36,7 +36,7 @@ def emit_skip(code: CodeWriter, stays: Array) -> None:
 def ranges(bytes_: Array) -> list[Range]:
     """The ranges of bytes in a set (bool[256])."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], bytes_, [False]]).astype(np.int8)))
-    return [(int(first), int(behind) - 1) for first, behind in zip(edges[::2], edges[1::2], strict=True)]
+    return [(int(first), int(stop) - 1) for first, stop in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:

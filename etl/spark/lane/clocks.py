@@ -2,8 +2,8 @@
 
 A step goes by an event time or by the time of reading. What a stage gives is read in the micro-batch that gives it, so that any
 step may follow, and a micro-batch that runs again gives its results the same time. It is later than all times of micro-batches
-before. Behind a stage, an event time is bounded by what that stage guarantees, or, where it guarantees nothing about the
-field, by the latest one of its results less the lateness, as behind a source.
+before. Downstream of a stage, an event time is bounded by what that stage guarantees, or, where it guarantees nothing about the
+field, by the latest one of its results less the lateness, as after a source.
 """
 
 from __future__ import annotations

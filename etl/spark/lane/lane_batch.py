@@ -40,7 +40,7 @@ RunTasks: TypeAlias = Callable[[Callable[[Iterable[int]], Iterable[bytes]], int]
 class SparkRunner(Protocol):
     """Runs the steps of a micro-batch that Spark computes. Used in the driver only."""
 
-    def run_behind(self, results: Sequence[Receipt]) -> list[Receipt]:
+    def run_after_state(self, results: Sequence[Receipt]) -> list[Receipt]:
         """Run the steps after the last stage, whose tasks gave these receipts. Returns the receipts of the tasks after them."""
 
     def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
@@ -115,10 +115,10 @@ class Lane:
             clocks.passed(number, operator, clock.now, [*receipts, *between])
             if number + 1 < len(self.stages):
                 heads += [*receipts, *between]
-        if self.stages[-1].spark_behind and receipts:
+        if self.stages[-1].results_to_spark and receipts:
             if spark is None:
                 raise MoreTasksNeeded
-            heads, receipts = [*heads, *receipts], spark.run_behind(receipts)
+            heads, receipts = [*heads, *receipts], spark.run_after_state(receipts)
         late, over_limit = (sum(getattr(one, name) for one in (*heads, *receipts)) for name in ("late", "over_limit"))
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
         times = clocks.times
@@ -131,7 +131,7 @@ class Lane:
         self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: SparkRunner | None, read_at: int
     ) -> list[Receipt]:
         """Let Spark compute the steps between a stage, whose results have this time of reading, or the reading tasks, and the
-        stages behind."""
+        next stages."""
         found: list[Receipt] = []
         for number, one in enumerate(self.inputs):
             if one.between is None or (stage not in one.stages if stage is not None else not one.sources):
@@ -174,7 +174,7 @@ class Lane:
             segment_number=stage.segment_number,
             following={to: self._following(after, known) for to, after in stage.following.items()},
             for_spark=stage.for_spark,
-            spark_behind=stage.spark_behind,
+            results_to_spark=stage.results_to_spark,
             tasks=tasks,
             at_once=rows <= tasks * MAX_JOINT_ROWS and sum(file.bytes for file in to_read) <= tasks * MAX_JOINT_BYTES,
         )

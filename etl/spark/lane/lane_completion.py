@@ -14,7 +14,7 @@ from etl.spark.commit.batch_commit import BatchCompletion
 from etl.spark.lane.arrivals import StageTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
 from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of
-from etl.spark.lane.spark_behind import apply_behind, apply_between
+from etl.spark.lane.spark_steps import apply_after_state, apply_between
 from etl.spark.partitions import run_segment
 from etl.steps.heartbeats import ARRIVAL
 
@@ -57,12 +57,12 @@ class BatchSparkRunner:
     session: SparkSession
     batch: BatchId
 
-    def run_behind(self, results: Sequence[Receipt]) -> list[Receipt]:
+    def run_after_state(self, results: Sequence[Receipt]) -> list[Receipt]:
         """Run the steps after the last stage, and the last segment on their results."""
         plan, query = self.completion.query, self.lane.query
         files = result_files(results, results_folder(query, self.batch))
         given = results_of(self.session, files, self.lane.stages[-1].segment.roots[""].outgoing)
-        return _receipts(run_segment(apply_behind(plan, given, query), plan.segment, query, plan.parts))
+        return _receipts(run_segment(apply_after_state(plan, given, query), plan.segment, query, plan.parts))
 
     def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
         """Run the steps in front of an input of a stage, and write their results as rows for the stage."""

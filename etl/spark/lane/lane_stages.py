@@ -19,7 +19,7 @@ from etl.steps.heartbeats import ARRIVAL
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stateful step of a query, and the steps or sinks behind it."""
+    """A stateful step of a query, and the steps or sinks after it."""
 
     step: StatefulStep
     incoming: Schema
@@ -30,7 +30,7 @@ class Stage:
     """Number of an exchange of the segment → the stage that it is for."""
     for_spark: Mapping[int, Schema] = field(default_factory=dict)
     """Number of an exchange of the segment → its fields, where Spark computes steps between it and the stage that it is for."""
-    spark_behind: bool = False
+    results_to_spark: bool = False
     """Whether the results go to Spark, which computes the next step."""
 
     @property
@@ -40,7 +40,7 @@ class Stage:
 
 
 SparkFields: TypeAlias = Callable[[StageInput, Schema], Schema]
-"""The fields that Spark gives behind the steps in front of a stage, for events with these fields."""
+"""The fields after the steps that Spark computes before a stage, for events with these fields."""
 
 
 def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: SparkFields | None = None) -> Iterator[Stage]:
@@ -64,9 +64,9 @@ def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: Spa
     for number, stage in enumerate(graph.stages):
         assert isinstance(stage.node.step, StatefulStep)
         given = _with_types(stage.incoming, actual[number]) if number in actual else stage.incoming
-        is_last, spark_behind = number + 1 == len(graph.stages), graph is not plan.frame
-        behind = Branch((), stage.node.outgoing, emits=True) if is_last else stage.behind
-        whole = plan.segment if is_last and not spark_behind else Segment({"": behind}, {})
+        is_last, results_to_spark = number + 1 == len(graph.stages), graph is not plan.frame
+        downstream = Branch((), stage.node.outgoing, emits=True) if is_last else stage.downstream
+        whole = plan.segment if is_last and not results_to_spark else Segment({"": downstream}, {})
         events = pa.schema([field for field in given if field.name != ARRIVAL])
         segment = with_actual_types(whole, stage.node.step.fields(events))
         ends = [branch for branch in segment.roots[""].walk() if branch.emits and not is_last]
@@ -77,10 +77,10 @@ def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: Spa
             incoming=given,
             watermark=stage.watermark,
             segment=segment,
-            segment_number=NO_SEGMENT if is_last and spark_behind else reading + number,
+            segment_number=NO_SEGMENT if is_last and results_to_spark else reading + number,
             following={end.to: graph.inputs[end.to].stage for end in ends if not graph.inputs[end.to].between},
             for_spark={end.to: end.outgoing for end in ends if graph.inputs[end.to].between},
-            spark_behind=is_last and spark_behind,
+            results_to_spark=is_last and results_to_spark,
         )
 
 

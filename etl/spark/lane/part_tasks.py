@@ -1,4 +1,4 @@
-"""The second job of a micro-batch: tasks that run a stateful step over its parts, and the steps and sinks behind it."""
+"""The second job of a micro-batch: tasks that run a stateful step over its parts, and the steps and sinks after it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_rows(receipt: Receipt, writers: Mapping[int, RowWriter]) -> Receipt:
 
 @dataclass(frozen=True)
 class NextStage:
-    """A stateful step behind, which gets results."""
+    """A downstream stateful step, which gets results."""
 
     number: int
     step: StatefulStep
@@ -74,13 +74,13 @@ class PartTasks:
     arrived: tuple[StateFileEntry, ...]
     kept: tuple[StateFileEntry, ...]
     segment: Segment
-    """The steps behind, and the sinks."""
+    """The next steps, and the sinks."""
     segment_number: int
     following: Mapping[int, NextStage]
     """By the number of the segment's exchange."""
     for_spark: Mapping[int, Schema] = field(default_factory=dict)
     """The fields of further exchanges, which Spark gets."""
-    spark_behind: bool = False
+    results_to_spark: bool = False
     """Whether the results go to Spark."""
     tasks: int
     at_once: bool
@@ -121,13 +121,13 @@ class PartTasks:
 
     def _exchanges(self) -> Mapping[int, Exchange]:
         """What the segment hands over to further stages, or to Spark."""
-        if self.spark_behind:
+        if self.results_to_spark:
             return {0: Exchange(self.segment.roots[""].outgoing)}
         for_spark = {to: Exchange(fields) for to, fields in self.for_spark.items()}
-        return {to: behind.given for to, behind in self.following.items()} | for_spark
+        return {to: stage.given for to, stage in self.following.items()} | for_spark
 
     def _run_segment(self, restartable: RestartableSegment, number: int, split: str) -> Receipt:
-        if self.spark_behind:
+        if self.results_to_spark:
             file = results_folder(self.query, self.batch) / f"{split}.arrow"
             write_results((events for _, events in restartable), file, self.segment.roots[""].outgoing)
             return restartable.receipt
@@ -135,14 +135,14 @@ class PartTasks:
         return self._write_rows(restartable, number, split) if hands_over else restartable.run_to_end()
 
     def _write_rows(self, restartable: RestartableSegment, number: int, split: str) -> Receipt:
-        """Write the results as rows for the steps behind, and as events for Spark."""
+        """Write the results as rows for the next stateful steps, and as events for Spark."""
         paths = {to: event_file_of(self.query, self.batch, self.query.query, split, to) for to in self.for_spark}
         files = {to: EventFileWriter(path, self.for_spark[to]) for to, path in paths.items()}
         writers: dict[int, RowWriter] = {}
-        for behind in self.following.values():
-            operator = operator_of(behind.step, behind.given.schema)
-            writers[behind.number] = RowWriter(
-                operator, self.state, self._file_name(number, f"rows-{behind.number}"), behind.watermark, behind.emission
+        for stage in self.following.values():
+            operator = operator_of(stage.step, stage.given.schema)
+            writers[stage.number] = RowWriter(
+                operator, self.state, self._file_name(number, f"rows-{stage.number}"), stage.watermark, stage.emission
             )
         for to, events in restartable:
             if to in files:

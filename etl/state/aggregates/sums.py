@@ -136,7 +136,7 @@ class Decimals:
         return _fitting(columns[0], self.result)
 
     def divide(self, columns: Sequence[pa.Array], count: pa.Array) -> pa.Array:
-        """Rounded half up. The quotient is cut off some 20 digits behind the point, which does not change the rounding."""
+        """Rounded half up. The quotient is cut off some 20 digits after the point, which does not change the rounding."""
         total = _fitting(columns[0], pa.decimal128(38, self.incoming.scale)).cast(pa.decimal256(38, self.incoming.scale))
         quotient = pc.divide(total, count.cast(pa.decimal256(19, 0)))
         return _fitting(pc.round(quotient, self.result.scale, "half_towards_infinity"), self.result)

@@ -105,7 +105,7 @@ def latest_rows(queries: SidedEvents, runs: Sequence[SidedEvents], orders: Seque
 
 def _portions(low: Any, high: Any) -> Iterator[tuple[int, Any, Any]]:
     """Portions of neighbouring queries with at most `_CANDIDATES` rows in all: the number of the first query, and of each one the
-    first row and the row behind the last. A query with more rows is in several portions."""
+    first row and the row after the last. A query with more rows is in several portions."""
     sums = np.append(0, np.cumsum(high - low))
     first = 0
     while first < len(low):

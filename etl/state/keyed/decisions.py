@@ -94,7 +94,7 @@ def first_of_each_time(hashes: Any, times: Any) -> Any:
 
 
 def may_be_first(hashes: Any, times: Any, limit: int) -> Any:
-    """bool[n]: which events may be among the earliest ``limit`` of their key: not those behind ``limit`` others, in time or, at
+    """bool[n]: which events may be among the earliest ``limit`` of their key: not those after ``limit`` others, in time or, at
     the same time, in the order of reading. An event out of order may remain without need."""
     rows = len(times)
     keeps, slots = np.empty(rows, bool), _empty_slots(rows)

@@ -75,7 +75,7 @@ def as_times(values: Any) -> pa.Array:
 
 
 def unlike(name: str, others: Sequence[str]) -> str:
-    """The name, with underscores behind it if others have it."""
+    """The name, with underscores appended while others have it."""
     while name in others:
         name += "_"
     return name

@@ -87,7 +87,7 @@ class FirstEvents:
             yield pa.RecordBatch.from_arrays([as_times(numbers(rows, TIME)), as_hex(rows)], schema=self.state_fields)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Whether the last time in the pane is that far behind the watermark."""
+        """Whether the watermark is ``within`` or more past the last time in the pane."""
         return last_pane + self.pane + self.within <= watermark
 
     def watermark_after(self, watermark: int) -> int:

@@ -47,7 +47,7 @@ def _lower_bound(sorted_hashes: Any, hash_: Any, begin: Any) -> Any:
 
 @kernel
 def find_rows(hashes: Any, sorted_hashes: Any, low: Any, high: Any) -> Any:
-    """int64[n] each: the first row with each hash and the row behind the last; ``hashes`` are sorted. Returns the rows found."""
+    """int64[n] each: the first row with each hash and the row after the last; ``hashes`` are sorted. Returns the rows found."""
     at, total = np.int64(0), np.int64(0)
     for query in range(hashes.shape[0]):
         at = _lower_bound(sorted_hashes, hashes[query], at)
@@ -148,7 +148,7 @@ def assign_spans(firsts: Any, times: Any, within: Any, known: Any, starts: Any) 
 def suppress_repeats(
     firsts: Any, times: Any, weights: Any, within: Any, passed: Any, waiting: Any, passes: Any, counts: Any
 ) -> None:
-    """bool[n]: which events pass, for times in order: those that are ``within`` or more behind the one that passed before.
+    """bool[n]: which events pass, for times in order: those that are ``within`` or more after the one that passed before.
     int64[n]: of those that pass, how many were suppressed since then.
 
     Key k has the events from ``firsts[k]`` to ``firsts[k + 1]``; an event stands for as many as its weight, of which the first

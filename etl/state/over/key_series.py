@@ -1,4 +1,4 @@
-"""The past rows of some keys with the events behind them, by key and time."""
+"""The past rows of some keys and the events that follow them, by key and time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KeySeries:
     """In any order."""
 
     source: Numbers
-    """int64[rows]: the number of each row among the past rows and the events behind them."""
+    """int64[rows]: the number of each row among the past rows and the events that follow them."""
 
     last_past: Numbers
     """int64[keys with past rows]: the numbers of the last past row of each, among the past rows."""

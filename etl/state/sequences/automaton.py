@@ -92,7 +92,7 @@ def check_size(elements: Sequence[Element], absent_after: int = 0) -> None:
 
 
 def compile_automaton(elements: Sequence[Element], absent_after: int = 0) -> Automaton:
-    """The automaton of these elements one after the other; ``absent_after``: the mask of events that must not come behind the
+    """The automaton of these elements one after the other; ``absent_after``: the mask of events that must not follow the
     last one until the time is over. Raises TooManyStatesError."""
     import numpy as np
 

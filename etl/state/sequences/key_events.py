@@ -14,7 +14,7 @@ from etl.state.keyed.event_rows import hashes_of, numbers
 from etl.state.windows.aggregation import Numbers
 
 MASK = "\0mask"
-"""Column (int64) of state rows: a bit for each condition that an event meets; inverted, for where a match ended: behind the event
+"""Column (int64) of state rows: a bit for each condition that an event meets; inverted, for where a match ended: after the event
 of this mask, time and order."""
 
 ORDER = "\0order"
@@ -83,10 +83,10 @@ def rows_of_keys(tables: Sequence[pa.Table], keys: Numbers, after: int, end: int
 
 
 def _bounds(key: Numbers, ends: Numbers) -> Numbers:
-    """The events of each key behind the end of its last match."""
+    """The range of each key's events after the end of its last match."""
     if not len(key):
         return np.empty((0, 2), np.int64)
     firsts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-    behind = np.where(ends, np.arange(1, len(key) + 1), 0)
-    begins = np.maximum(np.maximum.reduceat(behind, firsts), firsts)
+    next_events = np.where(ends, np.arange(1, len(key) + 1), 0)
+    begins = np.maximum(np.maximum.reduceat(next_events, firsts), firsts)
     return np.stack([begins, np.append(firsts[1:], len(key))], axis=1)

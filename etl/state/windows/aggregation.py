@@ -41,7 +41,7 @@ class Aggregation:
         return tuple(sorted(self.group_by))
 
     def lift(self, events: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.Table:
-        """One partial result for each event, behind further columns."""
+        """One partial result for each event, after further columns."""
         groups = {name: _plain(events.column(name)) for name in self.group_by}
         return pa.table({**columns, **groups, **lift(events, self.accumulators)})
 

@@ -35,7 +35,7 @@ LATE_TICK = "\0late tick"
 """Column beside `LATE`: the same number for these rows; null for none."""
 
 GIVEN = "\0given"
-"""Aggregate of marks: the watermark behind the micro-batch in which the last result was given."""
+"""Aggregate of marks: the watermark after the micro-batch in which the last result was given."""
 
 _END, _ROW = "\0end", "\0row"
 _NO_TIME = np.iinfo(np.int64).min
@@ -262,7 +262,7 @@ class Late:
             yield WindowGroups(merged, None, windows.shape.starts(ends), ends)
 
     def late_columns(self, panes: Numbers, shapes: Sequence[WindowShape], watermark: int, ticks: int) -> dict[str, pa.Array]:
-        """The columns `LATE` and `LATE_TICK` of rows that arrive behind this watermark."""
+        """The columns `LATE` and `LATE_TICK` of rows that arrive at this watermark."""
         if self.every is None or not self.separate:
             return {}
         first_end = np.min([shape.first_end(panes) for shape in shapes], axis=0)
@@ -293,7 +293,7 @@ def _is_without_result(rows: pa.Table, clock: WatermarkAdvance, every: int, seen
 
 
 def _is_new(seen: Numbers, ticks: Numbers, clock: WatermarkAdvance, every: int) -> Numbers:
-    """What arrived behind the last multiple of an interval that the watermark passed, and since its last micro-batch without
+    """What arrived after the watermark passed the last multiple of an interval, and since its last micro-batch without
     events."""
     new: Numbers = seen >= clock.before // every * every
     last = clock.emission.last.get(every)

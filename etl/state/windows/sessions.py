@@ -46,7 +46,7 @@ class Sessions:
     aggregation: Aggregation
     gap: int
     gaps: EventLengths | None = None
-    """The gap behind each event, if events have one each."""
+    """The gap after each event, if events have one each."""
     on_close: bool = True
     on_change: bool = False
     hashed: bool = False
@@ -103,7 +103,7 @@ class Sessions:
         return pa.table({**edges, **{name: merged.column(name) for name in self.aggregation.columns}})
 
     def remaining(self, rows: pa.Table, watermark: int) -> pa.Table:
-        """The rows whose end is behind the watermark."""
+        """The rows that end after the watermark."""
         return _ending(rows, watermark)
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
@@ -129,7 +129,7 @@ class Sessions:
         if not passed:
             return
         rows = self.aggregation.concat(passed)
-        later = (table for state in (kept, arrived) for table in self._rows_behind(clock.now, state, rows))
+        later = (table for state in (kept, arrived) for table in self._rows_after(clock.now, state, rows))
         spans = self._spans(self._edges([rows, *later]))
         merged = self._merged(rows, spans)
         closed = merged.column(_END).to_numpy() <= clock.now
@@ -143,14 +143,14 @@ class Sessions:
         if not new:
             return
         first = self.aggregation.concat(new)
-        rows = self.aggregation.concat([first, *self._rows_behind(clock.before, kept, first)])
+        rows = self.aggregation.concat([first, *self._rows_after(clock.before, kept, first)])
         spans = self._spans(rows)
         changed = np.isin(spans.of_rows, spans.of_rows[: len(first)])
         merged = self._merged(rows.filter(pa.array(changed)), spans._replace(of_rows=spans.of_rows[changed]))
         yield _results(self.aggregation, merged, "on_change")
 
-    def _rows_behind(self, watermark: int, state: PartRows, rows: pa.Table) -> Iterator[pa.Table]:
-        """The rows of the same groups whose end is behind a watermark."""
+    def _rows_after(self, watermark: int, state: PartRows, rows: pa.Table) -> Iterator[pa.Table]:
+        """The rows of the same groups that end after a watermark."""
         hashes = np.unique(rows.column(HASH).to_numpy())
         yield from (_ending(table, watermark) for table in state.of_hashes(hashes, self._first_pane(watermark)))
 
@@ -158,7 +158,7 @@ class Sessions:
         return pa.concat_tables([table.select([*self.keys, _START, _END]) for table in tables], promote_options="default")
 
     def _first_pane(self, watermark: int) -> int:
-        """The first pane that can have rows whose end is behind the watermark."""
+        """The first pane that can have rows that end after the watermark."""
         return watermark - self.gap - self.pane + 1
 
     @property
@@ -177,7 +177,7 @@ class Sessions:
         return last_pane + self.pane + self.gap <= watermark
 
     def watermark_after(self, watermark: int) -> int:
-        """The watermark: a session may have begun long before, and is late for a step behind that goes by its start."""
+        """The watermark: a session may have begun long before, and is late for a downstream step that goes by its start."""
         return watermark
 
 

@@ -70,7 +70,7 @@ class TimeWindows:
         return early or (self._late is not None and self._late.every is not None and not self._late.separate)
 
     @cached_property
-    def _kept_behind(self) -> int:
+    def _kept_after_end(self) -> int:
         """How long windows take events after they have closed."""
         return self._late.keep if self._late else 0
 
@@ -83,7 +83,7 @@ class TimeWindows:
         times = event_times(events, self.aggregation.time)
         panes = times - times % self.pane
         ends = [shape.last_end(panes) for shape in self.shapes]
-        final = max(watermark - self._kept_behind, emission.final)
+        final = max(watermark - self._kept_after_end, emission.final)
         lost = (ends[0] if len(ends) == 1 else np.max(ends, axis=0)) <= final
         count = int(lost.sum())
         if count:
@@ -127,14 +127,14 @@ class TimeWindows:
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the last window with this pane takes nothing more."""
-        return max(shape.last_end(last_pane) for shape in self.shapes) + self._kept_behind <= watermark
+        return max(shape.last_end(last_pane) for shape in self.shapes) + self._kept_after_end <= watermark
 
     def final_until(self, watermark: int) -> int:
         """The time up to which windows take nothing more."""
-        return watermark - self._kept_behind
+        return watermark - self._kept_after_end
 
     def watermark_after(self, watermark: int) -> int:
         """The start of the first window that may still give results."""
         if watermark >= ALWAYS:
             return ALWAYS
-        return min(shape.first_open_start(watermark - self._kept_behind) for shape in self.shapes)
+        return min(shape.first_open_start(watermark - self._kept_after_end) for shape in self.shapes)

@@ -25,7 +25,7 @@ def join_findings(step: Join, pair: JoinedFields) -> Iterator[Finding]:
         yield from analysis.condition_findings_at("where")
         if not analysis.errors and analysis.spark_reason:
             message = f"the condition needs Spark, where joins do not run: {analysis.spark_reason}"
-            yield Finding("bad-expression", message, ("where",), "compute it in a step in front of the join or behind it")
+            yield Finding("bad-expression", message, ("where",), "compute it in a step before the join or after it")
 
 
 def _check_keys(on: Mapping[str, str], left: Schema, right: Schema) -> Iterator[Finding]:

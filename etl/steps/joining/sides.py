@@ -48,7 +48,7 @@ class JoinSide(SideStep):
 
 
 def _alternating(sides: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of both sides of each event, one behind the other."""
+    """The rows of both sides of each event, one after the other."""
     import numpy as np
 
     rows = sides[0].num_rows

@@ -31,10 +31,10 @@ class Dedupe(KeyedStep):
     and counted. Events without a time go to the dead letters. Without ``time`` the time of reading counts.
 
     State of ``keep: first`` is 32 bytes for each event that passed, until the watermark is ``within`` later. That of the
-    others is all events behind the watermark, and a row with an event for each open span, another one for each sixteenth of
-    ``within`` in which the span has events; files are merged to the last ones. A run looks up the keys that have events, and
-    writes no others. State is divided into 16 parts by the hash of the keys, which has 128 bits: two keys are taken for one
-    with a probability of 10^-38. Exactly-once across restarts; other keys or another ``within`` need a new state.
+    others is all events that the watermark has not passed, and a row with an event for each open span, another one for each
+    sixteenth of ``within`` in which the span has events; files are merged to the last ones. A run looks up the keys that have
+    events, and writes no others. State is divided into 16 parts by the hash of the keys, which has 128 bits: two keys are taken
+    for one with a probability of 10^-38. Exactly-once across restarts; other keys or another ``within`` need a new state.
 
     ```yaml
     type: dedupe

@@ -65,7 +65,7 @@ def bound_of_keys(ttl: timedelta | None) -> str:
     """For `etl explain`: how long the state of a key is kept."""
     if ttl is None:
         return "keeps the state of every key for ever: ttl removes that of keys without events"
-    return f"keeps the state of a key for {format_duration(ttl)} of event time behind its last event"
+    return f"keeps the state of a key for {format_duration(ttl)} of event time after its last event"
 
 
 MICROSECOND = timedelta(microseconds=1)

@@ -51,7 +51,7 @@ class Over(KeyedStep):
     | `is_new(x)` | whether no earlier event has this x; true for the first event of a key | null |
     | `per_second(count(*))`, `per_second(sum(x))` | double: a count or sum, per second of ``within`` | as without |
 
-    x is any expression over the event's fields that Arrow computes; ``filter (where condition)`` behind an aggregate limits
+    x is any expression over the event's fields that Arrow computes; ``filter (where condition)`` after an aggregate limits
     its events.
 
     State holds events that wait, and of those that passed: with ``within`` the values that aggregates use, until the watermark

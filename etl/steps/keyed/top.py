@@ -46,15 +46,15 @@ class Top(KeyedStep):
 
     Without ``size`` there is one ranking of all events of a key, and each change of it passes, with the field
     ``change``: `enter`, an event becomes one of the best; `update`, its subject was one already (with ``distinct``),
-    and this event is better; `leave`, an event is none of the best any more, in front of the one for which that is
-    so, with a null rank. The rank is that of the moment; ranks of events that move up or down are not given. With
+    and this event is better; `leave`, an event is none of the best any more; it comes before the event that replaces
+    it, with a null rank. The rank is that of the moment; ranks of events that move up or down are not given. With
     ``time`` events are ranked when the watermark has passed their times, in the order of time, so that changes do not
     depend on the order in which events are read; without it at once. To hold the ranking in a database, write by the
-    values of the subject and delete what leaves. An event that leaves has its own time, so steps with state behind
-    `top` drop it as late. Ranks are row numbers.
+    values of the subject and delete what leaves. An event that leaves has its own time, so later steps with state
+    drop it as late. Ranks are row numbers.
 
     Results are the events, with ``size`` ``window_start`` and ``window_end`` of the span where events have no such
-    fields yet, and the rank. Behind a `window` that counts, ``time: window_start`` with the window's ``size``, or its
+    fields yet, and the rank. After a `window` that counts, ``time: window_start`` with the window's ``size``, or its
     ``slide`` if it has one, ranks the results of each window: see the example.
 
     The watermark is the latest time of **all** events read, less ``late``. Events whose span is over by the watermark

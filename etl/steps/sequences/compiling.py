@@ -46,7 +46,7 @@ def compile_sequence(step: Sequence, incoming: Schema) -> SequenceEvents:
 
 
 def elements_of(step: Sequence) -> tuple[list[Element], int]:
-    """The elements of the automaton, and the mask of events that must not be behind them."""
+    """The elements of the automaton, and the mask of events that must not follow them."""
     from etl.state.sequences.automaton import Element
 
     bits = {name: bit for bit, name in enumerate(step.events)}

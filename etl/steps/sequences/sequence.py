@@ -51,11 +51,11 @@ class Sequence(KeyedStep):
     A sequence is shorter than ``within``, from its first event to its last, and of at most ``max_events`` events of the key
     that meet a condition. It begins at every event that can be its first. An event is taken if it fits, and else skipped. If it
     fits more than one part of the pattern, each is tried; reported is the way in which earlier parts have most events, or,
-    with `?` behind their number (`a+? then b`), fewest. A sequence ends with the first event that completes it: `a{5,}` at
+    with `?` after their number (`a+? then b`), fewest. A sequence ends with the first event that completes it: `a{5,}` at
     the end is `a{5}`. The event that ends a `not` is not between: if it meets both conditions, the sequence goes on.
 
     Matches of a key do not overlap. Of several that end with the same event, the one that began first is given, with all that it
-    took; then the next one begins behind this event, or, if the pattern ends with `not`, behind the last event taken.
+    took; then the next one begins after this event, or, if the pattern ends with `not`, after the last event taken.
 
     The events of a key are decided in the order of their times, those of the same time in the order of their offsets, when
     the watermark has passed them: the latest time of **all** events read, less ``late``. So the result does not depend on
@@ -121,7 +121,7 @@ class Sequence(KeyedStep):
     )
     list_limit: int = Field(default=100, ge=1, le=10_000, description="Events that are listed: the last ones.")
     after_match: Literal["past_last_event", "next_event"] = Field(
-        default="past_last_event", description="Where sequences may begin after a match: behind its last event, or at each event."
+        default="past_last_event", description="Where sequences may begin after a match: after its last event, or at each event."
     )
     max_events: int = Field(
         default=1000, ge=2, le=100_000, description="Events of a key from the first to the last of a sequence."
@@ -165,7 +165,7 @@ class Sequence(KeyedStep):
             check_size(*elements_of(self))
         except TooManyStatesError:
             message = f"the pattern counts more than {MAX_STATES} events, or has more than 7 optional ones in a row"
-            yield Finding("bad-pattern", message, ("pattern",), "count many events with a window, and put the sequence behind it")
+            yield Finding("bad-pattern", message, ("pattern",), "count many events with a window, and put the sequence after it")
 
     def _check_names(self, incoming: Schema, pattern: Pattern) -> Iterator[Finding]:
         for name in self.events if pattern.elements else ():

@@ -166,7 +166,7 @@ def having_findings(having: str | None, emit: Emit, results: Schema) -> Iterator
     conditions = any(isinstance(one, Occasion) and one.when for one in occasions(emit))
     if not found.errors and found.spark_reason and conditions:
         message = f"having has no Arrow form, and when would be given once for results that it drops: {found.spark_reason}"
-        yield Finding("bad-emit", message, ("having",), "put the condition into a step filter behind the window")
+        yield Finding("bad-emit", message, ("having",), "put the condition into a step filter after the window")
 
 
 def _path(emit: Emit, at: int) -> _Path:

@@ -126,12 +126,12 @@ def test_a_limit_is_shared_by_partitions(broker: Broker) -> None:
     start = reader.start()
 
     end = reader.latest(start, Limit(60 * 50, event_bytes=50.0))
-    behind = reader.latest(end, EVERYTHING)
+    later = reader.latest(end, EVERYTHING)
 
     assert end["topics"][topic]["to"] == [25, 10, 25]
-    assert behind["topics"][topic]["from"] == [25, 10, 25]
-    assert behind["topics"][topic]["to"] == [100, 10, 100]
-    assert reader.latest(behind, EVERYTHING) == behind
+    assert later["topics"][topic]["from"] == [25, 10, 25]
+    assert later["topics"][topic]["to"] == [100, 10, 100]
+    assert reader.latest(later, EVERYTHING) == later
 
 
 def test_a_bounded_run_ends_at_the_first_end_offsets(broker: Broker) -> None:

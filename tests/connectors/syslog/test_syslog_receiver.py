@@ -294,7 +294,7 @@ def test_another_charset(tmp_path: Path) -> None:
 def test_a_damaged_record_is_a_dead_letter(tmp_path: Path) -> None:
     source = create_source(tmp_path, TCP)
     with receiving(source) as receiver:
-        for text in (b"before\n", b"damaged\n", b"behind\n"):
+        for text in (b"before\n", b"damaged\n", b"after\n"):
             count = sum(stop.events for stop in Journal(source._folder).walk(0))
             tcp(receiver.ports[0], text)
             wait_for(journaled(source, count + 1))
@@ -304,7 +304,7 @@ def test_a_damaged_record_is_a_dead_letter(tmp_path: Path) -> None:
 
     found = rows(source)
 
-    assert [row["message"] for row in found if "code" not in row] == ["before", "behind"]
+    assert [row["message"] for row in found if "code" not in row] == ["before", "after"]
     assert [row["code"] for row in found if "code" in row] == ["journal-damaged"]
 
 

@@ -135,7 +135,7 @@ def test_the_checksum_shows_a_changed_byte(state: StateFolder) -> None:
         repair_checkpoint(state, "main")
 
 
-def test_a_written_checksum_shows_a_changed_byte_behind_the_first_chunk(state: StateFolder) -> None:
+def test_a_written_checksum_shows_a_changed_byte_after_the_first_chunk(state: StateFolder) -> None:
     offsets = OFFSET.replace("}", "}" + " " * 600, 1)
     put(state, "offsets/9", offsets)
     write_checksum(state, "main", 9)

@@ -218,7 +218,7 @@ def test_an_aggregate_of_a_field_that_has_another_type_is_refused(state: StateFo
 
 
 def steps(*options: dict[str, Any]) -> Plan:
-    """A plan with windows behind one another."""
+    """A plan with windows one after another."""
     times = ["t", *["window_start"] * (len(options) - 1)]
     made_of = [
         {"time": time, "size": "1m", "aggregates": {"n": "count(*)"}, **one} for time, one in zip(times, options, strict=True)

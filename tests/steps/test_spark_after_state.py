@@ -1,4 +1,4 @@
-"""Steps that Spark computes behind stateful ones: in each micro-batch, on the results of the state lane."""
+"""Steps that Spark computes after stateful ones: in each micro-batch, on the results of the state lane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIPELINE = """
     steps:
       - {type: json, fields: {at: timestamp, user: string}}
       - {type: window, time: at, size: 1m, late: 0s, group_by: [user], aggregates: {n: count(*)}}
-BEHIND
+AFTER
       - {type: set, fields: {verdict: "case when n > 2 then 'many' else 'few' end"}}
       - {type: sql, query: "SELECT *, upper(user) AS loud, soundex(user) AS sound FROM events WHERE n > 1"}
       - {type: set, fields: {line: "concat(loud, ' ', verdict)"}}
@@ -46,18 +46,18 @@ SECOND = [("06:01:30", "anna"), ("06:01:31", "bertil"), ("06:01:32", "bertil"), 
 @pytest.mark.spark
 def test_spark_computes_on_the_results_of_each_micro_batch(engine: Engine, etl: Etl) -> None:
     write(etl, "1", *FIRST)
-    engine(PIPELINE.replace("BEHIND\n", ""))
+    engine(PIPELINE.replace("AFTER\n", ""))
     before = [(row["line"], row["sound"]) for row in delivered(etl)]
     write(etl, "2", *SECOND)
-    engine(PIPELINE.replace("BEHIND\n", ""))
+    engine(PIPELINE.replace("AFTER\n", ""))
 
     assert before == [("ANNA many", "A500")]
     assert sorted(row["line"] for row in delivered(etl)) == ["ANNA few", "ANNA many", "BERTIL few"]
 
 
 @pytest.mark.spark
-def test_spark_computes_behind_several_stateful_steps(engine: Engine, etl: Etl) -> None:
-    text = PIPELINE.replace("BEHIND", PER_HOUR)
+def test_spark_computes_after_several_stateful_steps(engine: Engine, etl: Etl) -> None:
+    text = PIPELINE.replace("AFTER", PER_HOUR)
     write(etl, "1", *FIRST)
     engine(text)
     write(etl, "2", *SECOND)
@@ -67,9 +67,9 @@ def test_spark_computes_behind_several_stateful_steps(engine: Engine, etl: Etl) 
 
 
 @pytest.mark.spark
-def test_a_condition_on_results_that_needs_spark_is_a_filter_behind_the_window(engine: Engine, etl: Etl) -> None:
+def test_a_condition_on_results_that_needs_spark_is_a_filter_after_the_window(engine: Engine, etl: Etl) -> None:
     having = "{type: window, time: at, size: 1m, late: 0s, group_by: [user], having: soundex(user) = 'A500',"
-    text = PIPELINE.replace("BEHIND\n", "").replace("{type: window, time: at, size: 1m, late: 0s, group_by: [user],", having)
+    text = PIPELINE.replace("AFTER\n", "").replace("{type: window, time: at, size: 1m, late: 0s, group_by: [user],", having)
     write(etl, "1", *FIRST, *SECOND)
 
     engine(text, drain=True)
@@ -78,7 +78,7 @@ def test_a_condition_on_results_that_needs_spark_is_a_filter_behind_the_window(e
 
 
 def test_explain_shows_the_order(etl: Etl) -> None:
-    text = PIPELINE.replace("BEHIND", PER_HOUR)
+    text = PIPELINE.replace("AFTER", PER_HOUR)
     lines = [line.strip() for line in explained(planned(load(etl.pipeline(text)), DiscardSink(), SCHEMA))]
 
     found = [line.removeprefix("steps").split(": ") for line in lines if line.startswith("steps[")]

@@ -1,5 +1,5 @@
-"""Steps that Spark computes behind the last stateful step of a query, or in front of one: in each micro-batch the events
-that tasks have written become a DataFrame."""
+"""Steps that Spark computes after the last stateful step of a query, or before one: in each micro-batch the events that tasks
+have written become a DataFrame."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def has_spark_behind(plan: QueryPlan) -> bool:
-    """Whether Spark computes steps behind the last stateful one."""
+def has_spark_after_state(plan: QueryPlan) -> bool:
+    """Whether Spark computes steps after the last stateful one."""
     graph = state_graph_of(plan.frame)
     return graph is not None and graph is not plan.frame
 
 
-def apply_behind(plan: QueryPlan, results: DataFrame, query: QueryContext) -> DataFrame:
-    """The events behind these steps, for results of the last stateful step."""
+def apply_after_state(plan: QueryPlan, results: DataFrame, query: QueryContext) -> DataFrame:
+    """The events after these steps, for results of the last stateful step."""
     from etl.spark.frames import build_frame  # imports what reads splits, which runs stages
 
     assert plan.frame is not None
@@ -33,13 +33,13 @@ def apply_behind(plan: QueryPlan, results: DataFrame, query: QueryContext) -> Da
     return build_frame(plan.frame, results.sparkSession, query, numbers, results)
 
 
-def fields_behind(plan: QueryPlan, results: Schema, session: SparkSession, query: QueryContext) -> Schema:
-    """The fields behind these steps, for results with these fields. Raises EtlError for what Spark's analyser refuses."""
-    return arrow_schema(apply_behind(plan, results_of(session, (), results), query))
+def fields_after_state(plan: QueryPlan, results: Schema, session: SparkSession, query: QueryContext) -> Schema:
+    """The fields after these steps, for results with these fields. Raises EtlError for what Spark's analyser refuses."""
+    return arrow_schema(apply_after_state(plan, results_of(session, (), results), query))
 
 
 def apply_between(plan: QueryPlan, given: StageInput, events: DataFrame, query: QueryContext) -> DataFrame:
-    """The events behind the steps in front of an input of a stage."""
+    """The events after the steps that lead to an input of a stage."""
     from etl.spark.frames import build_frame
 
     graph = state_graph_of(plan.frame)
@@ -51,5 +51,5 @@ def apply_between(plan: QueryPlan, given: StageInput, events: DataFrame, query: 
 
 
 def fields_between(plan: QueryPlan, session: SparkSession, query: QueryContext) -> SparkFields:
-    """The function that gives the fields behind such steps. It raises EtlError for what Spark's analyser refuses."""
+    """The function that gives the fields after such steps. It raises EtlError for what Spark's analyser refuses."""
     return lambda given, fields: arrow_schema(apply_between(plan, given, results_of(session, (), fields), query))
