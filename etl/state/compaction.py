@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from etl.api import PANE
 from etl.state.manifest import StateFileEntry
-from etl.state.state_file_writer import StateFileStat, StateFileWriter, sorted_rows
+from etl.state.state_file_writer import StateFileWriter, sorted_rows
 from etl.state.state_files import StateFile
 
 FILES_IN_TIER = 8
@@ -62,7 +62,7 @@ def merge_files(
     is_over: Callable[[int], bool],
     durable: bool = True,
     name: str | None = None,
-) -> StateFileStat | None:
+) -> StateFileEntry | None:
     """Merge files into one, without the panes that are over; None if nothing is left. Holds the rows of one part in memory.
 
     ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same; ``name`` as in `StateFileWriter`.
@@ -76,7 +76,7 @@ def merge_files(
         for part, rows in (first, *merged):
             ordered = sorted_rows(rows.select(first[1].column_names).cast(first[1].schema))
             writer.add(part, ordered, ordered.column(PANE).to_numpy())
-    return writer.stat
+    return writer.entry
 
 
 def rows_of_part(files: Sequence[StateFile], part: int, is_over: Callable[[int], bool]) -> pa.Table:

@@ -68,8 +68,7 @@ def _written(folder: Path, name: str, file: StateFile, part: int, others: pa.Rec
     with StateFileWriter(path, file.schema, durable=True) as writer:
         for number, rows in batches:
             writer.add(number, pa.Table.from_batches([rows]), rows.column(PANE).to_numpy())
-    stat = writer.stat
-    yield StateFileEntry(path.name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes)
+    yield writer.entry
 
 
 def with_events(

@@ -48,10 +48,10 @@ def export_rows(target: Path, state: StepState, operator: Operator, origin: Orig
 
     before = os.umask(0o077)  # the seed is a secret
     try:
-        stat = merge_files(state.files, target, combine, lambda pane: operator.is_over(pane, state.watermark), name=_ANY_NAME)
+        entry = merge_files(state.files, target, combine, lambda pane: operator.is_over(pane, state.watermark), name=_ANY_NAME)
     finally:
         os.umask(before)
-    return 0 if stat is None else stat.rows
+    return 0 if entry is None else entry.rows
 
 
 class ExportedRows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ KEPT_VERSIONS = 3
 """Manifests that are kept: the last one, and those from which a micro-batch that runs again may start."""
 
 
-VERSION = 1
+VERSION = 2
 """Of the format of manifests."""
 
 
@@ -35,6 +36,8 @@ class StateFileEntry:
     """Last pane."""
     rows: int
     bytes: int
+    checksum: int
+    """Of the file's tail, which has that of the index, which has those of all rows: no other file has it."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +104,12 @@ class Manifests:
     @cached_property
     def seed(self) -> int:
         """The seed of this state's hashes, chosen when it is first asked for: by the driver, before tasks run."""
-        path = self.folder / "seed.json"
-        known = read_seed(path)
+        known = read_seed(self._seed_path)
         if known is None:
             if next(self.folder.glob("manifest-*.json"), None):
-                raise ComponentError(f"state file {path} is missing, without which groups are not found again: {_REMEDY}")
+                raise _without_seed(self._seed_path)
             known = new_seed()
-            self._replace(path, json.dumps(known).encode())
+            self._replace(self._seed_path, json.dumps(known).encode())
         return known
 
     def last(self) -> int | None:
@@ -117,13 +119,14 @@ class Manifests:
     def read(self, batch: int) -> Manifest:
         """The state after a micro-batch, with which the next one starts; for -1 that of a new query, empty or imported.
 
-        Raises ComponentError for a manifest that is missing or damaged: without it results would be wrong.
+        Raises ComponentError for a manifest that is missing, damaged, or of another micro-batch, query or seed: with it results
+        would be wrong.
         """
         path = self._path(batch)
         if batch < 0 and not path.exists():
             return Manifest()
         try:
-            return _parsed(json.loads(path.read_bytes()))
+            return _parsed(json.loads(path.read_bytes()), self._identity(batch, read_seed(self._seed_path)))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ComponentError(
                 f"state manifest {path} cannot be read ({error}): {_REMEDY}; or remove "
@@ -132,7 +135,7 @@ class Manifests:
 
     def write(self, batch: int, manifest: Manifest) -> None:
         """Make this the state after a micro-batch, and remove the files that no kept manifest names."""
-        self._replace(self._path(batch), _encoded(manifest))
+        self._replace(self._path(batch), _encoded(manifest, self._identity(batch, self.seed)))
         self._path(batch - KEPT_VERSIONS).unlink(missing_ok=True)
         numbers = [batch - back for back in range(KEPT_VERSIONS) if self._path(batch - back).exists()]
         named = {file.name for number in numbers for stage in self.read(number).stages for file in stage.files}
@@ -169,6 +172,21 @@ class Manifests:
     def _path(self, batch: int) -> Path:
         return self.folder / f"manifest-{batch:012d}.json"
 
+    @property
+    def _seed_path(self) -> Path:
+        return self.folder / "seed.json"
+
+    def _identity(self, batch: int, seed: int | None) -> dict[str, Any]:
+        """What a manifest belongs to, by which one that was swapped is recognised."""
+        if seed is None:
+            raise _without_seed(self._seed_path)
+        digest = hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=8, person=b"sluice-manifest").hexdigest()
+        return {"query": self.folder.parent.name, "micro-batch": batch, "seed": digest}
+
+
+def _without_seed(path: Path) -> ComponentError:
+    return ComponentError(f"state file {path} is missing, without which groups are not found again: {_REMEDY}")
+
 
 def _number(path: Path) -> int:
     return int(path.stem.removeprefix("manifest-"))
@@ -184,28 +202,39 @@ def read_seed(path: Path) -> int | None:
         raise ComponentError(f"state file {path} cannot be read ({error}): {_REMEDY}") from error
 
 
+def _unlike(name: str, found: Any, known: Any) -> str:
+    """How a manifest shows that it belongs elsewhere."""
+    if name == "seed":
+        return "the seed.json beside it is that of another state"
+    return f"it is that of {name} {found!r}, in the place of that of {name} {known!r}"
+
+
 def emit_progress_of(stage: Mapping[str, Any]) -> EmitProgress:
     """Read the progress of a step's results from JSON."""
     known = {"quiet": 0, "last": {}, "final": NEVER, **stage.get("emission", {})}
     return EmitProgress(known["quiet"], {int(every): number for every, number in known["last"].items()}, known["final"])
 
 
-def _encoded(manifest: Manifest) -> bytes:
+def _encoded(manifest: Manifest, identity: Mapping[str, Any]) -> bytes:
     state = json.loads(json.dumps(asdict(manifest)))  # the checksum is that of what is read: keys are texts
-    return json.dumps({"version": VERSION, "checksum": _checksum(state), "state": state}).encode()
+    return json.dumps({"version": VERSION, "checksum": _checksum(identity, state), "of": identity, "state": state}).encode()
 
 
-def _checksum(state: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(state, sort_keys=True).encode())
+def _checksum(identity: Mapping[str, Any], state: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps([identity, state], sort_keys=True).encode())
 
 
-def _parsed(content: Mapping[str, Any]) -> Manifest:
-    """The manifest. Raises ValueError, KeyError or TypeError for another version or changed content."""
+def _parsed(content: Mapping[str, Any], identity: Mapping[str, Any]) -> Manifest:
+    """The manifest of this micro-batch, query and seed. Raises ValueError, KeyError or TypeError for another version or changed
+    content."""
     if content["version"] != VERSION:
         raise ValueError(f"its version is {content['version']!r}, and this release reads version {VERSION}")
-    value = content["state"]
-    if content["checksum"] != _checksum(value):
+    value, found = content["state"], content["of"]
+    if content["checksum"] != _checksum(found, value):
         raise ValueError("its checksum does not match")
+    for name, known in identity.items():
+        if found[name] != known:
+            raise ValueError(_unlike(name, found[name], known))
     stages = [
         StageState(stage["watermark"], tuple(StateFileEntry(**file) for file in stage["files"]), emit_progress_of(stage))
         for stage in value["stages"]

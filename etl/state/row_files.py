@@ -107,9 +107,9 @@ class RowWriter:
             hashes = key_hashes(rows, self._operator.keys, self._state.seed)
             rows = rows.append_column(HASH, pa.array(hashes[0])) if is_indexed(self._operator) else rows
         panes = rows.column(PANE).to_numpy()
-        stat = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, self._state.durable)
-        if stat is not None:
-            self._files.append(StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes))
+        entry = write_state_file(self._state.folder / name, rows, part_of(hashes), panes, self._state.durable)
+        if entry is not None:
+            self._files.append(entry)
         self._held, self._rows, self._bytes = [], 0, 0
 
 
@@ -130,7 +130,7 @@ def combined(operator: Operator, rows: pa.Table, seed: int, watermark: int = NEV
 def open_entry(folder: Path, entry: StateFileEntry) -> StateFile:
     """The file that a manifest or a receipt names. Raises DamagedStateError, also for another file of this name."""
     file = open_state_file(folder / entry.name)
-    file.check(entry.rows, entry.bytes)
+    file.check(entry.rows, entry.bytes, entry.checksum)
     return file
 
 

@@ -7,7 +7,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +15,11 @@ import pyarrow.types as pt
 
 from etl.api import PANE, ComponentError
 from etl.state.key_hash import HASH
+from etl.state.manifest import StateFileEntry
 from etl.state.state_files import END_OF_STREAM, MAGIC, TAIL, name_checksum
 
 
-class StateFileStat(NamedTuple):
-    """What a manifest holds of a state file."""
-
-    rows: int
-    bytes: int
-    first_pane: int
-    last_pane: int
-
-
-def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable: bool) -> StateFileStat | None:
+def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable: bool) -> StateFileEntry | None:
     """Write rows of these parts and panes (int64[rows]) in any order; without rows nothing is written."""
     if not len(rows):
         return None
@@ -38,7 +30,7 @@ def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable
         begins = np.append(np.flatnonzero(np.append(True, parts[1:] != parts[:-1])), len(parts))
         for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
             writer.add(int(parts[begin]), ordered.slice(begin, end - begin), panes[begin:end])
-    return writer.stat
+    return writer.entry
 
 
 class StateFileWriter:
@@ -48,7 +40,8 @@ class StateFileWriter:
     does. Raises ComponentError, for example for a full disk, and leaves nothing behind.
     """
 
-    stat: StateFileStat
+    entry: StateFileEntry
+    """Once it is written."""
 
     def __init__(self, path: Path, schema: pa.Schema, durable: bool, name: str | None = None) -> None:
         """``name``: the one that it is checked for, if the file may get another."""
@@ -112,7 +105,7 @@ class StateFileWriter:
         if self._durable:
             os.fsync(self._file.fileno())
         bounds = (int(panes.min()), int(panes.max())) if len(panes) else (0, 0)
-        self.stat = StateFileStat(int(counts.sum()), self._file.tell(), *bounds)
+        self.entry = StateFileEntry(self._name, *bounds, int(counts.sum()), self._file.tell(), checksum)
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:

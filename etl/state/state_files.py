@@ -122,9 +122,9 @@ class StateFile:
         """Rows of all parts."""
         return int(self._index.counts.sum())
 
-    def check(self, rows: int, size: int) -> None:
-        """Raise DamagedStateError unless it has so many rows and bytes."""
-        if (self.rows, self._whole.size) != (rows, size):
+    def check(self, rows: int, size: int, checksum: int) -> None:
+        """Raise DamagedStateError unless it has so many rows and bytes, and this checksum of its tail."""
+        if (self.rows, self._whole.size, self._index.checksum) != (rows, size, checksum):
             raise self._damaged(f"is another file than that of the manifest, which has {rows} rows in {size} bytes")
 
     @property
@@ -236,7 +236,7 @@ class StateFile:
         blank = TAIL.pack(schema_size, batches, runs, head_sum, 0, magic)
         if zlib.crc32(blank, zlib.crc32(data, name_checksum(self._name))) != checksum:
             raise self._damaged("is damaged at its end, or was written under another name")
-        index = _Index.of(np.frombuffer(data, "<i8"), schema_size, batches, runs)
+        index = _Index.of(np.frombuffer(data, "<i8"), schema_size, batches, runs, checksum)
         end = schema_size + sum(batch.size for batch in index.batches.values())
         if end + len(END_OF_STREAM) != begin or whole.slice(end, len(END_OF_STREAM)).to_pybytes() != END_OF_STREAM:
             raise self._damaged("is damaged in front of its index")
@@ -284,6 +284,8 @@ class _Batch:
 @dataclass(frozen=True)
 class _Index:
     schema_size: int
+    checksum: int
+    """Of the name, the index and the tail."""
     batches: dict[int, _Batch]
     """By part."""
     panes: Any
@@ -292,12 +294,12 @@ class _Index:
     """int64[runs]: rows."""
 
     @classmethod
-    def of(cls, numbers: Any, schema_size: int, batches: int, runs: int) -> _Index:
+    def of(cls, numbers: Any, schema_size: int, batches: int, runs: int, checksum: int) -> _Index:
         found, begin, run = {}, schema_size, 0
-        for part, size, checksum, count in numbers[: 4 * batches].reshape(-1, 4).tolist():
-            found[part] = _Batch(begin, size, checksum, run, run + count)
+        for part, size, own_checksum, count in numbers[: 4 * batches].reshape(-1, 4).tolist():
+            found[part] = _Batch(begin, size, own_checksum, run, run + count)
             begin, run = begin + size, run + count
-        return cls(schema_size, found, numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :])
+        return cls(schema_size, checksum, found, numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :])
 
 
 _OpenedFiles = dict[str, tuple[tuple[int, int, int], StateFile]]

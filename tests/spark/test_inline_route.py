@@ -151,7 +151,7 @@ def test_parts_that_the_reading_task_runs_give_what_further_jobs_give(tmp_path: 
 
 def test_parts_that_are_worth_several_tasks_are_left_to_the_driver(tmp_path: Path) -> None:
     one = lane(tmp_path)
-    large = StateFileEntry("rows-0", 0, 0, 1_000_000, 1)
+    large = StateFileEntry("rows-0", 0, 0, 1_000_000, 1, 0)
     receipt = Receipt("", "s", 0, NO_SEGMENT, rows={0: (large,)}, event_times={0: 5 * MINUTE})
 
     with pytest.raises(MoreTasksNeeded):

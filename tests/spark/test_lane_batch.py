@@ -61,7 +61,7 @@ def lane(folder: Path, parallelism: int) -> LaneCompletion:
 
 def read(number: int) -> list[Receipt]:
     """What a task gives that has read events of a minute."""
-    rows = (StateFileEntry(f"rows-{number}", number * MINUTE, number * MINUTE, 1_000_000, 1),)
+    rows = (StateFileEntry(f"rows-{number}", number * MINUTE, number * MINUTE, 1_000_000, 1, 0),)
     return [Receipt("", "s", 0, NO_SEGMENT, rows={0: rows}, event_times={0: number * MINUTE})]
 
 

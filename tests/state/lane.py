@@ -97,8 +97,10 @@ class Lane:
         operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in entries]
         combine = partial(combined, operator, seed=self.manifests.seed, watermark=self.clock.now)
-        stat = merge_files(files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), durable=False)
-        return () if stat is None else (StateFileEntry(name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)
+        entry = merge_files(
+            files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), durable=False
+        )
+        return () if entry is None else (entry,)
 
     def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator = operator_of(self.step, self.incoming)

@@ -10,6 +10,7 @@ from etl.api import PANE
 from etl.state.compaction import FILES_IN_TIER, files_to_merge, merge_files
 from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
+from etl.state.row_files import open_entry
 from etl.state.state_file_writer import write_state_file
 from etl.state.state_files import StateFile
 
@@ -20,12 +21,12 @@ def test_there_are_few_files_and_a_row_is_written_once_in_each_tier(rows: int) -
     written, most, tiers = 0, 0, 1 + np.log(5_000 * rows / 4096) / np.log(8)
 
     for batch in range(5_000):
-        files = (*files, StateFileEntry(str(batch), 0, 0, rows, 0))
+        files = (*files, StateFileEntry(str(batch), 0, 0, rows, 0, 0))
         chosen = files_to_merge(files)
         if chosen:
             total = sum(file.rows for file in chosen)
             written += total if total > 4096 else 0
-            files = (*(file for file in files if file not in chosen), StateFileEntry(f"{batch} merged", 0, 0, total, 0))
+            files = (*(file for file in files if file not in chosen), StateFileEntry(f"{batch} merged", 0, 0, total, 0, 0))
         most = max(most, len(files))
 
     assert sum(file.rows for file in files) == 5_000 * rows
@@ -40,7 +41,7 @@ def test_there_are_few_files_and_a_row_is_written_once_in_each_tier(rows: int) -
 def test_a_large_merge_waits_for_a_large_micro_batch_or_twice_as_many_files(
     files: int, rows: int, arrived: int, merged: int
 ) -> None:
-    entries = [StateFileEntry(str(number), 0, 0, rows, 0) for number in range(files)]
+    entries = [StateFileEntry(str(number), 0, 0, rows, 0, 0) for number in range(files)]
 
     assert len(files_to_merge(entries, arrived)) == merged
 
@@ -55,12 +56,11 @@ def _file(folder: Path, name: str, rows: list[tuple[int, int, int, int]], column
 def test_a_merged_file_has_the_rows_of_all_but_of_panes_that_are_over(tmp_path: Path) -> None:
     files = [_file(tmp_path, "a", [(0, 0, 5, 1), (0, 1, 9, 2), (3, 1, 1, 3)]), _file(tmp_path, "b", [(0, 1, 7, 4), (0, 1, 9, 5)])]
 
-    stat = merge_files(files, tmp_path / "c", lambda rows: rows, lambda pane: pane < 1)
+    entry = merge_files(files, tmp_path / "c", lambda rows: rows, lambda pane: pane < 1)
 
-    assert stat is not None
-    assert stat[0] == 4
-    assert stat[2:] == (1, 1)
-    merged = StateFile(tmp_path / "c")
+    assert entry is not None
+    assert (entry.rows, entry.first, entry.last) == (4, 1, 1)
+    merged = open_entry(tmp_path, entry)
     assert merged.part(0).select([HASH, "n"]).to_pydict() == {HASH: [7, 9, 9], "n": [4, 2, 5]}
     assert merged.part(3).column("n").to_pylist() == [3]
 

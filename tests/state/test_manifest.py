@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ from etl.state.manifest import KEPT_VERSIONS, Manifest, Manifests, StageState, S
 
 
 def entry(name: str) -> StateFileEntry:
-    return StateFileEntry(name, -60_000_000, 0, 3, 500)
+    return StateFileEntry(name, -60_000_000, 0, 3, 500, 9)
 
 
 def manifest(*names: str) -> Manifest:
@@ -59,10 +60,35 @@ def test_a_missing_manifest_is_refused(tmp_path: Path) -> None:
 def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
     Manifests(tmp_path).write(0, manifest())
     [path] = tmp_path.glob("manifest-*")
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 1}))
 
-    with pytest.raises(ComponentError, match="its version is 2, and this release reads version 1"):
+    with pytest.raises(ComponentError, match="its version is 1, and this release reads version 2"):
         Manifests(tmp_path).read(0)
+
+
+def test_a_manifest_in_the_place_of_another_is_refused(tmp_path: Path) -> None:
+    one, other = (Manifests(tmp_path / query / "state") for query in ("one", "other"))
+    for batch in (0, 1):
+        one.write(batch, manifest("rows-a"))
+        other.write(batch, manifest("rows-a"))
+    first, second = (one.folder / f"manifest-{batch:012d}.json" for batch in (0, 1))
+
+    shutil.copy(first, second)
+    with pytest.raises(ComponentError, match=r"it is that of micro-batch 0, in the place of that of micro-batch 1\): restore"):
+        one.read(1)
+    shutil.copy(other.folder / first.name, first)
+    with pytest.raises(ComponentError, match=r"it is that of query 'other', in the place of that of query 'one'\): restore"):
+        one.read(0)
+
+
+def test_the_seed_of_another_state_is_refused(tmp_path: Path) -> None:
+    one, other = (Manifests(tmp_path / folder / "query" / "state") for folder in ("one", "other"))
+    one.write(0, manifest("rows-a"))
+    other.write(0, manifest("rows-a"))
+    shutil.copy(other.folder / "seed.json", one.folder)
+
+    with pytest.raises(ComponentError, match=r"the seed.json beside it is that of another state\): restore"):
+        Manifests(one.folder).read(0)
 
 
 def test_a_full_disk_leaves_the_manifest_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +103,7 @@ def test_a_full_disk_leaves_the_manifest_before(tmp_path: Path, monkeypatch: pyt
         _ = Manifests(tmp_path / "new").seed
 
     assert manifests.versions() == [0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest-000000000000.json", "new", "rows-a"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest-000000000000.json", "new", "rows-a", "seed.json"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"null", b'"x"', b"\xff"])

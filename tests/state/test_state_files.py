@@ -24,9 +24,9 @@ ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 
 def _written(path: Path, rows: list[tuple[int, int, int, str | None]], text: pa.DataType | None = None) -> StateFile:
     parts, panes, hashes, texts = zip(*rows, strict=True)
     table = pa.table({HASH: pa.array(hashes, pa.uint64()), "text": pa.array(texts, pa.string()).cast(text or pa.string())})
-    stat = write_state_file(path, table, np.array(parts), np.array(panes), durable=False)
-    assert stat == (len(rows), path.stat().st_size, min(panes), max(panes))
-    return StateFile(path)
+    entry = write_state_file(path, table, np.array(parts), np.array(panes), durable=False)
+    assert entry == StateFileEntry(path.name, min(panes), max(panes), len(rows), path.stat().st_size, entry.checksum)
+    return open_entry(path.parent, entry)
 
 
 def _read_whole(path: Path) -> None:
@@ -149,13 +149,17 @@ def test_two_attempts_may_write_a_file_at_once(tmp_path: Path) -> None:
 
 
 def test_another_file_under_the_name_in_a_manifest_is_refused(tmp_path: Path) -> None:
-    file = _written(tmp_path / "a", [(0, 0, 1, "x")])
-    known = StateFileEntry("a", 0, 0, 1, (tmp_path / "a").stat().st_size)
-    assert open_entry(tmp_path, known).rows == file.rows
+    rows, zeros = pa.table({"n": [1]}), np.zeros(1, np.int64)
+    known = write_state_file(tmp_path / "a", rows, zeros, zeros, durable=False)
+    assert known is not None
+    assert open_entry(tmp_path, known).rows == 1
 
-    _written(tmp_path / "a", [(0, 0, 1, "x"), (0, 0, 2, "y")])
-    with pytest.raises(DamagedStateError, match="is another file than that of the manifest, which has 1 rows"):
-        open_entry(tmp_path, known)
+    for others in ([2], [1, 2]):  # of the same size, and of another one
+        write_state_file(
+            tmp_path / "a", pa.table({"n": others}), np.resize(zeros, len(others)), np.resize(zeros, len(others)), durable=False
+        )
+        with pytest.raises(DamagedStateError, match="is another file than that of the manifest, which has 1 rows"):
+            open_entry(tmp_path, known)
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:

@@ -42,5 +42,5 @@ class MergeTask:
         files = [open_entry(self.state.folder, file) for file in self.files]
         path = self.state.folder / self.name
         combine = partial(combined, operator, seed=self.state.seed, watermark=self.watermark)
-        stat = merge_files(files, path, combine, lambda pane: operator.is_over(pane, self.watermark), self.state.durable)
-        return () if stat is None else (StateFileEntry(self.name, stat.first_pane, stat.last_pane, stat.rows, stat.bytes),)
+        entry = merge_files(files, path, combine, lambda pane: operator.is_over(pane, self.watermark), self.state.durable)
+        return () if entry is None else (entry,)

@@ -234,7 +234,7 @@ def stored(state: StateFolder, plan: Plan, *watermarks: int) -> Manifests:
     for number, watermark in enumerate(watermarks):
         manifests.folder.mkdir(parents=True, exist_ok=True)
         (manifests.folder / f"rows-{number}").touch()
-        stages.append(StageState(watermark, (StateFileEntry(f"rows-{number}", 0, 0, 1, 1),)))
+        stages.append(StageState(watermark, (StateFileEntry(f"rows-{number}", 0, 0, 1, 1, 0),)))
     manifests.write(4, Manifest(99, tuple(stages), 2))
     commits = state.checkpoint(query) / "commits"
     commits.mkdir(parents=True)
