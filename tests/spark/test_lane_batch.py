@@ -52,7 +52,7 @@ def lane(folder: Path, parallelism: int) -> LaneCompletion:
         max_batch_bytes=1,
         once=True,
     )
-    totals = SimpleNamespace(add_late=lambda query, late: None)
+    totals = SimpleNamespace(add_dropped=lambda query, late, over_limit: None)
     return LaneCompletion(
         Lane([stage], (StageInput(0, 0, sources=frozenset({"s"})),), query),
         cast(Any, SimpleNamespace(totals=totals, complete=lambda *receipts: None)),
