@@ -47,8 +47,9 @@ class Lane:
         """Not durable: no law depends on what a disk has when the power fails."""
         return Manifests(self.folder, durable=False)
 
-    def run(self, *splits: Sequence[Row], quiet: frozenset[int] = frozenset()) -> list[Row]:
-        """The results of a micro-batch, whose splits are read by a task each; or without splits, for intervals that are over."""
+    def run(self, *splits: Sequence[Row], quiet: frozenset[int] = frozenset(), watermark: int | None = None) -> list[Row]:
+        """The results of a micro-batch, whose splits are read by a task each; or without splits, for intervals that are over.
+        ``watermark``: where it does not go by the latest event of all."""
         operator, number = operator_of(self.step, self.incoming), self.batches
         arrived: list[StateFileEntry] = []
         for order, rows in enumerate(splits):
@@ -61,7 +62,7 @@ class Lane:
             self.late += writer.late
         late = (self.step.event_time() or ("", None))[1]
         assert late is not None
-        now = max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6))
+        now = max(self.clock.now, self.event_time - round(late.total_seconds() * 1e6)) if watermark is None else watermark
         self.clock = WatermarkAdvance(self.clock.now, now, quiet, self.emission)
         final = operator.final_until(now) if isinstance(operator, TracksEmitProgress) else NEVER
         self.emission = self.emission.after(quiet, final)

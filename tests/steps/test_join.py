@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import Engine
+from running import Engine, wait_for
 from state.lane import Lane
 
 from etl.api import OFFSET, SIDE, SIDE_TIME, TIMESTAMP, Schema
@@ -350,7 +350,8 @@ def add(folder: Path, name: str, *events: tuple[str, int, int]) -> None:
 
 
 def delivered(folder: Path) -> Results:
-    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").splitlines()]
+    path = folder / "out.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
     return Counter((row.get("n"), row.get("right", {}).get("n")) for row in rows)
 
 
@@ -415,6 +416,29 @@ def test_the_side_that_is_behind_holds_the_watermark_until_it_is_idle(engine: En
 
     assert delivered(folder) == {(3, 2): 1, (1, None): 1}
     assert sum(totals.late.values()) == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_unmatched_events_come_while_the_other_side_is_silent(engine: Engine) -> None:
+    folder = engine.etl.folder
+    join = "{type: join, on: user, kind: full, time: at, within: 10s, late: 1s, idle: 2s}"
+    add(folder, "logins", ("ann", 1, 1), ("bob", 2, 2))
+    add(folder, "payments", ("ann", 3, 3), ("eve", 3, 4))
+    seconds = iter(range(15, 60))
+
+    def login_comes() -> bool:
+        """Another login, so that only the other side is silent."""
+        add(folder, "logins", ("zoe", next(seconds, 59), 99))
+        return (None, 4) in delivered(folder)
+
+    with engine.following(PIPELINE.format(here=folder, join=join)) as running:
+        wait_for(lambda: (1, 3) in delivered(folder), what="the pair")
+        wait_for(login_comes, what="the events without a match")
+
+    found = {pair: count for pair, count in delivered(folder).items() if pair != (99, None)}
+    assert found == {(1, 3): 1, (2, None): 1, (None, 4): 1}
+    assert sum(running.totals.late.values()) == 0
 
 
 WINDOWS = """
