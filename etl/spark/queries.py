@@ -187,6 +187,7 @@ class Queries:
             once=self.mode.once,
             drain=self.mode.drain,
             limited=self.mode.limit is not None,
+            clock=self.mode.clock,
             readers=self._readers,
         )
 

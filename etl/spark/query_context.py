@@ -14,6 +14,7 @@ from pathlib import Path
 from etl.api import NO_BATCH, BatchId, Split
 from etl.delivery.backoff import Backoff, StopFile
 from etl.plan.segments import Output
+from etl.spark.planner_clock import PlannerClock
 from etl.spark.state.folder import StateFolder
 
 
@@ -39,6 +40,8 @@ class QueryContext:
     """Whether the run has a limit of events; the query's ``limit.json`` holds the rest of it."""
     readers: Mapping[str, int] = field(default_factory=dict)
     """Source → number of reads, in all queries."""
+    clock: PlannerClock | None = None
+    """The clock by which micro-batches are planned; None for that of the machine."""
     whole_batch: BatchId = NO_BATCH
     """The micro-batch for a source that Spark reads once as a whole."""
 

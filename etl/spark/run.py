@@ -17,6 +17,7 @@ from etl.plan.frames import spark_nodes
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.commit.spool_drain import SpoolDrain
+from etl.spark.planner_clock import PlannerClock
 from etl.spark.queries import BatchNotStarted, Queries
 from etl.spark.reports.errors import RunError, explain_error
 from etl.spark.reports.log_relay import name_logs
@@ -53,6 +54,8 @@ class RunMode:
     """Whether the state of stateful steps survives a power failure."""
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of the time of reading; None for tests, whose events have times of any year."""
+    clock: PlannerClock | None = None
+    """The clock of a test; None for that of the machine."""
 
 
 @dataclass

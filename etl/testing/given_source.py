@@ -29,6 +29,10 @@ class GivenSource(Source):
     type: Literal["given"] = "given"
     columns: pa.Schema
     batches: tuple[tuple[pa.RecordBatch | Rejects, ...], ...] = ()
+    pauses: Mapping[int, float] = {}
+    """Number of a micro-batch → the seconds that pass before its events come."""
+    begin: float | None = None
+    """When the test begins, seconds since the epoch; None for the time at which it runs."""
 
     def fields(self) -> Schema:
         """The fields of the source that it replaces."""
@@ -56,26 +60,29 @@ class GivenSource(Source):
         return (part for batch in self.batches for part in batch)
 
 
-def given_source(source: Source | FrameSource, given: Given | None, file: str) -> GivenSource:
+def given_source(source: Source | FrameSource, given: Given | None, file: str, begin: float | None = None) -> GivenSource:
     """A source with a test's events; ``file`` is the test's file, for messages. Raises EtlError for events that do not fit."""
     schema = visible(source.fields())
     if given is None:
-        return GivenSource(columns=schema)
+        return GivenSource(columns=schema, begin=begin)
     if given.lines:
         path = beside(file, given.lines.path)
         if not path.is_file():
             raise EtlError(f"there is no file {str(path)!r}")
-        return GivenSource(columns=schema, batches=(tuple(read_lines(source, path)),))
+        return GivenSource(columns=schema, batches=(tuple(read_lines(source, path)),), begin=begin)
     batches: list[tuple[pa.RecordBatch | Rejects, ...]] = []
     first = 0
     for events in given.batches:
         texts = [event for event in events if isinstance(event, str)]
-        if getattr(source, "multiline", None) is not None and len(texts) == len(events):
+        if not events:
+            batches.append(())
+        elif getattr(source, "multiline", None) is not None and len(texts) == len(events):
             batches.append(tuple(_read_multiline(source, texts)))
         else:
             batches.append((_batch(events, schema, first),))
         first += len(events)
-    return GivenSource(columns=schema, batches=tuple(batches))
+    pauses = {number: pause.total_seconds() for number, pause in given.pauses.items()}
+    return GivenSource(columns=schema, batches=tuple(batches), pauses=pauses, begin=begin)
 
 
 def read_lines(source: Source | FrameSource, path: Path) -> Iterator[pa.RecordBatch | Rejects]:

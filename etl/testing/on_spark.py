@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.plan.query_plan import Plan
+from etl.testing.given_source import GivenSource
 from etl.testing.trial import OnSpark
 
 if TYPE_CHECKING:
     from etl.running.shared_session import SharedSession
+    from etl.spark.planner_clock import ScriptedClock
 
 MASTER = "local[1]"
 """One task after the other: a test has few events, and their order is that of the file."""
@@ -41,4 +45,17 @@ def run_on(shared: SharedSession, plan: Plan, state: Path, drain: bool) -> None:
     from etl.spark.state.folder import StateFolder
 
     queries = tuple(query for query in plan.queries if query.frame is not None)
-    shared.run(PipelineRun(replace(plan, queries=queries), StateFolder(state), RunMode(once=True, drain=drain)))
+    mode = RunMode(once=True, drain=drain, clock=scripted_clock(plan))
+    shared.run(PipelineRun(replace(plan, queries=queries), StateFolder(state), mode))
+
+
+def scripted_clock(plan: Plan) -> ScriptedClock:
+    """The clock of a test, which moves on by the pauses of its sources; of two in one place the longer one counts."""
+    from etl.spark.planner_clock import ScriptedClock
+
+    given = {name: source for name, source in plan.sources().items() if isinstance(source, GivenSource)}
+    begins = [one.begin for one in given.values() if one.begin is not None]
+    count = max((len(one.batches) for one in given.values()), default=0)
+    pauses = [max(one.pauses.get(number, 0.0) for one in given.values()) for number in range(count)]
+    batches = {name: frozenset(number for number, one in enumerate(source.batches) if one) for name, source in given.items()}
+    return ScriptedClock(begins[0] if begins else time.time(), tuple(accumulate(pauses)), batches)

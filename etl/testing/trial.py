@@ -57,7 +57,8 @@ def build_test_plan(suite: Suite, case: Case, folder: Path, empty: bool = False)
     """The plan of a test: real steps between its events (none when ``empty``) and captures in ``folder``."""
     pipeline = suite.pipeline
     given = {} if empty else case.given
-    sources = {name: given_source(source, given.get(name), suite.file) for name, source in pipeline.sources.items()}
+    begin = None if case.now is None else parse_instant(case.now).timestamp()
+    sources = {name: given_source(source, given.get(name), suite.file, begin) for name, source in pipeline.sources.items()}
     bench = replace(
         pipeline,
         sources=sources,

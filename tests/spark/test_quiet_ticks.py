@@ -10,7 +10,8 @@ import pytest
 from spark.test_inline_route import Ranges, query
 
 from etl.plan.segments import Watermark
-from etl.spark import split_planner
+from etl.spark import planner_clock
+from etl.spark.planner_clock import ScriptedClock, next_due
 from etl.spark.split_planner import SplitPlanner, due_intervals
 from etl.spark.state.json_files import write_json
 
@@ -40,7 +41,7 @@ def test_an_interval_is_due_once_in_a_silence_and_with_each_longer_one() -> None
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The planner's clock, whose first value is the time."""
     now = [100.0]
-    monkeypatch.setattr(split_planner.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(planner_clock.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -79,3 +80,39 @@ def test_events_end_a_silence(tmp_path: Path, clock: list[float]) -> None:
     assert read["sources"] == {"s": {"at": 40}}
     assert "quiet" not in read
     assert planner.latest_offset(read)["quiet"] == {"number": 1, "intervals": [10 * SECOND]}
+
+
+def test_a_run_that_drains_closes_what_an_idle_time_has_left_open(tmp_path: Path, clock: list[float]) -> None:
+    context = query(tmp_path)
+    write_json(context.state.query(context.query) / "clock.json", {"event_time": 5 * SECOND})
+    watermark = Watermark("time", 0, idle_seconds=10, max_delay_seconds=1)
+    following = SplitPlanner(replace(context, once=False), {"s": Ranges(end=30)}, watermark)
+    start: dict[str, Any] = following.latest_offset({"sources": {"s": {"at": 7}}, "parallelism": 4})
+    clock[0] += 10
+    idle = following.latest_offset(start)
+
+    draining = SplitPlanner(replace(context, drain=True), {"s": Ranges(end=30)}, watermark)
+    end = draining.latest_offset(idle)
+
+    assert (idle["tick"], idle["ends"]) == (end["tick"], False)
+    assert end == {**idle, "ends": True, "found": None}
+    assert [(task.tick, task.ends) for task in draining.plan_tasks(idle, end)] == [(7 * SECOND, True)]
+    assert draining.latest_offset(end) == end
+
+
+def test_a_scripted_clock_stops_where_something_is_due_before_the_events_of_a_pause() -> None:
+    clock = ScriptedClock(1000.0, (0.0, 30.0, 30.0), {"a": frozenset([0, 2]), "b": frozenset([1])})
+    ends = {"a": {"step": 3}, "b": {"step": 3}}
+
+    moves = [(clock.advance(ends, due), clock.now()) for due in (10.0, 30.0, 31.0, 40.0)]
+
+    assert moves == [(True, 1010.0), (True, 1030.0), (False, 1030.0), (False, 1030.0)]
+    assert [clock.has_events(name, {"step": 1}, {"step": 3}) for name in ("a", "b")] == [False, True]
+    assert not clock.has_events("b", {"step": 3}, {"step": 5})
+
+
+def test_the_next_interval_is_the_end_of_one_that_is_not_over_or_the_next_multiple_of_one_that_repeats() -> None:
+    intervals = {10 * SECOND: False, 7 * SECOND: True}
+
+    assert [next_due(intervals, silence) for silence in (0, 7.0, 9.5, 10, 14)] == [7, 10, 10, 14, 21]
+    assert next_due({10 * SECOND: False}, 10) is None

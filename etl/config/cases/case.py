@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from etl.config.model import OptionPath
 from etl.config.nested_values import as_mapping
+from etl.options import parse_duration
 
 Json: TypeAlias = dict[str, Any]
 
@@ -18,6 +20,9 @@ NONE = "none"
 """The word of a file for an expected output without events."""
 
 FILE = "file"
+
+QUIET = "quiet"
+"""The only key of an item of an input that is a time without events."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class Given:
 
     path: OptionPath
     batches: tuple[tuple[Event, ...], ...] = ()
+    """Those of a time without events are empty."""
+    pauses: Mapping[int, timedelta] = field(default_factory=dict)
+    """Number of a micro-batch → the time without events before it."""
+    mistakes: tuple[str, ...] = ()
+    """Times without events that are no durations, as messages."""
     lines: Lines | None = None
 
 
@@ -93,27 +103,34 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
 
 def _read_given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, Given]]:
     if not isinstance(value, dict):
-        yield (sources[0] if sources else ""), Given(path, _batches(value))
+        yield (sources[0] if sources else ""), _given(value, path)
         return
     for name, item in value.items():
         at = (*path, name)
-        yield name, Given(at, lines=Lines(item[FILE])) if isinstance(item, dict) else Given(at, _batches(item))
+        yield name, Given(at, lines=Lines(item[FILE])) if isinstance(item, dict) else _given(item, at)
 
 
-def _batches(value: Any) -> tuple[tuple[Event, ...], ...]:
-    """The micro-batches of an input: a text is its lines; inner lists are micro-batches, and so are the items between them."""
+def _given(value: Any, path: OptionPath) -> Given:
+    """The micro-batches of an input: a text is its lines; inner lists are micro-batches, and so are the items between them, and
+    each time without events."""
     items = value.splitlines() if isinstance(value, str) else value
     batches: list[list[Event]] = []
+    pauses: dict[int, timedelta] = {}
+    mistakes: list[str] = []
     open_ = False
     for item in items:
-        if isinstance(item, list):
-            batches.append(list(item))
-        elif open_:
+        whole = [] if isinstance(item, dict) and item.keys() == {QUIET} else item if isinstance(item, list) else None
+        if isinstance(item, dict) and whole is not None:
+            try:
+                pauses[len(batches)] = parse_duration(item[QUIET])
+            except ValueError as error:
+                mistakes.append(str(error))
+        if open_ and whole is None:
             batches[-1].append(item)
         else:
-            batches.append([item])
-        open_ = not isinstance(item, list)
-    return tuple(map(tuple, batches))
+            batches.append([item] if whole is None else list(whole))
+        open_ = whole is None
+    return Given(path, tuple(map(tuple, batches)), pauses, mistakes=tuple(mistakes))
 
 
 def _read_expected(value: object, path: OptionPath, leaves: Sequence[str]) -> Iterator[tuple[str, Expected]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import Schema, nearest, visible
-from etl.config.cases.case import Case, Expected, Given, cases_of, flat_event
+from etl.config.cases.case import QUIET, Case, Expected, Given, cases_of, flat_event
 from etl.config.model import OptionPath, Pipeline
 from etl.config.report import Report
 from etl.config.stream_schemas import merge, schemas_of
@@ -61,6 +61,8 @@ def _check_given(name: str, given: Given, case: Case, pipeline: Pipeline, report
         message = f"there is no file {str(beside(report.file, given.lines.path))!r}"
         hint = "its path is relative to this file's"
         report.add((*given.path, "file"), "missing-file", message, hint, severity="warning")
+    for mistake in given.mistakes:
+        report.add(given.path, "invalid-value", f"{QUIET}: {mistake}")
     fields = visible(pipeline.sources[name].fields())
     for batch in given.batches:
         for event in batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from etl.config.cases.case import FILE, NONE
+from etl.config.cases.case import FILE, NONE, QUIET
 
 Json: TypeAlias = dict[str, Any]
 
@@ -15,7 +15,14 @@ def definitions() -> Json:
     events: Json = {"type": "array", "items": event}
     item: Json = {"anyOf": [{"type": "string"}, event]}
     batch: Json = {"description": "The events of one micro-batch.", "type": "array", "items": item}
-    lines: Json = {"type": "array", "items": {"anyOf": [*item["anyOf"], batch]}}
+    quiet: Json = {
+        "description": "A time by the clock in which no events come.",
+        "type": "object",
+        "properties": {QUIET: {"type": "string", "examples": ["30s"]}},
+        "required": [QUIET],
+        "additionalProperties": False,
+    }
+    lines: Json = {"type": "array", "items": {"anyOf": [*item["anyOf"], quiet, batch]}}
     text: Json = {"description": "Lines, as a block of text.", "type": "string"}
     file: Json = {
         "type": "object",
@@ -60,7 +67,11 @@ def _test(given: Json, expected: Json) -> Json:
         "input": given,
         "expect": expected,
         "dead_letters": {"description": "Rejected events, each with the fields given; none by default.", **_ref("test_expected")},
-        "now": {"type": "string", "description": "The time it is, for dates without a year.", "examples": ["2026-11-20T12:00Z"]},
+        "now": {
+            "type": "string",
+            "description": "The time it is at the begin, for dates without a year and windows without `time`.",
+            "examples": ["2026-11-20T12:00Z"],
+        },
         "tables": {
             "description": "Rows that stand in for those of tables, by the name of the table.",
             "type": "object",

@@ -7,6 +7,8 @@ recognise its micro-batches. A query continues after the last of each.
   micro-batch has begun, the file held only the watermark, which ``offsets`` of that micro-batch repeat: it is rebuilt from there.
 - ``metadata`` can be replaced when the last micro-batch is committed: the next ones are new to the sinks under any id.
 - A damaged file of ``offsets`` is an error, because nothing else says what was read. The driver writes their checksums.
+- Before the first micro-batch, Spark refuses folders that are not empty, where a JVM that was killed may have left the temporary
+  file of the first offsets: such files are removed.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ def repair_checkpoint(state: StateFolder, query: str) -> list[str]:
     """Repair a query's checkpoint and return notes for the user. Raises ComponentError that names a damaged file."""
     folder = state.checkpoint(query)
     _check_offsets(folder, query)
+    _remove_temporary_files(folder)
     return [*_repair_commits(folder, query), *_repair_metadata(folder, query)]
 
 
@@ -86,6 +89,14 @@ def _check_offsets(folder: Path, query: str) -> None:
         why = damage(file, _is_offset) if file.exists() else None
         if why:
             raise ComponentError(_refusal(file, why, query, folder))
+
+
+def _remove_temporary_files(folder: Path) -> None:
+    """Remove what a JVM that was killed while it wrote the first offsets has left."""
+    for log in (folder / "offsets", folder / "commits"):
+        if log.is_dir() and _last_number(folder / "offsets") is None:
+            for file in log.glob(".*"):
+                file.unlink()
 
 
 def _repair_metadata(folder: Path, query: str) -> Iterator[str]:

@@ -43,6 +43,18 @@ def test_an_undamaged_checkpoint_is_not_changed(state: StateFolder) -> None:
     assert repair_checkpoint(state, "another") == []
 
 
+def test_temporary_files_are_removed_before_the_first_micro_batch(tmp_path: Path, state: StateFolder) -> None:
+    new = StateFolder(tmp_path / "new")
+    left = [
+        put(one, f"{log}/.{number}.5f0c.tmp", "v1") for one in (new, state) for log, number in (("offsets", 0), ("commits", 0))
+    ]
+
+    assert repair_checkpoint(new, "main") == []
+    assert repair_checkpoint(state, "main") == []
+
+    assert [file.exists() for file in left] == [False, False, True, True]
+
+
 @pytest.mark.parametrize("text", DAMAGED)
 @pytest.mark.parametrize("number", [8, 9])
 def test_the_error_for_damaged_offsets_names_the_file_and_the_remedies(state: StateFolder, number: int, text: str) -> None:
