@@ -11,7 +11,7 @@ from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan
 from etl.plan.render import explained
-from etl.running.planning import dead_letters
+from etl.running.state_folders import dead_letters
 from etl.spark.state.folder import StateFolder
 
 EXAMPLES = """

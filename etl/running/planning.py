@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from etl.api import NOTICE, EtlError, FrameSource, PlanError, ReceivingSource, Sink, Source
-from etl.catalogue import installed
+from etl.api import NOTICE, FrameSource, PlanError, ReceivingSource, Source
 from etl.config.model import Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan as planned
 from etl.plan.query_plan import Plan
+from etl.running.state_folders import SHARED, dead_letters, state_folder
 from etl.spark.masters import cores, is_local
 from etl.spark.run import PipelineRun, RunMode
 from etl.spark.state.folder import StateFolder
-
-SHARED = "file://"
-"""The prefix of a path that every host of a cluster mounts at the same place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,41 +65,12 @@ def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: b
     return PipelineRun(plan, state, mode, new_state=request.new_state)
 
 
-def state_folder(pipeline: Pipeline, chosen: str | None, several: bool = False) -> StateFolder:
-    """The state folder of a pipeline's runs, with the value of ``--state``. ``several``: it runs with others."""
-    return StateFolder.of(pipeline.name, chosen and _state_folder(pipeline.name, chosen, several))
-
-
-def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
-    """``--state`` itself for one pipeline, a folder below it for each of several. A pipeline that ran with others before keeps
-    its folder. Raises EtlError if the folder holds the state of a pipeline that ran alone."""
-    root = Path(chosen.removeprefix(SHARED))
-    below = root / pipeline
-    if StateFolder(root).has_run:
-        if several:
-            raise EtlError(
-                f"state folder {root} holds the state of one pipeline, and of several each has a folder below it: choose "
-                f"another folder with --state, or move its content to {root}/NAME, where NAME is that pipeline's name"
-            )
-        return str(root)
-    return str(below if several or StateFolder(below).has_run else root)
-
-
 def _set_paths(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
     return source.with_folder(str(state.received(name))) if isinstance(source, ReceivingSource) else source
 
 
 def _with_tables(stream: Stream, state: StateFolder) -> Stream:
     return replace(stream, steps=tuple(step.with_tables({}, str(state.tables)) for step in stream.steps))
-
-
-def dead_letters(pipeline: Pipeline, state: StateFolder) -> Sink:
-    """The pipeline's sink for rejected events, else a file in its state folder."""
-    if pipeline.dead_letters is not None:
-        return pipeline.dead_letters
-    sink = installed().families["sink"]["file"].model_validate({"type": "file", "path": str(state.dead_letters)})
-    assert isinstance(sink, Sink)
-    return sink
 
 
 # ── Clusters ──────────────────────────────────────────────────────────────────────────────────────

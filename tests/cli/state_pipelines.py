@@ -18,7 +18,7 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.frames import stages
 from etl.plan.planner import plan
 from etl.plan.segments import StepNode
-from etl.running.planning import dead_letters, state_folder
+from etl.running.state_folders import dead_letters, state_folder
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.state.manifest import Manifest, Manifests, StageState
 

@@ -16,7 +16,7 @@ from etl.cli.run.progress import Progress
 from etl.config.problems import ConfigError
 from etl.receipts import Counts
 from etl.running.messages import name_errors
-from etl.running.planning import _state_folder
+from etl.running.state_folders import _state_folder
 from etl.spark.reports.totals import Totals
 
 GOOD = 'source: {type: file, path: "{here}/{name}.log"}\nsink: {type: file, path: "{here}/{name}.jsonl"}\n'

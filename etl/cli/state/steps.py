@@ -18,7 +18,7 @@ from etl.plan.frames import stages
 from etl.plan.planner import plan
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import StepNode
-from etl.running.planning import dead_letters, state_folder
+from etl.running.state_folders import dead_letters, state_folder
 from etl.spark.state.checkpoint import committed_batch
 from etl.spark.state.continued_steps import names_of
 from etl.spark.state.fingerprint import compare_checkpoints, match_checkpoints
