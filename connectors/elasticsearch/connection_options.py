@@ -8,13 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from connectors.http.connection_settings import (
-    ConnectionSettings,
-    basic_credentials,
-    bearer_credentials,
-    check_login,
-    check_secrets,
-)
+from connectors.http.connection_settings import ConnectionSettings, check_login, check_secrets, login_headers
 from connectors.http.urls import check_urls
 from connectors.shared.tls import ClientTls
 from etl.api import Component, Duration, Finding
@@ -51,17 +45,13 @@ class ClusterOptions(Component):
 
     def connection_settings(self) -> ConnectionSettings:
         """Return the settings of the client."""
-        authorization = None
+        headers = login_headers(self.user, self.password, self.token)
         if self.api_key is not None:
-            authorization = SecretStr(f"ApiKey {self.api_key.get_secret_value()}")
-        elif self.token is not None:
-            authorization = bearer_credentials(self.token)
-        elif self.user is not None:
-            authorization = basic_credentials(self.user, self.password)
-        headers = (("Authorization", authorization),) if authorization else ()
-        return ConnectionSettings(self.urls, self.timeout.total_seconds(), self.tls, headers, self.compression == "gzip")
+            headers = {"Authorization": SecretStr(f"ApiKey {self.api_key.get_secret_value()}")}
+        seconds, is_compressed = self.timeout.total_seconds(), self.compression == "gzip"
+        return ConnectionSettings(self.urls, seconds, self.tls, tuple(headers.items()), is_compressed)
 
-    def check_access(self) -> Iterable[Finding]:
+    def check_connection_options(self) -> Iterable[Finding]:
         """Yield a finding for each mistake in these options."""
         yield from check_urls(self.urls, self.tls, "urls")
         yield from check_login(self.user, self.password, {"api_key": self.api_key, "token": self.token})

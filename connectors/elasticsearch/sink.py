@@ -109,7 +109,7 @@ class ElasticsearchSink(ClusterOptions, Sink):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Check names, fields, and options that exclude each other."""
-        yield from self.check_access()
+        yield from self.check_connection_options()
         yield from self._check_index(visible(incoming))
         yield from self._check_fields(visible(incoming))
         if self._template is not None:

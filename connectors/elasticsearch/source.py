@@ -103,7 +103,7 @@ class ElasticsearchSource(ClusterOptions, Source):
 
     def check(self) -> Iterable[Finding]:
         """Check for options without effect, and fields that contradict each other."""
-        yield from self.check_access()
+        yield from self.check_connection_options()
         followed = {"tie_breaker", "lag", "starting"} & self.model_fields_set if self.time_field is None else set()
         for name in sorted(followed - {"tie_breaker"}):
             option = "start" if name == "starting" else name

@@ -25,7 +25,7 @@ from etl.api import ComponentError, Rejects, Result, Staged
 MAX_SINGLE_FAILURES = 20
 """Number of single-document requests that may fail before the fault is attributed to the request and not to the documents."""
 
-REJECTED, TOO_LARGE, BAD_ID, TOO_MANY = "elasticsearch-rejected", "event-too-large", "bad-id", "too-many-indices"
+REJECTED, TOO_LARGE, BAD_ID, TOO_MANY_INDICES = "elasticsearch-rejected", "event-too-large", "bad-id", "too-many-indices"
 
 _RejectedRows = tuple[pa.Array, str, pa.Array]
 """Events that are not sent (a mask over the batch), the code, and a reason for each of them."""
@@ -78,7 +78,7 @@ class BulkWriter:
         if bad is None:
             return None
         reasons = pc.binary_join_element_wise(names.filter(bad), f"would exceed max_indices, {self.limit.max_indices:,}", " ")
-        return bad, TOO_MANY, reasons
+        return bad, TOO_MANY_INDICES, reasons
 
     def close(self) -> Staged | None:
         """Return nothing: nothing is staged."""
@@ -93,7 +93,7 @@ class BulkWriter:
         lines = self.documents.lines(batch)
         ends = np.concatenate(([0], np.cumsum(lines.lengths)))
         outcome = _BatchOutcome(batch)
-        parts = self._parts(ends, 0, batch.num_rows)
+        parts = self._split_requests(ends, 0, batch.num_rows)
         while parts:
             first, last = parts.pop()
             try:
@@ -120,11 +120,11 @@ class BulkWriter:
         """Return the rows as smaller requests, in reverse order."""
         if response.status == 413:
             self._max_request_bytes = min(self._max_request_bytes, int(ends[last] - ends[first]) // 2)
-            return self._parts(ends, first, last)
+            return self._split_requests(ends, first, last)
         middle = (first + last) // 2
         return [(middle, last), (first, middle)]
 
-    def _parts(self, ends: Any, first: int, last: int) -> list[tuple[int, int]]:
+    def _split_requests(self, ends: Any, first: int, last: int) -> list[tuple[int, int]]:
         """Divide rows into requests that the server accepts, each of at least one row, in reverse order."""
         parts = []
         while first < last:

@@ -21,7 +21,7 @@ from connectors.file.reading.tracked_files import END, FileOffsets
 from connectors.shared.lines.charset import charset
 from connectors.shared.lines.event_boundaries import LineBoundaries, create_boundaries, create_cutter
 from connectors.shared.lines.line_cutter import BLOCK_BYTES
-from connectors.shared.lines.multiline import Multiline
+from connectors.shared.lines.multiline import Multiline, check_lines
 from etl.api import OFFSET, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, with_columns, with_fields
 
 
@@ -103,13 +103,7 @@ class FileSource(Source):
         if "://" in self.path:
             hint = "read it with `type: spark`, or mount it"
             yield Finding("not-local", f"{self.path!r} is a URI, and this source follows local files", ("path",), hint)
-        try:
-            charset(self.charset)
-        except ValueError as error:
-            yield Finding("unknown-charset", str(error), ("charset",))
-
-        if self.multiline:
-            yield from self.multiline.check(self.charset)
+        yield from check_lines(self.charset, self.multiline)
 
     def fields(self) -> Schema:
         """Return the field `message`, and the path if requested."""

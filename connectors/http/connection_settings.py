@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from connectors.shared.tls import ClientTls
 from etl.api import Finding
 
 MAX_RESPONSE_BYTES = 1 << 29
 """Largest response that is read unless an option sets another limit, in bytes."""
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 _HEADER_TEXT = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
@@ -35,15 +38,14 @@ class ConnectionSettings:
     """Largest response that is read, in bytes, after decompression."""
 
 
-def basic_credentials(user: str, password: SecretStr | None) -> SecretStr:
-    """Return the Authorization header of a user with a password (RFC 7617)."""
+def login_headers(user: str | None, password: SecretStr | None, token: SecretStr | None) -> dict[str, SecretStr]:
+    """Return the Authorization header of a token (RFC 6750), or of a user with a password (RFC 7617), if one is given."""
+    if token is not None:
+        return {"Authorization": SecretStr(f"Bearer {token.get_secret_value()}")}
+    if user is None:
+        return {}
     secret = password.get_secret_value() if password else ""
-    return SecretStr("Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode())
-
-
-def bearer_credentials(token: SecretStr) -> SecretStr:
-    """Return the Authorization header of a token (RFC 6750)."""
-    return SecretStr(f"Bearer {token.get_secret_value()}")
+    return {"Authorization": SecretStr("Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode())}
 
 
 def check_secrets(secrets: Mapping[str, SecretStr | None]) -> Iterator[Finding]:
@@ -53,6 +55,12 @@ def check_secrets(secrets: Mapping[str, SecretStr | None]) -> Iterator[Finding]:
             yield Finding(
                 "bad-header", f"{name} is empty or has characters that a header cannot contain, such as a newline", (name,)
             )
+
+
+def check_headers(headers: Mapping[str, SecretStr]) -> Iterator[Finding]:
+    """Yield the findings of `check_secrets` for headers, under the option ``headers``."""
+    for finding in check_secrets(headers):
+        yield replace(finding, path=("headers", *finding.path))
 
 
 def check_login(user: str | None, password: SecretStr | None, others: Mapping[str, SecretStr | None]) -> Iterator[Finding]:

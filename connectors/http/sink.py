@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, SecretStr
 
 from connectors.http.bodies import Format
 from connectors.http.connection_settings import (
     ConnectionSettings,
-    basic_credentials,
-    bearer_credentials,
+    HeaderName,
     check_login,
     check_secrets,
+    login_headers,
 )
 from connectors.http.statuses import Status, Statuses, in_both
 from connectors.http.urls import Url, check_urls
 from connectors.http.writer import RequestWriter
 from connectors.shared.tls import ClientTls
 from etl.api import Batching, Duration, Finding, Guarantee, Schema, Sink, Task
-
-HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 RESERVED_HEADERS = ("content-length", "content-encoding", "accept-encoding", "transfer-encoding", "host", "connection")
 """Headers that the client sets."""
@@ -109,11 +107,7 @@ class HttpSink(Sink):
 
     def connection_settings(self) -> ConnectionSettings:
         """Return the settings of the client."""
-        headers = dict(self.headers)
-        if self.token is not None:
-            headers["Authorization"] = bearer_credentials(self.token)
-        elif self.user is not None:
-            headers["Authorization"] = basic_credentials(self.user, self.password)
+        headers = {**self.headers, **login_headers(self.user, self.password, self.token)}
         return ConnectionSettings(
             self.urls, self.timeout.total_seconds(), self.tls, tuple(headers.items()), self.compression == "gzip"
         )

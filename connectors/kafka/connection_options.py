@@ -106,7 +106,7 @@ class ClusterOptions(BaseModel):
         conf = {**_login_properties(self.user, self.password, self.mechanism, self.tls), **_tls_properties(self.tls), **given}
         return ClientSettings(",".join(self.servers), self.timeout.total_seconds(), tuple(sorted(conf.items())))
 
-    def check_access(self) -> Iterator[Finding]:
+    def check_connection_options(self) -> Iterator[Finding]:
         """Yield a finding for each mistake in these options."""
         if self.tls is not None:
             yield from self.tls.check("tls")

@@ -114,7 +114,7 @@ class KafkaSink(ClusterOptions, Sink):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Check for unknown fields, fields of a wrong type, and illegal topic names."""
         visible_fields = visible(incoming)
-        yield from self.check_access()
+        yield from self.check_connection_options()
         yield from self._template.check(visible_fields)
         if self.create is not None and not self._template.is_fixed:
             message = f"create needs a fixed topic name, but {self.topic!r} takes it from events"

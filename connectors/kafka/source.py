@@ -116,7 +116,7 @@ class KafkaSource(ClusterOptions, Source):
 
     def check(self) -> Iterable[Finding]:
         """Check options that need or exclude each other, and topic names."""
-        yield from self.check_access()
+        yield from self.check_connection_options()
         yield from self._check_topics()
         yield from check_start(self.begin, self.start_time, self.start_offsets, self.start_group, self.commit_group)
         yield from self._check_start_topics()

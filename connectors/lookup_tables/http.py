@@ -10,24 +10,23 @@ from dataclasses import replace
 from datetime import timedelta
 from email.utils import parsedate
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 from pydantic import Field, SecretStr
 
 from connectors.http.connection_settings import (
     ConnectionSettings,
-    basic_credentials,
-    bearer_credentials,
+    HeaderName,
+    check_headers,
     check_login,
     check_secrets,
+    login_headers,
 )
 from connectors.http.urls import Url, check_urls
 from connectors.lookup_tables.file import FileTable
 from connectors.shared.tls import ClientTls
 from etl.api import ComponentError, Duration, Finding, LookupTable, Newer, Size
-
-HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 _PROBE_SECONDS = 5.0
 _TEMPORARY = (408, 425, 429)
@@ -82,9 +81,7 @@ class HttpTable(LookupTable):
         yield from check_urls((self.url,), self.tls, "url")
         yield from check_login(self.user, self.password, {"token": self.token})
         yield from check_secrets({"token": self.token})
-        for name, value in self.headers.items():
-            for finding in check_secrets({name: value}):
-                yield Finding(finding.code, finding.message, ("headers", name))
+        yield from check_headers(self.headers)
 
     def names(self) -> Sequence[str] | None:
         return ["text"] if self.format == "text" else None
@@ -178,11 +175,7 @@ class HttpTable(LookupTable):
 
     def connection_settings(self) -> ConnectionSettings:
         """Return the settings of the client."""
-        headers = dict(self.headers)
-        if self.token is not None:
-            headers["Authorization"] = bearer_credentials(self.token)
-        elif self.user is not None:
-            headers["Authorization"] = basic_credentials(self.user, self.password)
+        headers = {**self.headers, **login_headers(self.user, self.password, self.token)}
         return ConnectionSettings(
             (self.url,), self.timeout.total_seconds(), self.tls, tuple(headers.items()), max_bytes=self.max_bytes
         )

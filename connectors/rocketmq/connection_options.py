@@ -42,7 +42,7 @@ class ClusterOptions(Component):
         login = Login(self.user, self.password.get_secret_value()) if self.user and self.password else None
         return ConnectionSettings(self.servers, login, self.tls, self.timeout.total_seconds())
 
-    def check_access(self) -> Iterable[Finding]:
+    def check_connection_options(self) -> Iterable[Finding]:
         """Yield a finding for each mistake in these options."""
         for number, address in enumerate(self.servers):
             try:

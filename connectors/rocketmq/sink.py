@@ -105,7 +105,7 @@ class RocketmqSink(ClusterOptions, Sink):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Check addresses, fields, properties and sizes."""
-        yield from self.check_access()
+        yield from self.check_connection_options()
         yield from self._check_fields(visible(incoming))
         for field, name in self.property_fields.items():
             if name in RESERVED_PROPERTIES or not name.isprintable() or not name.strip():

@@ -138,7 +138,7 @@ class RocketmqSource(ClusterOptions, Source):
 
     def check(self) -> Iterable[Finding]:
         """Check addresses, tags, fields, and options that exclude each other."""
-        yield from self.check_access()
+        yield from self.check_connection_options()
         yield from check_start(self.begin, self.start_time, self.start_offsets, self.start_group, self.commit_group)
         yield from self._check_start_queues()
         try:

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr
 
 from connectors.shared.lines.charset import charset
 from connectors.shared.lines.event_boundaries import create_boundaries, create_cutter
-from connectors.shared.lines.multiline import Multiline
+from connectors.shared.lines.multiline import Multiline, check_lines
 from connectors.shared.lines.newlines import last_line_end
 from connectors.stdin.disk_copy import StdinCopier, StdinSegments
 from etl.api import Finding, Limit, Offset, ReceivingSource, Rejects, Schema, Size, Split
@@ -66,12 +66,7 @@ class StdinSource(ReceivingSource):
 
     def check(self) -> Iterable[Finding]:
         """Check the character set and the options of ``multiline``."""
-        try:
-            charset(self.charset)
-        except ValueError as error:
-            yield Finding("unknown-charset", str(error), ("charset",))
-        if self.multiline:
-            yield from self.multiline.check(self.charset)
+        yield from check_lines(self.charset, self.multiline)
 
     def exclusive(self) -> Iterable[str]:
         """Return a name, because a pipe can be read only once."""

@@ -113,7 +113,7 @@ _COMPONENTS = {
     "bad-aggregate": "An aggregate is not written as `function(field)`, or its argument does not fit.",
     "unknown-aggregate": "There is no such aggregate function.",
     "bad-window": "The sizes of a window do not go together, such as a slide longer than the window.",
-    "bad-emit": "The occasions on which a window gives results contradict each other, or one of them never comes.",
+    "bad-emit": "The triggers of a window's results contradict each other, or one of them never fires.",
     "bad-path": "The path of a file or folder is not one that the component can use.",
     "not-local": "The path is a URI, and the component works on this machine's files.",
     "missing-path": "The component needs a path.",

@@ -32,7 +32,7 @@ class CompiledBranch:
         united = united or branch.gathers is not None
         self._run = run
         self._steps = [_Step(node, run) for node in branch.steps]
-        self._sink_writers = [(run.open_sink_writer(name), united and not run.takes_any_order(name)) for name in branch.sinks]
+        self._sink_writers = [(run.open_sink_writer(name), united and not run.accepts_any_order(name)) for name in branch.sinks]
         self._into = unions.setdefault(branch.into, BranchUnion()) if branch.into else None
         parts = [(part, CompiledBranch(part, run, unions, united)) for part in branch.branches]
         self._branches = [compiled for part, compiled in parts if not part.gathers]

@@ -31,8 +31,8 @@ from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
 from etl.segment.compiled_branch import CompiledBranch
 from etl.segment.event_time import EventTime
 
-NOTHING: Mapping[int, Exchange] = MappingProxyType({})
-"""What a segment hands over that ends in sinks."""
+NO_EXCHANGES: Mapping[int, Exchange] = MappingProxyType({})
+"""What a segment emits that ends in sinks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +64,8 @@ class SplitContext:
 
     def identity(self, sink: str, number: int) -> str:
         """Prefix of the identities of a sink's events; ``number`` counts the sink's occurrences in the segment."""
-        of = [self.batch.query, str(self.batch.number), str(self.segment_number)] if self.row_numbered else []
-        parts = [self.pipeline, sink, str(number), self.source, self.partition, *of]
+        micro_batch = [self.batch.query, str(self.batch.number), str(self.segment_number)] if self.row_numbered else []
+        parts = [self.pipeline, sink, str(number), self.source, self.partition, *micro_batch]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
     def task(self, output: Output, number: int, ordered: bool) -> Task:
@@ -92,14 +92,14 @@ class SegmentRun:
         segment: Segment,
         root: str,
         context: SplitContext,
-        dead: Output,
-        emits: Mapping[int, Exchange] = NOTHING,
+        dead_letter_output: Output,
+        emits: Mapping[int, Exchange] = NO_EXCHANGES,
     ) -> None:
-        """``emits``: what branches hand over, by the number that they have for it."""
+        """``emits``: the exchanges that branches emit to, by number (`Branch.to`)."""
         self.context = context
         self.receipt = Receipt(context.source, context.split, context.order, context.segment_number)
-        self._dead = dead
-        self._letter_identities = DeadLetterIdentities(context.identity(dead.name, 0))
+        self._dead_letter_output = dead_letter_output
+        self._letter_identities = DeadLetterIdentities(context.identity(dead_letter_output.name, 0))
         self._outputs = segment.outputs
         self._counts_source = segment.counts_source.get(root, True)
         self._sink_writers: list[SinkWriter | SpoolingSinkWriter] = []
@@ -161,17 +161,17 @@ class SegmentRun:
     def reject(self, rejects: Rejects, at: str) -> None:
         """Write rejected events to the dead letters; ``at`` is the step, sink or source that rejected them."""
         if self._dead_letter_writer is None:
-            self._dead_letter_writer = self._open(self._dead, lambda _: None, ordered=False)
+            self._dead_letter_writer = self._open(self._dead_letter_output, lambda _: None, ordered=False)
         context = self.context
         rejects = replace(rejects, events=materialize(rejects.events))
         letters = dead_letters(rejects, context.pipeline, at, context.source, context.partition)
         self.receipt.rejected.setdefault((at, rejects.code), Rejected()).add(_summary(letters))
         self._dead_letter_writer.write(
-            self._letter_identities.add_to(letters, at, rejects.code) if self._dead.sink.identified else letters
+            self._letter_identities.add_to(letters, at, rejects.code) if self._dead_letter_output.sink.identified else letters
         )
 
     def emit(self, batch: pa.RecordBatch, number: int = 0) -> None:
-        """Collect events to hand over, without string views. With a watermark, events without event time are rejected."""
+        """Collect events for an exchange, without string views. With a watermark, events without event time are rejected."""
         event_time = self._event_times.get(number)
         if event_time is not None:
             batch = self._check_times(event_time.with_arrival_time(batch), event_time)
@@ -184,24 +184,24 @@ class SegmentRun:
         times = batch.column(event_time.field)
         if times.null_count:
             reason = f"{event_time.field} is null, and a later step goes by event time"
-            batch = self._without(batch, times.is_null(), "no-event-time", reason)
+            batch = self._reject_rows(batch, times.is_null(), "no-event-time", reason)
         wrong = event_time.out_of_range(batch)
-        return batch if wrong is None else self._without(batch, wrong, "event-time-out-of-range", event_time.range_text)
+        return batch if wrong is None else self._reject_rows(batch, wrong, "event-time-out-of-range", event_time.range_text)
 
-    def _without(self, batch: pa.RecordBatch, wrong: pa.Array, code: str, reason: str) -> pa.RecordBatch:
-        """The events that have an event time; the others become dead letters."""
+    def _reject_rows(self, batch: pa.RecordBatch, wrong: pa.Array, code: str, reason: str) -> pa.RecordBatch:
+        """Write these rows to the dead letters as events without a usable event time; returns the others."""
         self.receipt.untimed += wrong.true_count
         self.reject(Rejects(batch.filter(wrong), code, reason), "event time")
         return batch.filter(pc.invert(wrong))
 
-    def takes_any_order(self, name: str) -> bool:
-        """Whether the order of events is nothing to a sink."""
+    def accepts_any_order(self, name: str) -> bool:
+        """Whether a sink accepts events in any order."""
         return self._outputs[name].sink.any_order
 
     def open_sink_writer(self, name: str) -> SinkWriter | SpoolingSinkWriter:
         """Open a sink of the segment for this split."""
-        refuse = lambda rejects: self.reject(rejects, f"sink {name}")  # noqa: E731
-        sink_writer = self._open(self._outputs[name], refuse, ordered=self.context.ordered and not self.context.row_numbered)
+        reject = lambda rejects: self.reject(rejects, f"sink {name}")  # noqa: E731
+        sink_writer = self._open(self._outputs[name], reject, ordered=self.context.ordered and not self.context.row_numbered)
         self._sink_writers.append(sink_writer)
         self.receipt.sinks.append(sink_writer.delivered)
         return sink_writer

@@ -1,4 +1,4 @@
-"""Checks of options that several steps with state have: the event time, lengths of time, names of new fields."""
+"""Options that several steps with state have: checks of the event time, lengths and names of new fields; the idle time."""
 
 from __future__ import annotations
 
@@ -34,3 +34,8 @@ def taken_name(name: str, names: list[str], path: tuple[str | int, ...]) -> Iter
 def unused_option(option: str, message: str, hint: str) -> Finding:
     """A warning that an option has no effect beside the others."""
     return Finding("unused-option", message, (option,), hint, severity="warning")
+
+
+def idle_by_clock(idle: timedelta | None, max_delay: timedelta) -> timedelta:
+    """The idle time of a step that goes by the time of reading: what waits is over a second after it is due, or later."""
+    return max(idle or timedelta(0), max_delay + timedelta(seconds=1))

@@ -29,10 +29,10 @@ from etl.api import (
 )
 from etl.expressions import analyse
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.option_checks import time_findings
+from etl.steps.option_checks import idle_by_clock, time_findings
 from etl.steps.windowing.emit import (
     Emit,
-    described,
+    describe_emit,
     emit_findings,
     having_findings,
     intervals,
@@ -229,7 +229,7 @@ class Window(StatefulStep):
         """The option; windows over time of reading close by the clock, once the end of an open one has passed."""
         if self.time:
             return self.idle
-        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
+        return idle_by_clock(self.idle, self.max_delay())
 
     def max_delay(self) -> timedelta:
         """The length of a window, or the silence that ends a session; an interval of results if that is longer."""
@@ -243,7 +243,7 @@ class Window(StatefulStep):
         """What windows share, and when results are given, unless on close only."""
         yield from described_panes(self.size, self.slide, self.step)
         if self.emit != "on_close":
-            yield f"results: {described(self.emit)}"
+            yield f"results: {describe_emit(self.emit)}"
 
     def parts(self, incoming: Schema) -> Sequence[Step]:
         """The windows; before them a `set` of what Spark computes for aggregates, and after them a filter for results."""

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from etl.tables.bits_kernel import pack, unpack
 from etl.tables.section_file import SectionFile
 
-_DISTINCT = 0.5
-"""Share of distinct values in the first `_SAMPLE` rows from which on a column is stored as it is."""
+_MAX_DISTINCT_SHARE = 0.5
+"""A column with a larger share of distinct values in its first `_SAMPLE` rows is stored as it is."""
 
 _SAMPLE = 10_000
 
@@ -33,7 +33,9 @@ class ColumnCollector:
         """Add the values of further rows."""
         if self._encoded is None and len(values):
             sample = values.slice(0, _SAMPLE)
-            self._encoded = not pa.types.is_nested(self.type) and pc.count_distinct(sample).as_py() <= _DISTINCT * len(sample) + 1
+            self._encoded = (
+                not pa.types.is_nested(self.type) and pc.count_distinct(sample).as_py() <= _MAX_DISTINCT_SHARE * len(sample) + 1
+            )
         self._chunks.append(values.dictionary_encode() if self._encoded and len(values) else values)
 
     def sections(self, name: str, order: Any) -> tuple[dict[str, Any], dict[str, pa.Array]]:

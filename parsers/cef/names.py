@@ -200,12 +200,12 @@ _ECS = {spelling: ecs for full, key, ecs in _entries() for spelling in (key, ful
 _NAMINGS: dict[Naming, dict[str, str]] = {"ecs": _ECS, "full": _FULL, "written": {}}
 
 
-def key_names(how: Naming) -> Callable[[str], str]:
+def key_names(naming: Naming) -> Callable[[str], str]:
     """Keys → names; unknown keys keep theirs."""
-    names = _NAMINGS[how]
+    names = _NAMINGS[naming]
     return lambda key: names.get(key, key)
 
 
-def headers(how: Naming) -> tuple[str, ...]:
+def headers(naming: Naming) -> tuple[str, ...]:
     """The names of the header's fields."""
-    return ECS_HEADERS if how == "ecs" else FULL_HEADERS
+    return ECS_HEADERS if naming == "ecs" else FULL_HEADERS

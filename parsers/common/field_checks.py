@@ -1,12 +1,13 @@
-"""Findings about a parser's fields: names that contradict each other, types that no text fills."""
+"""Findings about a parser's fields: names that contradict each other, types that no text fills, bad paths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
 from etl.api import Finding, Parser, format_type, nested_schema, parse_type
+from parsers.common.path_error import PathError
 
 
 def field_conflicts(parser: Parser, option: str) -> Iterable[Finding]:
@@ -20,6 +21,17 @@ def field_conflicts(parser: Parser, option: str) -> Iterable[Finding]:
     if parser.on_error == "keep" and type_ != pa.string():
         message = f"field {parser.field!r} cannot hold {format_type(type_)} in one event and its unparsed text in another"
         yield Finding("keep-conflict", message, ("on_error",))
+
+
+def path_findings(declared: Container[str], paths: Mapping[str, str], parse: Callable[[str], object]) -> Iterator[Finding]:
+    """Paths of fields that are not declared, and paths that ``parse`` refuses with PathError."""
+    for name, path in paths.items():
+        if name not in declared:
+            yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
+        try:
+            parse(path)
+        except PathError as error:
+            yield Finding("bad-path", f"{path!r}: {error}", ("paths", name), at=error.at)
 
 
 def check_type(

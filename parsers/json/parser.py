@@ -21,8 +21,7 @@ from etl.api import (
     with_fields,
 )
 from etl.columns.texts import materialize_array
-from parsers.common.field_checks import check_type, field_conflicts
-from parsers.common.path_error import PathError
+from parsers.common.field_checks import check_type, field_conflicts, path_findings
 from parsers.json.column_reader import ColumnReader, Leaf, read_as
 from parsers.json.conversions import converter
 from parsers.json.member_paths import parse_path
@@ -85,13 +84,7 @@ class Json(Parser):
         yield from super().check(incoming)
         for name, type_name in self.declared.items():
             yield from check_type(name, type_name, lambda type_: converter(read_as(type_)))
-        for name, path in self.paths.items():
-            if name not in self.declared:
-                yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
-            try:
-                parse_path(path)
-            except PathError as error:
-                yield Finding("bad-path", f"{path!r}: {error}", ("paths", name), at=error.at)
+        yield from path_findings(self.declared, self.paths, parse_path)
         for option, field in (("rest", self.rest), ("more", self.more)):
             if field in self.declared or (option == "more" and field is not None and field == self.rest):
                 yield Finding("field-conflict", f"{field!r} is a declared field already", (option,))
@@ -102,12 +95,6 @@ class Json(Parser):
         """The declared members, structs flat, ``rest`` and ``more``."""
         declared = flat_schema(pa.schema([(name, parse_type(text)) for name, text in self.declared.items()]))
         return with_fields(declared, self._others)
-
-    def fields(self, incoming: Schema) -> Schema:
-        """As every parser; when the input field is declared, it keeps its position."""
-        if self.field in self.parsed_fields().names:
-            return with_fields(incoming, {f.name: f.type for f in self.parsed_fields()})
-        return super().fields(incoming)
 
     def compile(self) -> Callable[[pa.StringArray], Parsed]:
         """A function of a column of texts."""

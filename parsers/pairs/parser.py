@@ -64,12 +64,6 @@ class PairsParser(Parser):
             return
         yield from field_conflicts(self, "fields")
 
-    def fields(self, incoming: Schema) -> Schema:
-        """As every parser; when the input field is one of them, it keeps its position."""
-        if self.field in self.parsed_fields().names:
-            return with_fields(incoming, {f.name: f.type for f in self.parsed_fields()})
-        return super().fields(incoming)
-
     def columns(self) -> Callable[[Pairs, Failures], dict[str, pa.Array]]:
         """Pairs → declared fields and the rest."""
         return PairColumns(self._declared(), self.rest, self.repeats, self.key_to_field(), self.text_reader).compile()

@@ -1,7 +1,7 @@
 """Paths into XML documents: a small part of XPath 1.0, compiled once.
 
 ``System/EventID`` leads from the root element to a child's child, ``/Event/System`` names the root as well, ``//Data`` is
-any element inside, ``*`` any name, ``.`` the root. In brackets stand a index from 1 (``Data[2]``) or a condition
+any element inside, ``*`` any name, ``.`` the root. In brackets is an index from 1 (``Data[2]``) or a condition
 (``Data[@Name='IpAddress']``, ``item[key='x']``). ``@Name`` at the end is an attribute, ``//@Name`` one of any
 element inside.
 """
@@ -17,8 +17,8 @@ from xml.etree.ElementTree import Element
 from parsers.common.path_error import PathError
 from parsers.xml.documents import Used, content
 
-Choose: TypeAlias = Callable[[list[Element], Used], list[Element]]
-"""Elements with one parent → those that meet a condition; the attributes that it compares become used."""
+ElementFilter: TypeAlias = Callable[[list[Element], Used], list[Element]]
+"""Elements with one parent → those that meet a condition. Adds the attributes that it compares to the used ones."""
 
 _NAME = r"[^\W\d][\w.\-]*(?::[^\W\d][\w.\-]*)?"
 _STEP = re.compile(rf"(?P<slashes>//?|)(?:(?P<name>{_NAME}|\*|\.)|@(?P<attribute>{_NAME}))")
@@ -33,15 +33,15 @@ class Step:
 
     name: str
     deep: bool
-    conditions: tuple[Choose, ...]
+    conditions: tuple[ElementFilter, ...]
 
     def take(self, parents: Iterable[Element], used: Used) -> list[Element]:
         """The elements that this step leads to, each once."""
         found: list[Element] = []
         for below in [_inside(parents)] if self.deep else parents:
             chosen = [one for one in below if self.name in (one.tag, "*")]
-            for choose in self.conditions:
-                chosen = choose(chosen, used)
+            for condition in self.conditions:
+                chosen = condition(chosen, used)
             found += chosen
         return found
 
@@ -69,7 +69,7 @@ class Path:
     attribute: str | None
 
     def values(self, root: Element, used: Used, first: bool) -> list[str | None]:
-        """The texts that it leads to, in the order of the document; their elements and attributes become used."""
+        """The texts that it leads to, in the order of the document. Adds their elements and attributes to the used ones."""
         if self.root is not None and self.root not in (root.tag, "*"):
             return []
         elements, conditions = [root], Used()
@@ -115,7 +115,7 @@ def parse_path(text: str) -> Path:
     return Path(root, tuple(steps), attribute)
 
 
-def _parts(text: str) -> Iterator[tuple[int, re.Match[str], tuple[Choose, ...]]]:
+def _parts(text: str) -> Iterator[tuple[int, re.Match[str], tuple[ElementFilter, ...]]]:
     at = 0
     while at < len(text) or not text:
         found = _STEP.match(text, at)
@@ -123,7 +123,7 @@ def _parts(text: str) -> Iterator[tuple[int, re.Match[str], tuple[Choose, ...]]]
             raise PathError(f"expected a name, '*' or '@name', found {text[at:][:20]!r}", at)
         end, conditions = found.end(), []
         while condition := _CONDITION.match(text, end):
-            conditions.append(_choose(condition))
+            conditions.append(_element_filter(condition))
             end = condition.end()
         if text[end : end + 1] not in ("", "/", "@"):
             raise PathError(f"{text[end:][:20]!r}: a condition is [2], [@name='value'] or [name='value']", end)
@@ -131,7 +131,7 @@ def _parts(text: str) -> Iterator[tuple[int, re.Match[str], tuple[Choose, ...]]]
         at = end
 
 
-def _choose(condition: re.Match[str]) -> Choose:
+def _element_filter(condition: re.Match[str]) -> ElementFilter:
     index, key, value = condition["index"], condition["key"], condition["value"]
     if index is not None:
         return lambda elements, used: elements[int(index) - 1 : int(index)]

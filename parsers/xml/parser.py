@@ -11,8 +11,7 @@ from pydantic import Field
 
 from etl.api import FieldName, Finding, Parsed, Parser, Schema, Size, TypeName, format_type, parse_type
 from parsers.common.failures import wrong_values
-from parsers.common.field_checks import check_type, field_conflicts
-from parsers.common.path_error import PathError
+from parsers.common.field_checks import check_type, field_conflicts, path_findings
 from parsers.common.text_types import item_reader, make_reader
 from parsers.xml.documents import DocumentError, Used, read_document, rest_json
 from parsers.xml.element_paths import Path, parse_path
@@ -70,13 +69,7 @@ class Xml(Parser):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """The findings of every parser; bad paths, types that no text fills, names that contradict each other."""
         yield from super().check(incoming)
-        for name, path in self.paths.items():
-            if name not in self.declared:
-                yield Finding("unknown-field", f"{name!r} is not among the fields", ("paths", name), "declare it under fields")
-            try:
-                parse_path(path)
-            except PathError as error:
-                yield Finding("bad-path", f"{path!r}: {error}", ("paths", name), at=error.at)
+        yield from path_findings(self.declared, self.paths, parse_path)
         for name, text in self.declared.items():
             yield from check_type(name, text, item_reader)
         if self.rest in self.declared:

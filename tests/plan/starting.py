@@ -20,7 +20,7 @@ from etl.plan.frames import Exchange, Frame, Read, SparkRead, exchange_of, frame
 from etl.plan.planner import plan as planned
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Output, Segment
-from etl.segment.segment_run import NOTHING, SegmentRun, SplitContext
+from etl.segment.segment_run import NO_EXCHANGES, SegmentRun, SplitContext
 from etl.spark.frames import build_frame
 from etl.spark.lane.lane_stages import Stage, stages_of
 from etl.spark.lane.spark_steps import apply_after_state, apply_between, fields_between, has_spark_after_state
@@ -182,7 +182,7 @@ class Starter:
         return events
 
     def _ran(
-        self, segment: Segment, source: str, fields: Schema, plan: Plan, emits: Mapping[int, Exchange] = NOTHING
+        self, segment: Segment, source: str, fields: Schema, plan: Plan, emits: Mapping[int, Exchange] = NO_EXCHANGES
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         for branch in segment.roots[source].walk():
             _checked(branch)

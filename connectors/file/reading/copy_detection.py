@@ -21,7 +21,7 @@ MIN_COMPARED_BYTES = 512
 """Files with less text than this are never copies, even if they are equal."""
 
 MIN_TRACKED_COPY_BYTES = 4096
-"""Minimum bytes of a settled copy to be tracked as one, and read from its end when it grows."""
+"""Minimum bytes of a copy that has not changed lately (`FileStat.is_settled`), so that it is tracked and read from its end on."""
 
 MIN_COMPRESSED_BYTES = 80
 """Minimum compressed size of a beginning that is more than a few repeated words."""

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.shared.lines.charset import is_wide
+from connectors.shared.lines.charset import charset, is_wide
 from connectors.shared.lines.line_grouping import LineGrouping, transition_table
 from connectors.shared.lines.multiline_presets import PRESETS, Name, Preset
 from etl.api import Duration, Finding, Size
@@ -100,6 +100,16 @@ class Multiline(BaseModel):
     def grouping(self) -> LineGrouping:
         """Return the grouping of lines. Raises PatternError."""
         return _grouping(self)
+
+
+def check_lines(codec: str, multiline: Multiline | None) -> Iterator[Finding]:
+    """Yield findings about a source's options ``charset`` and ``multiline``."""
+    try:
+        charset(codec)
+    except ValueError as error:
+        yield Finding("unknown-charset", str(error), ("charset",))
+    if multiline:
+        yield from multiline.check(codec)
 
 
 @lru_cache(maxsize=64)

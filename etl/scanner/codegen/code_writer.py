@@ -44,7 +44,7 @@ class CodeWriter:
         """Write at the end of this block from now on."""
         self.build.position_at_end(block)
 
-    def go(self, block: Any) -> None:
+    def jump(self, block: Any) -> None:
         """Jump to a block."""
         self.build.branch(block)
 

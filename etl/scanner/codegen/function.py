@@ -57,7 +57,7 @@ class _Function:
         code = self._code
         self._build.store(LONG(0), self._row)
         rows = code.block("rows")
-        code.go(rows)
+        code.jump(rows)
         self._rows(rows)
         while self._unwritten:
             row = self._unwritten.pop()
@@ -65,7 +65,7 @@ class _Function:
             self._state_code(row)
         code.at(self._next)
         self._build.store(self._build.add(self._build.load(self._row), LONG(1)), self._row)
-        code.go(rows)
+        code.jump(rows)
 
     def _rows(self, rows: Any) -> None:
         """The loop over texts; a text that is not null begins in the start state."""
@@ -78,11 +78,11 @@ class _Function:
         self._text, length = self._of_row(self._address), self._of_row(self._length)
         code.branch_if(build.icmp_signed("<", length, LONG(0)), null, run)
         code.at(null)
-        code.go(self._final(-1))
+        code.jump(self._final(-1))
         code.at(run)
         code.here = self._text
         code.end = build.add(self._text, length)
-        code.go(self._state(self._graph.start))
+        code.jump(self._state(self._graph.start))
         code.at(done)
         build.ret_void()
 
@@ -104,7 +104,7 @@ class _Function:
         if graph.ignores_rest(row):
             code.here = code.end
         if graph.decided(row) or graph.ignores_rest(row):
-            code.go(self._final(graph.final(row)))
+            code.jump(self._final(graph.final(row)))
             return
         self._literal(row)
         emit_skip(code, graph.self_loops(row))
@@ -135,7 +135,7 @@ class _Function:
         with self._build.goto_block(way):
             self._move(edge.moves, here)
             self._code.here = self._build.add(here, LONG(1))
-            self._code.go(self._state(edge.target))
+            self._code.jump(self._state(edge.target))
         return way
 
     def _literal(self, row: int) -> None:
@@ -154,7 +154,7 @@ class _Function:
         for at, edge in enumerate(edges):
             self._move(edge.moves, build.add(here, LONG(at)))
         code.here = word_end
-        code.go(self._state(edges[-1].target))
+        code.jump(self._state(edges[-1].target))
         code.at(slowly)
 
     def _move(self, moves: Sequence[Move], here: Any) -> None:
@@ -178,7 +178,7 @@ class _Function:
             self._finals[number] = self._code.block(f"final{number}")
             with self._build.goto_block(self._finals[number]):
                 self._answers(number)
-                self._code.go(self._next)
+                self._code.jump(self._next)
         return self._finals[number]
 
     def _answers(self, number: int) -> None:

@@ -45,7 +45,7 @@ def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
     look, page, many, found, none, one, step, done = map(
         code.block, ("look", "page", "many", "hit", "none", "one", "step", "past")
     )
-    code.go(look)
+    code.jump(look)
     code.at(look)
     here = code.here
     code.here = build.select(code.before_end(here), here, code.end)
@@ -58,15 +58,15 @@ def _find(code: CodeWriter, stops: Callable[[Any], Any]) -> None:
     code.at(found)
     at = build.add(here, build.zext(build.cttz(hits, BIT(1)), LONG))
     code.here = build.select(code.before_end(at), at, code.end)
-    code.go(done)
+    code.jump(done)
     code.at(none)
     code.here = build.add(here, LONG(BLOCK_BYTES))
-    code.go(look)
+    code.jump(look)
     code.at(one)
     code.branch_if(stops(code.load(here, BYTE)), done, step)
     code.at(step)
     code.here = build.add(here, LONG(1))
-    code.go(look)
+    code.jump(look)
     code.at(done)
 
 
@@ -77,7 +77,7 @@ def _look_up(code: CodeWriter, stays: Array) -> None:
     table.global_constant, table.linkage = True, "internal"
     table.initializer = kind([BYTE(int(stay)) for stay in stays])
     look, inside, step, done = map(code.block, ("look", "inside", "step", "past"))
-    code.go(look)
+    code.jump(look)
     code.at(look)
     here = code.here
     code.branch_if(code.before_end(here), inside, done)
@@ -86,7 +86,7 @@ def _look_up(code: CodeWriter, stays: Array) -> None:
     code.branch_if(build.icmp_unsigned("!=", kept, BYTE(0)), step, done)
     code.at(step)
     code.here = build.add(here, LONG(1))
-    code.go(look)
+    code.jump(look)
     code.at(done)
 
 

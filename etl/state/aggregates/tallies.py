@@ -202,20 +202,10 @@ def _buckets(elements: ListElements) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class DistinctCollect:
+class DistinctCollect(Distinct):
     """``collect_set(x, n)``: a list of the n smallest distinct values, in their order."""
 
-    argument: AggregateArgument
     limit: int
-
-    functions = None
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        return (pa.list_(self.argument.type),)
-
-    def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        return [pa.ListArray.from_arrays(*as_lists(canonical(self.argument.values(batch))))]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         elements = distinct_elements(ListElements.of(grouping, columns))

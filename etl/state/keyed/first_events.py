@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import PANE, TIMESTAMP, PartRows, Schema
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, first_of_each_time, first_within
-from etl.state.keyed.event_rows import KEY_HASH, as_events, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.event_rows import KEY_HASH, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.passing_events import PassingEvents
 
 _STATE = (PANE, TIME, HASH, HASH2)
 """Columns of state rows."""
@@ -21,17 +22,11 @@ _PANES = 4
 
 
 @dataclass(frozen=True)
-class FirstEvents:
+class FirstEvents(PassingEvents):
     """State holds the hash of the key and the time of each event that passed, until no event that is not late can be near it."""
 
-    fields: Schema
-    keys: tuple[str, ...]
-    time: str
     within: int
     """Microseconds."""
-    hashed: bool = True
-    indexed: bool = True
-    after_run: AfterRun = "appended"
 
     @property
     def pane(self) -> int:
@@ -51,27 +46,14 @@ class FirstEvents:
             return rows
         return rows.filter(pa.array(first_of_each_time(hashes_of(rows), numbers(rows, TIME))))
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether there are events."""
-        return arrived is not None
-
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Keys are looked up."""
-        return False
-
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The events that pass, in the order of their times."""
-        tables = arrived.tables()
-        if not tables:
-            return
-        rows = whole(tables)
-        times = numbers(rows, TIME)
+    def decide(self, rows: pa.Table, times: Any, kept: PartRows) -> Any:
+        """The first event of each key within a time, of these and those that passed before."""
         known = kept.tables(int(times.min()) - self.within - self.pane, int(times.max()) + self.within)
-        passing = np.flatnonzero(first_within(hashes_of(rows), times, known, self.within))
-        if len(passing):
-            passed = rows.take(pa.array(passing[np.argsort(times[passing], kind="stable")]))
-            yield as_events(passed, self.fields)
-            yield passed.select(_STATE)
+        return first_within(hashes_of(rows), times, known, self.within)
+
+    def state_rows(self, passed: pa.Table) -> pa.Table:
+        """The times and hashes."""
+        return passed.select(_STATE)
 
     @property
     def state_fields(self) -> Schema:

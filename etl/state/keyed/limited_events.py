@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import PANE, TIMESTAMP, PartRows, Schema
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each, may_be_first
-from etl.state.keyed.event_rows import KEY_HASH, as_events, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.event_rows import KEY_HASH, as_hex, as_times, hashes_of, numbers, prepare_rows, whole
+from etl.state.keyed.passing_events import PassingEvents
 from etl.state.windows.aggregation import event_times
 
 SPAN = "\0span"
@@ -22,18 +23,12 @@ _SPANS = 16
 
 
 @dataclass(frozen=True)
-class LimitedEvents:
+class LimitedEvents(PassingEvents):
     """State holds the hash of each key and span, and how many events of it have passed, until the span is over."""
 
-    fields: Schema
-    group_by: tuple[str, ...]
-    time: str
     every: int
     """Microseconds."""
     limit: int
-    hashed: bool = True
-    indexed: bool = True
-    after_run: AfterRun = "appended"
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -59,28 +54,15 @@ class LimitedEvents:
         sums = rows.group_by(names, use_threads=False).aggregate([(COUNT, "sum")])
         return sums.select([*names, f"{COUNT}_sum"]).rename_columns([*names, COUNT])
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether there are events."""
-        return arrived is not None
-
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Keys are looked up."""
-        return False
-
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The events that pass, in the order of their times."""
-        tables = arrived.tables()
-        if not tables:
-            return
-        rows = whole(tables)
-        times = numbers(rows, TIME)
+    def decide(self, rows: pa.Table, times: Any, kept: PartRows) -> Any:
+        """The earliest events of each key and span, until ``limit`` of them have passed."""
         known = kept.tables(int(times.min()) - self.pane, int(times.max()) + 1)
-        passing = np.flatnonzero(first_of_each(hashes_of(rows), times, known, self.limit))
-        if len(passing):
-            passed = rows.take(pa.array(passing[np.argsort(times[passing], kind="stable")]))
-            yield as_events(passed, self.fields)
-            one_of_each, counts = counts_of(hashes_of(passed))
-            yield passed.select([PANE, HASH, HASH2]).take(pa.array(one_of_each)).append_column(COUNT, pa.array(counts))
+        return first_of_each(hashes_of(rows), times, known, self.limit)
+
+    def state_rows(self, passed: pa.Table) -> pa.Table:
+        """The hashes, with the number of events of each key and span."""
+        one_of_each, counts = counts_of(hashes_of(passed))
+        return passed.select([PANE, HASH, HASH2]).take(pa.array(one_of_each)).append_column(COUNT, pa.array(counts))
 
     @property
     def state_fields(self) -> Schema:

@@ -1,4 +1,4 @@
-"""Kernels that find the matches of a pattern in the events of each key, which are in order."""
+"""Kernels that find the matches of a pattern in the events of each key (`EventArrays`)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from etl.state.sequences.runs import OPEN, OVER, first_end, passed, run_from, ta
 
 
 @kernel_function
-def _may_begin(mask: Any, automaton: Any) -> Any:
-    """Whether a run can begin at an event."""
-    may = False
-    for edge in range(automaton.first_edge[1]):
-        may |= mask & automaton.names[automaton.elements[edge]] != 0
-    return may
-
-
-@kernel_function
 def _last_taken(taken: Any) -> Any:
     """The last event of the match."""
     last = np.int64(-1)
@@ -29,89 +20,77 @@ def _last_taken(taken: Any) -> Any:
 
 
 @kernel_function
-def _add(found: Any, count: Any, end: Any, taken: Any) -> None:
+def _add(found: Any, count: Any, end: Any, taken: Any) -> Any:
+    """Write the match with this number; returns the next number."""
     found.end[count] = end
     for element in range(taken.shape[2]):
         for what in range(3):
             found.taken[count, element, what] = taken[2, 0, element, what]
+    return count + 1
 
 
 @kernel
-def find_matches(
-    firsts: Any, times: Any, masks: Any, automaton: Any, tests: Any, codes: Any, span: Any, plain: Any, found: Any, work: Any
-) -> Any:
+def find_matches(events: Any, pattern: Any, span: Any, plain: Any, found: Any, work: Any) -> Any:
     """The matches of each key that end with an event and do not overlap; returns how many there are.
 
-    Key k has the events from ``firsts[k, 0]`` to ``firsts[k, 1]``. Of matches that overlap, that with the earliest last event
-    counts, of those the one with the earliest first event. ``plain``: there are no tests.
+    Of matches that overlap, that with the earliest last event counts, of those the one with the earliest first event.
+    ``plain``: there are no tests.
     """
     count = np.int64(0)
-    for key in range(firsts.shape[0]):
-        begin, end = firsts[key, 0], firsts[key, 1]
+    for key in range(events.bounds.shape[0]):
+        begin, end = events.bounds[key, 0], events.bounds[key, 1]
         while begin < end:
             best = np.int64(-1)
             limit = end
             if plain:
-                best = first_end(begin, end, times, masks, automaton, span, work)
+                best = first_end(begin, end, events, pattern.automaton, span, work)
                 if best < 0:
                     break
                 limit = best + 1
             chosen, run = np.int64(-1), begin
             while run < limit:
-                if _may_begin(masks[run], automaton):
-                    last = run_from(run, limit, times, masks, automaton, tests, codes, span, work)
-                    if last >= 0:
-                        chosen, limit = run, last
-                        if last == best:
-                            break
+                last = run_from(run, limit, events, pattern, span, work)
+                if last >= 0:
+                    chosen, limit = run, last
+                    if last == best:
+                        break
                 run += 1
             if chosen < 0:
                 break
-            last = run_from(chosen, limit + 1, times, masks, automaton, tests, codes, span, work)
-            if times[last] >= span.before:
-                _add(found, count, times[last], work.taken)
-                count += 1
+            last = run_from(chosen, limit + 1, events, pattern, span, work)
+            if events.times[last] >= span.before:
+                count = _add(found, count, events.times[last], work.taken)
             begin = last + 1
     return count
 
 
 @kernel
-def find_overlapping(
-    firsts: Any, times: Any, masks: Any, automaton: Any, tests: Any, codes: Any, span: Any, found: Any, work: Any
-) -> Any:
+def find_overlapping(events: Any, pattern: Any, span: Any, found: Any, work: Any) -> Any:
     """As `find_matches`, for the matches that begin at each event: the one with the earliest last event."""
     count = np.int64(0)
-    for key in range(firsts.shape[0]):
-        for run in range(firsts[key, 0], firsts[key, 1]):
-            if _may_begin(masks[run], automaton):
-                last = run_from(run, firsts[key, 1], times, masks, automaton, tests, codes, span, work)
-                if last >= 0 and times[last] >= span.before:
-                    _add(found, count, times[last], work.taken)
-                    count += 1
+    for key in range(events.bounds.shape[0]):
+        for run in range(events.bounds[key, 0], events.bounds[key, 1]):
+            last = run_from(run, events.bounds[key, 1], events, pattern, span, work)
+            if last >= 0 and events.times[last] >= span.before:
+                count = _add(found, count, events.times[last], work.taken)
     return count
 
 
 @kernel
-def find_unanswered(
-    firsts: Any, times: Any, masks: Any, automaton: Any, tests: Any, codes: Any, span: Any, overlap: Any, found: Any, work: Any
-) -> Any:
+def find_unanswered(events: Any, pattern: Any, span: Any, overlap: Any, found: Any, work: Any) -> Any:
     """As `find_matches`, for a pattern that ends with absent events: a match is decided when its time is over.
 
     Without ``overlap`` no run begins before the last event of a match.
     """
     count = np.int64(0)
-    for key in range(firsts.shape[0]):
-        run, end = firsts[key, 0], firsts[key, 1]
-        while run < end and times[run] + span.within <= span.settled:
-            over = times[run] + span.within
+    for key in range(events.bounds.shape[0]):
+        run, end = events.bounds[key, 0], events.bounds[key, 1]
+        while run < end and events.times[run] + span.within <= span.settled:
+            over = events.times[run] + span.within
             following = run + 1
-            if (
-                _may_begin(masks[run], automaton)
-                and run_from(run, end, times, masks, automaton, tests, codes, span, work) == OVER
-            ):
+            if run_from(run, end, events, pattern, span, work) == OVER:
                 if over > span.before:
-                    _add(found, count, over, work.taken)
-                    count += 1
+                    count = _add(found, count, over, work.taken)
                 if not overlap:
                     following = _last_taken(work.taken) + 1
             run = following
@@ -119,26 +98,21 @@ def find_unanswered(
 
 
 @kernel
-def find_open(
-    firsts: Any, times: Any, masks: Any, automaton: Any, tests: Any, codes: Any, span: Any, found: Any, work: Any
-) -> Any:
+def find_open(events: Any, pattern: Any, span: Any, found: Any, work: Any) -> Any:
     """The earliest run of each key that may become a match; returns how many there are. `MatchArrays.end`: its last event."""
     count = np.int64(0)
-    for key in range(firsts.shape[0]):
-        for run in range(firsts[key, 0], firsts[key, 1]):
-            if times[run] + span.within > span.settled and _may_begin(masks[run], automaton):
-                decided = run_from(run, firsts[key, 1], times, masks, automaton, tests, codes, span, work)
+    for key in range(events.bounds.shape[0]):
+        for run in range(events.bounds[key, 0], events.bounds[key, 1]):
+            if events.times[run] + span.within > span.settled:
+                decided = run_from(run, events.bounds[key, 1], events, pattern, span, work)
                 if decided in (OPEN, OVER):
-                    _add(found, count, times[_last_taken(work.taken)], work.taken)
-                    count += 1
+                    count = _add(found, count, events.times[_last_taken(work.taken)], work.taken)
                     break
     return count
 
 
 @kernel
-def list_taken(
-    taken: Any, masks: Any, automaton: Any, tests: Any, codes: Any, most: Any, work: Any, events: Any, elements: Any
-) -> Any:
+def list_taken(taken: Any, masks: Any, pattern: Any, most: Any, work: Any, events: Any, elements: Any) -> Any:
     """The events of each match, at most the last ``most``, and the elements that took them; returns how many there are."""
     count = np.int64(0)
     for match in range(taken.shape[0]):
@@ -149,8 +123,8 @@ def list_taken(
         for element in range(taken.shape[1]):
             if taken[match, element, 2]:
                 for event in range(taken[match, element, 0], taken[match, element, 1] + 1):
-                    mask = passed(masks[event], tests, codes, automaton.names, event, work.taken, np.int64(0), np.int64(0))
-                    if mask & automaton.names[element]:
+                    mask = passed(masks[event], pattern, event, work.taken, np.int64(0), np.int64(0))
+                    if mask & pattern.automaton.names[element]:
                         take(work.taken, np.int64(0), np.int64(0), np.int64(0), element, event, np.int64(0))
                         if skip > 0:
                             skip -= 1

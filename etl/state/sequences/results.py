@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from etl.api import TIMESTAMP, nest
 from etl.state.keyed.event_rows import as_times
-from etl.state.sequences.automaton import Automaton
 from etl.state.sequences.kernels import list_taken
 from etl.state.sequences.key_events import KeyEvents
-from etl.state.sequences.runs import MatchArrays, ScratchArrays
+from etl.state.sequences.runs import CompiledPattern, MatchArrays, ScratchArrays
 from etl.state.windows.aggregation import Numbers
 
 
@@ -23,9 +22,7 @@ class Matches(NamedTuple):
 
     events: KeyEvents
     found: MatchArrays
-    automaton: Automaton
-    tests: Numbers
-    codes: Numbers
+    pattern: CompiledPattern
 
 
 class ResultField(Protocol):
@@ -100,8 +97,8 @@ class EventList:
         taken = matches.found.taken
         sizes = np.minimum(taken[:, :, 2].sum(axis=1), self.most)
         events, elements = np.empty((2, sizes.sum()), np.int64)
-        _, _, automaton, tests, codes = matches
-        list_taken(taken, matches.events.masks, automaton, tests, codes, self.most, ScratchArrays.of(automaton), events, elements)
+        pattern, work = matches.pattern, ScratchArrays.of(matches.pattern.automaton)
+        list_taken(taken, matches.events.masks, pattern, self.most, work, events, elements)
         offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), self._structs(matches.events, events, elements))
 

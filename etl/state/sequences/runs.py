@@ -44,6 +44,28 @@ class ScratchArrays(NamedTuple):
         return cls(*arrays)
 
 
+class EventArrays(NamedTuple):
+    """Events of several keys, those of each in order."""
+
+    bounds: Any
+    """int64[keys, 2]: where the events of each key begin and end."""
+    times: Any
+    """int64[events]: microseconds since the epoch."""
+    masks: Any
+    """int64[events]: a bit for each condition that an event meets."""
+
+
+class CompiledPattern(NamedTuple):
+    """The automaton of a pattern, and its comparisons of events with earlier ones."""
+
+    automaton: Any
+    tests: Any
+    """int64[tests, 4]: the bit of a name, the bit of an earlier one, whether its last event is meant or its first, and the
+    results of a comparison for which the test holds."""
+    codes: Any
+    """int64[2 * tests, events]: for each test a row with the values of events, and a row with those of events as earlier ones."""
+
+
 class Span(NamedTuple):
     """What is decided now, and how long runs are; microseconds."""
 
@@ -79,11 +101,12 @@ def _earlier(tests: Any, test: Any, names: Any, taken: Any, buffer: Any, state: 
 
 
 @kernel_function
-def passed(mask: Any, tests: Any, codes: Any, names: Any, event: Any, taken: Any, buffer: Any, state: Any) -> Any:
+def passed(mask: Any, pattern: Any, event: Any, taken: Any, buffer: Any, state: Any) -> Any:
     """The mask of an event without the names whose tests it fails. A test against an event that is not there holds."""
+    tests, codes = pattern.tests, pattern.codes
     for test in range(tests.shape[0]):
         if mask & tests[test, 0]:
-            earlier = _earlier(tests, test, names, taken, buffer, state)
+            earlier = _earlier(tests, test, pattern.automaton.names, taken, buffer, state)
             if earlier >= 0:
                 left, right = codes[2 * test, event], codes[2 * test + 1, earlier]
                 order = np.int64(_EQUAL) if left == right else (np.int64(_LESS) if left < right else np.int64(_GREATER))
@@ -106,28 +129,50 @@ def take(taken: Any, buffer: Any, source: Any, target: Any, element: Any, event:
 
 
 @kernel_function
-def run_from(begin: Any, end: Any, times: Any, masks: Any, automaton: Any, tests: Any, codes: Any, span: Any, work: Any) -> Any:
-    """The event that completes the run from ``begin``, before ``end``; else `OPEN`, `NONE` or `OVER`. The events of its
-    elements are then in ``work.taken[2, 0]``, unless there is no match.
+def _may_begin(mask: Any, automaton: Any) -> Any:
+    """Whether a run can begin at an event."""
+    may = False
+    for edge in range(automaton.first_edge[1]):
+        may |= mask & automaton.names[automaton.elements[edge]] != 0
+    return may
 
-    A row of ``tests`` is the bit of a name, the bit of an earlier one, whether its last event is meant or its first, and the
-    results for which the test holds; rows 2n and 2n + 1 of ``codes`` are the values of test n, of each event and of each as an
-    earlier one.
-    """
-    taken, branches, marks = work.taken, work.branches, work.marks
-    for each in range(taken.shape[2]):
-        taken[0, 0, each, 0], taken[0, 0, each, 1], taken[0, 0, each, 2] = -1, -1, 0
-    branches[0, 0], count, buffer = 0, np.int64(1), np.int64(0)
-    event = begin
+
+@kernel_function
+def run_from(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: Any) -> Any:
+    """The event that completes the run from ``begin``, before ``end``; else `OPEN`, `NONE` or `OVER`. The events of its
+    elements are then in ``work.taken[2, 0]``, unless there is no match."""
+    if not _may_begin(events.masks[begin], pattern.automaton):
+        return np.int64(NONE)
+    for each in range(work.taken.shape[2]):
+        work.taken[0, 0, each, 0], work.taken[0, 0, each, 1], work.taken[0, 0, each, 2] = -1, -1, 0
+    work.branches[0, 0] = 0
+    return _run_on(begin, end, events, pattern, span, work)
+
+
+@kernel_function
+def _add_branch(target: Any, element: Any, event: Any, state: Any, buffer: Any, found: Any, work: Any) -> Any:
+    """Lead a branch to another state, unless a preferred branch is there after this event; returns the number of branches."""
+    if work.marks[target] == work.clock[0]:
+        return found
+    work.marks[target] = work.clock[0]
+    work.branches[1 - buffer, found] = target
+    take(work.taken, buffer, state, target, element, event, 1 - buffer)
+    return found + 1
+
+
+@kernel_function
+def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: Any) -> Any:
+    """As `run_from`, with one branch in state 0 that has taken nothing."""
+    taken, branches, times, automaton = work.taken, work.branches, events.times, pattern.automaton
+    event, count, buffer = begin, np.int64(1), np.int64(0)
     while event < end and count:
         if times[event] - times[begin] >= span.within or event - begin >= span.most:
             break
-        to, found = 1 - buffer, np.int64(0)
+        found = np.int64(0)
         work.clock[0] += 1
-        mark = work.clock[0]
         for branch in range(count):
             state = branches[buffer, branch]
-            mask = passed(masks[event] | EVERY, tests, codes, automaton.names, event, taken, buffer, state)
+            mask = passed(events.masks[event] | EVERY, pattern, event, taken, buffer, state)
             remaining, fits = np.int64(0), False
             first = automaton.first_edge[state]
             for edge in range(first, automaton.first_edge[state + 1]):
@@ -137,21 +182,12 @@ def run_from(begin: Any, end: Any, times: Any, masks: Any, automaton: Any, tests
                     if automaton.accepts[target]:
                         take(taken, buffer, state, np.int64(0), element, event, np.int64(2))
                         return event
-                    if marks[target] != mark:
-                        marks[target] = mark
-                        branches[to, found] = target
-                        found += 1
-                        take(taken, buffer, state, target, element, event, to)
+                    found = _add_branch(target, element, event, state, buffer, found, work)
                 elif not mask & automaton.breaks[edge]:
                     remaining |= np.int64(1) << (edge - first)
-            if not fits and event > begin:
-                target = automaton.skipped[state, remaining]
-                if target >= 0 and marks[target] != mark:
-                    marks[target] = mark
-                    branches[to, found] = target
-                    found += 1
-                    take(taken, buffer, state, target, np.int64(-1), event, to)
-        count, buffer = found, to
+            if not fits and event > begin and automaton.skipped[state, remaining] >= 0:
+                found = _add_branch(automaton.skipped[state, remaining], np.int64(-1), event, state, buffer, found, work)
+        count, buffer = found, 1 - buffer
         event += 1
     if not count:
         return np.int64(NONE)
@@ -168,15 +204,25 @@ def run_from(begin: Any, end: Any, times: Any, masks: Any, automaton: Any, tests
 
 
 @kernel_function
-def first_end(begin: Any, end: Any, times: Any, masks: Any, automaton: Any, span: Any, work: Any) -> Any:
+def _add_run(target: Any, start: Any, to: Any, found: Any, work: Any) -> Any:
+    """Lead a run to another state, of whose runs the latest one is known; returns the number of states with runs."""
+    if work.marks[target] == work.clock[0]:
+        work.latest[to, target] = max(work.latest[to, target], start)
+        return found
+    work.marks[target], work.latest[to, target] = work.clock[0], start
+    work.branches[to, found] = target
+    return found + 1
+
+
+@kernel_function
+def first_end(begin: Any, end: Any, events: Any, automaton: Any, span: Any, work: Any) -> Any:
     """The first event that completes any run, before ``end``, or -1. Of the runs in a state only the latest one is known, which
-    lives longest."""
-    latest, branches, marks = work.latest, work.branches, work.marks
+    ends last."""
+    latest, branches, times = work.latest, work.branches, events.times
     count, buffer = np.int64(0), np.int64(0)
     for event in range(begin, end):
-        mask, to, found = masks[event] | EVERY, 1 - buffer, np.int64(0)
+        mask, to, found = events.masks[event] | EVERY, 1 - buffer, np.int64(0)
         work.clock[0] += 1
-        mark = work.clock[0]
         branches[buffer, count], latest[buffer, 0] = 0, event
         for branch in range(count + 1):
             state = branches[buffer, branch]
@@ -191,22 +237,10 @@ def first_end(begin: Any, end: Any, times: Any, masks: Any, automaton: Any, span
                     if automaton.accepts[target]:
                         return np.int64(event)
                     fits = True
-                    if marks[target] != mark:
-                        marks[target], latest[to, target] = mark, start
-                        branches[to, found] = target
-                        found += 1
-                    elif latest[to, target] < start:
-                        latest[to, target] = start
+                    found = _add_run(target, start, to, found, work)
                 elif not mask & automaton.breaks[edge]:
                     remaining |= np.int64(1) << (edge - first)
-            if not fits and state:
-                target = automaton.skipped[state, remaining]
-                if target >= 0:
-                    if marks[target] != mark:
-                        marks[target], latest[to, target] = mark, start
-                        branches[to, found] = target
-                        found += 1
-                    elif latest[to, target] < start:
-                        latest[to, target] = start
+            if not fits and state and automaton.skipped[state, remaining] >= 0:
+                found = _add_run(automaton.skipped[state, remaining], start, to, found, work)
         count, buffer = found, to
     return np.int64(-1)

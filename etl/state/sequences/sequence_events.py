@@ -20,7 +20,7 @@ from etl.state.sequences.event_tests import EventTest, table_of_tests, value_cod
 from etl.state.sequences.kernels import find_matches, find_open, find_overlapping, find_unanswered
 from etl.state.sequences.key_events import MASK, ORDER, KeyEvents, keys_of, rows_of_keys
 from etl.state.sequences.results import Matches, ResultField
-from etl.state.sequences.runs import MatchArrays, ScratchArrays, Span
+from etl.state.sequences.runs import CompiledPattern, EventArrays, MatchArrays, ScratchArrays, Span
 from etl.state.windows.aggregation import Numbers
 
 _PANES = 4
@@ -143,9 +143,9 @@ class SequenceEvents:
     def _find(self, events: KeyEvents, span: Span, still_open: bool = False) -> Matches:
         """The matches that are decided now, or the sequences that have begun."""
         rows, work = len(events.times), ScratchArrays.of(self.automaton)
-        tests, codes = table_of_tests(self.tests), value_codes(events, self.tests)
+        pattern = CompiledPattern(self.automaton, table_of_tests(self.tests), value_codes(events, self.tests))
         found = MatchArrays(np.empty(rows, np.int64), np.empty((rows, len(self.automaton.names), 3), np.int64))
-        given = (events.bounds, events.times, events.masks, self.automaton, tests, codes, span)
+        given = (EventArrays(events.bounds, events.times, events.masks), pattern, span)
         if still_open:
             count = find_open(*given, found, work)
         elif self.unanswered:
@@ -155,7 +155,7 @@ class SequenceEvents:
         else:
             count = find_matches(*given, not self.tests, found, work)
         order = np.argsort(found.end[:count], kind="stable")
-        return Matches(events, MatchArrays(found.end[:count][order], found.taken[:count][order]), self.automaton, tests, codes)
+        return Matches(events, MatchArrays(found.end[:count][order], found.taken[:count][order]), pattern)
 
     @property
     def state_fields(self) -> Schema:

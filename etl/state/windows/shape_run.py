@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from etl.api import ALWAYS, PartRows, WatermarkAdvance
 from etl.state.aggregates.accumulator import Accumulator, MergedByFunctions
+from etl.state.row_files import PartsOfFiles
 from etl.state.windows.aggregation import Aggregation, Numbers
 from etl.state.windows.pane_rows import PaneRows, merge_windows
 from etl.state.windows.shapes import WindowShape
@@ -48,27 +49,7 @@ def without_marks(tables: Iterable[pa.Table]) -> list[pa.Table]:
     return [table for table in filtered if len(table)]
 
 
-class _NoRows:
-    """Rows of parts that have none."""
-
-    def tables(self, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
-        """None."""
-        return ()
-
-    def in_order(self, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
-        """None."""
-        return ()
-
-    def of_keys(self, others: PartRows, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
-        """None."""
-        return ()
-
-    def of_hashes(self, hashes: Numbers, first: int = 0, end: int = 0) -> Sequence[pa.Table]:
-        """None."""
-        return ()
-
-
-NO_ROWS = _NoRows()
+NO_ROWS = PartsOfFiles((), ())
 
 
 @dataclass(frozen=True)

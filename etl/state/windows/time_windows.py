@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
-from etl.state.windows.emit_rules import GIVEN, LATE, LATE_TICK, SEEN, TICK, EmitRule, Every, Late, OnClose
+from etl.state.windows.emit_rules import GIVEN, EmitRule, OnClose
+from etl.state.windows.interval_results import LATE, LATE_TICK, SEEN, TICK, Every, Late
 from etl.state.windows.shape_run import MARK, NO_ROWS, Largest, ShapeRun, with_number
 from etl.state.windows.shapes import WindowShape
 

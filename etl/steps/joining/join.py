@@ -34,6 +34,7 @@ from etl.steps.joining.checks import join_findings
 from etl.steps.joining.join_fields import JoinedFields, KeyPairs
 from etl.steps.joining.sides import JoinSide
 from etl.steps.keyed.options import MICROSECOND
+from etl.steps.option_checks import idle_by_clock
 
 if TYPE_CHECKING:
     from etl.state.joins.limited_sides import SideLimit
@@ -207,7 +208,7 @@ class Join(JoiningStep):
         """The option; by time of reading, events are given once their time is over on the clock."""
         if self.time or (self.match == "all" and self.kind in ("inner", "semi")):
             return self.idle
-        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
+        return idle_by_clock(self.idle, self.max_delay())
 
     @property
     def _span_of_limit(self) -> timedelta:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_type, visible, with_fields
 from etl.steps.keyed.options import MICROSECOND, KeyedStep
-from etl.steps.option_checks import length_finding, taken_name, unused_option
+from etl.steps.option_checks import idle_by_clock, length_finding, taken_name, unused_option
 
 
 class Suppress(KeyedStep):
@@ -85,7 +85,7 @@ class Suppress(KeyedStep):
         """The option; by time of reading summaries are given once their time is over on the clock."""
         if self.time or self.summary is None:
             return self.idle
-        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
+        return idle_by_clock(self.idle, self.max_delay())
 
     def max_delay(self) -> timedelta:
         """How long a summary waits."""

@@ -25,7 +25,7 @@ from etl.api import (
 )
 from etl.expressions import analyse
 from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ttl_findings
-from etl.steps.option_checks import length_finding, taken_name, unused_option
+from etl.steps.option_checks import idle_by_clock, length_finding, taken_name, unused_option
 from etl.steps.window import END, START
 
 
@@ -162,7 +162,7 @@ class Top(KeyedStep):
         """The option; spans of the time of reading end on the clock."""
         if self.time or self.size is None:
             return self.idle
-        return max(self.idle or timedelta(0), self.max_delay() + timedelta(seconds=1))
+        return idle_by_clock(self.idle, self.max_delay())
 
     def max_delay(self) -> timedelta:
         """The length of a span."""

@@ -25,7 +25,7 @@ from etl.api import (
 )
 from etl.expressions import analyse
 from etl.steps.keyed.options import KeyedStep
-from etl.steps.option_checks import length_finding, unused_option
+from etl.steps.option_checks import idle_by_clock, length_finding, unused_option
 from etl.steps.sequences.pattern import WORDS, Pattern, read_pattern
 from etl.steps.sequences.references import Comparison, Reference, read_comparison, read_reference
 
@@ -244,7 +244,7 @@ class Sequence(KeyedStep):
         """The option; by time of reading, sequences that wait for absent events are decided on the clock."""
         if self.time or not self.parsed.absent_after:
             return self.idle
-        return max(self.idle or timedelta(0), self.within + timedelta(seconds=1))
+        return idle_by_clock(self.idle, self.max_delay())
 
     def max_delay(self) -> timedelta:
         """The time of the pattern."""

@@ -1,4 +1,4 @@
-"""When a window gives results: the option `emit`, one occasion or a list of them."""
+"""When a window gives results: the option `emit`, one trigger or a list of them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class LateResults(BaseModel):
     )
 
 
-class Occasion(BaseModel):
-    """One occasion for results with options of its own: `every`, `late` or `when`."""
+class EmitTrigger(BaseModel):
+    """A trigger of results that has options of its own: `every`, `late` or `when`."""
 
     model_config = _CONFIG
 
@@ -57,25 +57,25 @@ class Occasion(BaseModel):
 
     @property
     def kinds(self) -> list[str]:
-        """Which occasions it is."""
+        """Which of the options that make a trigger are given; exactly one is right."""
         return [name for name in ("every", "late", "when") if getattr(self, name) is not None]
 
 
-Moment = Literal["on_close", "on_change"]
-Emit: TypeAlias = Moment | Occasion | tuple[Moment | Occasion, ...]
+WindowEvent = Literal["on_close", "on_change"]
+Emit: TypeAlias = WindowEvent | EmitTrigger | tuple[WindowEvent | EmitTrigger, ...]
 """The option's values."""
 
 _Path = tuple[str | int, ...]
 
 
-def occasions(emit: Emit) -> tuple[Moment | Occasion, ...]:
+def triggers_of(emit: Emit) -> tuple[WindowEvent | EmitTrigger, ...]:
     """The option as a list."""
     return emit if isinstance(emit, tuple) else (emit,)
 
 
 def longest_interval(emit: Emit) -> timedelta:
     """The longest time until what has arrived has a result."""
-    given = [one for one in occasions(emit) if isinstance(one, Occasion)]
+    given = [one for one in triggers_of(emit) if isinstance(one, EmitTrigger)]
     intervals = [one.every for one in given] + [one.late.every for one in given if one.late]
     return max((every for every in intervals if every), default=timedelta(0))
 
@@ -83,7 +83,7 @@ def longest_interval(emit: Emit) -> timedelta:
 def intervals(emit: Emit) -> dict[timedelta, bool]:
     """The intervals at whose multiples there are results, true for those that give groups without change as well."""
     found: dict[timedelta, bool] = {}
-    for one in [one for one in occasions(emit) if isinstance(one, Occasion)]:
+    for one in [one for one in triggers_of(emit) if isinstance(one, EmitTrigger)]:
         for every in (one.every, one.late.every if one.late else None):
             if every:
                 found[every] = found.get(every, False) or (every == one.every and one.groups == "all")
@@ -91,20 +91,20 @@ def intervals(emit: Emit) -> dict[timedelta, bool]:
 
 
 def late_intervals(emit: Emit) -> Iterator[str | None]:
-    """For what late results wait; None if they are given at once."""
-    for one in occasions(emit):
-        if isinstance(one, Occasion) and one.late:
+    """The interval that late results wait for, as text; None if they are given in each micro-batch."""
+    for one in triggers_of(emit):
+        if isinstance(one, EmitTrigger) and one.late:
             late = one.late
             yield f"every {format_duration(late.every)}, {late.as_}" if late.every else None
 
 
-def described(emit: Emit) -> str:
+def describe_emit(emit: Emit) -> str:
     """The option in one line."""
-    return "; ".join(_described(one) for one in occasions(emit))
+    return "; ".join(_describe_trigger(one) for one in triggers_of(emit))
 
 
-def _described(one: Moment | Occasion) -> str:
-    if not isinstance(one, Occasion):
+def _describe_trigger(one: WindowEvent | EmitTrigger) -> str:
+    if not isinstance(one, EmitTrigger):
         return one.replace("_", " ")
     if one.every:
         return f"every {format_duration(one.every)}, {one.groups or 'changed'} groups"
@@ -116,14 +116,15 @@ def _described(one: Moment | Occasion) -> str:
 
 
 def emit_rules(emit: Emit, results: Schema) -> list[EmitRule]:
-    """The occasions at work."""
-    return [_rule(one, results) for one in occasions(emit)]
+    """The rule of each trigger."""
+    return [_rule(one, results) for one in triggers_of(emit)]
 
 
-def _rule(one: Moment | Occasion, results: Schema) -> EmitRule:
-    from etl.state.windows.emit_rules import Every, Late, OnChange, OnClose, When
+def _rule(one: WindowEvent | EmitTrigger, results: Schema) -> EmitRule:
+    from etl.state.windows.emit_rules import OnChange, OnClose, When
+    from etl.state.windows.interval_results import Every, Late
 
-    if not isinstance(one, Occasion):
+    if not isinstance(one, EmitTrigger):
         return OnChange() if one == "on_change" else OnClose()
     if one.every is not None:
         return Every(one.every // _MICROSECOND, one.groups == "all")
@@ -139,22 +140,24 @@ def _rule(one: Moment | Occasion, results: Schema) -> EmitRule:
 
 
 def emit_findings(emit: Emit, sizes: Sequence[timedelta], results: Schema) -> Iterator[Finding]:
-    """What contradicts itself or never gives results. There are no ``sizes`` of sessions, nor where each event has one."""
-    given = occasions(emit)
+    """Triggers that contradict each other or never fire. ``sizes`` is empty for sessions and for sizes in a field."""
+    given = triggers_of(emit)
     for at, one in enumerate(given if not sizes else ()):
-        if isinstance(one, Occasion):
-            message = f"sessions, and windows whose size is in a field, are given on_close and on_change only, not {_same(one)}"
+        if isinstance(one, EmitTrigger):
+            message = (
+                f"sessions, and windows whose size is in a field, are given on_close and on_change only, not {_trigger_key(one)}"
+            )
             yield Finding("bad-emit", message, _path(emit, at), "leave it out; or give a fixed size")
     if not given:
         yield Finding("bad-emit", "the list is empty, and windows never give results", ("emit",), "leave out emit")
     for at, one in enumerate(given):
         path = _path(emit, at)
-        if isinstance(one, Occasion) and sizes:
-            yield from _occasion_findings(one, path, max(sizes), results)
-        if _same(one) in map(_same, given[:at]):
-            yield Finding("bad-emit", f"{_same(one)} is there twice", path, "leave one of them out")
+        if isinstance(one, EmitTrigger) and sizes:
+            yield from _trigger_findings(one, path, max(sizes), results)
+        if _trigger_key(one) in map(_trigger_key, given[:at]):
+            yield Finding("bad-emit", f"{_trigger_key(one)} is there twice", path, "leave one of them out")
     if sizes:
-        yield from _together(emit, given)
+        yield from _combination_findings(emit, given)
 
 
 def having_findings(having: str | None, emit: Emit, results: Schema) -> Iterator[Finding]:
@@ -163,7 +166,7 @@ def having_findings(having: str | None, emit: Emit, results: Schema) -> Iterator
         return
     found = analyse(having, results)
     yield from found.condition_findings_at("having")
-    conditions = any(isinstance(one, Occasion) and one.when for one in occasions(emit))
+    conditions = any(isinstance(one, EmitTrigger) and one.when for one in triggers_of(emit))
     if not found.errors and found.spark_reason and conditions:
         message = f"having has no Arrow form, and when would be given once for results that it drops: {found.spark_reason}"
         yield Finding("bad-emit", message, ("having",), "put the condition into a step filter after the window")
@@ -173,14 +176,14 @@ def _path(emit: Emit, at: int) -> _Path:
     return ("emit", at) if isinstance(emit, tuple) else ("emit",)
 
 
-def _same(one: Moment | Occasion) -> str:
-    """What an occasion is known by: no two of a list have the same."""
-    if not isinstance(one, Occasion):
+def _trigger_key(one: WindowEvent | EmitTrigger) -> str:
+    """What identifies a trigger: no two of a list have the same."""
+    if not isinstance(one, EmitTrigger):
         return repr(one)
     return f"when: {one.when}" if one.when else "".join(map(repr, one.kinds[:1]))
 
 
-def _occasion_findings(one: Occasion, path: _Path, longest: timedelta, results: Schema) -> Iterator[Finding]:
+def _trigger_findings(one: EmitTrigger, path: _Path, longest: timedelta, results: Schema) -> Iterator[Finding]:
     if len(one.kinds) != 1:
         found = " and ".join(one.kinds) if one.kinds else "none"
         hint = "one entry has one of them: make several entries of a list" if one.kinds else "such as {every: 10s}"
@@ -196,19 +199,19 @@ def _occasion_findings(one: Occasion, path: _Path, longest: timedelta, results: 
         if length is not None and length <= timedelta(0):
             yield Finding("bad-emit", f"{below[-1]} is not longer than nothing", (*path, *below))
     if one.every is not None and one.every >= longest > timedelta(0):
-        message = "every is not shorter than the window, which closes before: such results would be chance"
+        message = "every is not shorter than the window, which closes before: whether there is such a result would be chance"
         yield Finding("bad-emit", message, (*path, "every"), "give a shorter interval")
     if one.when is not None:
         condition = analyse(one.when, results)
         yield from condition.condition_findings_at(*path, "when")
         if not condition.errors and condition.spark_reason:
             message = f"the condition has no Arrow form, which when needs: {condition.spark_reason}"
-            yield Finding("bad-emit", message, (*path, "when"), "compute what it needs as an aggregate, or in a step in front")
+            yield Finding("bad-emit", message, (*path, "when"), "compute what it needs as an aggregate, or in an earlier step")
 
 
-def _together(emit: Emit, given: Sequence[Moment | Occasion]) -> Iterator[Finding]:
-    """What needs another occasion, and what another one makes needless."""
-    kinds = {one.kinds[0]: one for one in given if isinstance(one, Occasion) and len(one.kinds) == 1}
+def _combination_findings(emit: Emit, given: Sequence[WindowEvent | EmitTrigger]) -> Iterator[Finding]:
+    """Triggers that need another one, and triggers that another one makes useless."""
+    kinds = {one.kinds[0]: one for one in given if isinstance(one, EmitTrigger) and len(one.kinds) == 1}
     every = kinds.get("every")
     if every and "on_close" not in given and "on_change" not in given:
         message = "every gives results before a window closes, and without on_close its last ones are never given"

@@ -12,7 +12,7 @@ from etl.state.windows.aggregation import Aggregation
 from etl.state.windows.field_windows import FieldWindows
 from etl.state.windows.sessions import Sessions
 from etl.state.windows.time_windows import TimeWindows
-from etl.steps.windowing.emit import emit_rules, occasions
+from etl.steps.windowing.emit import emit_rules, triggers_of
 from etl.steps.windowing.lengths import FieldLength, event_lengths, window_shapes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def window_operator(step: Window, incoming: Schema) -> Operator:
     """Time windows or sessions over the aggregates."""
-    emit, fields = occasions(step.emit), step.fields(incoming)
+    emit, fields = triggers_of(step.emit), step.fields(incoming)
     on_close, on_change = "on_close" in emit, "on_change" in emit
     aggregation = _aggregation(step, incoming, fields)
     if isinstance(step.gap, FieldLength):
