@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from etl.columns.kernels import kernel_function
+from etl.columns.kernels import inlined, kernel_function
 from etl.state.sequences.automaton import AT_END, EVERY
 
 _LESS, _EQUAL, _GREATER = 1, 2, 4
@@ -137,7 +137,7 @@ def _may_begin(mask: Any, automaton: Any) -> Any:
     return may
 
 
-@kernel_function
+@inlined
 def run_from(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: Any) -> Any:
     """The event that completes the run from ``begin``, before ``end``; else `OPEN`, `NONE` or `OVER`. The events of its
     elements are then in ``work.taken[2, 0]``, unless there is no match."""
@@ -149,12 +149,12 @@ def run_from(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: A
     return _run_on(begin, end, events, pattern, span, work)
 
 
-@kernel_function
-def _add_branch(target: Any, element: Any, event: Any, state: Any, buffer: Any, found: Any, work: Any) -> Any:
+@inlined
+def _add_branch(target: Any, element: Any, event: Any, state: Any, buffer: Any, found: Any, mark: Any, work: Any) -> Any:
     """Lead a branch to another state, unless a preferred branch is there after this event; returns the number of branches."""
-    if work.marks[target] == work.clock[0]:
+    if work.marks[target] == mark:
         return found
-    work.marks[target] = work.clock[0]
+    work.marks[target] = mark
     work.branches[1 - buffer, found] = target
     take(work.taken, buffer, state, target, element, event, 1 - buffer)
     return found + 1
@@ -170,6 +170,7 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
             break
         found = np.int64(0)
         work.clock[0] += 1
+        mark = work.clock[0]
         for branch in range(count):
             state = branches[buffer, branch]
             mask = passed(events.masks[event] | EVERY, pattern, event, taken, buffer, state)
@@ -182,11 +183,11 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
                     if automaton.accepts[target]:
                         take(taken, buffer, state, np.int64(0), element, event, np.int64(2))
                         return event
-                    found = _add_branch(target, element, event, state, buffer, found, work)
+                    found = _add_branch(target, element, event, state, buffer, found, mark, work)
                 elif not mask & automaton.breaks[edge]:
                     remaining |= np.int64(1) << (edge - first)
             if not fits and event > begin and automaton.skipped[state, remaining] >= 0:
-                found = _add_branch(automaton.skipped[state, remaining], np.int64(-1), event, state, buffer, found, work)
+                found = _add_branch(automaton.skipped[state, remaining], np.int64(-1), event, state, buffer, found, mark, work)
         count, buffer = found, 1 - buffer
         event += 1
     if not count:
@@ -203,13 +204,13 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
     return np.int64(OPEN)
 
 
-@kernel_function
-def _add_run(target: Any, start: Any, to: Any, found: Any, work: Any) -> Any:
+@inlined
+def _add_run(target: Any, start: Any, to: Any, found: Any, mark: Any, work: Any) -> Any:
     """Lead a run to another state, of whose runs the latest one is known; returns the number of states with runs."""
-    if work.marks[target] == work.clock[0]:
+    if work.marks[target] == mark:
         work.latest[to, target] = max(work.latest[to, target], start)
         return found
-    work.marks[target], work.latest[to, target] = work.clock[0], start
+    work.marks[target], work.latest[to, target] = mark, start
     work.branches[to, found] = target
     return found + 1
 
@@ -223,6 +224,7 @@ def first_end(begin: Any, end: Any, events: Any, automaton: Any, span: Any, work
     for event in range(begin, end):
         mask, to, found = events.masks[event] | EVERY, 1 - buffer, np.int64(0)
         work.clock[0] += 1
+        mark = work.clock[0]
         branches[buffer, count], latest[buffer, 0] = 0, event
         for branch in range(count + 1):
             state = branches[buffer, branch]
@@ -237,10 +239,10 @@ def first_end(begin: Any, end: Any, events: Any, automaton: Any, span: Any, work
                     if automaton.accepts[target]:
                         return np.int64(event)
                     fits = True
-                    found = _add_run(target, start, to, found, work)
+                    found = _add_run(target, start, to, found, mark, work)
                 elif not mask & automaton.breaks[edge]:
                     remaining |= np.int64(1) << (edge - first)
             if not fits and state and automaton.skipped[state, remaining] >= 0:
-                found = _add_run(automaton.skipped[state, remaining], start, to, found, work)
+                found = _add_run(automaton.skipped[state, remaining], start, to, found, mark, work)
         count, buffer = found, to
     return np.int64(-1)
