@@ -16,7 +16,7 @@ from etl.api import OFFSET, SIDE, SIDE_TIME, TIMESTAMP, Schema
 from etl.plan.frames import StageInput
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
-from etl.spark import split_planner
+from etl.spark import planner_clock
 from etl.spark.lane.clocks import BatchClocks
 from etl.spark.lane.lane_stages import Stage
 from etl.spark.split_planner import SplitPlanner
@@ -47,7 +47,7 @@ class TwoStreams:
 
     def __post_init__(self) -> None:
         (self.folder / "rows").mkdir()
-        self.monkeypatch.setattr(split_planner.time, "monotonic", lambda: self.second)
+        self.monkeypatch.setattr(planner_clock.time, "monotonic", lambda: self.second)
         idle = self.step.idle_after()
         self.watermark = Watermark(
             SIDE_TIME, LATE, idle and idle.total_seconds(), max_delay_seconds=self.step.max_delay().total_seconds()
