@@ -102,6 +102,14 @@ def test_pipelines_are_valid(page: Path, tmp_path: Path) -> None:
         assert [str(problem) for problem in check([path]) if problem.severity == "error"] == []
 
 
+def test_scripts_are_valid(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "sql.md").read_text("utf-8")
+    for text in re.findall(r"^```sql\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        (tmp_path / "job.sql").write_text(text, "utf-8")
+
+        assert check([tmp_path / "job.sql"], {}) == []
+
+
 def test_pipelines_are_found() -> None:
     assert len(pipelines(ROOT / "README.md")) == 3
     assert len(pipelines(ROOT / "docs" / "guide.md")) == 3

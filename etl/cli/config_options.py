@@ -38,11 +38,11 @@ class PipelineFile(click.Path):
 
 
 def nearest_file(path: str) -> str | None:
-    """``did you mean 'first.yaml'?`` for the most similar YAML file of the folder, with or without its suffix, or None."""
+    """``did you mean 'first.yaml'?`` for the most similar pipeline file of the folder, with or without its suffix, or None."""
     from etl.api import closest
 
     folder, name = os.path.split(path)
-    files = sorted(file.name for pattern in ("*.yaml", "*.yml") for file in Path(folder).glob(pattern))
+    files = sorted(file.name for pattern in ("*.yaml", "*.yml", "*.sql") for file in Path(folder).glob(pattern))
     by_name = {file.rpartition(".")[0]: file for file in reversed(files)} | {file: file for file in files}
     near = closest(name, by_name)
     return f"did you mean {os.path.join(folder, by_name[near])!r}?" if near else None

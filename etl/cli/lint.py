@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from etl.config import Problem
     from etl.config.problems import Severity
 
-_SUFFIXES = (".yaml", ".yml")
+_SUFFIXES = (".yaml", ".yml", ".sql")
 _PIPELINE = re.compile(rb"^[\"']?sources?[\"']?\s*:", re.MULTILINE)
 TESTS = re.compile(rb"^[\"']?tests[\"']?\s*:", re.MULTILINE)
 _USUAL = (".", "pipelines")
@@ -169,6 +169,8 @@ def _is_pipeline(path: Path) -> bool:
     that cannot be read counts."""
     if path.suffix not in _SUFFIXES or not path.is_file():
         return False
+    if path.suffix == ".sql":
+        return True
     try:
         data = path.read_bytes()[: 1 << 20]
         return bool(_PIPELINE.search(data) or (path.stem.endswith("_test") and TESTS.search(data)))

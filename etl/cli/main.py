@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
     "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),
     "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
+    "convert": Lazy("etl.cli.convert", "Print the YAML pipeline that an SQL script is equal to."),
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 

@@ -22,6 +22,20 @@ _FILE = {
     "bad-override": "`--set` takes `path=value`, where the path leads to an option of a component that the file has.",
 }
 
+_SCRIPT = {
+    "sql-syntax": "The script is not SQL where the position is, or says what no statement of a script says.",
+    "unsupported-sql": "The statement is right, and does not run here; the hint names another way.",
+    "unknown-name": "The script declares no table or view of this name before the statement that uses it.",
+    "ambiguous-column": "Several tables in FROM have a column of this name: write the table in front of it.",
+    "struct-column": "A column of type ROW stands where a value is needed.",
+    "wrong-columns": "A query gives another number of columns than the table takes, which are matched by their places.",
+    "wrong-arguments": "A function has another number of arguments than it takes.",
+    "bad-interval": "A length of time is not a constant such as `INTERVAL '10' SECOND`.",
+    "bad-type": "There is no such type of a column here.",
+    "changing-results": "Results of the query replace earlier ones, and the table only takes rows that are added.",
+    "missing-sink": "A script writes something: `INSERT INTO table SELECT …`, or a query alone, which prints its rows.",
+}
+
 _SHAPE = {
     "mixed-forms": "`source`, `steps`, `sink` are the short form, `sources`, `streams`, `sinks` the long one, with "
     "names; a file uses one.",
@@ -217,4 +231,4 @@ _TESTS = {
     "missing-file": "A test reads a file that is not there; its path is relative to the file that names it.",
 }
 
-PROBLEMS: Mapping[str, str] = {**_FILE, **_SHAPE, **_NETWORK, **_FIELDS, **_COMPONENTS, **_CONNECTIONS, **_TESTS}
+PROBLEMS: Mapping[str, str] = {**_FILE, **_SCRIPT, **_SHAPE, **_NETWORK, **_FIELDS, **_COMPONENTS, **_CONNECTIONS, **_TESTS}

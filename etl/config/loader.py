@@ -18,6 +18,7 @@ from etl.config.checks.tables import give_tables
 from etl.config.checks.targets import check_targets, together
 from etl.config.document.other_tools import other_tool
 from etl.config.document.parser import read_versions
+from etl.config.document.sql_script import read_script
 from etl.config.document.yaml_document import Document, Flaw
 from etl.config.environment import substitute
 from etl.config.layout import Layout, check_types, lay_out
@@ -87,8 +88,15 @@ def inspect(
     except OSError as error:
         flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
         return _inspect(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
+    if is_script(path):
+        return _inspect(str(path), read_script(data, catalogue or installed()), env, overrides, catalogue)
     found = [(document, _inspect(str(path), document, env, overrides, catalogue)) for document in read_versions(data)]
     return found[0][1] if len(found) == 1 else Checked(None, tuple(in_file_order(_of_versions(found))))
+
+
+def is_script(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an SQL script, by its name."""
+    return Path(path).suffix.lower() == ".sql"
 
 
 def _of_versions(found: Sequence[tuple[Document, Checked]]) -> Iterable[Problem]:

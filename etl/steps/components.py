@@ -5,6 +5,7 @@ from etl.api import Entry
 COMPONENTS = (
     Entry("step", "filter", "etl.steps.filter:Filter"),
     Entry("step", "set", "etl.steps.set:Set"),
+    Entry("step", "select", "etl.steps.select:Select"),
     Entry("step", "keep", "etl.steps.keep:Keep"),
     Entry("step", "drop", "etl.steps.drop:Drop"),
     Entry("step", "rename", "etl.steps.rename:Rename"),

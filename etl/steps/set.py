@@ -52,7 +52,10 @@ class Set(ArrowStep, SparkStep):
             yield from (conflict_finding(one, other, path) for one, other in sorted(clashing) if one == name)
 
     def fields(self, incoming: Schema) -> Schema:
-        return with_fields(incoming, {name: analyse(text, incoming).type for name, text in self.values.items()})
+        return with_fields(incoming, self._types(incoming))
+
+    def _types(self, incoming: Schema) -> dict[str, pa.DataType]:
+        return {name: analyse(text, incoming).type for name, text in self.values.items()}
 
     def spark_reason(self, incoming: Schema) -> str | None:
         reasons = (analyse(text, incoming).spark_reason for text in self.values.values())
@@ -63,10 +66,12 @@ class Set(ArrowStep, SparkStep):
 
         from etl.expressions.dictionary_columns import DictionaryColumns
 
+        known = frozenset(incoming.names)
+
         def run(batch: pa.RecordBatch) -> Outcome:
             repeats = DictionaryColumns(batch)
             results = {name: evaluate(batch, repeats) for name, evaluate in expressions.items()}
-            after = with_columns(batch, {name: result.values for name, result in results.items()})
+            after = self._with_values(batch, {name: result.values for name, result in results.items()}, known)
             found = merge_failures(results.values())
             if found is None:
                 return Outcome(after)
@@ -74,6 +79,9 @@ class Set(ArrowStep, SparkStep):
             return Outcome(after.filter(pc.invert(found[0])), rejects)
 
         return run
+
+    def _with_values(self, batch: pa.RecordBatch, values: Mapping[str, pa.Array], known: frozenset[str]) -> pa.RecordBatch:
+        return with_columns(batch, values)
 
     def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         return {("fields", name): analyse(text, incoming).spark_sql for name, text in self.values.items()}

@@ -13,6 +13,7 @@ from etl.steps.drop import Drop
 from etl.steps.filter import Filter
 from etl.steps.keep import Keep
 from etl.steps.rename import Rename
+from etl.steps.select import Select
 from etl.steps.set import Set
 
 EVENTS = pa.record_batch(
@@ -40,6 +41,29 @@ def run(step):
 
 def codes(step):
     return [(finding.code, finding.path, finding.at) for finding in step.check(INCOMING)]
+
+
+def test_select_gives_exactly_its_fields_in_their_order() -> None:
+    events, rejects = run(Select(fields={"ip": "source.ip", "level": "message", "message": "upper(level)"}))
+
+    assert events == {"ip": EVENTS["source.ip"].to_pylist(), "level": ["7", "x", "9"], "message": ["ERROR", "INFO", None]}
+    assert rejects == []
+
+
+def test_select_rejects_events_of_which_an_expression_fails() -> None:
+    events, (rejects,) = run(Select(fields={"n": "cast(message as int)"}))
+
+    assert events == {"n": [7, 9]}
+    assert rejects.code == "expression-failed"
+    assert rejects.events["message"].to_pylist() == ["x"]
+
+
+def test_select_keeps_the_identity_of_events_and_does_not_copy_them() -> None:
+    incoming = EVENTS.schema
+    outcome = Select(fields={"ip": "source.ip"}).open(incoming)(EVENTS)
+
+    assert outcome.events.schema.names == ["ip", OFFSET]
+    assert outcome.events["ip"].buffers()[1].address == EVENTS["source.ip"].buffers()[1].address
 
 
 def test_filter_passes_only_what_is_true() -> None:

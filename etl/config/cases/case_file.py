@@ -74,8 +74,9 @@ def _own_file(file: str, env: Mapping[str, str], overrides: Sequence[str]) -> Ch
         return CheckedTests(None, tuple(report.sorted()))
     report_faults(faults_by(*_validator(), root, report), {}, report)
     given = root.get("pipeline")
-    name = given if isinstance(given, str) and given else f"{Path(file).stem.removesuffix(SUFFIX)}{Path(file).suffix}"
-    path = Path(file).parent / name
+    stem = Path(file).stem.removesuffix(SUFFIX)
+    names = [given] if isinstance(given, str) and given else [f"{stem}{Path(file).suffix}", f"{stem}.sql"]
+    path = next((one for name in names if (one := Path(file).parent / name).is_file()), Path(file).parent / names[0])
     if not path.is_file():
         report.add(("pipeline",), "missing-file", f"there is no pipeline {str(path)!r}", "name it: pipeline: other.yaml")
         return CheckedTests(None, tuple(report.sorted()))

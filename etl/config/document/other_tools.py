@@ -16,4 +16,6 @@ _SIGNS = (
 def other_tool(text: str) -> str | None:
     """A hint for a text that is another tool's configuration."""
     tool = next((name for sign, name in _SIGNS if sign.search(text)), None)
+    if tool == "SQL":
+        return "this looks like SQL; the name of a script ends in .sql"
     return f"this looks like {tool}; a pipeline is YAML: source: {{…}}, steps: [{{…}}, …], sink: {{…}}" if tool else None

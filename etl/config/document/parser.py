@@ -20,15 +20,19 @@ MAX_VERSIONS = 12
 
 def read(data: bytes, choices: Choices | None = None) -> Document:
     """Bytes of a file → document. Its ``value`` is what could be read."""
+    text = decode(data)
+    return Document("", flaws=[text]) if isinstance(text, Flaw) else parse(text, choices)
+
+
+def decode(data: bytes) -> str | Flaw:
+    """The text of a file, or what is wrong with its bytes."""
     if len(data) > MAX_BYTES:
-        message = f"{len(data)} bytes are more than a pipeline file may have: {MAX_BYTES}"
-        return _unreadable(Flaw((1, 1), "file-too-large", message))
+        return Flaw((1, 1), "file-too-large", f"{len(data)} bytes are more than a pipeline file may have: {MAX_BYTES}")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig", "replace")
-        return _unreadable(Flaw(location_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8"))
-    return parse(text, choices)
+        return Flaw(location_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8")
 
 
 def read_versions(data: bytes) -> Iterator[Document]:
@@ -140,7 +144,3 @@ def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
     assert isinstance(error, yaml.MarkedYAMLError)
     found = explain(error, text)
     return Flaw((found.line, found.column), "yaml-syntax", found.message, hint=found.hint)
-
-
-def _unreadable(flaw: Flaw) -> Document:
-    return Document("", flaws=[flaw])

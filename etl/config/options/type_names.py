@@ -41,7 +41,7 @@ _STEPS = {
     "sliding_window collect": "`window` groups events by time and fields: {type: window, time: …, size: 10m, "
     "aggregates: {n: count(*)}}",
     "where condition grep having": "`filter` passes the events a condition is true for: {type: filter, where: …}",
-    "select project projection columns pick": "`keep` keeps fields, `set` computes them, `sql` does both: SELECT … FROM events",
+    "project projection columns pick": "`keep` keeps fields, `set` computes them, `select` does both",
     "remove remove_field remove_fields delete prune exclude": "`drop` drops fields; `filter` drops events",
     "cast astype coerce typecast": "`convert` gives fields other types",
     "date parse_date parse_timestamp strptime datetime": "`timestamp` reads times",

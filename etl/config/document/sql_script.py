@@ -1,0 +1,25 @@
+"""SQL script → document: its value is that of the pipeline file that says the same."""
+
+from __future__ import annotations
+
+from etl.catalogue import Catalogue
+from etl.config.document.parser import decode
+from etl.config.document.text_locations import location_of
+from etl.config.document.yaml_document import Document, EntryLocation, Flaw
+
+
+def read_script(data: bytes, catalogue: Catalogue) -> Document:
+    """Bytes of a script → document, with the locations of its parts in the script."""
+    from etl.sql.script import compile_script
+
+    text = decode(data)
+    if isinstance(text, Flaw):
+        return Document("", flaws=[text])
+    compiled = compile_script(text, catalogue)
+    document = Document(text, compiled.value)
+    for path, (key, value) in compiled.locations.items():
+        document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
+    document.flaws = [Flaw(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors]
+    if document.flaws:
+        document.value = None
+    return document

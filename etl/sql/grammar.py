@@ -1,0 +1,501 @@
+"""The grammar of scripts: sqlglot's of Spark SQL with the statements and clauses of Flink SQL and rsqldb."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from etl.sql.statements import (
+    UNITS,
+    Column,
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    Delay,
+    Insert,
+    Option,
+    Script,
+    ScriptError,
+    SetOption,
+    Statement,
+    Watermark,
+)
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+MAX_TOKENS = 50_000
+"""Maximum number of words and signs of a script."""
+
+SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY", "CEIL", "FLOOR")
+"""Functions whose arguments are not a plain list, such as ``CAST(x AS INT)``."""
+
+
+def read_script(text: str) -> Script:
+    """Read all statements; one with an error does not hide the errors of others."""
+    from sqlglot.errors import SqlglotError, TokenError
+
+    script = Script(text)
+    dialect, parser = _grammar()
+    try:
+        tokens = dialect.tokenize(text)
+    except TokenError as error:
+        script.errors.append(
+            ScriptError("sql-syntax", f"a quote or comment is not closed: {str(error).splitlines()[0]}", len(text))
+        )
+        return script
+    if len(tokens) > MAX_TOKENS:
+        script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} words and signs", 0))
+        return script
+    for part in _split(tokens):
+        try:
+            script.statements += parser(dialect=dialect).parse_statement(part, text)
+        except ScriptError as error:
+            script.errors.append(error)
+        except SqlglotError as error:
+            script.errors.append(_syntax_error(error, text, part))
+        except RecursionError:
+            script.errors.append(ScriptError("sql-syntax", "the statement is nested too deeply", part[0].start))
+    return script
+
+
+def _split(tokens: list[Any]) -> list[list[Any]]:
+    """Tokens of each statement, without the semicolons; ``BEGIN STATEMENT SET; … END`` is dropped around its statements."""
+    from sqlglot.tokenizer_core import TokenType
+
+    parts: list[list[Any]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    found = []
+    for part in parts:
+        words = [token.text.upper() for token in part[:4]]
+        if words[:3] == ["EXECUTE", "STATEMENT", "SET"]:
+            part = part[4:] if words[3:] == ["BEGIN"] else part[3:]
+        elif words in (["BEGIN", "STATEMENT", "SET"], ["END"]):
+            continue
+        if part:
+            found.append(part)
+    return found
+
+
+def _syntax_error(error: Exception, text: str, tokens: list[Any]) -> ScriptError:
+    details = getattr(error, "errors", None)
+    first = details[0] if details else {}
+    word = first.get("highlight") or ""
+    lines = text.splitlines(keepends=True)
+    at = tokens[0].start
+    if first.get("line"):
+        at = sum(map(len, lines[: first["line"] - 1])) + max(0, (first.get("col") or 1) - max(1, len(word)))
+    what = first.get("description") or str(error).splitlines()[0]
+    if what.startswith("Expecting )"):
+        return ScriptError(
+            "sql-syntax", f"')' is expected in front of {word!r}", at, "a comma or bracket may be missing before it"
+        )
+    if what.startswith("Required keyword"):
+        return ScriptError("sql-syntax", f"something is missing beside {word!r}", at)
+    return ScriptError("sql-syntax", f"{word!r} does not belong here" if word else what, at)
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> tuple[Any, Any]:
+    from sqlglot import exp
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.parser import logger as _sqlglot_log
+    from sqlglot.parsers.spark import SparkParser
+    from sqlglot.tokenizer_core import TokenType
+
+    _sqlglot_log.setLevel("ERROR")
+
+    class ScriptParser(SparkParser):
+        """Parses one statement. Functions stay as they are written."""
+
+        FUNCTIONS = {}  # noqa: RUF012
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in SPECIAL_CALLS
+        }
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name not in ("TRANSFORM",)
+        }
+
+        def parse_statement(self, tokens: list[Any], text: str) -> list[Statement]:
+            self.reset()
+            self.sql = text
+            self._tokens = tokens
+            self._tokens_size = len(tokens)
+            self._index = -1
+            self._advance()
+            first = self._curr
+            found = self._statement()
+            if self._curr:
+                if first is self._curr:
+                    raise ScriptError(
+                        "sql-syntax",
+                        f"{first.text!r} begins no statement",
+                        first.start,
+                        "a script has CREATE TABLE, CREATE VIEW, CREATE FUNCTION, INSERT INTO, SELECT and SET",
+                    )
+                raise ScriptError("sql-syntax", f"{self._curr.text!r} does not belong here", self._curr.start)
+            return found
+
+        def _statement(self) -> list[Statement]:
+            if self._match_text_seq("CREATE"):
+                return [self._create()]
+            if self._match_text_seq("INSERT"):
+                return [self._insert()]
+            if self._match_text_seq("SET"):
+                return [SetOption(self._option())] if self._curr else []
+            if self._match_text_seq("EXPLAIN"):
+                return []
+            if self._curr and self._curr.text.upper() in ("SELECT", "WITH", "("):
+                at = self._curr.start
+                return [self._query_insert(None, at, ())]
+            return []
+
+        # ── CREATE ────────────────────────────────────────────────────────────────────────────
+
+        def _create(self) -> Statement:
+            if self._match_text_seq("OR"):
+                self._match_text_seq("REPLACE")
+            self._match_texts(("TEMPORARY", "TEMP"))
+            self._match_text_seq("SYSTEM")
+            if self._match_text_seq("TABLE"):
+                return self._create_table()
+            if self._match_text_seq("VIEW"):
+                return self._create_view()
+            if self._match_text_seq("FUNCTION"):
+                return self._create_function()
+            raise ScriptError(
+                "sql-syntax",
+                f"CREATE {self._curr.text if self._curr else ''}: TABLE, VIEW or FUNCTION is expected",
+                self._prev.start,
+            )
+
+        def _name(self) -> tuple[str, int]:
+            self._match_text_seq("IF", "NOT", "EXISTS")
+            token = self._curr
+            parts = [self._id("a name")]
+            while self._match(TokenType.DOT):
+                parts.append(self._id("a name"))
+            return parts[-1], token.start
+
+        def _id(self, what: str) -> str:
+            node = self._parse_id_var(any_token=True)
+            if node is None:
+                raise self._missing(what)
+            return str(node.name)
+
+        def _missing(self, what: str) -> ScriptError:
+            token = self._curr
+            if token is None:
+                return ScriptError("sql-syntax", f"{what} is missing at the end of the statement", self._prev.end)
+            return ScriptError("sql-syntax", f"{what} is expected, not {token.text!r}", token.start)
+
+        def _expect(self, token_type: Any, what: str) -> None:
+            if not self._match(token_type):
+                raise self._missing(what)
+
+        def _names_in_brackets(self) -> tuple[str, ...]:
+            self._expect(TokenType.L_PAREN, "'('")
+            names = [self._id("a column")]
+            while self._match(TokenType.COMMA):
+                names.append(self._id("a column"))
+            self._expect(TokenType.R_PAREN, "')'")
+            return tuple(names)
+
+        def _create_table(self) -> CreateTable:
+            name, at = self._name()
+            columns: list[Column] = []
+            watermark, is_lookup, like = None, False, None
+            key: tuple[str, ...] = ()
+            if self._match(TokenType.L_PAREN):
+                while not self._match(TokenType.R_PAREN):
+                    if self._match_text_seq("WATERMARK"):
+                        watermark = self._watermark()
+                    elif self._match_text_seq("PERIOD", "FOR", "SYSTEM_TIME"):
+                        is_lookup = True
+                    elif self._is_at("PRIMARY KEY") or (self._is_at("CONSTRAINT") and self._next and self._next.text != ","):
+                        key = self._primary_key()
+                    else:
+                        column, is_key = self._column()
+                        columns.append(column)
+                        key = (column.name,) if is_key else key
+                    if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
+                        raise self._missing("',' or ')'")
+            partitioned: tuple[str, ...] = ()
+            options: tuple[Option, ...] = ()
+            while self._curr:
+                if self._match_text_seq("COMMENT"):
+                    self._parse_string()
+                elif self._matches_words("PARTITIONED BY"):
+                    partitioned = self._names_in_brackets()
+                elif self._match_text_seq("WITH"):
+                    options = self._options()
+                elif self._match_text_seq("LIKE"):
+                    like = self._name()[0]
+                    if self._match(TokenType.L_PAREN):
+                        while self._curr and not self._match(TokenType.R_PAREN):
+                            self._advance()
+                else:
+                    break
+            return CreateTable(name, at, tuple(columns), watermark, key, partitioned, options, like, is_lookup)
+
+        def _is_at(self, words: str) -> bool:
+            """Whether words follow; the tokenizer joins some, such as PRIMARY KEY, whatever the blanks between them."""
+            return bool(self._curr) and " ".join(self._curr.text.upper().split()) == words
+
+        def _matches_words(self, words: str) -> bool:
+            found = self._is_at(words)
+            if found:
+                self._advance()
+            return found
+
+        def _primary_key(self) -> tuple[str, ...]:
+            if self._match_text_seq("CONSTRAINT"):
+                self._id("a name")
+            if not self._matches_words("PRIMARY KEY"):
+                raise self._missing("PRIMARY KEY")
+            names = self._names_in_brackets()
+            self._match_text_seq("NOT", "ENFORCED")
+            return names
+
+        def _watermark(self) -> Watermark:
+            at = self._prev.start
+            if not self._match_text_seq("FOR"):
+                self._id("a name")  # rsqldb names watermarks
+                if not self._match_text_seq("FOR"):
+                    raise self._missing("FOR")
+            column = self._id("a column")
+            while self._match(TokenType.DOT):
+                column += "." + self._id("a column")
+            self._expect(TokenType.ALIAS, "AS")
+            return Watermark(column, self._expression_here(), at)
+
+        def _text(self) -> str:
+            node = self._parse_string()
+            if node is None:
+                raise self._missing("a text in quotes")
+            return str(node.name)
+
+        def _expression_here(self) -> Node:
+            node = self._parse_disjunction()
+            if node is None:
+                raise self._missing("an expression")
+            return node
+
+        def _column(self) -> tuple[Column, bool]:
+            at = self._curr.start if self._curr else 0
+            name = self._id("a column")
+            if self._match(TokenType.ALIAS):
+                return Column(name, at, expression=self._expression_here()), False
+            type_ = self._type()
+            metadata, is_key = None, False
+            while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
+                if self._match_text_seq("METADATA"):
+                    metadata = name
+                    if self._match_text_seq("FROM"):
+                        metadata = self._text()
+                elif self._match_text_seq("HEADER"):
+                    metadata = name
+                elif self._match_text_seq("COMMENT"):
+                    self._parse_string()
+                elif self._matches_words("PRIMARY KEY"):
+                    is_key = True
+                    self._match_text_seq("NOT", "ENFORCED")
+                elif not self._match_text_seq("NOT", "NULL") and not self._match_texts(("NULL", "VIRTUAL")):
+                    raise self._missing("',' or ')'")
+            return Column(name, at, type_, metadata=metadata), is_key
+
+        def _type(self) -> Node:
+            token = self._curr
+            if self._match_text_seq("ROW"):
+                return self._row_type(token)
+            if self._curr and self._curr.text.upper() in TYPE_NAMES:
+                self._advance()
+                node: Any = exp.DataType.build(TYPE_NAMES[token.text.upper()], dialect="spark")
+                node.meta["start"] = token.start
+                return node
+            node = self._parse_types(schema=True)
+            if node is None:
+                raise self._missing("a type")
+            self._match_text_seq("WITH", "LOCAL", "TIME", "ZONE")
+            self._match_text_seq("WITHOUT", "TIME", "ZONE")
+            node.meta.setdefault("start", token.start)
+            return node
+
+        def _row_type(self, token: Any) -> Node:
+            """``ROW<name TYPE, …>`` or ``ROW(name TYPE, …)``."""
+            end = TokenType.GT if self._match(TokenType.LT) else TokenType.R_PAREN
+            if end == TokenType.R_PAREN:
+                self._expect(TokenType.L_PAREN, "'<'")
+            members = []
+            while not self._match(end):
+                name = self._id("a member")
+                members.append(exp.ColumnDef(this=exp.to_identifier(name), kind=self._type()))
+                self._match_text_seq("NOT", "NULL")
+                if self._match(TokenType.STRING):
+                    pass  # a comment
+                if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == end):
+                    raise self._missing("',' or the end of ROW")
+            node = exp.DataType(this=exp.DType.STRUCT, expressions=members, nested=True)
+            node.meta["start"] = token.start
+            return node
+
+        def _options(self) -> tuple[Option, ...]:
+            self._expect(TokenType.L_PAREN, "'('")
+            found: list[Option] = []
+            while not self._match(TokenType.R_PAREN):
+                found.append(self._option())
+                if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
+                    raise self._missing("',' or ')'")
+            return tuple(found)
+
+        def _option(self) -> Option:
+            token = self._curr
+            if token is None:
+                raise self._missing("an option")
+            words = [token.text]
+            self._advance()
+            while token.token_type != TokenType.STRING and self._match_set((TokenType.DOT, TokenType.DASH)):
+                words += [self._prev.text, self._curr.text if self._curr else ""]
+                self._advance()
+            self._expect(TokenType.EQ, "'='")
+            value = self._curr
+            if value is None:
+                raise self._missing("a value")
+            self._advance()
+            return Option("".join(words), value.text, token.start, value.start)
+
+        def _create_view(self) -> CreateView:
+            name, at = self._name()
+            columns = self._names_in_brackets() if self._curr and self._curr.token_type == TokenType.L_PAREN else ()
+            if self._match_text_seq("COMMENT"):
+                self._parse_string()
+            self._expect(TokenType.ALIAS, "AS")
+            return CreateView(name, at, columns, self._query())
+
+        def _create_function(self) -> CreateFunction:
+            name, at = self._name()
+            self._expect(TokenType.ALIAS, "AS")
+            target = self._text()
+            if self._match_text_seq("LANGUAGE"):
+                self._advance()
+            return CreateFunction(name, at, target)
+
+        # ── Queries ───────────────────────────────────────────────────────────────────────────
+
+        def _query(self) -> Node:
+            at = self._curr
+            node = self._parse_select(nested=True) if at and at.text.upper() != "WITH" else self._parse_statement()
+            if node is None or not isinstance(node, (exp.Query, exp.Values)):
+                raise ScriptError("sql-syntax", "a query is expected: SELECT … FROM …", at.start if at else self._prev.end)
+            return self._parse_set_operations(node) or node
+
+        def _insert(self) -> Insert:
+            if not self._match_texts(("INTO", "OVERWRITE")):
+                raise self._missing("INTO")
+            self._match_text_seq("TABLE")
+            name, at = self._name()
+            columns: tuple[str, ...] = ()
+            if self._curr and self._curr.token_type == TokenType.L_PAREN and (self._next and self._next.text.upper() != "SELECT"):
+                columns = self._names_in_brackets()
+            return self._query_insert(name, at, columns)
+
+        def _query_insert(self, name: str | None, at: int, columns: tuple[str, ...]) -> Insert:
+            query = self._query()
+            delays: list[Delay] = []
+            changes = False
+            while self._match_text_seq("EMIT"):
+                if self._match_text_seq("CHANGES"):
+                    changes = True
+                    continue
+                delays.append(self._delay())
+                while self._match(TokenType.COMMA):
+                    delays.append(self._delay())
+            return Insert(name, at, columns, query, tuple(delays), changes)
+
+        def _delay(self) -> Delay:
+            at = self._prev.start
+            is_without = bool(self._match_text_seq("WITHOUT", "DELAY"))
+            seconds = 0.0
+            if not is_without:
+                if not self._match_text_seq("WITH", "DELAY"):
+                    raise self._missing("WITH DELAY, WITHOUT DELAY or CHANGES")
+                amount = self._curr
+                self._advance()
+                unit = self._curr.text.upper().rstrip("S") if self._curr else ""
+                if amount is None or unit not in UNITS:
+                    raise self._missing("a time such as '1' MINUTE")
+                self._advance()
+                seconds = float(amount.text) * UNITS[unit]
+            is_before = bool(self._match_text_seq("BEFORE"))
+            if not is_before and not self._match_text_seq("AFTER"):
+                raise self._missing("BEFORE WATERMARK or AFTER WATERMARK")
+            if not self._match_text_seq("WATERMARK"):
+                raise self._missing("WATERMARK")
+            return Delay(seconds, is_before, at)
+
+        def _parse_table(self, *args: Any, **options: Any) -> Any:
+            """Also ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), …))``."""
+            if self._curr and self._curr.text.upper() == "TABLE" and self._next and self._next.token_type == TokenType.L_PAREN:
+                at = self._curr.start
+                self._advance(2)
+                call = self._window_call()
+                self._expect(TokenType.R_PAREN, "')'")
+                node = exp.TableFromRows(this=call)
+                node.meta["start"] = at
+                alias = self._parse_table_alias()
+                if alias:
+                    node.set("alias", alias)
+                return node
+            return super()._parse_table(*args, **options)
+
+        def _window_call(self) -> Any:
+            name = self._id("a window: TUMBLE, HOP, CUMULATE or SESSION")
+            at = self._prev.start
+            self._expect(TokenType.L_PAREN, "'('")
+            arguments = []
+            while not self._match(TokenType.R_PAREN):
+                if self._curr and self._next and self._next.token_type == TokenType.FARROW:
+                    self._advance(2)
+                if self._match_text_seq("TABLE"):
+                    if self._curr and self._curr.token_type == TokenType.L_PAREN:
+                        arguments.append(self._parse_select(nested=True, table=True))
+                    else:
+                        arguments.append(super()._parse_table())
+                    if self._match_text_seq("PARTITION", "BY"):
+                        self._parse_csv(self._parse_column)  # the keys stand in GROUP BY, too
+                else:
+                    arguments.append(self._expression_here())
+                if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
+                    raise self._missing("',' or ')'")
+            call = exp.Anonymous(this=name, expressions=arguments)
+            call.meta["start"] = at
+            return call
+
+        def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+            return None if self._is_at("EMIT") else super()._parse_table_alias(alias_tokens)
+
+        def _parse_function(self, *args: Any, **options: Any) -> Any:
+            """Also ``SESSION(time, gap)``, whose name is a keyword of Spark."""
+            if self._is_at("SESSION") and self._next and self._next.token_type == TokenType.L_PAREN:
+                at = self._curr.start
+                self._advance(2)
+                call = exp.Anonymous(this="SESSION", expressions=self._parse_csv(self._parse_disjunction))
+                self._expect(TokenType.R_PAREN, "')'")
+                call.meta["start"] = at
+                return call
+            return super()._parse_function(*args, **options)
+
+        def _parse_version(self) -> Any:
+            if self._match_text_seq("FOR", "SYSTEM_TIME", "AS", "OF"):
+                return exp.Version(this="TIMESTAMP", expression=self._parse_bitwise(), kind="AS OF")
+            return super()._parse_version()
+
+    return Spark(), ScriptParser
+
+
+TYPE_NAMES = {"LONG": "BIGINT", "STRING": "STRING", "BYTES": "BINARY", "TEXT": "STRING", "DATETIME": "TIMESTAMP"}
+"""Names of types that Spark does not have, or reads otherwise."""

@@ -1,0 +1,230 @@
+"""GROUP BY → the step `window`, with the expressions that it needs before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from etl.sql.columns import Scope, SqlColumn, TimeAttribute
+from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted_text, spark_text
+from etl.sql.relation import FOR_EVER, Relation, Settings, StepText, WindowRows
+from etl.sql.statements import ScriptError, start
+from etl.sql.windows import GROUP_WINDOWS, window_of
+
+MAX_JOINED = 10_000
+"""Texts that LISTAGG and CONCAT_AGG join."""
+
+_ENDS = {"_start": "window_start", "_end": "window_end"}
+
+
+def is_grouped(node: Any) -> bool:
+    """Whether a SELECT has GROUP BY or aggregates."""
+    return bool(node.args.get("group")) or any(find_aggregates(item.unalias()) for item in node.expressions)
+
+
+class Grouping:
+    """Compiles the groups and aggregates of one SELECT."""
+
+    def __init__(self, node: Any, relation: Relation, settings: Settings) -> None:
+        self._node = node
+        self._relation = relation
+        self._settings = settings
+        self._joined_texts: dict[str, str] = {}
+        """Name of an aggregate that collects texts → the separator with which they are joined."""
+
+    def compile(self) -> Relation:
+        """The relation of the groups. Raises ScriptError."""
+        group = self._node.args.get("group")
+        at = start(group) if group else start(self._node)
+        if self._relation.changes_at is not None:
+            raise ScriptError("unsupported-sql", "results that change cannot be aggregated again", at, "group by windows")
+        for kind in ("grouping_sets", "rollup", "cube"):
+            if group and group.args.get(kind):
+                raise ScriptError(
+                    "unsupported-sql",
+                    f"{kind.replace('_', ' ').upper()} is not supported",
+                    at,
+                    "write a query for each set, with UNION ALL",
+                )
+        keys = [self._by_alias(one) for one in (group.expressions if group else [])]
+        window, keys = self._find_window(keys)
+        names, texts, columns = self._group_keys(keys)
+        aggregates, aliases, places = self._aggregates()
+        options: dict[str, Any] = {"type": "window", **(window.options if window else {"size": FOR_EVER, "emit": "on_change"})}
+        if names:
+            options["group_by"] = names
+        options["aggregates"] = aggregates or {"event_count": "count(*)"}
+        if window:
+            options |= self._emit_options()
+        bounds = (
+            () if window is None else (*self._window_columns(columns), *self._renamed_bounds(group.expressions if group else []))
+        )
+        scope = Scope(
+            (*columns, *bounds, *(SqlColumn(one, one) for one in aggregates)), texts | aliases | self._window_texts(keys, window)
+        )
+        changed = {} if window else {"changes_at": at}
+        self._add(options, at, places, scope=scope, window=replace(window, closed=True) if window else None, **changed)
+        if self._joined_texts:
+            joined = {name: f"array_join({name}, {quoted_text(separator)})" for name, separator in self._joined_texts.items()}
+            self._add({"type": "set", "fields": joined}, at)
+        return self._relation
+
+    def _add(
+        self, options: dict[str, Any], at: int, places: Mapping[tuple[str | int, ...], int] | None = None, **changes: Any
+    ) -> None:
+        self._relation = self._relation.then(StepText(options, at, places or {}), is_exact=False, **changes)
+
+    def _by_alias(self, node: Any) -> Any:
+        """The expression that a number or an alias of the list of SELECT stands for."""
+        from sqlglot import exp
+
+        items = self._node.expressions
+        if isinstance(node, exp.Literal) and not node.is_string and 0 < int(node.this) <= len(items):
+            return items[int(node.this) - 1].unalias()
+        if isinstance(node, exp.Column) and not node.table:
+            known = {one.name.lower() for one in self._relation.columns}
+            for item in items:
+                if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower() and node.name.lower() not in known:
+                    return item.this
+        return node
+
+    def _find_window(self, keys: list[Any]) -> tuple[WindowRows | None, list[Any]]:
+        """The window of the groups, and the keys without it."""
+        for key in keys:
+            if call_name(key) in GROUP_WINDOWS:
+                return window_of(key, self._relation.scope), [one for one in keys if one is not key]
+        window = self._relation.window
+        if window is None:
+            return None, keys
+        others = [one for one in keys if not self._is_bound(one, window)]
+        if len(others) == len(keys):
+            return None, keys
+        if window.closed:  # windows of results of windows: of the same span
+            size = window.spacing
+            if size is None:
+                raise ScriptError("unsupported-sql", "results of sessions cannot be grouped by their windows", start(keys[0]))
+            ends = [one for one in keys if one not in others and self._column(one).field != window.start]
+            return WindowRows({"time": window.start, "size": size, "late": "0s"}), [*ends, *others]
+        return window, others
+
+    def _column(self, node: Any) -> SqlColumn:
+        return self._relation.scope.find([part.name for part in node.parts], start(node))
+
+    def _is_bound(self, key: Any, window: WindowRows) -> bool:
+        """Whether a key is the beginning or the end of the window in which a row is."""
+        if not window.closed:
+            return str(key.name).lower() in ("window_start", "window_end", "window_time")
+        column = plain_column(key, self._relation.scope)
+        return column is not None and column.time == TimeAttribute(0)
+
+    def _group_keys(self, keys: list[Any]) -> tuple[list[str], dict[str, str], tuple[SqlColumn, ...]]:
+        """Names of the group's fields, texts of expressions that they hold, and their columns; computed keys are set before."""
+        from sqlglot import exp
+
+        names: list[str] = []
+        texts: dict[str, str] = {}
+        columns: list[SqlColumn] = []
+        computed: dict[str, str] = {}
+        at = 0
+        for number, key in enumerate(keys):
+            if isinstance(key, (exp.Column, exp.Dot)) and key.sql(dialect="spark").lower() not in self._relation.scope.aliases:
+                column = self._column(key)
+                name = column.field
+                if name in ("window_start", "window_end"):  # names of the results' own bounds
+                    computed[name := f"of_{name}"] = column.field
+                is_end = column.time == TimeAttribute(0)  # of the windows before, which has the window's span as well
+                columns.append(replace(column, field=name, time=column.time if is_end else None))
+            else:
+                name = self._alias_of(key) or f"group_{number + 1}"
+                computed[name] = spark_text(key, self._relation.scope)
+                texts[key.sql(dialect="spark").lower()] = name
+                columns.append(SqlColumn(name, name))
+                at = at or start(key)
+            names.append(name)
+        if computed:
+            self._add({"type": "set", "fields": computed}, at)
+        return names, texts, tuple(columns)
+
+    def _alias_of(self, node: Any) -> str | None:
+        taken = {one.field.lower() for one in self._relation.columns}
+        for item in self._node.expressions:
+            if item.alias and item.unalias() == node and item.alias.lower() not in taken:
+                return str(item.alias)
+        return None
+
+    def _aggregates(self) -> tuple[dict[str, str], dict[str, str], dict[tuple[str | int, ...], int]]:
+        """Name → aggregate, text of an aggregate → name, and where each stands."""
+        found: dict[str, str] = {}
+        names: dict[str, str] = {}
+        places: dict[tuple[str | int, ...], int] = {}
+        having = self._node.args.get("having")
+        for item in [*self._node.expressions, *([having.this] if having else [])]:
+            for call in find_aggregates(item.unalias()):
+                text = call.sql(dialect="spark").lower()
+                if text in names:
+                    continue
+                name = (
+                    item.alias
+                    if item.alias and item.unalias() is call and item.alias not in found
+                    else f"aggregate_{len(found) + 1}"
+                )
+                names[text] = name
+                if call_name(call) in ("concat_agg", "listagg"):
+                    found[name], self._joined_texts[name] = self._collected(call)
+                else:
+                    found[name] = spark_text(call, self._relation.scope)
+                places["aggregates", name] = start(call)
+        return found, names, places
+
+    def _collected(self, call: Any) -> tuple[str, str]:
+        """``concat_agg([separator,] x)`` or ``listagg(x[, separator])`` as an aggregate, and the separator."""
+        from sqlglot import exp
+
+        *others, value = call.expressions if call_name(call) == "concat_agg" else reversed(call.expressions)
+        if len(others) > 1 or (others and not isinstance(others[0], exp.Literal)):
+            raise ScriptError("wrong-arguments", f"{call.name} takes a constant separator and an expression", start(call))
+        return f"collect({spark_text(value, self._relation.scope)}, {MAX_JOINED})", others[
+            0
+        ].name if others else "\n" if call_name(call) == "concat_agg" else ","
+
+    @staticmethod
+    def _window_columns(keys: Sequence[SqlColumn]) -> Iterator[SqlColumn]:
+        """The bounds of the results, unless a key is a bound of the windows before."""
+        fields = {"window_start": "window_start", "window_end": "window_end", "window_time": "window_end"}
+        taken = {key.name for key in keys}
+        return (SqlColumn(name, field, "timestamp", TimeAttribute(0)) for name, field in fields.items() if name not in taken)
+
+    def _renamed_bounds(self, keys: list[Any]) -> list[SqlColumn]:
+        """Keys that are bounds of the windows before, under their names."""
+        window = self._relation.window
+        if window is None or not window.closed:
+            return []
+        found = [
+            column for key in keys if (column := plain_column(key, self._relation.scope)) and column.time == TimeAttribute(0)
+        ]
+        return [replace(one, field="window_start") for one in found if one.field == window.start and one.name != "window_start"]
+
+    def _window_texts(self, keys: list[Any], window: WindowRows | None) -> dict[str, str]:
+        """Texts such as ``tumble_start(t, …)`` → the field with that bound."""
+        found: dict[str, str] = {}
+        if window is None:
+            return found
+        for node in self._node.walk():
+            name = call_name(node)
+            for ending, bound in _ENDS.items():
+                if name.endswith(ending) and name.removesuffix(ending) in GROUP_WINDOWS:
+                    found[node.sql(dialect="spark").lower()] = bound
+            if name.removesuffix("_rowtime").removesuffix("_proctime") in GROUP_WINDOWS and name.endswith("time"):
+                found[node.sql(dialect="spark").lower()] = "window_end"
+        return found
+
+    def _emit_options(self) -> dict[str, Any]:
+        entries: list[Any] = []
+        for delay in self._settings.emit:
+            if delay.is_before:
+                entries.append({"every": duration(delay.seconds)} if delay.seconds else "on_change")
+            else:
+                late: dict[str, Any] = {"for": duration(self._settings.late or 3600)}
+                entries.append({"late": late | ({"every": duration(delay.seconds)} if delay.seconds else {})})
+        return {"emit": ["on_close", *entries]} if entries else {}

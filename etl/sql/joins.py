@@ -1,0 +1,189 @@
+"""JOIN → the steps join and lookup: equal columns, bounds in time, and further conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from etl.sql.columns import Scope, SqlColumn, leaves
+from etl.sql.expressions import duration, seconds_of, spark_text
+from etl.sql.relation import Relation, StepText, WindowRows
+from etl.sql.statements import ScriptError, start
+
+
+@dataclass
+class Condition:
+    """The parts of the condition of a join."""
+
+    equal: list[tuple[SqlColumn, SqlColumn]] = field(default_factory=list)
+    """Pairs of a left and a right column."""
+    after: float | None = None
+    """Seconds by which the right row may be later."""
+    before: float | None = None
+    others: list[Any] = field(default_factory=list)
+
+
+def conjuncts(node: Any) -> Iterator[Any]:
+    """The parts of a condition that AND joins."""
+    from sqlglot import exp
+
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And):
+        yield from conjuncts(node.this)
+        yield from conjuncts(node.expression)
+    elif node is not None:
+        yield node
+
+
+def is_over_both(node: Any, left: Scope, right: Scope) -> bool:
+    """Whether a condition names columns of both sides."""
+    from sqlglot import exp
+
+    sides = {_side(column, left, right)[0] for column in node.find_all(exp.Column)}
+    return {"left", "right"} <= sides
+
+
+def read_condition(parts: Sequence[Any], left: Scope, right: Scope) -> Condition:
+    """Sort the parts of a condition."""
+    from sqlglot import exp
+
+    found = Condition()
+    for part in parts:
+        pair = _pair(part, left, right) if isinstance(part, exp.EQ) else None
+        if pair:
+            found.equal.append(pair)
+        elif not _read_bounds(part, left, right, found):
+            found.others.append(part)
+    return found
+
+
+def _side(node: Any, left: Scope, right: Scope) -> tuple[str, SqlColumn | None]:
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Column):
+        return "", None
+    parts = [part.name for part in node.parts]
+    for name, scope in (("left", left), ("right", right)):
+        try:
+            return name, scope.find(parts, start(node))
+        except ScriptError:
+            continue
+    raise Scope((*left.columns, *right.columns))._unknown(parts, start(node))
+
+
+def _pair(node: Any, left: Scope, right: Scope) -> tuple[SqlColumn, SqlColumn] | None:
+    one, other = _side(node.this, left, right), _side(node.expression, left, right)
+    if one[0] == "right" and other[0] == "left":
+        one, other = other, one
+    if one[0] == "left" and other[0] == "right" and one[1] and other[1]:
+        return one[1], other[1]
+    return None
+
+
+def _read_bounds(node: Any, left: Scope, right: Scope, found: Condition) -> bool:
+    """Read ``r.t BETWEEN l.t - a AND l.t + b`` and comparisons of two time columns."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Between):
+        low = exp.GTE(this=node.this, expression=node.args["low"])
+        high = exp.LTE(this=node.this, expression=node.args["high"])
+        bounds = [_read_bounds(one, left, right, found) for one in (low, high)]  # both are read, also if the first is no bound
+        return all(bounds)
+    if not isinstance(node, (exp.GTE, exp.LTE, exp.GT, exp.LT)):
+        return False
+    one, other = _time(node.this, left, right), _time(node.expression, left, right)
+    if one is None or other is None or one[0] == other[0]:
+        return False
+    if isinstance(node, (exp.GTE, exp.GT)):
+        one, other = other, one
+    (first, added), (_, limit) = one, other  # first + added <= second + limit
+    bound = max(0.0, limit - added)
+    if first == "left":
+        found.before = bound if found.before is None else min(bound, found.before)
+    else:
+        found.after = bound if found.after is None else min(bound, found.after)
+    return isinstance(node, (exp.GTE, exp.LTE)) and limit >= added
+
+
+def _time(node: Any, left: Scope, right: Scope) -> tuple[str, float] | None:
+    """The side and the seconds that are added to its time."""
+    from sqlglot import exp
+
+    if isinstance(node, (exp.Sub, exp.Add)):
+        inner = _time(node.this, left, right)
+        if inner is None:
+            return None
+        try:
+            return inner[0], inner[1] + seconds_of(node.expression) * (1 if isinstance(node, exp.Add) else -1)
+        except ScriptError:
+            return None
+    side, column = _side(node, left, right)
+    return (side, 0.0) if column is not None and column.time is not None and column.time.late is not None else None
+
+
+KINDS = {"": "inner", "INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
+
+
+def join_step(left: Relation, right: Relation, condition: Condition, kind: str, prefix: str, ttl: str, at: int) -> Relation:
+    """The relation of a join over the streams that hold both sides. Raises ScriptError."""
+    if not condition.equal:
+        raise ScriptError("unsupported-sql", "a join needs equal columns of both sides", at, "add ON a.key = b.key")
+    options: dict[str, Any] = {"type": "join"}
+    if kind != "inner":
+        options["kind"] = kind
+    equal = _with_times(condition, left, right, options, ttl, at)
+    options["on"] = {one.field: other.field for one, other in equal}
+    options["prefix"] = prefix
+    taken = {leaf.field for column in left.columns for leaf in leaves(column)}
+    renamed = tuple(_prefixed(column, prefix, taken) for column in right.columns)
+    scope = Scope((*left.columns, *renamed))
+    if condition.others:
+        options["where"] = " and ".join(f"({spark_text(one, scope)})" for one in condition.others)
+    steps = (StepText(options, at, {("where",): start(condition.others[0])} if condition.others else {}),)
+    window = _joined_window(left, options)
+    return Relation((left.inputs[0], right.inputs[0]), steps, scope, window, is_exact=False)
+
+
+def _joined_window(left: Relation, options: dict[str, Any]) -> WindowRows | None:
+    return left.window if left.window and options.get("time") == left.window.start else None
+
+
+def _with_times(
+    condition: Condition, left: Relation, right: Relation, options: dict[str, Any], ttl: str, at: int
+) -> list[tuple[SqlColumn, SqlColumn]]:
+    """Add the options of time; the equal columns that are left."""
+    if left.window and right.window and left.window.closed and right.window.closed:
+        starts = [
+            (one, other) for one, other in condition.equal if one.field == left.window.start and other.field == right.window.start
+        ]
+        if starts:
+            options |= {"time": left.window.start, "within": "0s", "late": "0s"}
+            if right.window.start != left.window.start:
+                options["right_time"] = right.window.start
+            return [pair for pair in condition.equal if pair not in starts and not _are_ends(pair)] or condition.equal
+    one, other = _time_column(left), _time_column(right)
+    if (condition.before is not None or condition.after is not None) and one and other and one.time and other.time:
+        options |= {"time": one.field, "late": duration(max(one.time.late or 0, other.time.late or 0))}
+        if other.field != one.field:
+            options["right_time"] = other.field
+        options |= {"before": duration(condition.before or 0) if condition.before is not None else ttl}
+        options |= {"after": duration(condition.after or 0) if condition.after is not None else ttl}
+        return condition.equal
+    options["within"] = ttl
+    return condition.equal
+
+
+def _are_ends(pair: tuple[SqlColumn, SqlColumn]) -> bool:
+    return all(one.time is not None and one.time.late == 0 for one in pair)
+
+
+def _time_column(relation: Relation) -> SqlColumn | None:
+    return next((one for one in relation.columns if one.time is not None and one.time.late is not None), None)
+
+
+def _prefixed(column: SqlColumn, prefix: str, taken: set[str]) -> SqlColumn:
+    if column.members:
+        return replace(column, members=tuple(_prefixed(one, prefix, taken) for one in column.members))
+    return replace(column, field=f"{prefix}{column.field}") if column.field in taken else column

@@ -1,0 +1,74 @@
+"""LATERAL TABLE(…) and UNNEST → steps that make events of parts of one, or fields of a text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from etl.sql.columns import Scope, SqlColumn
+from etl.sql.expressions import call_name, spark_text
+from etl.sql.relation import Relation, StepText
+from etl.sql.statements import ScriptError, start
+
+
+def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
+    """The rows with those of a table function beside them. ``is_left``: also rows for which it gives none. Raises ScriptError."""
+    from sqlglot import exp
+
+    alias = node.args.get("alias")
+    qualifier = alias.name if alias is not None else None
+    names = [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+    if isinstance(node, exp.Unnest):
+        array = spark_text(node.expressions[0], relation.scope)
+        return _unnested(relation, array, names or ["value"], qualifier, is_left, start(node))
+    call = _call(node.this)
+    name, arguments = call_name(call), call.expressions
+    if name in ("string_split", "split", "explode", "unnest"):
+        first = spark_text(arguments[0], relation.scope)
+        if len(arguments) > 1:
+            first = f"split({first}, concat('\\\\Q', {spark_text(arguments[1], relation.scope)}, '\\\\E'))"
+        return _unnested(relation, first, names or ["value"], qualifier, is_left, start(call))
+    if name == "grok" and len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
+        return _matched(relation, arguments, names, qualifier, is_left, start(call))
+    raise ScriptError(
+        "unsupported-sql",
+        f"there is no table function {call_name(call) or node.sql(dialect='spark')!r}",
+        start(call),
+        "STRING_SPLIT, UNNEST or GROK",
+    )
+
+
+def _call(node: Any) -> Any:
+    """``f(x)`` of ``TABLE(f(x))``."""
+    if call_name(node) == "table" and node.expressions:
+        return node.expressions[0]
+    return node.this if node.key == "tablefromrows" else node
+
+
+def _unnested(relation: Relation, array: str, names: list[str], qualifier: str | None, is_left: bool, at: int) -> Relation:
+    if len(names) != 1:
+        raise ScriptError("wrong-columns", f"the table function gives one column, not {len(names)}", at)
+    field = _free(relation, names[0])
+    options: dict[str, Any] = {"type": "unnest", "field": field}
+    if is_left:
+        options["empty"] = "keep"
+    added = SqlColumn(names[0], field, qualifier=qualifier)
+    steps = StepText({"type": "set", "fields": {field: array}}, at), StepText(options, at)
+    return relation.then(*steps, scope=Scope((*relation.columns, added), relation.scope.aliases), is_exact=False)
+
+
+def _matched(
+    relation: Relation, arguments: list[Any], names: list[str], qualifier: str | None, is_left: bool, at: int
+) -> Relation:
+    text = _free(relation, "grok_text")
+    set_text = StepText({"type": "set", "fields": {text: spark_text(arguments[0], relation.scope)}}, at)
+    options = {"type": "grok", "field": text, "patterns": [arguments[1].name], "on_error": "keep" if is_left else "drop"}
+    columns = tuple(SqlColumn(name, name, qualifier=qualifier) for name in names)
+    return relation.then(
+        set_text, StepText(options, at), scope=replace(relation.scope, columns=(*relation.columns, *columns)), is_exact=False
+    )
+
+
+def _free(relation: Relation, name: str) -> str:
+    taken = {column.field for column in relation.columns}
+    return name if name not in taken else next(one for number in range(2, 10_000) if (one := f"{name}_{number}") not in taken)

@@ -1,0 +1,315 @@
+"""Queries → relations: FROM, joins, look-ups, unions and sub-queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from etl.catalogue import Catalogue
+from etl.sql.columns import Scope, leaves
+from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.expressions import spark_text
+from etl.sql.joins import KINDS, conjuncts, is_over_both, join_step, read_condition
+from etl.sql.laterals import lateral_rows
+from etl.sql.options import read_options
+from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
+from etl.sql.select import SelectCompiler
+from etl.sql.statements import CreateTable, CreateView, ScriptError, start
+from etl.sql.tables import declared_columns, lookup_options, source_relation
+from etl.sql.windows import GROUP_WINDOWS, window_of
+
+
+class Queries:
+    """Compiles queries over the tables and views that a script has declared so far."""
+
+    def __init__(self, compiled: CompiledScript, catalogue: Catalogue) -> None:
+        self.settings = Settings()
+        self._compiled = compiled
+        self._catalogue = catalogue
+        self._tables: dict[str, CreateTable] = {}
+        self._views: dict[str, CreateView] = {}
+        self._sources: dict[str, Relation] = {}
+        self._view_relations: dict[str, Relation] = {}
+        self._compiling: list[str] = []
+
+    def declare(self, statement: CreateTable | CreateView) -> None:
+        """Add a table or view. Raises ScriptError for a name that is taken."""
+        name = statement.name.lower()
+        if name in self._tables or name in self._views:
+            raise ScriptError("duplicate-name", f"{statement.name!r} is declared twice", statement.at, "give it another name")
+        if isinstance(statement, CreateView):
+            self._views[name] = statement
+        else:
+            self._tables[name] = statement
+
+    def table(self, name: str, at: int) -> CreateTable:
+        """The table of a name. Raises ScriptError."""
+        found = self._tables.get(name.lower())
+        if found is None:
+            raise ScriptError("unknown-name", f"there is no table {name!r}", at, self._near(name))
+        return found
+
+    def _near(self, name: str) -> str:
+        names = [*(one.name for one in self._tables.values()), *(one.name for one in self._views.values())]
+        near = get_close_matches(name, names, 1)
+        return f"is {near[0]!r} meant?" if near else f"the tables are {', '.join(names) or 'none'}"
+
+    def _source(self, table: CreateTable) -> Relation:
+        if found := self._sources.get(table.name.lower()):
+            return found
+        options = read_options(table, "source", self._catalogue)
+        name = plain_name(table.name)
+        more, relation = source_relation(table, name, options)
+        self._compiled.add_component(("sources", name), options, table, more)
+        if relation.steps:
+            relation = self._compiled.as_stream(relation, f"{name}_rows", table.at)
+        self._sources[table.name.lower()] = relation
+        return relation
+
+    def _view(self, view: CreateView) -> Relation:
+        key = view.name.lower()
+        if key in self._compiling:
+            chain = " → ".join([*self._compiling[self._compiling.index(key) :], key])
+            raise ScriptError("cycle", f"the view {view.name!r} reads itself: {chain}", view.at)
+        if not self.settings.emit and key in self._view_relations:
+            return self._view_relations[key]
+        self._compiling.append(key)
+        try:
+            targets = None
+            if view.columns:
+                targets = [Target(name, None) for name in view.columns]
+            relation = self.query(view.query, targets)
+        finally:
+            self._compiling.pop()
+        if self.settings.emit:
+            return relation  # its windows have another time of results than those of other queries
+        self._view_relations[key] = self._compiled.as_stream(relation, plain_name(view.name), view.at)
+        return self._view_relations[key]
+
+    def query(self, node: Any, targets: Sequence[Target] | None = None, rank: RankLimit | None = None) -> Relation:
+        """The rows of a query; ``targets``: the columns that it writes. Raises ScriptError."""
+        from sqlglot import exp
+
+        with_ = node.args.get("with_") or node.args.get("with")
+        if with_:
+            for table in with_.expressions:
+                names = tuple(column.name for column in (table.args["alias"].args.get("columns") or []))
+                self.declare(CreateView(table.alias, start(table), names, table.this))
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, targets, rank)
+        if isinstance(node, exp.Union):
+            return self._union(node, targets)
+        if isinstance(node, exp.Values):
+            raise ScriptError("unsupported-sql", "VALUES gives no stream", start(node), "a table of the type 'inline' holds rows")
+        if not isinstance(node, exp.Select):
+            raise ScriptError("unsupported-sql", f"{node.key.upper()} is not supported", start(node), "SELECT and UNION ALL are")
+        return self._select(node, targets, rank)
+
+    def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
+        if node.args.get("distinct"):
+            raise ScriptError("unsupported-sql", "UNION remembers every row for ever", start(node), "write UNION ALL")
+        left = self.query(node.this, targets)
+        names = targets or [Target(column.name, None) for column in left.columns]
+        right = self.query(node.expression, names)
+        sides = [
+            self._compiled.as_stream(one, f"part_of_union_{len(self._compiled.value['streams'])}", start(node))
+            for one in (left, right)
+        ]
+        columns = tuple(
+            one if one.time == other.time else replace(one, time=None)
+            for one, other in zip(left.columns, right.columns, strict=False)
+        )
+        changes = next((one.changes_at for one in sides if one.changes_at is not None), None)
+        return Relation((*sides[0].inputs, *sides[1].inputs), (), Scope(columns), None, changes)
+
+    def _select(self, node: Any, targets: Sequence[Target] | None, rank: RankLimit | None) -> Relation:
+        from_ = node.args.get("from_") or node.args.get("from")
+        if from_ is None:
+            raise ScriptError("unsupported-sql", "a query needs FROM", start(node), "SELECT … FROM table")
+        own_rank, where = _rank_limit(node)
+        relation = self._from(from_.this, own_rank)
+        if where is not None:
+            node = node.copy()
+            node.set("where", where if where else None)
+        joins = [*(from_.this.args.get("joins") or []), *(node.args.get("joins") or [])]
+        if joins:
+            node, relation = self._joined(node, relation, joins)
+        for lateral in node.args.get("laterals") or []:
+            relation = lateral_rows(relation, lateral, is_left=False)
+        return SelectCompiler(node, relation, self.settings, rank).compile(targets)
+
+    def _from(self, node: Any, rank: RankLimit | None = None) -> Relation:
+        """The rows of one entry of FROM."""
+        from sqlglot import exp
+
+        if isinstance(node, exp.Subquery):
+            relation = self.query(node.this, None, rank)
+            return replace(relation, scope=relation.scope.qualified(node.alias or None))
+        if isinstance(node, exp.TableFromRows):
+            return self._window_table(node)
+        if isinstance(node, exp.Table):
+            relation = self._named(node)
+            return replace(relation, scope=Scope(relation.columns).qualified(node.alias or node.name))
+        raise ScriptError(
+            "unsupported-sql",
+            f"{node.sql(dialect='spark')[:40]!r} cannot be read",
+            start(node),
+            "FROM takes tables, views and queries",
+        )
+
+    def _named(self, node: Any) -> Relation:
+        name = node.name.lower()
+        if view := self._views.get(name):
+            return self._view(view)
+        if table := self._tables.get(name):
+            return self._source(table)
+        raise ScriptError("unknown-name", f"there is no table {node.name!r}", start(node), self._near(node.name))
+
+    def _window_table(self, node: Any) -> Relation:
+        call = node.this
+        table, *arguments = call.expressions
+        relation = self._from(table)
+        if str(call.name).lower() not in GROUP_WINDOWS:
+            raise ScriptError(
+                "unsupported-sql", f"there is no table function {call.name!r}", start(call), "TUMBLE, HOP, CUMULATE or SESSION"
+            )
+        window = window_of(call, relation.scope, arguments)
+        return replace(relation, window=window, scope=relation.scope.qualified(node.alias or None))
+
+    def _joined(self, node: Any, relation: Relation, joins: list[Any]) -> tuple[Any, Relation]:
+        """The relation after all joins; of the condition in WHERE what concerns no two tables is left."""
+        from sqlglot import exp
+
+        where = node.args.get("where")
+        rest = list(conjuncts(where.this)) if where else []
+        for number, join in enumerate(joins):
+            at = start(join)
+            if join.args.get("using"):
+                raise ScriptError("unsupported-sql", "USING is not supported", at, "write ON a.key = b.key")
+            on = list(conjuncts(join.args.get("on")))
+            side = str(join.args.get("side") or "").upper()
+            if isinstance(join.this, (exp.Lateral, exp.Unnest)):
+                relation = lateral_rows(relation, join.this, is_left=side == "LEFT")
+                continue
+            if isinstance(join.this, exp.Table) and join.this.args.get("version"):
+                relation = self._lookup(relation, join, on, side)
+                continue
+            right = self._from(join.this)
+            if side == "":
+                both = [part for part in rest if is_over_both(part, relation.scope, right.scope)]
+                rest = [part for part in rest if part not in both]
+                on += both
+            condition = read_condition(on, relation.scope, right.scope)
+            kind = KINDS.get(side)
+            if kind is None or relation.changes_at is not None or right.changes_at is not None:
+                raise ScriptError("unsupported-sql", "results that change cannot be joined", at, "group by windows")
+            left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
+            right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
+            prefix = "right." if number == 0 else f"right{number + 1}."
+            relation = join_step(left, right, condition, kind, prefix, self.settings.ttl, at)
+        node = node.copy()
+        node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
+        return node, relation
+
+    def _lookup(self, relation: Relation, join: Any, on: list[Any], side: str) -> Relation:
+        """``JOIN table FOR SYSTEM_TIME AS OF time ON …``: the step lookup."""
+        at = start(join)
+        table = self.table(join.this.name, at)
+        columns = declared_columns(table)
+        right = Scope(columns).qualified(join.this.alias or table.name)
+        condition = read_condition(on, relation.scope, right)
+        extra: list[StepText] = []
+        pairs = [(one.field, other.name) for one, other in condition.equal]
+        for part in list(condition.others):
+            if computed := _computed_pair(part, relation.scope, right):
+                name = f"key_{len(pairs) + 1}"
+                extra.append(StepText({"type": "set", "fields": {name: computed[0]}}, at))
+                pairs.append((name, computed[1]))
+                condition.others.remove(part)
+        if not pairs:
+            raise ScriptError("unsupported-sql", "a look-up needs ON column = key of the table", at)
+        name = self._lookup_table(table, [key for _, key in pairs])
+        taken = {leaf.field for column in relation.columns for leaf in leaves(column)}
+        added = {
+            column.name: (f"{plain_name(table.name)}_{column.name}" if column.name in taken else column.name)
+            for column in columns
+        }
+        fields = [field for field, _ in pairs]
+        options: dict[str, Any] = {"type": "lookup", "table": name, "on": fields[0] if len(fields) == 1 else fields}
+        options["add"] = {added[column.name]: column.name for column in columns}
+        options["several"] = "all"
+        options["miss"] = "keep" if side == "LEFT" else "drop"
+        scope = Scope((*relation.columns, *(replace(one, field=added[one.name]) for one in right.columns)))
+        relation = relation.then(*extra, StepText(options, at), scope=scope, is_exact=False)
+        if condition.others:
+            text = " and ".join(f"({spark_text(part, scope)})" for part in condition.others)
+            relation = relation.then(StepText({"type": "filter", "where": text}, at))
+        return relation
+
+    def _lookup_table(self, table: CreateTable, keys: list[str]) -> str:
+        name = plain_name(table.name)
+        if name not in self._compiled.value.setdefault("tables", {}):
+            options = read_options(table, "table", self._catalogue)
+            self._compiled.add_component(("tables", name), options, table, lookup_options(table, options, keys))
+        return name
+
+
+def _computed_pair(node: Any, left: Scope, right: Scope) -> tuple[str, str] | None:
+    """The expression over the left side and the key of the right one that a condition sets equal."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.EQ):
+        return None
+    for one, other in ((node.this, node.expression), (node.expression, node.this)):
+        if isinstance(other, exp.Column):
+            try:
+                key = right.find([part.name for part in other.parts], start(other))
+                return spark_text(one, left), key.name
+            except ScriptError:
+                continue
+    return None
+
+
+def _rank_limit(node: Any) -> tuple[RankLimit | None, Any]:
+    """``WHERE rank <= n`` over a sub-query with ROW_NUMBER() AS rank: the limit, and WHERE without it (None: as it was)."""
+    from sqlglot import exp
+
+    from_ = node.args.get("from_") or node.args.get("from")
+    where = node.args.get("where")
+    inner = from_.this if from_ is not None else None
+    if where is None or not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select):
+        return None, None
+    names = {
+        item.alias.lower(): item.alias
+        for item in inner.this.expressions
+        if isinstance(item.unalias(), exp.Window) and item.alias and _is_rank(item.unalias().this)
+    }
+    rest, limit = [], None
+    for part in conjuncts(where.this):
+        found = _limit(part, names)
+        if found:
+            limit = found
+        else:
+            rest.append(part)
+    if limit is None:
+        return None, None
+    return limit, exp.Where(this=exp.and_(*rest)) if rest else False
+
+
+def _is_rank(node: Any) -> bool:
+    name = str(node.name) if node.key == "anonymous" else node.sql_name()
+    return name.lower() in ("row_number", "rank", "dense_rank")
+
+
+def _limit(node: Any, names: dict[str, str]) -> RankLimit | None:
+    from sqlglot import exp
+
+    if not isinstance(node, (exp.LTE, exp.LT, exp.EQ)) or not isinstance(node.this, exp.Column):
+        return None
+    name = names.get(node.this.name.lower())
+    if name is None or not isinstance(node.expression, exp.Literal):
+        return None
+    value = int(node.expression.name) - isinstance(node, exp.LT)
+    return RankLimit(name, value) if value > 0 and (not isinstance(node, exp.EQ) or value == 1) else None

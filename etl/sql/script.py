@@ -1,0 +1,162 @@
+"""Scripts → the value of a pipeline file, with the location of every part in the script."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from difflib import get_close_matches
+
+from etl.catalogue import Catalogue
+from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.expressions import duration
+from etl.sql.grammar import read_script
+from etl.sql.options import read_options
+from etl.sql.queries import Queries
+from etl.sql.relation import FOR_EVER, Target
+from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, ScriptError, SetOption, Statement
+from etl.sql.tables import declared_columns, sink_options, upserts
+
+_TTL = "table.exec.state.ttl"
+_LATENESS = "table.exec.emit.allow-lateness"
+_RESULT = "result"
+"""Name of the sink of a query without INSERT."""
+
+
+def compile_script(text: str, catalogue: Catalogue) -> CompiledScript:
+    """Compile all statements; errors are collected, one for each statement."""
+    script = read_script(text)
+    compiler = _Compiler(catalogue)
+    compiler.compiled.errors += script.errors
+    for statement in script.statements:
+        try:
+            compiler.add(statement)
+        except ScriptError as error:
+            compiler.compiled.errors.append(error)
+        except RecursionError:
+            compiler.compiled.errors.append(
+                ScriptError("sql-syntax", "the statement is nested too deeply", getattr(statement, "at", 0))
+            )
+    if not compiler.compiled.errors and not compiler.compiled.value["sinks"]:
+        compiler.compiled.errors.append(
+            ScriptError(
+                "missing-sink", "the script has no query", 0, "INSERT INTO table SELECT …, or a SELECT, which prints its rows"
+            )
+        )
+    compiled = compiler.compiled
+    compiled.value = {key: value for key, value in compiled.value.items() if value or key in ("sources", "streams", "sinks")}
+    return compiled
+
+
+class _Compiler:
+    """Carries out statements one after the other."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.compiled = CompiledScript()
+        self._catalogue = catalogue
+        self._queries = Queries(self.compiled, catalogue)
+        self._written: dict[str, list[str]] = {}
+
+    def add(self, statement: Statement) -> None:
+        """Carry out one statement. Raises ScriptError."""
+        match statement:
+            case CreateTable():
+                self._queries.declare(self._with_likeness(statement) if statement.like else statement)
+            case CreateView():
+                self._queries.declare(statement)
+            case SetOption():
+                self._set(statement)
+            case CreateFunction():
+                pass  # a function that is not known is an error where it is called
+            case Insert():
+                self._insert(statement)
+
+    def _with_likeness(self, statement: CreateTable) -> CreateTable:
+        assert statement.like is not None
+        other = self._queries.table(statement.like, statement.at)
+        own = {option.name for option in statement.options}
+        return replace(
+            statement,
+            columns=(*other.columns, *statement.columns),
+            watermark=statement.watermark or other.watermark,
+            primary_key=statement.primary_key or other.primary_key,
+            options=(*(option for option in other.options if option.name not in own), *statement.options),
+        )
+
+    def _set(self, statement: SetOption) -> None:
+        option = statement.option
+        if option.name == _TTL:
+            self._queries.settings = replace(
+                self._queries.settings, ttl=_flink_duration(option.value, option.value_at) or FOR_EVER
+            )
+        elif option.name == _LATENESS:
+            seconds = _flink_seconds(option.value, option.value_at)
+            self._queries.settings = replace(self._queries.settings, late=seconds)
+        elif option.name == "pipeline.name":
+            self.compiled.value["name"] = option.value
+            self.compiled.locations["name",] = option.at, option.value_at
+
+    def _insert(self, insert: Insert) -> None:
+        table = self._queries.table(insert.table, insert.at) if insert.table else None
+        options = read_options(table, "sink", self._catalogue) if table else None
+        targets = self._targets(table, insert) if table else None
+        if options and options.kind == "rsql" and not insert.columns:
+            targets = None  # rsqldb writes the columns of the query under their names
+        settings = self._queries.settings
+        self._queries.settings = replace(settings, emit=insert.emit)
+        try:
+            relation = self._queries.query(insert.query, targets)
+        finally:
+            self._queries.settings = settings
+        name = plain_name(insert.table) if insert.table else _RESULT
+        if relation.changes_at is not None and table and options and not upserts(options, table):
+            raise ScriptError(
+                "changing-results",
+                f"the query's results change with each event, and {insert.table!r} only takes rows that are added",
+                relation.changes_at,
+                "group by a window, or write to a database or Elasticsearch with PRIMARY KEY (…) NOT ENFORCED",
+            )
+        relation = self.compiled.as_stream(relation, f"{name}_rows", insert.at)
+        if name not in self.compiled.value["sinks"]:
+            if table and options:
+                self.compiled.add_component(("sinks", name), options, table, sink_options(table, options))
+            else:
+                self.compiled.value["sinks"][name] = {"type": "console"}
+                self.compiled.locations["sinks", name] = insert.at, insert.at
+        inputs = self._written.setdefault(name, [])
+        inputs.append(relation.inputs[0])
+        self.compiled.value["sinks"][name] = {"from": inputs if len(inputs) > 1 else inputs[0]} | {
+            key: value for key, value in self.compiled.value["sinks"][name].items() if key != "from"
+        }
+        self.compiled.locations["sinks", name, "from"] = insert.at, insert.at
+
+    @staticmethod
+    def _targets(table: CreateTable, insert: Insert) -> list[Target]:
+        columns = {column.name.lower(): column for column in declared_columns(table)}
+        if not insert.columns:
+            return [Target(column.name, column.type) for column in columns.values()]
+        unknown = next((name for name in insert.columns if name.lower() not in columns), None)
+        if unknown is not None:
+            near = get_close_matches(unknown, [column.name for column in columns.values()], 1)
+            raise ScriptError(
+                "unknown-field",
+                f"{table.name!r} has no column {unknown!r}",
+                insert.at,
+                f"is {near[0]!r} meant?" if near else None,
+            )
+        return [Target(columns[name.lower()].name, columns[name.lower()].type) for name in insert.columns]
+
+
+def _flink_seconds(text: str, at: int) -> float:
+    """``1 d``, ``10 min``, ``3600 s`` or milliseconds → seconds. Raises ScriptError."""
+    units = {"d": 86400, "day": 86400, "h": 3600, "hour": 3600, "min": 60, "minute": 60, "m": 60, "s": 1, "sec": 1, "second": 1}
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*?)s?\s*", text.lower())
+    if found and found[2] in ("", "m") and not text.strip().lower().endswith("m"):
+        return float(found[1]) / 1000
+    if found is None or found[2] not in units:
+        raise ScriptError("invalid-value", f"{text!r} is no duration", at, "write '1 d', '10 min' or '30 s'")
+    return float(found[1]) * units[found[2]]
+
+
+def _flink_duration(text: str, at: int) -> str | None:
+    seconds = _flink_seconds(text, at)
+    return duration(seconds) if seconds else None

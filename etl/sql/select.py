@@ -1,0 +1,296 @@
+"""SELECT → steps: filter, window, over, top, dedupe and select, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from etl.sql.columns import Scope, SqlColumn, TimeAttribute, leaves
+from etl.sql.expressions import call_name, duration, plain_column, quoted, seconds_of, spark_text
+from etl.sql.grouping import Grouping, is_grouped
+from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target, WindowRows
+from etl.sql.statements import ScriptError, start
+from etl.sql.windows import time_options
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+
+class SelectCompiler:
+    """Compiles one SELECT whose FROM is a relation already."""
+
+    def __init__(self, node: Any, relation: Relation, settings: Settings, rank: RankLimit | None) -> None:
+        self._node = node
+        self._relation = relation
+        self._settings = settings
+        self._rank = rank
+
+    def compile(self, targets: Sequence[Target] | None = None) -> Relation:
+        """The relation after WHERE, GROUP BY, HAVING, OVER and the list of SELECT. Raises ScriptError."""
+        self._refuse_clauses()
+        if where := self._node.args.get("where"):
+            self._filter(where.this)
+        if is_grouped(self._node):
+            self._relation = Grouping(self._node, self._relation, self._settings).compile()
+            if having := self._node.args.get("having"):
+                self._filter(having.this)
+        self._rank_rows()
+        self._run_over()
+        return self._project(targets)
+
+    def _refuse_clauses(self) -> None:
+        for key, what in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET"), ("qualify", "QUALIFY")):
+            if clause := self._node.args.get(key):
+                raise ScriptError(
+                    "unsupported-sql",
+                    f"{what} over a stream has no end to wait for",
+                    start(clause),
+                    "ROW_NUMBER() OVER (…) <= n chooses rows",
+                )
+
+    def _add(
+        self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None, **changes: Any
+    ) -> None:
+        is_exact = self._relation.is_exact and options["type"] == "filter"
+        self._relation = self._relation.then(StepText(options, at, places or {}), is_exact=is_exact, **changes)
+
+    def _filter(self, condition: Node) -> None:
+        text = spark_text(condition, self._relation.scope)
+        self._add({"type": "filter", "where": text}, start(condition), {("where",): start(condition)})
+
+    # ── ROW_NUMBER and OVER ───────────────────────────────────────────────────────────────────
+
+    def _rank_rows(self) -> None:
+        if self._rank is None:
+            return
+        item = next(one for one in self._node.expressions if one.alias.lower() == self._rank.name.lower())
+        over = item.unalias()
+        scope = self._relation.scope
+        keys = [self._key_field(key) for key in over.args.get("partition_by") or []]
+        order = over.args.get("order")
+        if order is None or len(order.expressions) == 0:
+            raise ScriptError("unsupported-sql", "ROW_NUMBER() needs ORDER BY", start(over))
+        first = order.expressions[0]
+        column = plain_column(first.this, scope)
+        ties = call_name(over.this)
+        if column is not None and column.time is not None and self._rank.limit == 1 and self._relation.window is None:
+            self._dedupe(keys, column, "last" if first.args.get("desc") else "first", over)
+            return
+        window = self._relation.window
+        bounds = {"window_start", "window_end"}
+        if window is None or not bounds <= {key.lower() for key in keys} or window.spacing is None:
+            raise ScriptError(
+                "unsupported-sql",
+                "the best rows over all time change with every event, and no sink takes such changes yet",
+                start(over),
+                "rank within windows: PARTITION BY window_start, window_end, …",
+            )
+        options: dict[str, Any] = {
+            "type": "top",
+            "time": window.start,
+            "size": window.spacing,
+            "late": "0s" if window.closed else window.options["late"],
+        }
+        if others := [key for key in keys if key.lower() not in bounds]:
+            options["keys"] = others
+        by = spark_text(first.this, scope)
+        options |= {"by": by, "limit": self._rank.limit, "rank": self._rank.name, "ties": ties}
+        if not first.args.get("desc"):
+            options["order"] = "ascending"
+        self._add(options, start(over), {("by",): start(first.this)}, scope=self._with_rank(over))
+
+    def _key_field(self, node: Any) -> str:
+        column = plain_column(node, self._relation.scope)
+        if column is None:
+            raise ScriptError(
+                "unsupported-sql", "PARTITION BY takes columns here", start(node), "compute it as a column of a sub-query"
+            )
+        return column.field
+
+    def _dedupe(self, keys: list[str], column: SqlColumn, keep: str, over: Any) -> None:
+        assert column.time is not None
+        options: dict[str, Any] = {
+            "type": "dedupe",
+            "keys": keys,
+            **time_options(column),
+            "within": self._settings.ttl,
+            "keep": keep,
+        }
+        if keep == "last" and self._settings.ttl == FOR_EVER:
+            raise ScriptError(
+                "unsupported-sql",
+                "the last row of a key over all time changes with every event",
+                start(over),
+                "SET 'table.exec.state.ttl' = '1 d'; gives the last row of a key in each day",
+            )
+        assert self._rank is not None
+        self._add(options, start(over))
+        self._add({"type": "set", "fields": {self._rank.name: "1"}}, start(over), scope=self._with_rank(over))
+
+    def _with_rank(self, over: Any) -> Scope:
+        """The scope in which the rank is computed already."""
+        assert self._rank is not None
+        scope = self._relation.scope
+        return replace(scope, aliases={**scope.aliases, over.sql(dialect="spark").lower(): self._rank.name})
+
+    def _run_over(self) -> None:
+        from sqlglot import exp
+
+        calls = [
+            one
+            for item in self._node.expressions
+            for one in item.find_all(exp.Window)
+            if item.alias_or_name.lower() != self._rank_name
+        ]
+        if not calls:
+            return
+        specification = {
+            (str(call.args.get("partition_by")), str(call.args.get("order")), str(call.args.get("spec"))) for call in calls
+        }
+        if len(specification) > 1:
+            raise ScriptError(
+                "unsupported-sql", "all OVER of a SELECT need the same window", start(calls[-1]), "use a sub-query for the others"
+            )
+        scope, first = self._relation.scope, calls[0]
+        keys = [self._key_field(key) for key in first.args.get("partition_by") or []]
+        order = first.args.get("order")
+        column = plain_column(order.expressions[0].this, scope) if order else None
+        if column is None or column.time is None or order.expressions[0].args.get("desc"):
+            raise ScriptError(
+                "unsupported-sql",
+                "OVER is ordered by a time column, ascending",
+                start(first),
+                "ORDER BY the column with the WATERMARK",
+            )
+        aggregates = {f"over_{number + 1}": spark_text(call.this, scope) for number, call in enumerate(calls)}
+        aliases = {call.sql(dialect="spark").lower(): name for call, name in zip(calls, aggregates, strict=True)}
+        options = {
+            "type": "over",
+            **({"keys": keys} if keys else {}),
+            **time_options(column),
+            "aggregates": aggregates,
+            **_frame(first),
+        }
+        self._add(options, start(first), scope=replace(scope, aliases={**scope.aliases, **aliases}))
+
+    @property
+    def _rank_name(self) -> str | None:
+        return self._rank.name.lower() if self._rank else None
+
+    # ── The list of SELECT ────────────────────────────────────────────────────────────────────
+
+    def _project(self, targets: Sequence[Target] | None) -> Relation:
+        items = [one for item in self._node.expressions for one in self._expand(item)]
+        if targets is not None and len(items) != len(targets):
+            names = ", ".join(target.name for target in targets)
+            raise ScriptError(
+                "wrong-columns",
+                f"the query gives {len(items)} columns, and the table takes {len(targets)}: {names}",
+                start(self._node),
+            )
+        fields: dict[str, str] = {}
+        places: dict[tuple[str | int, ...], int] = {}
+        columns: list[SqlColumn] = []
+        for number, (column, text, at) in enumerate(items):
+            name, type_ = column.name, column.type
+            if targets is not None:
+                target = targets[number]
+                name = target.name
+                if target.type and target.type != type_:
+                    text, type_ = f"cast({text} as {target.type})", target.type
+            if column.members:
+                for leaf in leaves(column):
+                    fields[name + leaf.field[len(column.field) :]] = quoted(leaf.field)
+            elif name in fields:
+                raise ScriptError("duplicate-column", f"the result has two columns {name!r}", at, "give one another name: AS …")
+            else:
+                fields[name] = text
+                places["fields", name] = at
+            columns.append(SqlColumn(name, name, type_, column.time, _renamed(column, name)))
+        window = self._relation.window
+        if window is not None:
+            window = self._window_after(window, columns, items)
+        relation = self._relation.then(scope=Scope(tuple(columns)), window=window)
+        if (
+            self._relation.is_exact
+            and fields == {one: quoted(one) for one in fields}
+            and list(fields) == [one.field for column in self._relation.columns for one in leaves(column)]
+        ):
+            return self._distinct(relation)
+        relation = relation.then(StepText({"type": "select", "fields": fields}, start(self._node), places), is_exact=True)
+        return self._distinct(relation)
+
+    def _distinct(self, relation: Relation) -> Relation:
+        if not self._node.args.get("distinct"):
+            return relation
+        keys = [leaf.field for column in relation.columns for leaf in leaves(column)]
+        options = {"type": "dedupe", "keys": keys, "within": self._settings.ttl}
+        return relation.then(StepText(options, start(self._node)))
+
+    def _window_after(
+        self, window: WindowRows, columns: list[SqlColumn], items: list[tuple[SqlColumn, str, int]]
+    ) -> WindowRows | None:
+        """The window under the name that its start has after the projection."""
+        for column, (_, text, _) in zip(columns, items, strict=True):
+            if text == window.start:
+                return replace(window, start=column.field)
+        return None if window.closed else window
+
+    def _expand(self, item: Any) -> list[tuple[SqlColumn, str, int]]:
+        """The columns of one entry, each with its expression and its character."""
+        from sqlglot import exp
+
+        scope, at = self._relation.scope, start(item)
+        if item.is_star:
+            table = item.table.lower() if isinstance(item, exp.Column) else ""
+            found = [one for one in scope.columns if not table or (one.qualifier or "").lower() == table]
+            if not found:
+                raise ScriptError("unknown-field", f"there is no table {table!r} in FROM", at)
+            return [(one, self._column_text(one), at) for one in found if one.name != "window_time"]
+        inner = item.unalias()
+        column = plain_column(inner, scope)
+        if column is not None:
+            return [(replace(column, name=item.alias or column.name), self._column_text(column), start(inner))]
+        name = item.alias or item.output_name or f"EXPR_{self._node.expressions.index(item)}"
+        text = spark_text(inner, scope)
+        time = self._time_of(inner)
+        return [(SqlColumn(name, name, None, time), text, start(inner))]
+
+    def _time_of(self, node: Any) -> TimeAttribute | None:
+        """The attribute of ``PROCTIME()`` and of the bounds of windows."""
+        name = call_name(node)
+        if name == "proctime":
+            return TimeAttribute()
+        bound = self._relation.scope.aliases.get(node.sql(dialect="spark").lower())
+        return TimeAttribute(0) if bound in ("window_start", "window_end") else None
+
+    @staticmethod
+    def _column_text(column: SqlColumn) -> str:
+        return quoted(column.field) if column.field else "current_timestamp()"
+
+
+def _renamed(column: SqlColumn, name: str) -> tuple[SqlColumn, ...]:
+    return tuple(
+        replace(one, field=f"{name}{one.field[len(column.field) :]}", members=_renamed_members(one, column, name))
+        for one in column.members
+    )
+
+
+def _renamed_members(one: SqlColumn, column: SqlColumn, name: str) -> tuple[SqlColumn, ...]:
+    return tuple(
+        replace(member, field=f"{name}{member.field[len(column.field) :]}", members=_renamed_members(member, column, name))
+        for member in one.members
+    )
+
+
+def _frame(call: Any) -> dict[str, Any]:
+    """Options ``rows`` or ``within`` of ``ROWS`` or ``RANGE BETWEEN … PRECEDING AND CURRENT ROW``."""
+    spec = call.args.get("spec")
+    if spec is None or spec.args.get("start") in (None, "UNBOUNDED"):
+        return {}
+    if spec.args.get("end") != "CURRENT ROW":
+        raise ScriptError("unsupported-sql", "a frame of OVER ends at CURRENT ROW", start(call))
+    if str(spec.args.get("kind")).upper() == "ROWS":
+        return {"rows": int(spec.args["start"].name) + 1}
+    return {"within": duration(seconds_of(spec.args["start"]) + 0.001)}  # both ends count in SQL

@@ -1,0 +1,126 @@
+"""Statements of a script, and what is wrong with one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+
+class ScriptError(ValueError):
+    """What a script says cannot be read or carried out; ``at`` is the character of the script."""
+
+    def __init__(self, code: str, message: str, at: int, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.at = at
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Option:
+    """One entry of ``WITH (…)`` or ``SET``."""
+
+    name: str
+    value: str
+    at: int
+    value_at: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of ``CREATE TABLE``: with a type, computed by an expression, or from the metadata of messages."""
+
+    name: str
+    at: int
+    type: Node | None = None
+    expression: Node | None = None
+    metadata: str | None = None
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """``WATERMARK FOR column AS expression``."""
+
+    column: str
+    expression: Node
+    at: int
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    name: str
+    at: int
+    columns: tuple[Column, ...]
+    watermark: Watermark | None
+    primary_key: tuple[str, ...]
+    partitioned_by: tuple[str, ...]
+    options: tuple[Option, ...]
+    like: str | None = None
+    is_lookup: bool = False
+    """Declared with ``PERIOD FOR SYSTEM_TIME``."""
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: str
+    at: int
+    columns: tuple[str, ...]
+    query: Node
+
+
+@dataclass(frozen=True)
+class CreateFunction:
+    name: str
+    at: int
+    target: str
+
+
+@dataclass(frozen=True)
+class Delay:
+    """``EMIT WITH DELAY 'n' unit BEFORE|AFTER WATERMARK``, in seconds."""
+
+    seconds: float
+    is_before: bool
+    at: int
+
+
+@dataclass(frozen=True)
+class Insert:
+    """``INSERT INTO table [(columns)] query``; a query alone has no table."""
+
+    table: str | None
+    at: int
+    columns: tuple[str, ...]
+    query: Node
+    emit: tuple[Delay, ...] = ()
+    emits_changes: bool = False
+
+
+@dataclass(frozen=True)
+class SetOption:
+    option: Option
+
+
+Statement = CreateTable | CreateView | CreateFunction | Insert | SetOption
+
+
+@dataclass
+class Script:
+    """The statements of a script in their order, and the errors of those that cannot be read."""
+
+    text: str
+    statements: list[Statement] = field(default_factory=list)
+    errors: list[ScriptError] = field(default_factory=list)
+
+
+def start(node: Node) -> int:
+    """The first character of a node, or of its leftmost part with a known place."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return min(starts, default=0)
+
+
+UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800, "MILLISECOND": 0.001}
+"""Seconds of a unit of intervals."""

@@ -1,0 +1,155 @@
+"""``CREATE TABLE`` → a source with the steps that read its columns, a sink, or a look-up table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, leaves
+from etl.sql.expressions import quoted, seconds_of, spark_text
+from etl.sql.options import Options
+from etl.sql.relation import Relation, StepText
+from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
+
+_DECLARING = ("database", "spark", "elasticsearch")
+"""Types of sources that take their fields as an option."""
+_LINES = ("file", "kafka", "rocketmq", "stdin", "syslog")
+"""Types of sources that give a text, which a format reads."""
+
+
+def declared_columns(table: CreateTable) -> tuple[SqlColumn, ...]:
+    """The columns with a type, without those that are computed."""
+    found = []
+    for column in table.columns:
+        if column.metadata is not None and column.expression is None and column.metadata != column.name:
+            raise ScriptError(
+                "unsupported-sql",
+                f"METADATA FROM {column.metadata!r} cannot be read in a script",
+                column.at,
+                "write the pipeline in YAML",
+            )
+        if column.type is not None:
+            found.append(column_of(column.name, column.name, column.type))
+    return tuple(found)
+
+
+def source_relation(table: CreateTable, name: str, options: Options) -> tuple[dict[str, Any], Relation]:
+    """Further options of the source, and the rows of the table, which reads the source of this name. Raises ScriptError."""
+    columns = declared_columns(table)
+    if not columns:
+        raise ScriptError(
+            "missing-option",
+            f"the table {table.name!r} declares no columns",
+            table.at,
+            "name them with their types: (a STRING, …)",
+        )
+    fields = {leaf.field: str(leaf.type) for column in columns for leaf in leaves(column)}
+    more: dict[str, Any] = {}
+    steps: list[StepText] = []
+    if options.type in _DECLARING:
+        more["fields"] = fields
+    elif options.type in _LINES:
+        steps += _reading_steps(table, options, fields)
+    relation = Relation((name,), tuple(steps), Scope(columns).qualified(table.name))
+    for column in table.columns:
+        if column.expression is not None:
+            relation = _with_computed(relation, column, table.name)
+    return more, _with_watermark(relation, table.watermark) if table.watermark else relation
+
+
+def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str]) -> list[StepText]:
+    format_ = options.texts.get("format") or options.texts.get("value.format") or options.texts.get("format.type")
+    delimiter = options.texts.get("fieldDelimiter") or options.texts.get("csv.field-delimiter")
+    if format_ is None and options.kind == "rsql" and delimiter is not None and options.texts.get("isJsonData") != "true":
+        format_ = "csv"
+    if format_ in (None, "json"):
+        return [StepText({"type": "json", "fields": fields}, table.at)]
+    if format_ == "csv":
+        read: dict[str, Any] = {"type": "csv", "names": list(fields), "fields": fields}
+        return [StepText(read | ({"delimiter": delimiter} if delimiter else {}), table.at)]
+    if format_ in ("raw", "text"):
+        if list(fields.values()) != ["string"]:
+            raise ScriptError("invalid-value", f"the format {format_!r} gives one column of type STRING", table.at)
+        [name] = fields
+        return [StepText({"type": "rename", "fields": {"message": name}}, table.at)] if name != "message" else []
+    raise ScriptError("invalid-value", f"there is no format {format_!r}", options.at, "'json', 'csv' or 'raw'")
+
+
+def is_processing_time(node: Any) -> bool:
+    """Whether an expression is ``PROCTIME()``."""
+    return node.key == "anonymous" and str(node.name).lower() == "proctime"
+
+
+def _with_computed(relation: Relation, column: Column, table: str) -> Relation:
+    node = column.expression
+    if is_processing_time(node):
+        added = SqlColumn(column.name, "", "timestamp", TimeAttribute(), qualifier=table)
+        return relation.then(scope=Scope((*relation.columns, added)))
+    assert node is not None
+    text = spark_text(node, relation.scope)
+    step = StepText(
+        {"type": "set", "fields": {column.name: text}}, column.at, {("fields", column.name): start(node) or column.at}
+    )
+    added = SqlColumn(column.name, column.name, qualifier=table)
+    return relation.then(step, scope=Scope((*relation.columns, added)))
+
+
+def _with_watermark(relation: Relation, watermark: Watermark) -> Relation:
+    column = relation.scope.find(watermark.column.split("."), watermark.at)
+    late = _lateness(watermark, relation.scope)
+    marked = (
+        SqlColumn(one.name, one.field, one.type, TimeAttribute(late), one.members, one.qualifier) if one is column else one
+        for one in relation.columns
+    )
+    return relation.then(scope=Scope(tuple(marked)))
+
+
+def _lateness(watermark: Watermark, scope: Scope) -> float:
+    """Seconds between the column and the watermark."""
+    from sqlglot import exp
+
+    node = watermark.expression
+    if isinstance(node, exp.Sub) and isinstance(node.this, (exp.Column, exp.Dot)):
+        return seconds_of(node.expression)
+    if isinstance(node, exp.Anonymous) and str(node.name).lower() == "withoffset" and len(node.expressions) == 2:
+        return seconds_of(node.expressions[1])
+    if isinstance(node, (exp.Column, exp.Dot)):
+        return 0
+    raise ScriptError(
+        "unsupported-sql",
+        "a watermark is the column, or the column less a constant time",
+        watermark.at,
+        "write t - INTERVAL '5' SECOND",
+    )
+
+
+def sink_options(table: CreateTable, options: Options) -> dict[str, Any]:
+    """Further options of a sink: the key of rows that replace each other, the format of files."""
+    more: dict[str, Any] = {}
+    if options.type == "database" and table.primary_key and ("mode",) not in options.values:
+        more |= {"mode": "upsert", "key": list(table.primary_key)}
+    if options.type == "elasticsearch" and table.primary_key and ("id",) not in options.values:
+        more["id"] = "-".join(f"{{{name}}}" for name in table.primary_key)
+    if options.type == "file" and (format_ := options.texts.get("format")):
+        more["format"] = format_
+    return more
+
+
+def upserts(options: Options, table: CreateTable) -> bool:
+    """Whether a sink replaces the row of a key, or only shows or counts what it gets."""
+    return options.type in ("console", "discard") or (options.type in ("database", "elasticsearch") and bool(table.primary_key))
+
+
+def lookup_options(table: CreateTable, options: Options, keys: list[str]) -> dict[str, Any]:
+    """Further options of a look-up table: its key and its columns."""
+    more: dict[str, Any] = {"key": keys[0] if len(keys) == 1 else keys}
+    names = [column.name for column in declared_columns(table)]
+    types = {column.name: str(column.type) for column in declared_columns(table)}
+    if options.type == "file" and options.texts.get("format") == "csv":
+        more["header"] = names
+    more["columns"] = {name: types[name] for name in names}
+    return more
+
+
+def fields_of(columns: tuple[SqlColumn, ...]) -> list[str]:
+    """The fields that hold columns."""
+    return [quoted(leaf.field) for column in columns for leaf in leaves(column) if leaf.field]

@@ -1,0 +1,58 @@
+"""Events with exactly the named fields, each the value of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from etl.api import HIDDEN, Expression, FieldName, Schema
+from etl.expressions import analyse, quote_name, register, schema_of
+from etl.steps.heartbeats import ARRIVAL
+from etl.steps.set import Set
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Select(Set):
+    """Give events exactly these fields, each the value of an expression, as the list of SQL's SELECT does.
+
+    Fields come in the order in which they are named; all others are dropped. A field that is passed on under its own or another
+    name is not copied. All expressions read the event as it was before this step. An event for which an expression cannot be
+    computed goes to the dead letters with the code ``expression-failed``; where an expression needs Spark, such an event stops
+    the run instead (``try_cast`` avoids that).
+
+    ```yaml
+    type: select
+    fields:
+      user_name: lower(user_name)
+      address: source.ip
+      megabytes: bytes / 1e6
+    ```
+    """
+
+    type: Literal["select"] = "select"  # type: ignore[assignment]
+    values: Mapping[FieldName, Expression] = Field(
+        alias="fields", min_length=1, description="Names of the fields, and the Spark SQL expressions that give their values."
+    )
+
+    def fields(self, incoming: Schema) -> Schema:
+        hidden = [field for field in incoming if field.name in HIDDEN]
+        return pa.schema([*(pa.field(name, type_) for name, type_ in self._types(incoming).items()), *hidden])
+
+    def _with_values(self, batch: pa.RecordBatch, values: Mapping[str, pa.Array], known: frozenset[str]) -> pa.RecordBatch:
+        others = [name for name in batch.schema.names if name in HIDDEN or name not in known]
+        arrays = dict(values) | {name: batch.column(name) for name in others}
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        register(events.sparkSession)
+        incoming = schema_of(events)
+        given = [F.expr(analyse(text, incoming).spark_sql).alias(name) for name, text in self.values.items()]
+        hidden = [name for name in (*HIDDEN, ARRIVAL) if name in events.columns]
+        return events.select(*given, *(events[quote_name(name)] for name in hidden))

@@ -1,0 +1,256 @@
+"""SQL scripts are pipelines: what they compile to, and what `etl lint` says about mistakes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from etl.catalogue import installed
+from etl.cli.main import cli
+from etl.config.loader import Checked, inspect
+from etl.sql.script import compile_script
+
+LOGS = """
+CREATE TABLE logs (host STRING, bytes BIGINT, t TIMESTAMP(3), WATERMARK FOR t AS t - INTERVAL '5' SECOND)
+WITH ('connector' = 'filesystem', 'path' = 'logs.jsonl', 'format' = 'json');
+CREATE TABLE out (host STRING, amount BIGINT) WITH ('connector' = 'print');
+"""
+
+
+@pytest.fixture
+def checked(tmp_path: Path) -> Callable[[str], Checked]:
+    def check(text: str) -> Checked:
+        path = tmp_path / "job.sql"
+        path.write_text(text, "utf-8")
+        return inspect(path, {})
+
+    return check
+
+
+WINDOWED = "TABLE(TUMBLE(TABLE logs, DESCRIPTOR(t), INTERVAL '1' MINUTE)) GROUP BY host, window_start, window_end"
+
+
+def steps(text: str, stream: str = "out_rows") -> list[dict[str, Any]]:
+    compiled = compile_script(text, installed())
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    return list(compiled.value["streams"][stream]["steps"])
+
+
+def test_a_query_is_a_filter_and_a_list_of_fields() -> None:
+    assert steps(LOGS + "INSERT INTO out SELECT upper(host), bytes * 2 FROM logs WHERE bytes > 10") == [
+        {"type": "filter", "where": "bytes > 10"},
+        {"type": "select", "fields": {"host": "cast(UPPER(host) as string)", "amount": "cast(bytes * 2 as bigint)"}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("window", "options"),
+    [
+        ("TUMBLE(t, INTERVAL '1' MINUTE)", {"size": "1m"}),
+        ("HOP(t, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)", {"size": "1m", "slide": "10s"}),
+        ("CUMULATE(t, INTERVAL '1' HOUR, INTERVAL '1' DAY)", {"size": "1d", "step": "1h"}),
+        ("SESSION(t, INTERVAL '30' SECOND)", {"gap": "30s"}),
+    ],
+)
+def test_windows_go_by_the_watermark_of_the_table(window: str, options: dict[str, str]) -> None:
+    [step, _] = steps(LOGS + f"INSERT INTO out SELECT host, sum(bytes) FROM logs GROUP BY {window}, host")
+    assert step == {
+        "type": "window",
+        "time": "t",
+        "late": "5s",
+        **options,
+        "group_by": ["host"],
+        "aggregates": {"aggregate_1": "SUM(bytes)"},
+    }
+
+
+def test_a_table_function_is_the_same_window() -> None:
+    assert steps(LOGS + f"INSERT INTO out SELECT host, sum(bytes) FROM {WINDOWED}") == steps(
+        LOGS + "INSERT INTO out SELECT host, sum(bytes) FROM logs GROUP BY host, TUMBLE(t, INTERVAL '1' MINUTE)"
+    )
+
+
+def test_having_filters_the_results_of_windows() -> None:
+    found = steps(
+        LOGS + "INSERT INTO out SELECT host, count(*) FROM logs GROUP BY TUMBLE(t, INTERVAL '1' MINUTE), host HAVING count(*) > 5"
+    )
+    assert found[1] == {"type": "filter", "where": "aggregate_1 > 5"}
+
+
+def test_emit_says_when_windows_give_results() -> None:
+    query = "SELECT host, count(*) FROM logs GROUP BY TUMBLE(t, INTERVAL '1' HOUR), host"
+    emit = "EMIT WITH DELAY '1' MINUTE BEFORE WATERMARK, WITHOUT DELAY AFTER WATERMARK"
+    script = f"SET 'table.exec.emit.allow-lateness' = '2 h'; INSERT INTO out {query} {emit}"
+    assert steps(LOGS + script)[0]["emit"] == ["on_close", {"every": "1m"}, {"late": {"for": "2h"}}]
+
+
+def test_row_number_within_windows_is_top() -> None:
+    inner = f"SELECT host, sum(bytes) AS amount, window_start, window_end FROM {WINDOWED}"
+    ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY amount DESC) AS place FROM ({inner})"
+    found = steps(LOGS + f"INSERT INTO out SELECT host, amount FROM ({ranked}) WHERE place <= 3")
+    assert {
+        "type": "top",
+        "time": "window_start",
+        "size": "1m",
+        "late": "0s",
+        "by": "amount",
+        "limit": 3,
+        "rank": "place",
+        "ties": "row_number",
+    } in found
+
+
+def test_row_number_by_time_is_dedupe() -> None:
+    ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY t ASC) AS n FROM logs"
+    found = steps(LOGS + f"SET 'table.exec.state.ttl' = '1 d'; INSERT INTO out SELECT host, bytes FROM ({ranked}) WHERE n = 1")
+    assert found[0] == {"type": "dedupe", "keys": ["host"], "time": "t", "late": "5s", "within": "1d", "keep": "first"}
+
+
+def test_over_gives_running_values() -> None:
+    over = "sum(bytes) OVER (PARTITION BY host ORDER BY t ROWS BETWEEN 9 PRECEDING AND CURRENT ROW)"
+    found = steps(LOGS + f"INSERT INTO out SELECT host, {over} FROM logs")
+    assert found[0] == {
+        "type": "over",
+        "keys": ["host"],
+        "time": "t",
+        "late": "5s",
+        "aggregates": {"over_1": "SUM(bytes)"},
+        "rows": 10,
+    }
+
+
+def test_bounds_in_time_make_an_interval_join() -> None:
+    condition = "a.host = b.host AND b.t BETWEEN a.t - INTERVAL '1' MINUTE AND a.t + INTERVAL '5' MINUTE AND b.bytes > a.bytes"
+    found = steps(LOGS + f"INSERT INTO out SELECT a.host, b.bytes FROM logs a JOIN logs b ON {condition}")
+    assert found[0] == {
+        "type": "join",
+        "time": "t",
+        "late": "5s",
+        "before": "1m",
+        "after": "5m",
+        "on": {"host": "host"},
+        "prefix": "right.",
+        "where": "(right.bytes > bytes)",
+    }
+
+
+def test_a_table_for_look_ups_is_a_table_of_the_pipeline() -> None:
+    names = (
+        "CREATE TABLE names (host STRING, name STRING) WITH ('connector' = 'filesystem', 'path' = 'names.csv', 'format' = 'csv');"
+    )
+    joined = "logs l LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON l.host = n.host"
+    query = f"INSERT INTO out SELECT n.name, l.bytes FROM {joined}"
+    compiled = compile_script(LOGS + names + query, installed())
+    assert compiled.value["tables"]["names"] == {
+        "type": "file",
+        "path": "names.csv",
+        "key": "host",
+        "header": ["host", "name"],
+        "columns": {"host": "string", "name": "string"},
+    }
+    [step, _] = compiled.value["streams"]["out_rows"]["steps"]
+    assert step["miss"] == "keep"
+    assert step["on"] == "host"
+
+
+def test_string_split_makes_rows() -> None:
+    found = steps(LOGS + "INSERT INTO out SELECT part, bytes FROM logs, LATERAL TABLE(STRING_SPLIT(host, '.')) AS s(part)")
+    assert found[:2] == [
+        {"type": "set", "fields": {"part": "split(host, concat('\\\\Q', '.', '\\\\E'))"}},
+        {"type": "unnest", "field": "part"},
+    ]
+
+
+def test_a_sink_gets_the_rows_of_all_inserts() -> None:
+    compiled = compile_script(
+        LOGS + "INSERT INTO out SELECT host, 1 FROM logs; INSERT INTO out SELECT host, 2 FROM logs", installed()
+    )
+    assert compiled.value["sinks"]["out"] == {"from": ["out_rows", "out_rows_2"], "type": "console"}
+
+
+def test_a_query_alone_prints_its_rows(checked: Callable[[str], Checked]) -> None:
+    pipeline = checked(LOGS + "SELECT host FROM logs").pipeline
+    assert pipeline is not None
+    assert pipeline.sinks["result"].sink.type == "console"
+
+
+@pytest.mark.parametrize(
+    ("script", "place", "message"),
+    [
+        ("SELECT hots FROM logs", (5, 8), "there is no column 'hots'"),
+        ("SELECT host FROM log", (5, 18), "there is no table 'log'"),
+        ("INSERT INTO out SELECT host FROM logs", (5, 24), "the query gives 1 columns, and the table takes 2: host, amount"),
+        ("SELECT uper(host) AS h FROM logs", (5, 8), "there is no function 'uper'"),
+        ("SELECT host FROM logs ORDER BY host", (5, 32), "ORDER BY over a stream has no end to wait for"),
+        ("SELECT a.host FROM logs a JOIN logs b ON a.bytes > b.bytes", (5, 32), "a join needs equal columns of both sides"),
+        ("SELECT bytes FROM logs a JOIN logs b ON a.host = b.host", (5, 8), "'bytes' is a column of 'a', 'b'"),
+        ("CREATE VIEW v AS SELECT * FROM v; SELECT * FROM v", (5, 13), "the view 'v' reads itself: v → v"),
+        ("SELECT host FROM logs WHERE", (5, 1), None),
+        ("DELETE FROM logs", (5, 1), "'DELETE' begins no statement"),
+        ("CREATE TABLE x (a TIME) WITH ('type' = 'file', 'path' = 'x'); SELECT a FROM x", (5, 19), "there is no type TIME here"),
+        ("CREATE TABLE x (a INT) WITH ('connector' = 'kafak'); SELECT a FROM x", (5, 44), "there is no connector 'kafak'"),
+        (
+            "CREATE TABLE x (a INT) WITH ('connector' = 'filesystem', 'pth' = 'x'); SELECT a FROM x",
+            (5, 58),
+            "there is no option 'pth'",
+        ),
+        ("SELECT concat(host, bytes, FROM logs", (5, 1), None),
+    ],
+)
+def test_mistakes_are_found_with_their_place(
+    checked: Callable[[str], Checked], script: str, place: tuple[int, int], message: str | None
+) -> None:
+    problems = checked(LOGS + script).problems
+    assert problems
+    if message is not None:
+        assert problems[0].message == message
+        assert (problems[0].line, problems[0].column) == place
+    assert problems[0].line == place[0]
+
+
+def test_results_that_change_need_a_sink_that_replaces_rows(checked: Callable[[str], Checked]) -> None:
+    file = "CREATE TABLE f (host STRING, n BIGINT) WITH ('connector' = 'filesystem', 'path' = 'f.jsonl', 'format' = 'json');"
+    query = "SELECT host, count(*) FROM logs GROUP BY host"
+    [problem] = checked(LOGS + file + f"INSERT INTO f {query}").problems
+    assert problem.code == "changing-results"
+    columns = "(host STRING, n BIGINT, PRIMARY KEY (host) NOT ENFORCED)"
+    database = f"CREATE TABLE d {columns} WITH ('connector' = 'jdbc', 'url' = 'sqlite:///d.db', 'table-name' = 'd');"
+    assert checked(LOGS + database + f"INSERT INTO d {query}").pipeline is not None
+
+
+def test_each_statement_has_its_own_mistakes(checked: Callable[[str], Checked]) -> None:
+    problems = checked(LOGS + "SELECT a FROM logs;\nSELECT b FROM logs;\nSELEC c FROM logs;").problems
+    assert [problem.line for problem in problems] == [5, 6, 7]
+
+
+def test_mistakes_in_options_of_components_have_the_place_of_the_option(checked: Callable[[str], Checked]) -> None:
+    table = "CREATE TABLE x (a INT)\nWITH ('type' = 'kafka', 'servers' = '[\"k:9092\"]',\n'topcs' = '[\"t\"]');\nSELECT a FROM x"
+    problems = checked(LOGS + table).problems
+    assert ("unknown-option", 7) in [(problem.code, problem.line) for problem in problems]
+
+
+def test_convert_prints_a_pipeline_that_is_equal(tmp_path: Path) -> None:
+    script = tmp_path / "job.sql"
+    script.write_text(
+        LOGS + "INSERT INTO out SELECT host, max(bytes) FROM logs GROUP BY host, TUMBLE(t, INTERVAL '1' MINUTE)", "utf-8"
+    )
+    printed = CliRunner().invoke(cli, ["convert", str(script)])
+    assert printed.exit_code == 0, printed.output
+    (tmp_path / "job.yaml").write_text(printed.stdout, "utf-8")
+    as_yaml, as_sql = inspect(tmp_path / "job.yaml", {}).pipeline, inspect(script, {}).pipeline
+    assert as_yaml is not None
+    assert as_sql is not None
+    assert (as_yaml.sources, as_yaml.streams, as_yaml.sinks) == (as_sql.sources, as_sql.streams, as_sql.sinks)
+
+
+@pytest.mark.parametrize(
+    "text", ["", ";", "'", "CREATE TABLE", "SELECT " + "(" * 500, "INSERT INTO x VALUES (1)", "\x00", "SELECT " + "a+" * 60_000]
+)
+def test_no_text_is_too_odd(checked: Callable[[str], Checked], text: str) -> None:
+    found = checked(text)
+    assert found.pipeline is None
+    assert found.problems
