@@ -79,11 +79,11 @@ class StepRun:
     """A stateful step on the lane, as the driver and the tasks of a run with one task call it."""
 
     def __init__(self, kind: str, folder: Path) -> None:
-        from etl.plan.model import state_graph_of
-
         from etl.config.loader import load
+        from etl.plan.frames import state_graph_of
         from etl.running.planning import RunRequest, planned_run
-        from etl.spark.lane.lane_batch import Lane, stages_of
+        from etl.spark.lane.lane_batch import Lane
+        from etl.spark.lane.lane_stages import stages_of
         from etl.spark.query_context import QueryContext
 
         file = folder / "pipeline.yaml"

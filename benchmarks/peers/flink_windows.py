@@ -1,6 +1,7 @@
 """Tumbling windows in Flink's SQL: ``flink_windows.py INPUT OUTPUT CORES`` prints the seconds of its work.
 
-One task reads the file, because Flink reads the files or pieces of several in no order, and would drop their events as late.
+Flink's `filesystem` connector has no parallelism of a source. A local file is one split, which one task reads in order; several
+files would be read in no order, and their events dropped as late.
 """
 
 import json
@@ -23,7 +24,7 @@ JSON = "'format' = 'json', 'json.timestamp-format.standard' = 'ISO-8601'"
 tables.execute_sql(f"""
     CREATE TABLE events (`time` TIMESTAMP_LTZ(3), `ip` STRING, `bytes` BIGINT,
                          WATERMARK FOR `time` AS `time` - INTERVAL '5' SECOND)
-    WITH ('connector' = 'filesystem', 'path' = 'file://{source}', 'source.parallelism' = '1', {JSON})
+    WITH ('connector' = 'filesystem', 'path' = 'file://{source}', {JSON})
 """)
 tables.execute_sql(f"""
     CREATE TABLE results (`start` TIMESTAMP(3), `end` TIMESTAMP(3), `ip` STRING, `events` BIGINT, `bytes` BIGINT, `most` BIGINT)
