@@ -15,6 +15,7 @@ from etl.plan.frames import Read, frame_sources, state_graph_of
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Segment
 from etl.receipts import Receipt
+from etl.spark.collected import collect_all
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
 from etl.spark.lane.arrivals import write_rows_of_partitions
@@ -77,7 +78,7 @@ class Queries:
             write_checksum(self.state, plan.name, number)
             context = frame.sparkSession.sparkContext
             batch = BatchId(context.getLocalProperty("sql.streaming.queryId") or plan.name, number)
-            rows = self._with_receipts(plan, query, frame, segment).collect()
+            rows = collect_all(self._with_receipts(plan, query, frame, segment))
             receipts = [Receipt.decode(bytes(row.receipt)) for row in rows]
             with name_logs(self.plan.pipeline):  # Spark calls this in a thread of its own
                 if lane is None:
@@ -104,7 +105,7 @@ class Queries:
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
         lane = self._lane_batches(plan, query, frame, batches)
         ran = self._with_receipts(plan, query, frame, segment)
-        receipts = [Receipt.decode(bytes(row.receipt)) for row in ran.collect()]
+        receipts = [Receipt.decode(bytes(row.receipt)) for row in collect_all(ran)]
         if lane is None:
             batches.complete(batch, receipts)
         else:

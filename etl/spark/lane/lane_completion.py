@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from etl.api import OFFSET, SIDE, BatchId
 from etl.expressions import quote_name
 from etl.receipts import Receipt
+from etl.spark.collected import collect_all
 from etl.spark.commit.batch_commit import BatchCompletion
 from etl.spark.lane.arrivals import StageTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
@@ -35,7 +36,7 @@ class LaneCompletion:
     def complete(self, session: SparkSession, batch: BatchId, read: Sequence[Receipt]) -> None:
         """Complete a micro-batch whose reading tasks gave these receipts."""
         context = session.sparkContext
-        run: RunTasks = lambda work, tasks: context.parallelize(range(tasks), tasks).mapPartitions(work).collect()  # noqa: E731
+        run: RunTasks = lambda work, tasks: collect_all(context.parallelize(range(tasks), tasks).mapPartitions(work))  # noqa: E731
         outcomes = [receipt.outcome for receipt in read if receipt.outcome is not None]
         spark = BatchSparkRunner(self.lane, self.completion, session, batch)
         outcome: BatchOutcome = outcomes[0] if outcomes else self.lane.advance(batch, read, run, spark)
@@ -81,4 +82,4 @@ class BatchSparkRunner:
 
 
 def _receipts(rows: DataFrame) -> list[Receipt]:
-    return [Receipt.decode(bytes(row.receipt)) for row in rows.collect()]
+    return [Receipt.decode(bytes(row.receipt)) for row in collect_all(rows)]

@@ -1,0 +1,43 @@
+"""A JVM that is killed while it sends rows to the driver."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable
+import psutil, pyspark.util
+from pyspark.sql import SparkSession
+from etl.spark.collected import collect_all
+
+context = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate().sparkContext
+connect = pyspark.util._create_local_socket
+
+def connect_and_kill(address):
+    connected = connect(address)
+    for process in psutil.Process().children(recursive=True):
+        if "java" in process.name():
+            process.kill()
+            process.wait()
+    return connected
+
+pyspark.util._create_local_socket = connect_and_kill
+rows = context.parallelize(range(1_000_000), 1)
+try:
+    print("collected", len(rows.collect() if sys.argv[1] == "plain" else collect_all(rows)))
+except OSError as error:
+    print("raised", type(error).__name__)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "printed"), [("plain", "collected"), ("all", "raised")])
+def test_rows_are_not_taken_for_all_where_the_jvm_ends(how: str, printed: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, timeout=120, check=False)
+
+    assert ran.stdout.split()[:1] == [printed], ran.stderr[-2000:]
