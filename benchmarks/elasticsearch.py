@@ -24,7 +24,7 @@ TITLE = "Indexing into OpenSearch"
 ABOUT = (
     "JSON lines of 200 bytes with seven fields become documents of OpenSearch 2.19 (one shard, no replica, a mapping with "
     "keywords, numbers, an address, a date and a text), on the machine that runs the loaders, too. The loader by hand puts an "
-    "action in front of each line as it stands and sends 5,000 at a time; `etl run` on `local[2]` follows the file, parses the "
+    "action before each line as it stands and sends 5,000 at a time; `etl run` on `local[2]` follows the file, parses the "
     "lines into typed fields, writes them as JSON again and delivers exactly once. Both create documents under ids of the same "
     "length, each into an index of its own; documents are counted by the server. Seconds of CPU are the loader's; the server's "
     "have rows of their own."

@@ -13,7 +13,7 @@ from etl.spark.session import WORKER_ENVIRONMENT
 
 TITLE = "Recipes, one core"
 ABOUT = (
-    "Lines a CPU second of each recipe's steps in front of the first that needs Spark, over the lines of its sample repeated to "
+    "Lines a CPU second of each recipe's steps before the first that needs Spark, over the lines of its sample repeated to "
     "{lines:,}, in one process with a worker's settings, without reading files and writing output; the best of {times} after a "
     "first. The parser `xml` has no recipe: it reads a Windows event of {elements} elements, an event at a time, for only a "
     "parser of XML knows where an element ends."

@@ -14,7 +14,7 @@ OFFSET = "_offset"
 """Hidden column (int64, not null) of every batch: the event's offset inside its partition."""
 
 IDENTITY = "_identity"
-"""Hidden column (string, not null) in front of sinks that need it: a unique text for each event, the same when the event is
+"""Hidden column (string, not null) before sinks that need it: a unique text for each event, the same when the event is
 written again."""
 
 HIDDEN = ("_source", "_partition", OFFSET, IDENTITY)

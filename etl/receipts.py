@@ -111,7 +111,7 @@ class Receipt:
     split: str
     order: int
     part: int = 0
-    """Which of its query's segments in front of or between Spark steps it ran, as `etl.plan.frames.segments` counts them."""
+    """Which of its query's segments before or between Spark steps it ran, as `etl.plan.frames.segments` counts them."""
     read: Counts = field(default_factory=Counts)
     bytes_read: int = 0
     steps: list[Counts] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """``python bulk_loader.py URL INDEX FILE CONNECTIONS``: a bulk loader as one writes it by hand, for comparison.
 
-It puts an action in front of each JSON line as it stands and sends 5,000 at a time over connections that are kept; nothing is
+It writes an action before each JSON line as it stands and sends 5,000 at a time over connections that are kept; nothing is
 parsed, tried again or remembered. Prints the seconds it took.
 """
 

@@ -177,7 +177,7 @@ class ElasticsearchSink(ClusterOptions, Sink):
                 "data-stream-action", f"a data stream needs action create, not {self.action}", ("action",), "remove action"
             )
         if "@timestamp" not in incoming.names:
-            hint = "add {type: rename, fields: {timestamp: '@timestamp'}} in front"
+            hint = "add {type: rename, fields: {timestamp: '@timestamp'}} before it"
             yield Finding("unknown-field", "documents of a data stream need a field '@timestamp'", ("data_stream",), hint)
 
 

@@ -30,7 +30,7 @@ def check_dates(template: Template, option: str) -> Iterator[Finding]:
             at = template.path.index("{" + name + "}") + 1
             yield Finding("bad-template", message, (option,), f"write {{{meant}}}", at=at)
     for found in re.finditer(r"%(?=\{(?P<name>[^{}]*)\})", template.path):
-        message = f"'%' in front of {{{found['name']}}} is taken as it stands"
+        message = f"'%' before {{{found['name']}}} is taken as it stands"
         yield Finding("bad-template", message, (option,), f"write {{{found['name']}}}", "warning", at=found.start())
     for found in _STRFTIME.finditer(template.path):
         meant = re.sub(r"%[YmdHM]", lambda one: _LETTERS[one[0]], found[0]).replace(":", "-")

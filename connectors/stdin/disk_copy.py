@@ -67,7 +67,7 @@ class StdinSegments(journal.Segments):
 class StdinCopier(threading.Thread):
     """Thread that copies a file descriptor into segments until its end.
 
-    Data of an earlier run stays in front; if its last line is incomplete, a newline is added. While the disk is full, the
+    Data of an earlier run stays before it; if its last line is incomplete, a newline is added. While the disk is full, the
     thread retries, and the pipe waits.
     """
 

@@ -46,7 +46,7 @@ def check_running(text: str, schema: Schema, within: bool, rows: int | None) -> 
     parts = [part for part in (call.arguments[0], call.where) if part is not None and part.text != "*"]
     for part in parts:
         if reason := analyse(part.text, schema).spark_reason:
-            return _failed(f"it needs Spark, which does not run this step: {reason}", "compute it in a step in front", part.at)
+            return _failed(f"it needs Spark, which does not run this step: {reason}", "compute it in an earlier step", part.at)
     if call.per_second and not within:
         return _failed("per_second is that of a length of time, and there is no within", "give within: 5m")
     if call.function == "lag" and rows is not None and lag_distance(call.arguments[1:]) >= rows:

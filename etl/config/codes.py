@@ -13,7 +13,7 @@ _FILE = {
     "duplicate-key": "A key stands twice in one mapping. YAML readers keep one of them silently; remove the other. "
     "All values are checked.",
     "bad-key": "A key is a list or mapping, or `<<` merges something that is not a mapping.",
-    "unknown-tag": "A tag such as `!ref` stands in front of a value. Pipelines know no tags.",
+    "unknown-tag": "A tag such as `!ref` stands before a value. Pipelines know no tags.",
     "undefined-env": "`${NAME}` names a variable that the environment lacks. Set it, or give a default: `${NAME:-value}`.",
     "secret-in-file": "A password, token or key stands in the file, for all who read it. Write `${NAME}`, and set it outside.",
     "bad-env": "`${` begins no name. Write `$${` for the characters themselves.",

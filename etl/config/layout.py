@@ -109,7 +109,7 @@ def lay_out(root: Mapping[str, Any], report: Report) -> Layout:
     return layout
 
 
-_BRANCHES = "`filter` passes events by a condition; branches are streams of their own, each with a filter in front"
+_BRANCHES = "`filter` passes events by a condition; branches are streams of their own, each with a filter first"
 
 
 def check_types(layout: Layout, catalogue: Catalogue, report: Report) -> None:

@@ -38,8 +38,8 @@ class RunOptions(BaseModel):
     )
     max_ahead: Duration = Field(
         default=timedelta(days=1),
-        description="How far the time of an event may be ahead of the time of reading in front of steps with event time; events "
-        "beyond are dead letters.",
+        description="How far the time of an event may be ahead of the time of reading, where a step goes by event time; events "
+        "that are further ahead are dead letters.",
         examples=["1d"],
     )
     fsync: bool = Field(

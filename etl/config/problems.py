@@ -12,7 +12,7 @@ from etl.api import EtlError
 Severity = Literal["error", "warning"]
 
 _PREDICATES = ("has no ", "needs ")
-"""Beginnings of messages that continue the path in front of them."""
+"""Beginnings of messages that continue the path before them."""
 _NUMBER = re.compile(r"([0-9]{1,18})")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
 
@@ -63,7 +63,7 @@ def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _with_numbers(text: str) -> list[str | int]:
-    """Texts and numbers by turns: as a key for sorting it puts `:9` in front of `:10`."""
+    """Texts and numbers by turns: as a key for sorting it puts `:9` before `:10`."""
     return [int(part) if index % 2 else part for index, part in enumerate(_NUMBER.split(text))]
 
 

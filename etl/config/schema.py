@@ -110,7 +110,7 @@ def _top_level() -> Json:
         "steps": {"description": "Short form: what is done to its events.", **_ref("steps")},
         "sink": {"description": "Short form: where they go; the console by default.", **_ref("last")},
         "sources": _make_definition("source", "Where events come from, by name.", minProperties=1),
-        "streams": _make_definition("stream", "Steps in front of each other, by name."),
+        "streams": _make_definition("stream", "Steps one after another, by name."),
         "sinks": _make_definition("output", "Where events go, by name; the console by default."),
         "tables": _make_definition("table", "What steps look up, by name."),
         "dead_letters": {"description": "Where rejected events go; files under the state folder by default.", **_ref("last")},

@@ -23,7 +23,7 @@ def schemas_of(pipeline: Pipeline) -> Mapping[str, Schema]:
 
 
 def step_schemas(pipeline: Pipeline, stream: str) -> Sequence[Schema]:
-    """The fields in front of each step of a stream, and last those that leave it."""
+    """The fields before each step of a stream, and last those that leave it."""
     known = schemas_of(pipeline)
     own = pipeline.streams[stream]
     schemas = [incoming_schema(own, {name: known[name] for name in own.inputs})]
@@ -33,7 +33,7 @@ def step_schemas(pipeline: Pipeline, stream: str) -> Sequence[Schema]:
 
 
 def incoming_schema(stream: Stream, inputs: Mapping[str, Schema]) -> Schema:
-    """The fields in front of the first step of a stream: those of its sides if that joins them, else those of their union."""
+    """The fields before the first step of a stream: those of its sides if that joins them, else those of their union."""
     first = next(iter(stream.steps), None)
     return first.united(inputs) if isinstance(first, JoiningStep) else merge(inputs.values())
 
@@ -86,7 +86,7 @@ def case_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
         other = first.setdefault(name.lower(), name)
         if other != name:
             message = f"Spark computes this step, and does not tell the fields {other!r} and {name!r} apart"
-            yield Finding("field-conflict", message, hint="rename or drop one of them in front")
+            yield Finding("field-conflict", message, hint="rename or drop one of them in an earlier step")
 
 
 def _nesting_error(schema: Schema) -> str | None:

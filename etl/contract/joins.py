@@ -16,7 +16,7 @@ from etl.events import Schema, visible
 from etl.types import TIMESTAMP
 
 SIDE = "side of join"
-"""Field (int8) of rows in front of a join: 0 for the left side and 1 for the right one. No event has such a field."""
+"""Field (int8) of rows before a join: 0 for the left side and 1 for the right one. No event has such a field."""
 
 SIDE_TIME = "time of event"
 """Field of these rows with the event time of their side."""
@@ -45,7 +45,7 @@ def _without_prefix(united: Schema, prefix: str) -> Schema:
 
 
 class SideStep(ArrowStep):
-    """The step in front of a join that makes such rows of events."""
+    """The step before a join that makes such rows of events."""
 
     sides: tuple[int, ...]
     """The sides that its events are on; both if a stream is joined with itself."""

@@ -28,7 +28,7 @@ class DeliveryFailedError(ComponentError):
 
 
 def with_sink_name(sink: str, error: ComponentError) -> ComponentError:
-    """The same error with the sink's name in front."""
+    """The same error, prefixed with the sink's name."""
     return ComponentError(f"sink {sink!r}: {error}")
 
 

@@ -80,7 +80,7 @@ def method_hint(node: Node, names: Collection[str]) -> str | None:
     name = str(call.this).lower()
     given = ", ".join([node.this.sql(dialect="spark"), *(part.sql(dialect="spark") for part in call.expressions)])
     known = _OTHER_NAMES.get(name, name)
-    return f"a function stands in front: {known if known in names else name}({given})"
+    return f"write a function call: {known if known in names else name}({given})"
 
 
 def joined_conditions(node: Node) -> Node | None:

@@ -195,7 +195,7 @@ def _is(here: TokenContext) -> _Finding:
 def _dot(here: TokenContext) -> _Finding:
     if here.is_operand(-1) or here.kind(-1) in ("DOT", "PARAMETER", "STAR") or not here.is_name(1):
         return None
-    return "a field has no dot in front", f"write {here.value(1)}"
+    return "a field has no dot before it", f"write {here.value(1)}"
 
 
 def _arrow(here: TokenContext) -> _Finding:
@@ -207,7 +207,7 @@ def _parameter(here: TokenContext) -> _Finding:
     if here.word() == "@" and here.is_name(1):
         return "a name with '@' needs backticks", f"write `@{here.value(1)}`"
     name = here.value(2) if here.kind(1) == "DOT" else here.value(1)
-    return f"{here.word()!r} does not stand in front of a field", f"write {name}"
+    return f"{here.word()!r} does not stand before a field", f"write {name}"
 
 
 def _brace(here: TokenContext) -> _Finding:

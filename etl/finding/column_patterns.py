@@ -1,4 +1,4 @@
-"""Makes a grok pattern of the header that the lines of a log have in front of their messages."""
+"""Makes a grok pattern of the header that the lines of a log have before their messages."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def find_event_start(lines: Sequence[str]) -> str | None:
 
 
 def _time_shape(line: str) -> tuple[TimeForm, str] | None:
-    """The form of the time that a line begins with, and what is in front of it."""
+    """The form of the time that a line begins with, and what comes before it."""
     first = next(iter(tokenize(line, 1)), None)
     if first is None or first.form is None or len(first.before) > 2 or first.before.isspace():
         return None

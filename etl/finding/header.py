@@ -151,7 +151,7 @@ def _keep_sure_columns(columns: Sequence[Column], rows: _Rows, lines: Sequence[s
 
 
 def _with_name(header: Header, lines: Sequence[str]) -> Header:
-    """The header with a name of one word or more in front of `` - ``, where all messages begin with one."""
+    """The header with a name of one word or more before `` - ``, where all messages begin with one."""
     rests = {n: lines[n][at:] for n, at in zip(header.lines, header.ends, strict=True)}
     cuts = {
         n: cut for n, text in rests.items() if (cut := text.find(NAME_MARK, 0, SHORT)) > 0 and text[:cut].count(" ") < SHORT_WORDS

@@ -22,7 +22,7 @@ Link: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class Route:
-    """How events arrive somewhere: the last steps, and the links in front of them."""
+    """How events arrive somewhere: the last steps, and the links before them."""
 
     last: frozenset[str]
     links: frozenset[Link] = frozenset()
@@ -62,7 +62,7 @@ class _Marker:
     sources: set[str] = field(default_factory=set)
     """Sources whose events a query reports as read."""
     earlier: defaultdict[str, set[Link]] = field(default_factory=lambda: defaultdict(set))
-    """Step → the links in front of it, in earlier queries."""
+    """Step → the links before it, in earlier queries."""
     current: list[tuple[str, frozenset[Link]]] = field(default_factory=list)
     """The same of this query."""
 
@@ -73,7 +73,7 @@ class _Marker:
         self.current.clear()
 
     def segment(self, segment: Segment, start: Route) -> tuple[Segment, _Ends]:
-        """A marked segment; ``start`` is the route in front of the root that has no source."""
+        """A marked segment; ``start`` is the route before the root that has no source."""
         ends: _Ends = defaultdict(list)
         roots = {
             name: self.branch(root, Route(frozenset({f"source {name}"})) if name else start, ends, {})

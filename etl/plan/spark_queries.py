@@ -25,7 +25,7 @@ from etl.plan.frames import (
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, Watermark
-from etl.plan.stage_clocks import delay_through, follows_front, joint_watermark, step_of, with_clocks
+from etl.plan.stage_clocks import delay_through, follows_upstream, joint_watermark, step_of, with_clocks
 from etl.plan.state_graph import merged, state_graph
 from etl.plan.unions import frames_of_queries
 from etl.steps.heartbeats import ARRIVAL
@@ -34,7 +34,7 @@ from etl.steps.heartbeats import ARRIVAL
 def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
     """One query for each Spark step, or source that Spark reads, from which sinks are reached without a further Spark step.
 
-    There are several queries for it where a union in front has inputs that no single query reads.
+    There are several queries for it where an upstream union has inputs that no single query reads.
     """
     nodes = [(name, -1) for name in graph.pipeline.sources] + list(graph.steps)
     for node in nodes:
@@ -136,7 +136,9 @@ def _staged(graph: StateGraph) -> StateGraph:
         stage, step = graph.stages[number], step_of(graph.stages[number])
         watermark = _watermark_of(step, None)
         assert watermark is not None
-        downstream = [stages[one.stage] for one in graph.inputs if number in one.stages and follows_front(one, stages[one.stage])]
+        downstream = [
+            stages[one.stage] for one in graph.inputs if number in one.stages and follows_upstream(one, stages[one.stage])
+        ]
         delay = watermark.max_delay_seconds + max((delay_through(step, one) for one in downstream), default=0)
         watermark = replace(watermark, arrival=watermark.field == ARRIVAL, max_delay_seconds=delay)
         incoming = _given(stage.node.incoming, step.needs(stage.node.incoming), watermark)

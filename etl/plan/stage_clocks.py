@@ -37,40 +37,40 @@ def with_clocks(graph: StateGraph) -> tuple[StageInput, ...]:
         for at, one in enumerate(graph.inputs):
             if one.stage == number:
                 found[at] = _time_of(step) != ARRIVAL and any(
-                    _gives_other_times(graph, found, front, _time_of_input(graph, one)) for front in one.stages
+                    _gives_other_times(graph, found, earlier, _time_of_input(graph, one)) for earlier in one.stages
                 )
     return tuple(replace(one, by_field=found[at]) for at, one in enumerate(graph.inputs))
 
 
 def _time_of_input(graph: StateGraph, one: StageInput) -> str:
     """The field with the event time of an input; that of its side, for a join."""
-    fronts = [branch for front in one.stages for branch in graph.stages[front].downstream.walk() if branch.emits]
-    for branch in fronts:
+    upstream = [branch for earlier in one.stages for branch in graph.stages[earlier].downstream.walk() if branch.emits]
+    for branch in upstream:
         side = branch.steps[-1].step if branch.steps else None
         if isinstance(side, SideStep) and graph.inputs[branch.to] == one and getattr(side, "times", None):
             return str(side.times[one.side])  # type: ignore[attr-defined]
     return _time_of(step_of(graph.stages[one.stage]))
 
 
-def _gives_other_times(graph: StateGraph, found: dict[int, bool], front: int, time: str) -> bool:
+def _gives_other_times(graph: StateGraph, found: dict[int, bool], earlier: int, time: str) -> bool:
     """Whether a stage guarantees nothing about a time of its results."""
-    step = step_of(graph.stages[front])
+    step = step_of(graph.stages[earlier])
     by_reading = _time_of(step) == ARRIVAL
     if isinstance(step, Window):
         return time not in (START, END) if by_reading else time in (*step.group_by, *step.aggregates)
-    by_field = any(found[at] for at, one in enumerate(graph.inputs) if one.stage == front)
+    by_field = any(found[at] for at, one in enumerate(graph.inputs) if one.stage == earlier)
     return by_reading or (by_field and time != _time_of(step))
 
 
-def follows_front(one: StageInput, stage: Stage) -> bool:
-    """Whether the watermark of an input is what the stages in front guarantee."""
+def follows_upstream(one: StageInput, stage: Stage) -> bool:
+    """Whether the watermark of an input is what the upstream stages guarantee."""
     return bool(one.stages) and not one.by_field and not stage.watermark.arrival
 
 
-def delay_through(front: StatefulStep, stage: Stage) -> float:
+def delay_through(earlier: StatefulStep, stage: Stage) -> float:
     """The longest time from an event that the upstream stage reads to the results of the downstream one; seconds."""
-    ends = isinstance(front, Window) and stage.watermark.field != START
-    return stage.watermark.max_delay_seconds + (front.max_delay().total_seconds() if ends else 0)
+    ends = isinstance(earlier, Window) and stage.watermark.field != START
+    return stage.watermark.max_delay_seconds + (earlier.max_delay().total_seconds() if ends else 0)
 
 
 def joint_watermark(graph: StateGraph) -> Watermark:
@@ -106,19 +106,19 @@ def _waits(graph: StateGraph) -> dict[int, float]:
     waits, and those that only events advance."""
     found: dict[int, float] = {}
     for number, stage in enumerate(graph.stages):
-        fronts = [front for one in graph.inputs if one.stage == number for front in one.stages]
-        before = max((found[front] for front in fronts if front in found), default=None)
+        upstream = [earlier for one in graph.inputs if one.stage == number for earlier in one.stages]
+        before = max((found[earlier] for earlier in upstream if earlier in found), default=None)
         if stage.watermark.arrival:
-            found |= {} if (wait := _wait_by_reading(graph, stage, fronts, before)) is None else {number: wait}
-        elif before is not None and any(follows_front(one, stage) for one in graph.inputs if one.stage == number):
+            found |= {} if (wait := _wait_by_reading(graph, stage, upstream, before)) is None else {number: wait}
+        elif before is not None and any(follows_upstream(one, stage) for one in graph.inputs if one.stage == number):
             found[number] = before + step_of(stage).max_delay().total_seconds() + _MARGIN
     return found
 
 
-def _wait_by_reading(graph: StateGraph, stage: Stage, fronts: list[int], before: float | None) -> float | None:
-    """The same of a stage that goes by the time of reading; ``before`` is that of the stages in front."""
+def _wait_by_reading(graph: StateGraph, stage: Stage, upstream: list[int], before: float | None) -> float | None:
+    """The same of a stage that goes by the time of reading; ``before`` is that of the upstream stages."""
     own = stage.watermark.idle_seconds
     if own is None:
         return before
-    silences = [graph.stages[front].watermark.idle_seconds or 0.0 for front in fronts]
+    silences = [graph.stages[earlier].watermark.idle_seconds or 0.0 for earlier in upstream]
     return own + (max(silences, default=0.0) if before is None else before)

@@ -178,7 +178,7 @@ def _is_sparks(frame: Frame) -> bool:
 
 
 def walk(frame: Frame) -> Iterator[Frame]:
-    """A frame that holds no graph of stages, and all in front of it."""
+    """A frame that holds no graph of stages, and all that is upstream of it."""
     yield frame
     match frame:
         case Apply(child=child) | Map(child=child):

@@ -1,4 +1,4 @@
-"""Unions in front of Spark steps whose inputs no single query reads together: one query for each of them.
+"""Unions before Spark steps whose inputs no single query reads together: one query for each of them.
 
 Spark unites no stream with a source that is read once, and the results of stateful steps come at the end of a micro-batch. A
 step that computes each event by itself may as well run in several queries.

@@ -36,7 +36,7 @@ def count(number: float) -> str:
 
 @contextmanager
 def name_errors(pipeline: str, several: bool) -> Iterator[None]:
-    """Put the pipeline's name in front of an EtlError of the body if the run has ``several`` pipelines."""
+    """Prefix an EtlError of the body with the pipeline's name if the run has ``several`` pipelines."""
     try:
         yield
     except EtlError as error:

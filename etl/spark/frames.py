@@ -50,7 +50,7 @@ def build_frame(
             events = build_frame(child, session, query, numbers, results)
             return run_branch(events, branch, query, next(numbers))
         case StateGraph() | EventFiles():
-            assert results is not None, "Spark's frames end in front of the state lane"
+            assert results is not None, "Spark's frames end before the state lane"
             return results
         case Union(children=children):
             frames = [build_frame(child, session, query, numbers, results) for child in children]

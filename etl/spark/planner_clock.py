@@ -75,7 +75,7 @@ class ScriptedClock:
         return not self.batches.get(source, frozenset()).isdisjoint(range(_batches(begun), _batches(end)))
 
     def advance(self, ends: Mapping[str, Offset], due: float) -> bool:
-        """Move on to ``due`` if that is in the pause in front of the next events; else to these."""
+        """Move on to ``due`` if that is in the pause before the next events; else to these."""
         read = max(map(_batches, ends.values()), default=0)
         come = self.found[read - 1] if read else 0.0
         moves = self.passed < due <= come

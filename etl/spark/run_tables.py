@@ -115,7 +115,7 @@ class _TableReporter:
 
 
 def _messages(result: BuildResult) -> Iterator[tuple[str, str]]:
-    """Pairs of level and message; the table's name is put in front."""
+    """Pairs of level and message; the table's name becomes their prefix."""
     for text in result.notices:
         yield "warning", f": {text}"
     if result.error:

@@ -239,7 +239,7 @@ class StateFile:
         index = _Index.of(np.frombuffer(data, "<i8"), schema_size, batches, runs, checksum)
         end = schema_size + sum(batch.size for batch in index.batches.values())
         if end + len(END_OF_STREAM) != begin or whole.slice(end, len(END_OF_STREAM)).to_pybytes() != END_OF_STREAM:
-            raise self._damaged("is damaged in front of its index")
+            raise self._damaged("is damaged before its index")
         if zlib.crc32(whole.slice(0, schema_size)) != head_sum:
             raise self._damaged("is damaged at its beginning")
         return index

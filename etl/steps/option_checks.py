@@ -15,7 +15,7 @@ def time_findings(name: str, incoming: Schema, path: tuple[str | int, ...] = ("t
         return
     shown = format_type(incoming.field(name).type)
     if not shown.startswith(("timestamp", "void")):
-        hint = "put a timestamp step in front that reads it"
+        hint = "put a timestamp step before this one, which reads it"
         yield Finding("wrong-type", f"event time {name!r} is {shown}, and no timestamp", path, hint)
 
 

@@ -81,7 +81,7 @@ class Related(ArrowStep):
             if name is not None and name not in incoming.names:
                 yield unknown_field(name, incoming, (option,))
             elif name is not None and not pa.types.is_integer(incoming.field(name).type):
-                yield Finding("wrong-type", f"field {name!r} is not a whole number", (option,), "convert it in a step in front")
+                yield Finding("wrong-type", f"field {name!r} is not a whole number", (option,), "convert it in an earlier step")
 
     def fields(self, incoming: Schema) -> Schema:
         lists = dict.fromkeys(self._collect(incoming), _LIST)
@@ -149,7 +149,7 @@ def _text_field(name: str, incoming: Schema, path: tuple[str | int, ...]) -> Ite
         yield unknown_field(name, incoming, path)
     elif not _is_text(incoming.field(name).type):
         yield Finding(
-            "wrong-type", f"field {name!r} is neither a text nor an array of texts", path, "convert it in a step in front"
+            "wrong-type", f"field {name!r} is neither a text nor an array of texts", path, "convert it in an earlier step"
         )
 
 

@@ -125,7 +125,7 @@ def _parse(query: str) -> Any:
         return Finding("bad-sql", str(error), hint=error.hint or _SHAPE, at=error.at)
     comma = _lone_comma(query)
     if comma is not None:
-        return Finding("bad-sql", "a comma stands in front of FROM", hint="leave it out", at=comma)
+        return Finding("bad-sql", "a comma stands before FROM", hint="leave it out", at=comma)
     if len(trees) != 1 or trees[0] is None:
         return Finding("bad-sql", f"the query has {len(trees)} statements, and one SELECT is wanted", hint=_SHAPE, at=0)
     try:
@@ -135,7 +135,7 @@ def _parse(query: str) -> Any:
 
 
 def _lone_comma(query: str) -> int | None:
-    """Where a comma stands in front of FROM: sqlglot reads over it, and Spark does not."""
+    """Where a comma stands before FROM: sqlglot reads over it, and Spark does not."""
     from sqlglot.dialects.spark import Spark
 
     tokens = Spark().tokenize(query)

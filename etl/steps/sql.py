@@ -147,7 +147,7 @@ def _find_columns(node: Any, read: SelectStatement, known: Schema) -> Iterator[t
 
 
 def _field_path(node: Any, read: SelectStatement) -> str:
-    """``source.ip`` of a column node, without the table's name in front; empty for anything else."""
+    """``source.ip`` of a column node, without the table's name; empty for anything else."""
     from sqlglot import exp
 
     if not isinstance(node, exp.Column):

@@ -1,6 +1,6 @@
 r"""Columns of CEF events → the fields of their headers, and their extensions as pairs.
 
-A kernel cuts extensions into pairs: ``src=10.0.0.1 msg=values may hold blanks act=blocked``. A value ends in front of the next
+A kernel cuts extensions into pairs: ``src=10.0.0.1 msg=values may hold blanks act=blocked``. A value ends before the next
 key: white space, a name, and ``=``. A name is letters, digits and ``_``, then perhaps parts after dots (``ad.field``) and a
 number in brackets (``ad.field[0]``).
 """
@@ -26,7 +26,7 @@ from parsers.pairs.pair_columns import Pairs, encode_texts
 Array = np.ndarray[Any, Any]
 
 NO_KEY, EQUALS = np.uint8(5), np.uint8(6)
-"""Further outcomes of a row: text in front of the first key, or ``=`` in a value where ``strict`` forbids it."""
+"""Further outcomes of a row: text before the first key, or ``=`` in a value where ``strict`` forbids it."""
 
 _WORD, _PART, _BLANK, _BREAK, _DIGIT = (np.uint8(1 << bit) for bit in range(5))
 _KINDS = np.zeros(256, np.uint8)
@@ -138,8 +138,8 @@ def cut_extensions(body: Any, body_end: Any, strict: Any, buffer: Any, bounds: A
 _FIELDS = 7
 _MEANINGS = {"=": "=", "\\": "\\", "n": "\n", "r": "\r"}
 _REASONS = header_reasons("CEF:", _FIELDS) | {
-    int(NO_KEY): "has text in front of its first extension",
-    int(EQUALS): "has an extension with '=' in its value and no backslash in front",
+    int(NO_KEY): "has text before its first extension",
+    int(EQUALS): "has an extension with '=' in its value and no backslash before it",
 }
 
 

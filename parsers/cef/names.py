@@ -21,7 +21,7 @@ FULL_HEADERS = (
     "name",
     "severity",
 )
-"""The text in front of ``CEF:``, and the seven fields after it."""
+"""The text before ``CEF:``, and the seven fields after it."""
 
 ECS_HEADERS = (
     "log.syslog.header",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 QUOTE_ESCAPES = {'"': '"', "'": "'", "\\": "\\"}
-"""What a backslash and a character stand for; in front of any other character a backslash stays."""
+"""What a backslash and a character stand for; before any other character a backslash stays."""
 
 JSON_ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 

@@ -47,7 +47,7 @@ def _version_start(at: Any, end: Any, magic: Any) -> Any:
 
 @kernel_function
 def _find_magic(begin: Any, end: Any, magic: Any) -> Any:
-    """Where the magic word and the version after it begin: the first word without a letter or digit in front."""
+    """Where the magic word and the version after it begin: the first word without a letter or digit before it."""
     at, inside = begin, False
     while at < end:
         byte = load_byte(at)
@@ -91,7 +91,7 @@ def _field_end(at: Any, end: Any) -> Any:
 def cut_headers(
     address: Any, length: Any, magic: Any, starts: Any, lengths: Any, escaped: Any, body: Any, body_end: Any, outcomes: Any
 ) -> None:
-    """Texts → the text in front of the magic word, the fields after it, and the address of what follows.
+    """Texts → the text before the magic word, the fields after it, and the address of what follows.
 
     ``starts`` (uint64[1 + fields, rows]) and ``lengths`` (int64, -1 for null) take the fields, ``escaped`` (uint8[1 + fields])
     notes which have escapes in any row.

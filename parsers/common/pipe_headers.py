@@ -21,7 +21,7 @@ class Headers(NamedTuple):
     """The header of each row."""
 
     fields: list[pa.Array]
-    """The text in front of the magic word (null: none), then the fields after it; all null where a row failed."""
+    """The text before the magic word (null: none), then the fields after it; all null where a row failed."""
 
     version: Array
     """uint64[rows]: the address of the first field, which begins with a digit where the row has not failed."""

@@ -46,7 +46,7 @@ def base64(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: An
 
 @kernel
 def hexadecimal(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: Any) -> None:
-    """Two digits a byte, with ``0x`` in front or not; what the table skips may stand between bytes."""
+    """Two digits a byte, with or without ``0x`` before them; what the table skips may stand between bytes."""
     target = out
     for row in range(address.shape[0]):
         at, high, bad = 0, np.int64(-1), -1

@@ -29,7 +29,7 @@ class Dissect(Parser):
     empty text. Names are ``a.b`` or ``[a][b]``; the last of two keys of one name counts. Modifiers:
 
     - ``%{}``, ``%{?name}``: skipped.
-    - ``%{+name}``: appended to ``name``, with the delimiter in front of it (or ``append_separator``) between;
+    - ``%{+name}``: appended to ``name``, with the delimiter before it (or ``append_separator``) between;
       ``%{+name/2}`` says the order.
     - ``%{name->}``: the delimiter after it may be repeated, as where columns are padded with blanks.
     - ``%{name#4}``: as many characters, whatever they are; no text has to follow it. If one does, it must be there.

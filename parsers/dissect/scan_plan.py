@@ -32,7 +32,7 @@ class ScanPlan(NamedTuple):
 
 
 def plan_scan(dissection: Dissection, separator: str | None) -> ScanPlan:
-    """``separator`` stands between appended pieces; None means what the pattern has in front of each."""
+    """``separator`` stands between appended pieces; None means what the pattern has before each."""
     runs = list(_runs(dissection.keys, separator is None))
     captures = {run[0]: f"k{number}" for number, run in enumerate(runs)}
     used = {key.name for key in dissection.keys if key.kind == "value"}
@@ -100,14 +100,14 @@ def _capture(parts: list[Node], capture: str | None) -> Node:
 
 
 def _value(key: Key) -> Node:
-    """A key's text: so many characters, all that is left, or what stands in front of the text after the key."""
+    """A key's text: so many characters, all that is left, or what comes before the text after the key."""
     if key.length is not None:
         return Repeat(_ANYTHING, key.length, key.length)
     return _upto(key.after) if key.after else Repeat(_ANYTHING, 0, None)
 
 
 def _upto(text: str) -> Node:
-    """What stands in front of a text's first occurrence."""
+    """The text before the first occurrence of a text."""
     if len(text) == 1:
         return Repeat(Chars(one_of(text).inverted()), 0, None)
     return Repeat(_ANYTHING, 0, None, "lazy")

@@ -58,7 +58,7 @@ class Key:
 
 
 class Dissection(NamedTuple):
-    """A pattern: ``head`` is the text in front of the first key."""
+    """A pattern: ``head`` is the text before the first key."""
 
     head: str
     keys: tuple[Key, ...]

@@ -173,7 +173,7 @@ def _quoted_key(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
 def _plain_key(syntax: Any, begin: Any, end: Any) -> Any:
     """Where a key ends, where its separator begins, how long that is, and whether a value follows."""
     at, many, is_value = _token_end(syntax, PAIR | VALUE, begin, end)
-    if is_value and at == begin:  # no key in front of a value
+    if is_value and at == begin:  # no key before a value
         if syntax.alone == IGNORE:
             return begin, at, many, False
         at, many, is_value = _token_end(syntax, PAIR, begin, end)

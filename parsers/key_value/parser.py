@@ -40,7 +40,7 @@ class KeyValue(PairsParser):
     A value ends at the next separator of pairs; in quotes or brackets it may hold separators, and brackets may be nested.
     A quote or bracket counts only where it is closed and a separator or the end of the text follows; else it is a character
     like any other. With ``whitespace: lenient`` blanks may stand around the separator of key and value, so that an empty value
-    in front of a blank takes the next word: ``a= b=1`` is ``b=1`` under ``a``; ``strict`` reads two pairs. Blanks around
+    before a blank takes the next word: ``a= b=1`` is ``b=1`` under ``a``; ``strict`` reads two pairs. Blanks around
     a pair never count. A separator is at most 256 bytes long.
 
     ``preset: logfmt`` reads what Heroku and many Go programs write: pairs are separated by white space, values quoted with
@@ -111,7 +111,7 @@ class KeyValue(PairsParser):
     value_case: Case | None = Field(default=None, description="The case that values are given.")
     include: list[str] = Field(default=[], description="Keys to keep; none means all.")
     exclude: list[str] = Field(default=[], description="Keys to leave out.")
-    prefix: str = Field(default="", description="Text put in front of each key.", examples=["app."])
+    prefix: str = Field(default="", description="Prefix of each key.", examples=["app."])
 
     @model_validator(mode="before")
     @classmethod

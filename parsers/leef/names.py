@@ -19,7 +19,7 @@ ECS_HEADERS = (
     "observer.version",
     "event.code",
 )
-"""The text in front of ``LEEF:``, and the five fields after it."""
+"""The text before ``LEEF:``, and the five fields after it."""
 
 WRITTEN_HEADERS = ("syslog", "leefVersion", "vendor", "product", "version", "eventID")
 

@@ -19,7 +19,7 @@ class Leef(HeaderPairsParser):
     r"""Read events in the Log Event Extended Format, 1.0 and 2.0: ``LEEF:2.0|vendor|product|1|id|^|src=::1^sev=5``.
 
     The header gives the text fields ``leef.version``, ``observer.vendor``, ``observer.product``, ``observer.version`` and
-    ``event.code``; what stands in front of ``LEEF:``, such as a header of syslog, is ``log.syslog.header``. Undeclared
+    ``event.code``; the text before ``LEEF:``, such as a header of syslog, is ``log.syslog.header``. Undeclared
     attributes go to ``rest`` as one JSON object.
 
     Attributes are separated by a tab; an event of version 2.0 may name another character after its id, as it is or by its

@@ -21,7 +21,7 @@ CAPTURES = ("priority", "version", "time", "zone", "host", "app", "proc", "msgid
 # ── What the forms are made of ────────────────────────────────────────────────────────────────────
 
 _FRAME = r"(?:\d{1,10} )?"
-"""The byte count of RFC 6587, where a receiver left it in front."""
+"""The byte count of RFC 6587, where a receiver left it before the message."""
 
 _PRIORITY = r"<(?<priority>0?\d{1,2}|1[0-8]\d|19[01])>"
 _STRICT_PRIORITY = r"<(?<priority>0|[1-9]\d?|1[0-8]\d|19[01])>"
@@ -39,7 +39,7 @@ _ISO_TIME = rf"\d{{4}}-\d\d-\d\d[Tt ]{_CLOCK}(?: ?{_ISO_ZONE})?"
 _TIME = rf"(?:(?<time>{_BSD_TIME})(?: (?<zone>{_NAMED_ZONE}|{_OFFSET}))?|(?<time>{_ISO_TIME}))"
 _STRICT_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 _MARKED_TIME = rf"[*.]?{_TIME}[.,]?"
-"""Cisco puts a mark in front of times of a clock that is not set."""
+"""Cisco puts a mark before times of a clock that is not set."""
 
 _IPV6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:\.\d{1,3}){0,3}"
 _HOST = r"(?:-|(?<host>[A-Za-z0-9_][^\s\[\]{}\"'=<>,;|%:]*(?::\d{1,5})?|\[[^\s\[\]]+\]))"
@@ -118,7 +118,7 @@ def _dated(tag: Tag, hosts: bool) -> str:
 
 
 def _cisco(tag: Tag, hosts: bool) -> str:
-    """A sequence number, or none but its colon, in front of the time, or the sender's name; or both."""
+    """A sequence number, or none but its colon, before the time, or the sender's name; or both."""
     number = r"(?<sequence>\d{1,18})?: *"
     numbered = rf"{number}{_ORIGIN}: +{_MARKED_TIME}(?: [A-Z]{{2,5}})?:? *{_content(tag)}"
     named = rf"{_ORIGIN}: +{_MARKED_TIME}(?: [A-Z]{{2,5}})?: +(?=%){_content(tag)}"

@@ -28,7 +28,7 @@ class Syslog(Parser):
     Unless ``strict`` it reads of RFC 3164 also: no priority, days of one digit, a year on either side, fractions and
     zones of times, ISO times, no time after a priority, no host (where the first word is a tag such as
     ``sshd[12]:``), sequence numbers, marks and ``: `` of Cisco, AIX's ``Message forwarded from``, a frame's byte
-    count in front, months in any case of letters. ``CEF:`` and ``LEEF:`` are not tags, they begin the message. A zone
+    count before it, months in any case of letters. ``CEF:`` and ``LEEF:`` are not tags, they begin the message. A zone
     that is not an offset, UTC, GMT or of North America is passed over. A line with neither a priority nor a time fails,
     unless ``priority`` is set. Of RFC 5424 it reads long names, times without zone, blanks around ``=`` and missing
     structured data, and takes a byte order mark off the message. With ``strict`` a line must follow its RFC, and
@@ -45,8 +45,8 @@ class Syslog(Parser):
     For those who come from syslog-ng: ``syslog-protocol`` is ``format: auto`` (with ``no-rfc3164-fallback``: ``rfc5424``),
     its lines without ``expect-hostname`` are ``not_hosts: "."``, ``bad_hostname()`` is ``not_hosts``, any text as a message
     of priority 13 is ``priority: 13``, and any first word as the program ``tag: word``. For ``no-parse`` leave this step
-    out; for ``store-legacy-msghdr`` copy the line with a step ``set`` in front; for ``sanitize-utf8`` let the source read
-    ``charset: latin-1`` and put ``{type: decode, encoding: latin1, invalid: escape}`` in front.
+    out; for ``store-legacy-msghdr`` copy the line with an earlier step ``set``; for ``sanitize-utf8`` let the source read
+    ``charset: latin-1`` and put ``{type: decode, encoding: latin1, invalid: escape}`` before it.
 
     ```yaml
     type: syslog
@@ -141,7 +141,7 @@ class Syslog(Parser):
                 "no-priority", "strict lines and those of RFC 5424 begin with their priority", ("priority",), "leave it out"
             )
         if self.keep_field and self.field == "message":
-            hint = "name the line's field otherwise, or copy it with a step set in front"
+            hint = "name the line's field otherwise, or copy it with an earlier step set"
             yield Finding("keep-conflict", "the message takes the place of the line in 'message'", ("keep_field",), hint)
         yield from self._check_params()
 

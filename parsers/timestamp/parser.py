@@ -58,7 +58,7 @@ class Timestamp(Parser):
 
     Times of day (``HH:mm:ss``) need ``date``: with ``latest`` each is on the last day on which it leads no further than an
     hour past now, which is right for a log that is followed and wrong for one of last week. Where the file's name has the
-    date, put it in front: ``set: {time: "concat(regexp_extract(_path, '([0-9-]{10})', 1), ' ', time)"}``.
+    date, prepend it: ``set: {time: "concat(regexp_extract(_path, '([0-9-]{10})', 1), ' ', time)"}``.
 
     ```yaml
     type: timestamp

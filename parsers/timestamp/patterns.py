@@ -139,7 +139,7 @@ def _check(pattern: TimePattern) -> TimePattern:
 
 
 def _with_points(elements: Sequence[Element]) -> Iterator[Element]:
-    """A point or comma in front of a fraction stands for both."""
+    """A point or comma before a fraction stands for both."""
     for element, following in zip(elements, [*elements[1:], None], strict=True):
         if element.text in (".", ",") and following is not None and following.kind == "fraction":
             yield replace(element, kind="point", regex="[.,]")

@@ -44,7 +44,7 @@ _NGINX_TIMES = ("yyyy/MM/dd HH:mm:ss",)
 
 
 def _apache_error(timestamp: str, formats: Sequence[str]) -> LineLayout:
-    """httpd 2.4 with module, process and thread; 2.2 without. A text in front of the client is the error of a system call."""
+    """httpd 2.4 with module, process and thread; 2.2 without. A text before the client is the error of a system call."""
     host = rf"(?:{address('source')}|(?<source.address>{BRACKETED}+?))"
     ip = rf"(?<source.address>(?<source.ip>{IP}){ZONE})"
     port = r"(?<source.port>\d+)"
@@ -79,7 +79,7 @@ def _numbers(names: Sequence[str], timestamp: str) -> dict[str, Kind]:
 
 
 def _optional(name: str, expression: str, made: LineLayout) -> str:
-    """One part; the field that may be empty in it is marked by the name in front."""
+    """One part; the field that may be empty in it is marked by the name before it."""
     if "{mark}" not in expression:
         return f"(?:, {name}{expression})?"
     mark = f"mark.{name}"

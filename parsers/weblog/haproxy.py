@@ -85,7 +85,7 @@ def haproxy_parts(text: str, timestamp: str) -> list[Part]:
 
 
 def _without_blanks(parts: Sequence[Part]) -> Iterator[Part]:
-    """Captured headers bring the blank in front of them along: HAProxy writes none where it has captured nothing."""
+    """Captured headers include the blank before them: HAProxy writes none where it has captured nothing."""
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         if isinstance(part, str) and isinstance(following, Value) and following.kind == "braces":
             part = part.removesuffix(" ")

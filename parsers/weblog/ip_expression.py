@@ -15,7 +15,7 @@ _GROUP = "[0-9A-Fa-f]{1,4}"
 
 
 def _shortened() -> Iterator[str]:
-    """Addresses with ``::``, by the number of groups in front of it."""
+    """Addresses with ``::``, by the number of groups before it."""
     for left in range(GROUPS - 1):
         right = GROUPS - 1 - left
         begin = f"{_GROUP}(?::{_GROUP}){{{left - 1}}}::" if left else "::"

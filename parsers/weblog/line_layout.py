@@ -43,7 +43,7 @@ class LineLayout:
     """Texts in quotes, which always take part: their null is an empty text."""
 
     marked: dict[str, str] = field(default_factory=dict)
-    """Texts of optional parts, each with the capture of what stands in front of it, which is never empty."""
+    """Texts of optional parts, each with the capture of what comes before it, which is never empty."""
 
     def tree(self) -> Node:
         """The expression compiled; it must match the whole text."""
@@ -61,7 +61,7 @@ class LineLayout:
 
 @dataclass(frozen=True)
 class Slot:
-    """A value and the quote or bracket in front of it, empty for none."""
+    """A value and the quote or bracket before it, empty for none."""
 
     value: Value
     opening: str
@@ -203,7 +203,7 @@ _EXPRESSIONS: Mapping[str, Callable[[str, str], str]] = {
     "whole": lambda name, chars: f"(?<{name}>{_WHOLE})",
     "signed": lambda name, chars: rf"\+?(?<{name}>-?{_WHOLE})",
     "address_before_port": lambda name, chars: rf"(?<{name}.address>(?<{name}.ip>{IP}){ZONE}|[^\s\",:\]]+)",
-    # the blank in front is missing where nothing was captured
+    # the blank before it is missing where nothing was captured
     "braces": lambda name, chars: rf"(?: ?\{{(?<{name}>[^}}]*)\}})?",
     "real": lambda name, chars: f"(?<{name}>{_REAL})",
     "seconds": lambda name, chars: f"(?<{name}>{_REAL})",

@@ -69,7 +69,7 @@ class StateInput:
 
 
 class StateSetup(KillSetup):
-    """A source in front of many steps with state."""
+    """A source before many steps with state."""
 
     def __init__(self, workspace: Workspace, cases: Mapping[str, Case], route: str, pace: Pace) -> None:
         self.workspace, self.cases, self.route, self.pace = workspace, cases, route, pace

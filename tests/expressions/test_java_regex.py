@@ -104,7 +104,7 @@ def test_only_the_extracted_group_must_have_perl_semantics() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (r"s rlike 'a$b'", "'$' in front of the end in 'a$b' has no Arrow form"),
+        (r"s rlike 'a$b'", "'$' before the end in 'a$b' has no Arrow form"),
         (r"s rlike 'a(?=bc)d'", "a look-ahead of more than one character in"),
         (r"s rlike '(?<!ab)c'", "a look-behind of more than one character in"),
         (r"s rlike 'a(?!bc)'", "a look-ahead of more than one character in"),

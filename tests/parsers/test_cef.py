@@ -93,7 +93,7 @@ HEAD = "CEF:0|v|p|1.0|100|n|10|"
         ("junk", "has no 'CEF:' with a version after it"),
         ("CEF:0|a|b|c|d|e|5", "has fewer than 7 fields, each ended by '|', after 'CEF:'"),
         ("CEF:0|a|b\nc|", "has a line break inside"),
-        (HEAD + "junk", "has text in front of its first extension"),
+        (HEAD + "junk", "has text before its first extension"),
     ],
 )
 def test_reasons(text: str | None, reason: str) -> None:

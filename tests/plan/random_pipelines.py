@@ -22,7 +22,7 @@ from etl.config.stream_schemas import merge
 
 Options = dict[str, Any]
 Incoming = Schema | dict[str, Schema]
-"""The fields in front of a component, or those of each side of a join."""
+"""The incoming fields of a component, or those of each side of a join."""
 
 FIELDS = (
     "level",

@@ -1,4 +1,4 @@
-"""Headers of any make in front of Cisco's messages: the message is read as it would be alone."""
+"""Headers of any make before Cisco's messages: the message is read as it would be alone."""
 
 from __future__ import annotations
 

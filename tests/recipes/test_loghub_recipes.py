@@ -46,7 +46,7 @@ def millis(separator: str) -> Callable[[Event], str]:
 
 
 def with_mark(mark: str, field: str) -> Callable[[Event], str]:
-    """The message as it was written, with the mark in front of it that has become a field."""
+    """The message as it was written, with the mark before it that has become a field."""
     return lambda event: (f"[{mark} {event[field]}] " if field in event else "") + name("message")(event)
 
 

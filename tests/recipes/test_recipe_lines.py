@@ -1,4 +1,4 @@
-"""Lines of vendors' formats through the recipes: every header in front of every body, and whole lines.
+"""Lines of vendors' formats through the recipes: every header before every body, and whole lines.
 
 Cases are ``lines/<recipe>.yaml``: ``headers`` and ``bodies`` (their product is read) and ``lines``, each a ``text`` and the
 fields that it gives. A field that is ``null`` there must be missing; fields that are not named are not compared.

@@ -229,7 +229,7 @@ class Named(Memory):
 
 
 def meeting(*branches: Branch, sink: Sink | None = None) -> Segment:
-    """Branches of one source that meet in front of a step."""
+    """Branches of one source that meet before a step."""
     union = Branch((node(Keep(above=2)),), FIELDS, ("out",), gathers="both")
     root = Branch((), FIELDS, branches=(*branches, union))
     return Segment({"src": root}, {"out": Output("out", sink or Memory(), FIELDS)}, {"src": True})

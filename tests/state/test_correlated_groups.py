@@ -223,7 +223,7 @@ def looking_up(few_others: int) -> Iterator[None]:
 
 
 def test_rows_of_no_known_correlation_run_all_kernels(tmp_path: Path) -> None:
-    """They are compiled in front of a run with such rows."""
+    """They are compiled before a run with such rows."""
     run = Run(tmp_path)
     run([event(0)])
     parts = MappedStateFiles(tmp_path, run.lane.kept).parts(*range(PARTS))

@@ -53,7 +53,7 @@ PATTERNS = {
     "a{2,} then not b or c": "(?P<a>a[^a]*a([^a]*a)*)[^bc]*",
 }
 """Patterns, and what the letters of a match are, from its first to its last event. Between the events of an element are none that
-it could take, and in front of an element none that it could take."""
+it could take, and before an element none that it could take."""
 
 EVENTS = st.tuples(st.sampled_from(["u", "v", "", None]), st.sampled_from("aaabbcx"), st.integers(0, 400))
 STREAMS = st.lists(st.lists(st.lists(EVENTS, max_size=8), min_size=1, max_size=2), max_size=8)

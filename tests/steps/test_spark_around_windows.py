@@ -1,4 +1,4 @@
-"""Windows with expressions that only Spark computes: it does so in front of the window, which stays on the state lane."""
+"""Windows with expressions that only Spark computes: it does so before the window, which stays on the state lane."""
 
 from __future__ import annotations
 

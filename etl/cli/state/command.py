@@ -59,7 +59,7 @@ def ls(file: Path, form: str, state: str | None, overrides: tuple[str, ...], env
 @add_pipeline
 @click.argument("step", required=False)
 @click.option("--where", metavar="CONDITION", help="Only rows for which this expression is true.")
-@click.option("--sort", metavar="FIELD", help="Sort by a field; with a - in front the largest values are first.")
+@click.option("--sort", metavar="FIELD", help="Sort by a field; with the prefix - the largest values are first.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Rows that are printed.")
 @_FORMAT
 def show(

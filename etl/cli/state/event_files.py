@@ -15,7 +15,7 @@ from etl.api import OFFSET, EtlError, ReadableState, Schema, StatefulStep, flat_
 _ROWS_AT_ONCE = 1 << 16
 
 _FIRST_OFFSET = -(1 << 62)
-"""Imported events are in front of those of a run at the same time."""
+"""Imported events come before those of a run at the same time."""
 
 _EXPORTED = ". It has what etl state show prints; an export to a file that ends with .state can be imported"
 

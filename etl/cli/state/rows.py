@@ -47,7 +47,7 @@ class Selection:
 
 
 def sort_keys(sort: str | None, fields: Schema) -> list[tuple[str, str]]:
-    """The order of rows: a field, descending with a ``-`` in front, then all fields from left to right. Null is last."""
+    """The order of rows: a field, descending with the prefix ``-``, then all fields from left to right. Null is last."""
     rest = [(field.name, "ascending") for field in fields if _has_order(field.type)]
     if sort is None:
         return rest

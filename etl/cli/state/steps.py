@@ -35,7 +35,7 @@ class StepOfQuery:
     """A stateful step of the pipeline file, and where its state is."""
 
     name: str
-    """As `etl explain` shows it; with its query in front if several queries have the step."""
+    """As `etl explain` shows it; prefixed with its query if several queries have the step."""
     query: str
     number: int
     """Among the stateful steps of its query."""

@@ -50,7 +50,7 @@ def _check_given(name: str, given: Given, case: Case, pipeline: Pipeline, report
     sources = list(pipeline.sources)
     if given.path == (*case.path, "input"):
         if len(sources) > 1:
-            hint = f"write {sources[0]}: in front of it; sources are: {', '.join(sources)}"
+            hint = f"write {sources[0]}: before it; sources are: {', '.join(sources)}"
             report.add(given.path, "ambiguous-test", "the lines name no source, and there are several", hint)
             return
     elif name not in sources:

@@ -1,1 +1,1 @@
-"""Checks of a whole file: how its parts fit together, and what each component finds in front of its fields."""
+"""Checks of a whole file: how its parts fit together, and what each component finds in its incoming fields."""

@@ -1,4 +1,4 @@
-"""The fields that are known in front of a component, where components before it may have errors."""
+"""The fields that are known before a component, where components before it may have errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PROBE = "a_field_that_no_step_names"
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of the events in front of a component. An ``open`` schema holds the known ones; there may be others."""
+    """The fields of the events that arrive at a component. An ``open`` schema holds the known ones; there may be others."""
 
     schema: Schema
     open: bool = False

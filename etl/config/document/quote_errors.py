@@ -47,7 +47,7 @@ def find_text_after_quotes(stop: ParserStop) -> SyntaxProblem | None:
 
 
 def _text_start(line: str, quote: int) -> int:
-    """Where a text begins in which a bracket is open in front of the quote: `where: level in ('a', 'b')`."""
+    """Where a text begins in which a bracket is open before the quote: `where: level in ('a', 'b')`."""
     depth, bracket = 0, None
     for at in range(quote - 1, -1, -1):
         depth += (line[at] == ")") - (line[at] == "(")
@@ -63,7 +63,7 @@ def _within(meant: str, quote: str) -> str:
 
 
 def _quoted_before(stop: ParserStop) -> Any:
-    """The last token in front of the stop, if it is a text in quotes."""
+    """The last token before the stop, if it is a text in quotes."""
     last = None
     for token in _tokens(stop.text):
         if (token.start_mark.line, token.start_mark.column) >= (stop.line, stop.column):
@@ -106,7 +106,7 @@ def find_bracket(stop: ParserStop) -> SyntaxProblem | None:
     if stop.rest[:1] in ("}", "]"):
         without = replace(stop, text=_without_character(stop))
         if stop.rest[:1] != closer and _is_unclosed(without, stop.opened) and _is_unclosed(stop, (open_line, open_column)):
-            hint = f"write {closer!r} in front of {stop.rest[:1]!r}" if open_line == stop.line else f"close it with {closer!r}"
+            hint = f"write {closer!r} before {stop.rest[:1]!r}" if open_line == stop.line else f"close it with {closer!r}"
             return stop.explain(f"the {opener!r} that begins here is not closed", hint, stop.opened)
         return stop.explain(f"this {stop.rest[:1]!r} closes nothing", "remove it")
     if stop.line > open_line and _is_unclosed(stop, stop.opened):
@@ -123,7 +123,7 @@ def find_bracket(stop: ParserStop) -> SyntaxProblem | None:
 
 def _find_surplus_bracket(stop: ParserStop) -> SyntaxProblem | None:
     if "expected key" in stop.problem and stop.rest[:1] in ("}", "]"):
-        return stop.explain(f"this {stop.rest[:1]!r} closes nothing", "remove it, or open it in front")
+        return stop.explain(f"this {stop.rest[:1]!r} closes nothing", "remove it, or open it before")
     return None
 
 
@@ -156,4 +156,4 @@ def _explain_colon(stop: ParserStop) -> SyntaxProblem:
     quote = f"; if it is part of the text, quote all of it: {key}: {quote_text(text_at(stop.here, start))}" if (
         (key := words.partition(": ")[0]) and text and (start := stop.here.find(text)) >= 0
     ) else ""  # fmt: skip
-    return stop.explain(f"{name!r} and a colon stand inside a text", f"if {name!r} is a key, put a comma in front of it{quote}")
+    return stop.explain(f"{name!r} and a colon stand inside a text", f"if {name!r} is a key, put a comma before it{quote}")

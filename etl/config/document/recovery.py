@@ -108,7 +108,7 @@ def _units(lines: list[str], at: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _braces_cuts(text: str, unit: _Cut, error: int) -> Iterator[_Cut]:
-    """Values in the braces of ``unit``: first the one with the error, alone and with those after it; then those in front."""
+    """Values in the braces of ``unit``: first the one with the error, alone and with those after it; then those before it."""
     inside = text[unit.start : unit.end]
     end = unit.start + len(inside.rstrip())
     pairs = [(unit.start + found.start(), unit.start + found.end()) for found in _PAIR.finditer(inside)]

@@ -36,7 +36,7 @@ def _explain_otherwise(stop: ParserStop) -> SyntaxProblem:
 
 
 _OTHERWISE: Mapping[str, tuple[str, str]] = {
-    "<document start>": ("the document ends in front of this", "remove what stands alone at the beginning of a line"),
+    "<document start>": ("the document ends before this", "remove what stands alone at the beginning of a line"),
     "directive": ("a line that begins with '%' is a directive of YAML", "put the text in quotes, or remove the line"),
     "expected key": (
         "a key is expected here",
@@ -69,7 +69,7 @@ def _find_first_character(stop: ParserStop) -> SyntaxProblem | None:
         value = text_at(stop.here, stop.column)
         if name and name[0] == value:
             hint = f"if it is meant as text, write {quote_text(value)}"
-            return stop.explain(f"{value} stands for what is marked &{value[1:]} in front of it, and nothing is", hint)
+            return stop.explain(f"{value} stands for what is marked &{value[1:]} before it, and nothing is", hint)
         return _explain_quotes(stop, stop.column)
     if "mapping keys are not allowed" in stop.problem:
         return _explain_quotes(stop, stop.column)

@@ -86,7 +86,7 @@ def _stream(name: str, stream: Any, catalogue: Catalogue, report: Report) -> Any
 
 def _steps(path: OptionPath, steps: Any, catalogue: Catalogue, report: Report) -> Any:
     if _is_component(steps):
-        report.add(path, "type", "a mapping is not a list", "put '- ' in front of its first key: steps are a list", key=True)
+        report.add(path, "type", "a mapping is not a list", "put '- ' before its first key: steps are a list", key=True)
         report.rename(path, (*path, 0))
         return [steps]
     if not isinstance(steps, list):

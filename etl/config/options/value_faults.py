@@ -71,7 +71,7 @@ def _mapping_hint(value: Mapping[str, Any], wanted: list[str], path: tuple[str |
     if "array" in wanted and len(value) == 1 and isinstance(text := next(iter(value.values())), str):
         return f"write {cut(quote_text(text), LONGEST_SHOWN)}"
     if wanted == ["array"]:
-        return "put '- ' in front of its first key, or [ ] around it: a list of one"
+        return "put '- ' before its first key, or [ ] around it: a list of one"
     return None
 
 

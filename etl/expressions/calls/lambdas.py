@@ -81,7 +81,7 @@ def call(binder: Binder, name: str, node: Node) -> BoundNode:
     try:
         variables = function.variables(types)
     except IndexError:
-        raise MisuseError(f"{name}() takes more arguments in front of its lambda") from None
+        raise MisuseError(f"{name}() takes more arguments before its lambda") from None
     _check_first(name, types[0])
     bodies = [binder.body(part, variables) for part in lambdas]
     if function.condition and bodies[0].type not in (BOOLEAN, STRING, NULL):

@@ -65,7 +65,7 @@ def _beyond(tree: Node) -> str | None:
     engine, reason = choose_engine(tree)
     if engine == "scanner" and reason is None:
         return None
-    return "'$' in front of the end" if java_regex.LAST in walk(tree) else reason
+    return "'$' before the end" if java_regex.LAST in walk(tree) else reason
 
 
 def _regex(pattern: BoundNode, type_: pa.DataType) -> Regex | BoundNode:

@@ -65,7 +65,7 @@ def parse_like(pattern: str, escape: str) -> list[object]:
         at += 1
         if char == escape:
             if at == len(pattern) or pattern[at] not in ("_", "%", escape):
-                raise ValueError(f"the escape character {escape!r} stands in front of neither '_', '%' nor itself")
+                raise ValueError(f"the escape character {escape!r} stands before neither '_', '%' nor itself")
             _add_text(parts, pattern[at])
             at += 1
         elif char in "%_":

@@ -1,4 +1,4 @@
-"""A line of a log as tokens, each with its kind and what stands in front of it.
+"""A line of a log as tokens, each with its kind and what comes before it.
 
 Brackets and quotes that hold only typed values (``[2026-01-02 03:04:05] [INFO]``) are taken apart, others are one token.
 """
@@ -54,7 +54,7 @@ _MAX_BRACKET_TOKENS = 4
 
 
 class Token(NamedTuple):
-    """A token; ``before`` is what stands between it and the one in front, ``form`` that of a time."""
+    """A token; ``before`` is what stands between it and the one before, ``form`` that of a time."""
 
     kind: str
     text: str

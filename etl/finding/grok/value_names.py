@@ -1,4 +1,4 @@
-"""What the values of messages are called: by the word in front of them, by ECS where that leaves no doubt."""
+"""What the values of messages are called: by the word before them, by ECS where that leaves no doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of rules: and, or, not over predicates, in a form in which ``not`` is only in front of predicates."""
+"""Conditions of rules: and, or, not over predicates, in a form in which ``not`` stands only before predicates."""
 
 from __future__ import annotations
 

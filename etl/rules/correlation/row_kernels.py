@@ -57,7 +57,7 @@ def sort_by_slot(slot: Any, rows: Any, ends: Any, order: Any) -> None:
 
 @kernel_function
 def _is_before(row: Any, other: Any, micros: Any, offset: Any, rank: Any) -> Any:
-    """Whether a row is in front of another one by time, offset and rule."""
+    """Whether a row comes before another one by time, offset and rule."""
     if micros[row] != micros[other]:
         return micros[row] < micros[other]
     if offset[row] != offset[other]:

@@ -17,7 +17,7 @@ MAX_SHOWN = 10
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows over the rows of slots: each from a first row to the one in front of an end."""
+    """Windows over the rows of slots: each from a first row to the one before an end."""
 
     slots: Slots
     slot: Any

@@ -101,7 +101,7 @@ class BatchCompletion:
     ) -> None:
         """Commit, count, save the event time, remove the staging folder.
 
-        ``receipts`` are those of the last segment; ``before`` those of segments in front of it that are not in files;
+        ``receipts`` are those of the last segment; ``before`` those of segments before it that are not in files;
         ``event_time`` is the largest one that no receipt has.
         """
         folder = self.context.state.staging(self.context.run_id, self.context.query, batch.number)

@@ -88,8 +88,8 @@ class BatchClocks:
 
     def _latest_reading(self, number: int) -> int:
         """The latest time of reading of what reaches a stage."""
-        fronts = frozenset[int]().union(*(one.stages for one in self._inputs_of(number)))
-        return max([self._reading, *(self._read[front] for front in fronts)])
+        upstream = frozenset[int]().union(*(one.stages for one in self._inputs_of(number)))
+        return max([self._reading, *(self._read[earlier] for earlier in upstream)])
 
     def _now(self, number: int, watermark: Watermark, before: int) -> int:
         delay = round((watermark.max_delay_seconds + 1) * _SECOND)

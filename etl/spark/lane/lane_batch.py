@@ -44,7 +44,7 @@ class SparkRunner(Protocol):
         """Run the steps after the last stage, whose tasks gave these receipts. Returns the receipts of the tasks after them."""
 
     def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
-        """Run the steps in front of an input of a stage, over the files of tasks that gave these receipts. Returns the receipts
+        """Run the steps that lead to an input of a stage, over the files of tasks that gave these receipts. Returns the receipts
         of the tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none."""
 
 
@@ -71,7 +71,7 @@ class BatchOutcome:
     over_limit: int
     state: Manifest
     event_time: int | None = None
-    """The largest one that Spark computed in front of stages."""
+    """The largest one that Spark computed before stages."""
 
 
 @dataclass(frozen=True)

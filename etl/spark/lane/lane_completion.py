@@ -66,7 +66,7 @@ class BatchSparkRunner:
         return _receipts(run_segment(apply_after_state(plan, given, query), plan.segment, query, plan.parts))
 
     def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
-        """Run the steps in front of an input of a stage, and write their results as rows for the stage."""
+        """Run the steps that lead to an input of a stage, and write their results as rows for the stage."""
         from pyspark.sql.functions import lit, timestamp_micros
 
         query, one = self.lane.query, self.lane.inputs[number]

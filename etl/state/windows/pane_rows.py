@@ -44,7 +44,7 @@ class PaneRows:
     starts: Numbers
     """The panes that have rows, ascending."""
     before: Numbers
-    """int64[panes + 1]: how many rows are in front of each of them."""
+    """int64[panes + 1]: how many rows come before each of them."""
 
     @classmethod
     def of(cls, tables: Sequence[pa.Table]) -> PaneRows:
@@ -181,7 +181,7 @@ class _Level:
 
     rows: pa.Table
     before: Numbers
-    """How many rows are in front of each block."""
+    """How many rows come before each block."""
 
     @classmethod
     def of(cls, rows: pa.Table, blocks: int) -> _Level:

@@ -106,7 +106,7 @@ class Correlate(RuleSources):
                 yield unknown_field(name, incoming, path)
         known = incoming.field(self.time).type if self.time in incoming.names else pa.null()
         if not (pa.types.is_timestamp(known) or pa.types.is_null(known)):
-            hint = "put a timestamp step in front that reads it"
+            hint = "put a timestamp step before this one, which reads it"
             yield Finding("wrong-type", f"event time {self.time!r} is {format_type(known)}, and no timestamp", ("time",), hint)
 
     def _check_correlations(self, incoming: Schema) -> Iterator[Finding]:
@@ -176,7 +176,7 @@ class Correlate(RuleSources):
         )
 
     def correlating(self, incoming: Schema, alert_fields: frozenset[str] | None = None) -> CompiledCorrelations:
-        """The correlations as they are published now, in front of these fields; kept while they stay the same. Those that
+        """The correlations as they are published now, for these incoming fields; kept while they stay the same. Those that
         group by what is not among ``alert_fields``, if these are given, are left out.
 
         Raises TaxonomyError.

@@ -26,7 +26,7 @@ class CorrelateGroups(StatefulStep):
     """The sum of the timespans of the longest chain of correlations."""
     to: pa.Schema = Field(exclude=True)
     incoming: pa.Schema = Field(exclude=True)
-    """The fields in front of the whole step."""
+    """The incoming fields of the whole step."""
 
     def fields(self, incoming: Schema) -> Schema:
         """Alerts."""

@@ -49,7 +49,7 @@ class Join(JoiningStep):
     """Pair the events of two streams that have the same keys and are near in time.
 
     It is the first step of a stream that reads two others, its sides: the left one is the first in `from`. A pair has the
-    fields of both events, those of the right one with `prefix` in front where the left event has the name, too. It is given as
+    fields of both events, those of the right one with `prefix` where the left event has the name, too. It is given as
     soon as both events have been read, in whatever order that is; an event is in as many pairs as it has matches. An event
     with a key that is null matches none, as in SQL.
 
@@ -130,7 +130,7 @@ class Join(JoiningStep):
     prefix: str = Field(
         default="right.",
         pattern=r"^[A-Za-z_@][A-Za-z0-9_@\-.]*$",
-        description="What stands in front of the name of a right field that the left side has, too.",
+        description="Prefix of the name of a right field that the left side has, too.",
     )
     late: Duration = Field(
         default=timedelta(seconds=10), description="How far behind the latest event time an event may come and still count."

@@ -146,7 +146,7 @@ class Top(KeyedStep):
             return
         if found.spark_reason:
             message = f"it needs Spark, which does not run this step: {found.spark_reason}"
-            yield Finding("bad-expression", message, ("by",), "compute it in a set in front", at=0)
+            yield Finding("bad-expression", message, ("by",), "compute it in an earlier set", at=0)
         elif pa.types.is_nested(found.type) or pa.types.is_null(found.type):
             message = f"events are ranked by a number, time or text, and this is {format_type(found.type)}"
             yield Finding("wrong-type", message, ("by",), "use a member of it, or give it a type", at=0)

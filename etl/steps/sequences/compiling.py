@@ -24,7 +24,7 @@ def compile_sequence(step: Sequence, incoming: Schema) -> SequenceEvents:
     from etl.state.sequences.automaton import compile_automaton
     from etl.state.sequences.sequence_events import SequenceEvents
 
-    pattern = step.parsed
+    pattern = step.parsed_pattern
     return SequenceEvents(
         fields=step.fields(incoming),
         results=tuple(_results(step, incoming)),
@@ -56,9 +56,9 @@ def elements_of(step: Sequence) -> tuple[list[Element], int]:
 
     elements = [
         Element(bits[one.name], one.least, one.most, one.next, one.consecutive, one.reluctant, mask(one.absent))
-        for one in step.parsed.elements
+        for one in step.parsed_pattern.elements
     ]
-    return elements, mask(step.parsed.absent_after)
+    return elements, mask(step.parsed_pattern.absent_after)
 
 
 def _tests(step: Sequence, incoming: Schema) -> Iterator[EventTest]:
@@ -73,21 +73,21 @@ def _tests(step: Sequence, incoming: Schema) -> Iterator[EventTest]:
 def _elements_by_name(step: Sequence) -> Mapping[str, tuple[int, ...]]:
     """The numbers of the elements of each name."""
     found: dict[str, tuple[int, ...]] = {}
-    for number, one in enumerate(step.parsed.elements):
+    for number, one in enumerate(step.parsed_pattern.elements):
         found[one.name] = (*found.get(one.name, ()), number)
     return found
 
 
 def _open_fields(step: Sequence, incoming: Schema) -> Schema:
     """Of sequences that have begun: those of results but chosen ones and the list."""
-    fields = list(step.fields(incoming))[: 2 + len(step.keys) + len(step.parsed.names)]
+    fields = list(step.fields(incoming))[: 2 + len(step.keys) + len(step.parsed_pattern.names)]
     return pa.schema([field.with_name("last_event") if at == 1 else field for at, field in enumerate(fields)])
 
 
 def _open_results(step: Sequence) -> Iterator[ResultField]:
     from etl.state.sequences.results import Count, EndTime, StartTime, Value
 
-    every = tuple(range(len(step.parsed.elements)))
+    every = tuple(range(len(step.parsed_pattern.elements)))
     yield from (StartTime(), EndTime())
     yield from (Value(name, every, last=True) for name in step.keys)
     yield from (Count(own) for own in _elements_by_name(step).values())
@@ -98,7 +98,7 @@ def _results(step: Sequence, incoming: Schema) -> Iterator[ResultField]:
 
     yield from _open_results(step)
     if step.list_fields:
-        names = [element.name for element in step.parsed.elements]
+        names = [element.name for element in step.parsed_pattern.elements]
         types = {field.name: field.type for field in step.listed(incoming)}
         yield EventList(names, {name: types[name] for name in step.list_fields}, step.list_limit)
     for reference in step.known_references(incoming).values():

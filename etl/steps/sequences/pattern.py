@@ -121,9 +121,9 @@ class _Reader:
         if word == "within":
             raise _BadPatternError("the time is an option of its own", at, "leave it out here, and give within: 10m")
         if word in {"not", "next"}:
-            raise _BadPatternError(f"in front of {word!r} stands 'then'", at, f"write then {word}")
+            raise _BadPatternError(f"'then' stands before {word!r}", at, f"write then {word}")
         if word != "then":
-            raise _BadPatternError(f"'then' is missing in front of {word!r}", at)
+            raise _BadPatternError(f"'then' is missing before {word!r}", at)
         return self._accepts("next")
 
     def _absent(self, has_element: bool, follows: bool, at: int) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class _Reader:
         at = self._at
         name = self._word()
         if name in WORDS or not re.fullmatch(r"[A-Za-z_]\w*", name):
-            raise _BadPatternError(f"the name of an event is missing in front of {name!r}", at)
+            raise _BadPatternError(f"the name of an event is missing before {name!r}", at)
         if self.names is not None and name not in self.names:
             near = closest(name, self.names)
             hint = f"did you mean {near!r}?" if near else f"events here: {', '.join(self.names)}"

@@ -110,7 +110,7 @@ def _typed(event: Reference, earlier: Reference, holds: int, incoming: Schema, p
     type_ = _common_type(*types)
     if type_ is None:
         shown = " and ".join(f"{one.field!r} is {format_type(type_)}" for one, type_ in zip((event, earlier), types, strict=True))
-        hint = "convert one of them in front of the step, or compare their members"
+        hint = "convert one of them before the step, or compare their members"
         return Finding("wrong-type", f"{shown}: they cannot be compared", path, hint, at=event.at)
     return Comparison(event, earlier, holds, type_)
 

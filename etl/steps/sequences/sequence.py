@@ -137,7 +137,7 @@ class Sequence(KeyedStep):
         yield from super().check(incoming)
         yield from length_finding("within", self.within)
         yield from self._check_events(incoming)
-        pattern = self.parsed
+        pattern = self.parsed_pattern
         yield from pattern.findings or self._check_size()
         if pattern.elements:
             found = (*self._references(incoming).values(), *self._comparisons(incoming))
@@ -153,9 +153,7 @@ class Sequence(KeyedStep):
             yield from found.condition_findings_at("events", name)
             if found.spark_reason and not found.errors:
                 message = f"the condition needs Spark, where this step does not run: {found.spark_reason}"
-                yield Finding(
-                    "needs-spark", message, ("events", name), "compute it with set in front of the step", at=found.start
-                )
+                yield Finding("needs-spark", message, ("events", name), "compute it with set before the step", at=found.start)
 
     def _check_size(self) -> Iterator[Finding]:
         from etl.state.sequences.automaton import MAX_STATES, TooManyStatesError, check_size
@@ -190,17 +188,17 @@ class Sequence(KeyedStep):
             yield Finding("name-conflict", str(error), ("fields",), "give the field another name")
 
     @property
-    def parsed(self) -> Pattern:
+    def parsed_pattern(self) -> Pattern:
         """The pattern, with findings about it."""
         return read_pattern(self.pattern, self.events)
 
     def _references(self, incoming: Schema) -> Mapping[str, Reference | Finding]:
         """By the name of the new field."""
-        names = self.parsed.names
+        names = self.parsed_pattern.names
         return {new: read_reference(text, names, visible(incoming), ("fields", new)) for new, text in self.chosen.items()}
 
     def _comparisons(self, incoming: Schema) -> Iterable[Comparison | Finding]:
-        pattern = self.parsed
+        pattern = self.parsed_pattern
         return [read_comparison(text, pattern, visible(incoming), ("where", at)) for at, text in enumerate(self.where)]
 
     def known_comparisons(self, incoming: Schema) -> Iterable[Comparison]:
@@ -215,7 +213,7 @@ class Sequence(KeyedStep):
         """``sequence_start``, ``sequence_end``, keys, the number of events of each name, chosen fields."""
         types = dict.fromkeys((START, END), TIMESTAMP)
         types |= {name: incoming.field(name).type if name in incoming.names else pa.null() for name in self.keys}
-        types |= {count_name(name): pa.int64() for name in self.parsed.names}
+        types |= {count_name(name): pa.int64() for name in self.parsed_pattern.names}
         if self.list_fields:
             types[LIST] = pa.list_(pa.struct(nested_schema(self.listed(incoming))))
         references = self.known_references(incoming)
@@ -242,7 +240,7 @@ class Sequence(KeyedStep):
 
     def idle_after(self) -> timedelta | None:
         """The option; by time of reading, sequences that wait for absent events are decided on the clock."""
-        if self.time or not self.parsed.absent_after:
+        if self.time or not self.parsed_pattern.absent_after:
             return self.idle
         return idle_by_clock(self.idle, self.max_delay())
 

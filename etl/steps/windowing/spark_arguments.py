@@ -1,4 +1,4 @@
-"""Arguments of aggregates that Spark computes: fields that a `set` in front of the window adds."""
+"""Arguments of aggregates that Spark computes: fields that a `set` before the window adds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PREFIX = "_argument_"
 
 
 def with_arguments(step: Window, incoming: Schema) -> tuple[Sequence[Step], Window]:
-    """The steps in front of a window that Spark computes, if there are any, and the window of their fields."""
+    """The steps before a window that Spark computes, if there are any, and the window of their fields."""
     computed: dict[str, str] = {}
     aggregates = {name: _rewritten(text, visible(incoming), computed) for name, text in step.aggregates.items()}
     if not computed:

@@ -66,7 +66,7 @@ class Broker:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
 
     def expire(self, topic: str, partition: int, before: int) -> None:
-        """Delete records in front of an offset, as retention does."""
+        """Delete records before an offset, as retention does."""
         from confluent_kafka import TopicPartition
 
         target = TopicPartition(topic, partition, before)

@@ -62,7 +62,7 @@ NOON = datetime(2026, 1, 2, 12, 0, 0, 120, tzinfo=UTC)
     ],
 )
 def test_forms_of_all_types(value: Any, type_: pa.DataType, text: str) -> None:
-    # a slice of a longer array, with a null in front: offsets and null bitmaps must be respected
+    # a slice of a longer array, with a null before it: offsets and null bitmaps must be respected
     values = pa.concat_arrays([pa.array([value], type_), pa.nulls(1, type_), pa.array([value], type_)]).slice(1)
 
     lines = bytes(json_lines.encode(pa.record_batch({"v": values, "_offset": [0, 1]}))).decode()

@@ -111,7 +111,7 @@ def test_after_kills_under_load_events_of_the_journal_are_delivered_once(etl: Et
     assert set(found.values()) == {1}
     for kill in range(KILLS):
         numbers = sorted(number for name, number in found if name == f"kill{kill}")
-        assert numbers == list(range(len(numbers))), "a hole: a message in front of one that was delivered is missing"
+        assert numbers == list(range(len(numbers))), "a hole: a message before one that was delivered is missing"
         assert numbers
 
 
