@@ -15,6 +15,10 @@ import pytest
 from state.lane import Lane, Row
 
 from etl.api import OFFSET, SIDE, SIDE_TIME, TIMESTAMP, Schema, StatefulStep
+from etl.spark.lane.operators import operator_of
+from etl.state.manifest import Manifests, StateFileEntry
+from etl.state.row_files import RowWriter
+from etl.state.state_file_writer import write_state_file
 from etl.steps.joining.join import Join
 from etl.steps.keyed.dedupe import Dedupe
 from etl.steps.keyed.over import Over
@@ -168,3 +172,26 @@ def test_results_do_not_depend_on_how_much_a_task_holds(name: str, tmp_path: Pat
     monkeypatch.setattr("etl.state.row_files.BYTES_IN_MEMORY", 4096)
 
     assert with_keys(run(name, keys, pa.string(), tmp_path / "pieces"), str) == with_keys(whole, str)
+
+
+def test_a_task_that_reads_large_keys_holds_few_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 MB of keys of 1 MB, of which a task holds 4 MB and, while it writes, copies of these."""
+    monkeypatch.setattr("etl.state.row_files.BYTES_IN_MEMORY", 4 << 20)
+    held: list[int] = []
+
+    def write(path: Path, rows: pa.Table, *others: Any) -> StateFileEntry | None:
+        held.append(pa.total_allocated_bytes() - before)
+        return write_state_file(path, rows, *others)
+
+    monkeypatch.setattr("etl.state.row_files.write_state_file", write)
+    step, schema = STEPS["window"](), incoming(pa.string())
+    writer = RowWriter(operator_of(step, schema), Manifests(tmp_path, durable=False), "rows-0")
+    before = pa.total_allocated_bytes()
+
+    for number in range(64):
+        row = {"k": f"{number:06}" + "k" * (1 << 20), "at": START, "x": number}
+        writer.add(pa.RecordBatch.from_pylist([row], schema=schema))
+    files = writer.close()
+
+    assert sum(file.rows for file in files) == 64
+    assert max(held) < 16 << 20
