@@ -14,7 +14,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.casts import cast
 from etl.expressions.rows import ActiveRows
 from etl.expressions.values.number_casts import bounds
-from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT64, INTEGERS, is_decimal
+from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT64, INTEGERS, MAX_DIGITS, decimal_of, is_decimal
 
 # ── Comparisons ───────────────────────────────────────────────────────────────────────────────────
 
@@ -39,14 +39,16 @@ def compare(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataType
 
 
 def _compare_decimals(operator: str, left: BoundNode, right: BoundNode, type_: pa.DataType) -> BoundNode:
-    """Compare whole numbers with a decimal literal; decimal fields are left to Spark."""
-    for side in (left, right):
-        if is_decimal(side.type) and not side.is_literal:
-            return b.spark_only("decimals are computed by Spark", BOOLEAN)
-    wide = pa.decimal128(38, type_.scale)
-    if type_.precision > 38 - 2:
-        return b.spark_only("decimals are computed by Spark", BOOLEAN)
+    """Compare decimals with one another or with whole numbers; Spark may round those of more than 38 digits together."""
+    if max(_whole_digits(side.type) for side in (left, right)) + type_.scale > MAX_DIGITS:
+        return b.spark_only("a comparison of decimals with more than 38 digits together has no Arrow form", BOOLEAN)
+    wide = pa.decimal128(MAX_DIGITS, type_.scale)
     return b.apply(BOOLEAN, lambda x, y: _PLAIN[operator](pc.cast(x, wide), pc.cast(y, wide)), left, right)
+
+
+def _whole_digits(type_: pa.DataType) -> int:
+    """Digits in front of the decimal point of a decimal or a whole number; 0 for others."""
+    return decimal_of(type_).precision - decimal_of(type_).scale if is_decimal(type_) or type_ in INTEGERS else 0
 
 
 def _nan_equal(x: Any, y: Any) -> Any:

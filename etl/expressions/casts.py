@@ -45,7 +45,8 @@ def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False) -> BoundN
     convert = converter(value.type, target)
     if convert is None:
         return b.spark_only(f"cast({format_type(value.type)} as {format_type(target)}) has no Arrow form", target)
-    return bind_conversion(value, target, convert, format_type(target), safe=safe or (value.type, target) in _NEVER_FAIL)
+    never_fails = (value.type, target) in _NEVER_FAIL or is_decimal(value.type)
+    return bind_conversion(value, target, convert, format_type(target), safe=safe or never_fails)
 
 
 def bind_conversion(value: BoundNode, target: pa.DataType, convert: Convert, name: str, *, safe: bool) -> BoundNode:
@@ -67,6 +68,8 @@ def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
         return partial(text_to_integer, target=target)
     if (source in (*INTEGERS, BOOLEAN) and target in (*FLOATS, *INTEGERS)) or (source in FLOATS and target in FLOATS):
         return lambda values: (pc.cast(values, target, safe=False), None)
+    if is_decimal(source) and target == DOUBLE:  # by way of a text, which rounds as Java does
+        return lambda values: (pc.cast(pc.cast(values, STRING), DOUBLE), None)
     if source == TIMESTAMP and target in INTEGERS:
         return lambda values: narrow(_epoch_seconds(values), target)
     return _CONVERTERS.get((source, target))

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.api import format_type
+from etl.api import TIMESTAMP, format_type
 from etl.expressions import arithmetic, hints, logic
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls import conditional_calls, regex_calls, text_calls
+from etl.expressions.calls import bit_calls, conditional_calls, regex_calls, text_calls, time_calls
 from etl.expressions.calls.arguments import MisuseError, as_text
 from etl.expressions.casts import cast
+from etl.expressions.intervals import micros_of
 from etl.expressions.patterns.like import like
 from etl.expressions.signatures.lookup import operator_type
 from etl.expressions.values import texts
 from etl.expressions.widening import (
     BOOLEAN,
+    DATE,
     DOUBLE,
     FLOATS,
     INT64,
@@ -27,6 +29,8 @@ from etl.expressions.widening import (
     NULL,
     STRING,
     common_type_of,
+    decimal_of,
+    decimal_result,
     is_decimal,
 )
 
@@ -67,7 +71,10 @@ def bind_arithmetic(
 ) -> Callable[[Binder, Node], BoundNode]:
     def bind(binder: Binder, node: Node) -> BoundNode:
         left, right = binder.bind(node.this), binder.bind(node.expression)
-        known = operator_type(f"operator {operator}", left, right)
+        shifted = _shifted_time(operator, node, left, right)
+        if shifted is not None:
+            return shifted
+        known = _decimal_type(operator, left, right) or operator_type(f"operator {operator}", left, right)
         if operator == "+" and STRING in (left.type, right.type):
             _check_plus(node, left, right)
         type_ = common_type_of([left.type, right.type])
@@ -80,6 +87,30 @@ def bind_arithmetic(
         return made if operator == "div" else b.or_unknown(made, left, right)
 
     return bind
+
+
+def _shifted_time(operator: str, node: Node, left: BoundNode, right: BoundNode) -> BoundNode | None:
+    """A time and an interval of a fixed length; None for other operands."""
+    sides = [(left, node.expression)] if operator == "-" else [(left, node.expression), (right, node.this)]
+    for time, other in sides if operator in "+-" else ():
+        micros = micros_of(other)
+        if micros is not None and (time.type == TIMESTAMP or (time.type == DATE and micros[1])):
+            return time_calls.add_micros(time, -micros[0] if operator == "-" else micros[0])
+    return None
+
+
+def _decimal_type(operator: str, left: BoundNode, right: BoundNode) -> pa.DataType | None:
+    """The type of a result of decimals; None for other operands, and for ``div``."""
+    sides = [_decimal_of(side) for side in (left, right)]
+    is_known = None not in sides and any(is_decimal(side.type) for side in (left, right))
+    return decimal_result(operator, *sides) if is_known and operator != "div" else None
+
+
+def _decimal_of(side: BoundNode) -> pa.DataType | None:
+    """The decimal type of an operand; that of a literal has only the digits that it needs."""
+    if side.is_literal and side.type in INTEGERS:
+        return pa.decimal128(len(str(abs(side.value))), 0)
+    return decimal_of(side.type) if is_decimal(side.type) or side.type in INTEGERS else None
 
 
 def _check_plus(node: Node, left: BoundNode, right: BoundNode) -> None:
@@ -192,11 +223,24 @@ def bind_element(binder: Binder, node: Node) -> BoundNode:
     return b.spark_only("reading an element has no Arrow form", value.type.item_type if pa.types.is_map(value.type) else type_)
 
 
-def bind_operator(sign: str) -> Callable[[Binder, Node], BoundNode]:
-    """An operator that only Spark computes."""
+def bind_bits(sign: str) -> Callable[[Binder, Node], BoundNode]:
+    """An operator of bits."""
 
     def bind(binder: Binder, node: Node) -> BoundNode:
         operands = [binder.bind(part) for part in node.iter_expressions()]
-        return b.spark_only(f"{sign!r} has no Arrow form", operator_type(f"operator {sign}", *operands))
+        known = operator_type(f"operator {sign}", *operands)
+        made = bit_calls.invert(*operands) if sign == "~" else bit_calls.combine(sign, *operands)
+        return made or b.spark_only(f"{sign!r} of these has no Arrow form", known)
 
     return bind
+
+
+def bind_shift(name: str) -> Callable[[Binder, Node], BoundNode]:
+    """``<<`` and ``>>``, which are functions, too."""
+    return lambda binder, node: binder.function(name, node, [binder.bind(part) for part in (node.this, node.expression)])
+
+
+def bind_position(binder: Binder, node: Node) -> BoundNode:
+    """``position('a' in s)``."""
+    parts = [node.args.get(name) for name in ("substr", "this", "position")]
+    return binder.function("locate", node, [binder.bind(part) for part in parts if part is not None])

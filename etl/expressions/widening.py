@@ -20,7 +20,13 @@ FLOAT, DOUBLE = pa.float32(), pa.float64()
 INTEGERS = (INT8, INT16, INT32, INT64)
 FLOATS = (FLOAT, DOUBLE)
 ATOMIC = (BOOLEAN, STRING, DATE, TIMESTAMP, *INTEGERS, *FLOATS)
-"""Types that Arrow forms support; decimals are supported only as literals."""
+"""Types that Arrow forms support; decimals are only compared."""
+
+MAX_DIGITS = 38
+"""Most digits of a decimal."""
+
+_LEAST_FRACTION = 6
+"""Digits of the fraction that a result keeps where 38 digits are not enough for all."""
 
 _DIGITS = {INT8: 3, INT16: 5, INT32: 10, INT64: 20}
 
@@ -91,18 +97,36 @@ def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if left in FLOATS or right in FLOATS:
         return DOUBLE  # also int with float: Spark keeps the int's precision
     if is_decimal(left) or is_decimal(right):
-        return _wider_decimal(_as_decimal(left), _as_decimal(right))
+        return _wider_decimal(decimal_of(left), decimal_of(right))
     return max(left, right, key=INTEGERS.index)
 
 
-def _as_decimal(type_: pa.DataType) -> pa.DataType:
+def decimal_of(type_: pa.DataType) -> pa.DataType:
+    """The decimal type with the digits of a whole number's type; a decimal type itself."""
     return type_ if is_decimal(type_) else pa.decimal128(_DIGITS[type_], 0)
 
 
 def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
-    return pa.decimal128(min(38, whole + scale), scale)
+    return pa.decimal128(min(MAX_DIGITS, whole + scale), scale)
+
+
+def decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The type of ``+ - * / %`` of two decimals by Spark's rules, with fewer digits of the fraction where 38 are not enough."""
+    whole, scale = left.precision - left.scale, max(left.scale, right.scale)
+    if operator in "+-":
+        digits = max(whole, right.precision - right.scale) + scale + 1
+    elif operator == "*":
+        digits, scale = left.precision + right.precision + 1, left.scale + right.scale
+    elif operator == "/":
+        scale = max(_LEAST_FRACTION, left.scale + right.precision + 1)
+        digits = whole + right.scale + scale
+    else:
+        digits = min(whole, right.precision - right.scale) + scale
+    if digits > MAX_DIGITS:
+        scale = max(MAX_DIGITS - (digits - scale), min(scale, _LEAST_FRACTION))
+    return pa.decimal128(min(digits, MAX_DIGITS), scale)
 
 
 def _beside_string(other: pa.DataType) -> pa.DataType | None:

@@ -29,6 +29,11 @@ class Set(ArrowStep, SparkStep):
     destination port, transport, seed)``, the Community ID of a flow (of ICMP with type and code for the ports), and
     ``entropy(text)``, Shannon's entropy of a text's bytes in bits.
 
+    Operators run without Spark, also those of bits and a time plus or minus an interval of weeks to microseconds. So do casts,
+    comparisons (of decimals, too), conditions, and most functions of texts, patterns, times and numbers, with ``instr``,
+    ``locate``, ``size``, ``hex``, ``unhex``, ``md5``, ``sha1``, ``sha2``, ``crc32``, ``bit_count``, ``shiftleft``,
+    ``shiftright``, ``shiftrightunsigned``, ``date_add``, ``date_sub`` and ``datediff``. ``etl explain`` names what needs Spark.
+
     ```yaml
     type: set
     fields:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ TEXTS = [
 INTS = [0, 1, -1, 2, 7, -7, 42, 127, 128, -128, 32767, 2**31 - 1, -(2**31), None]
 LONGS = [0, 1, -1, 3, -3, 10**6, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), None]
 DOUBLES = [0.0, -0.0, 1.0, -1.5, 0.5, 2.5, 1e10, 1e300, -1e300, 5e-324, 2.0**63, math.inf, -math.inf, math.nan, None]
+DECIMALS = [Decimal(text) for text in ("0", "1", "-1", "1.5", "-7.25", "99999999.99", "-0.01", "42")] + [None]
 UTC = dt.timezone.utc  # noqa: UP017
 TIMES = [
     dt.datetime(1970, 1, 1, tzinfo=UTC), dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
@@ -51,6 +53,9 @@ SCHEMA = pa.schema(
         ("ts", TIMESTAMP),
         ("day", pa.date32()),
         ("source.ip", pa.string()),
+        ("p", pa.decimal128(10, 2)),
+        ("q", pa.decimal128(20, 6)),
+        ("bits", pa.int16()),
     ]
 )
 
@@ -77,6 +82,9 @@ def events() -> pa.RecordBatch:
         "c": cycle([True, True, False, False, None], 1, length),
         "ts": cycle(TIMES, 1, length),
         "day": cycle([None if t is None else t.date() for t in TIMES], 3, length),
+        "p": cycle(DECIMALS, 1, length),
+        "q": cycle(DECIMALS, 5, length),
+        "bits": cycle([0, 1, -1, 3, 31, 32, 33, 63, 64, -64, None], 1, length),
         "source.ip": cycle(["10.1.2.3", "11.0.0.1", "::1", "fe80::1", "no", None], 1, length),
     }
     return pa.record_batch([pa.array(columns[f.name], f.type) for f in SCHEMA], schema=SCHEMA)

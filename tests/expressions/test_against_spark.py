@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+
+from etl.api import format_type
+from etl.expressions import analyse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -241,3 +248,71 @@ def test_arrays(agree: Agree) -> None:
             "coalesce(case when b then array(s) end, array(t))",
         ]
     )  # fmt: skip
+
+
+def test_places_and_sizes(agree: Agree) -> None:
+    searches = ("", "a", "b,c", "é", "本", "😀", "x", "\\n", "ABCD")
+    agree([f"instr(s, '{text}')" for text in searches] + [f"locate('{text}', s)" for text in searches])
+    agree([f"locate('{text}', s, {n})" for text, n in product(("", "a", "本", "x"), (-1, 0, 1, 2, 3, 99))])
+    agree(["position('b' in s)", "position('b', s)", "locate('1', l)", "instr('abc', 'c')"])
+    agree(["size(split(s, ','))", "cardinality(array(s, t))", "array_size(split(s, 'a'))", "size(array(1, 2, null))"])
+    agree(["size(case when b then array(s) end)", "instr(null, 'a')", "size(split(s, 'a')) > 1 and instr(s, 'a') > 1"])
+
+
+def test_hashes_and_bytes(agree: Agree) -> None:
+    agree(
+        [f"{name}({value})" for name, value in product(("md5", "sha1", "sha", "crc32"), ("s", "'abc'", "unhex(s)", "lower(t)"))]
+    )
+    agree([f"sha2(s, {bits})" for bits in (0, 224, 256, 384, 512, 1, -1)] + ["sha2(unhex('FF'), 256)"])
+    agree([f"hex({value})" for value in ("s", "i", "l", "y", "'é'", "-1", "unhex(s)", "255")])
+    agree(["unhex(s)", "unhex('F')", "unhex('')", "unhex('0aFf')", "unhex('xy')", "unhex(hex(s))", "hex(md5(s))"])
+
+
+def test_bits(agree: Agree) -> None:
+    pairs = [("i", "j"), ("l", "m"), ("i", "l"), ("y", "i"), ("i", "7"), ("y", "bits"), ("-1", "l"), ("y", "y")]
+    agree([f"{one} {sign} {other}" for sign, (one, other) in product("&|^", pairs)])
+    agree([f"~{one}" for one in ("i", "l", "y", "bits", "5")] + ["~i & 255 = 3", "i & null"])
+    shifts = ("shiftleft", "shiftright", "shiftrightunsigned")
+    agree([f"{name}({one}, {other})" for name, one, other in product(shifts, ("i", "l", "y"), ("bits", "3", "-1", "64"))])
+    agree(["i << 2", "l >> 3", "bit_count(i)", "bit_count(l)", "bit_count(y)", "bit_count(b)", "bit_count(-1)"])
+
+
+def test_days_and_intervals(agree: Agree) -> None:
+    agree(
+        [f"{name}({day}, {n})" for name, day, n in product(("date_add", "date_sub", "dateadd"), ("day", "ts"), ("i", "y", "-3"))]
+    )
+    agree(["date_add('2024-02-28', 2)", "date_sub(s, 1)", "datediff(day, ts)", "date_diff(ts, '1970-01-01')", "datediff(s, day)"])
+    lengths = ("1 hour", "-90 minutes", "2 weeks", "1 day", "'3 days 4 hours'", "5 seconds", "250 milliseconds", "1 microsecond")
+    agree([f"ts {sign} interval {length}" for sign, length in product("+-", lengths)])
+    agree(["interval 1 hour + ts", "day + interval 3 hours", "day - interval '1 day 2 hours'", "ts - (interval 1 hour) > day"])
+
+
+def test_comparisons_of_decimals(agree: Agree) -> None:
+    pairs = [("p", "q"), ("p", "1"), ("q", "i"), ("l", "q"), ("p", "1.50"), ("y", "p"), ("p", "d"), ("d", "q"), ("p", "null")]
+    signs = ("=", "<>", "<", "<=", ">", ">=", "<=>")
+    agree([f"{one} {sign} {other}" for sign, (one, other) in product(signs, pairs)])
+    agree(["p between -1 and 42", "p in (1, 1.5, null)", "p not in (q, 42)", "nullif(p, 1.5)", "p is null or q > 0"])
+    agree(["cast(p as double)", "double(q)", "q * d", "sqrt(cast(q as double))", "p = '1.5'"])
+
+
+def test_types_of_sums_and_products_of_decimals_are_those_of_spark(spark: SparkSession, schema: pa.Schema) -> None:
+    signs = ("+", "-", "*", "/", "%")
+    wide = "cast(q as decimal(38,10))"
+    pairs = [
+        ("p", "q"),
+        ("p", "1"),
+        ("12345", "q"),
+        ("p", "i"),
+        ("l", "q"),
+        ("p", "1.50"),
+        (wide, wide),
+        (wide, "p"),
+        ("l", "1.5"),
+    ]
+    texts = [f"{one} {sign} {other}" for sign, (one, other) in product(signs, pairs)]
+    fields = ", ".join(f"`{field.name}` {format_type(field.type)}" for field in schema)
+
+    columns = spark.createDataFrame([], fields).selectExpr(*texts).schema
+
+    found = {text: format_type(analyse(text, schema).type) for text in texts}
+    assert found == {text: field.dataType.simpleString() for text, field in zip(texts, columns, strict=True)}

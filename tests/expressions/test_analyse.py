@@ -153,7 +153,7 @@ def test_spark_reads_flat_fields_in_backticks(text: str, sql: str, fields: set[s
         ("ip_in(level, message)", "ip_in() with a computed network"),
         ("x % 2", "'%' of fractions has no Arrow form"),
         ("cast(x as string)", "cast(double as string) has no Arrow form"),
-        ("ts + interval 1 day", "an interval has no Arrow form"),
+        ("ts + interval 1 month", "an interval has no Arrow form"),
         ("n in ()", "in has no Arrow form"),
     ],
 )
@@ -350,7 +350,7 @@ def test_a_constant_array_keeps_its_type_over_no_events() -> None:
         ("from_json(s, 'a int, b array<string>')", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])),
         ("struct(s as x)", pa.null()),
         ("greatest(variant_get(parse_json(s), '$'), 1) + 1", pa.null()),
-        ("(0.5 / n) / 3", pa.null()),
+        ("(0.5 / n) / 3", pa.decimal128(24, 24)),
         ("round(0.5)", pa.null()),
         ("floor(cast(s as decimal(10,2)))", pa.decimal128(9, 0)),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from random_expressions import condition, expression
-from random_stateful import DURATIONS, STATEFUL, join
+from random_stateful import DURATIONS, STATEFUL, TIMESTAMP, join
 
 from etl.api import Schema, visible
 from etl.catalogue import Catalogue
@@ -48,7 +48,7 @@ EXISTING = frozenset(
     [
         *("field", "time", "time_field", "sample", "group_by", "group_fields", "id", "key"),
         *("on", "routing", "value_field", "tag_field", "queue_field", "body_field", "key_fields", "ip"),
-        *("user", "hosts", "hash", "icmp_type", "icmp_code"),
+        *("user", "hosts", "hash", "icmp_type", "icmp_code", "keys", "distinct", "list"),
     ]
 )
 """Options of steps and sinks that name existing fields."""
@@ -83,10 +83,10 @@ class Maker:
             feeds = chance.sample(list(known), min(len(known), chance.choice((1, 1, 1, 2))))
             fields = merge([known[feed] for feed in feeds])
             steps = []
-            if len(known) > 1 and self.maybe(0.2):
-                feeds = chance.sample(list(known), 2)
+            if self.maybe(0.2):
+                feeds = chance.sample(list(known), min(len(known), chance.choice((1, 2, 2, 2))))
                 sides = {feed: known[feed] for feed in feeds}
-                steps.append(self._drawn("step", lambda sides=sides: join(self, *sides.values()), sides))  # type: ignore[misc]
+                steps.append(self._drawn("step", lambda sides=sides: join(self, sides), sides))  # type: ignore[misc]
                 fields = self._fields("step", steps[-1], sides)
             for _ in range(chance.choice((1, 2, 2, 3, 4, 5))):
                 steps.append(self._drawn("step", lambda fields=fields: self._step(fields), fields))  # type: ignore[misc]
@@ -198,6 +198,8 @@ class Maker:
             *STATEFUL,
         )
         kind = self.chance.choice((*kinds, *likely, *likely))
+        if kind in STATEFUL and not any(one.type == TIMESTAMP for one in fields) and self.maybe(0.4):
+            return {"type": "set", "fields": {"at": "current_timestamp()"}}
         maker = _MAKERS.get(kind)
         return maker(self, fields) if maker else self.options("step", kind, fields)
 

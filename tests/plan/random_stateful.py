@@ -9,6 +9,7 @@ import pyarrow as pa
 from random_expressions import condition, expression
 
 from etl.api import Schema
+from etl.steps.joining.join_fields import JoinedFields
 
 if TYPE_CHECKING:
     from random_pipelines import Maker
@@ -63,7 +64,8 @@ def window(maker: Maker, fields: Schema) -> Options:
     if maker.maybe(0.3):
         made["having"] = _of_result(maker, names)
     if maker.maybe(0.4):
-        entries = [_entry(maker, names) for _ in range(chance.choice((1, 1, 2, 3)))]
+        kinds = chance.sample(("on_close", "on_change", "every", "late", "when"), chance.choice((1, 1, 2, 3)))
+        entries = [_entry(maker, names, kind) for kind in kinds]
         made["emit"] = entries if len(entries) > 1 or maker.maybe(0.3) else entries[0]
         if maker.maybe(0.3):
             made["emit_reason"] = maker.new()
@@ -87,10 +89,9 @@ def _shape(maker: Maker, fields: Schema) -> Options:
     return {kind: size}
 
 
-def _entry(maker: Maker, names: list[str]) -> Any:
+def _entry(maker: Maker, names: list[str], kind: str) -> Any:
     """An entry of `emit`."""
     chance = maker.chance
-    kind = chance.choice(("on_close", "on_change", "every", "late", "when"))
     if kind == "every":
         return {"every": chance.choice(DURATIONS)} | ({"groups": chance.choice(("all", "changed"))} if maker.maybe(0.4) else {})
     if kind == "late":
@@ -200,21 +201,30 @@ def correlate(maker: Maker, fields: Schema) -> Options:
     return step | {"time": maker.field(fields, TIMESTAMP), "rules": rules, "correlations": [{"title": "A", "correlation": made}]}
 
 
-def join(maker: Maker, left: Schema, right: Schema) -> Options:
-    """A join of two sides with these fields."""
-    chance = maker.chance
-    made = maker.options(
-        "step", "join", left, 0.2, ("left", "right", "on", "time", "right_time", "where", "within", "before", "after", "prefix")
-    )
+def join(maker: Maker, sides: Mapping[str, Schema]) -> Options:
+    """A join of two inputs with these fields, or of one with itself."""
+    chance, names = maker.chance, list(sides)
+    left, right = sides[names[0]], sides[names[-1]]
+    drawn = ("left", "right", "on", "time", "right_time", "where", "within", "before", "after", "shift", "prefix")
+    made = maker.options("step", "join", left, 0.3, drawn)
+    if len(names) == 1 or maker.maybe(0.2):
+        made |= {"left": names[0], "right": names[-1]}
     both = [one.name for one in left if one.name in right.names]
     made["on"] = maker.some(both, 2) if both and maker.maybe(0.6) else {maker.field(left): maker.field(right)}
-    if maker.maybe(0.7):
+    times = [{one.name for one in side if one.type == TIMESTAMP} for side in (left, right)]
+    if maker.maybe(0.9 if all(times) else 0.05):
         made["time"] = maker.field(left, TIMESTAMP)
-        made |= {"right_time": maker.field(right, TIMESTAMP)} if made["time"] not in right.names else {}
-    bounds = chance.choice((("within",), ("before",), ("after",), ("before", "after"), ()))
-    made |= {bound: chance.choice(DURATIONS) for bound in bounds}
+        made |= {"right_time": maker.field(right, TIMESTAMP)} if made["time"] not in times[1] else {}
+    if made.get("match") == "latest":
+        made |= {"kind": chance.choice(("inner", "left"))} | ({"before": chance.choice(DURATIONS)} if maker.maybe(0.5) else {})
+    else:
+        bounds = chance.choice((("within",), ("within",), ("before",), ("after",), ("before", "after")))
+        made |= {bound: chance.choice(DURATIONS) for bound in bounds}
+        made |= {"shift": chance.choice(DURATIONS)} if maker.maybe(0.2) else {}
     if maker.maybe(0.3):
-        made["where"] = condition(chance, left)
+        made["prefix"] = chance.choice(("r_", "right.", "other."))
+    if maker.maybe(0.4):
+        made["where"] = condition(chance, JoinedFields({}, made.get("prefix", "right."), left, right).schema)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Binds array functions: ``array``, ``array_compact``, ``split``."""
+"""Binds array functions: ``array``, ``array_compact``, ``size``, ``split``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal
 from etl.expressions.casts import cast
 from etl.expressions.rows import ActiveRows, broadcast
-from etl.expressions.widening import ATOMIC, STRING, common_type_of
+from etl.expressions.widening import ATOMIC, INT32, STRING, common_type_of
 
 _PLAIN = re.compile(r"(?:[^\\^$.|?*+()\[\]{}]|\\[^0-9A-Za-z])+")
 """A regular expression without operators: characters, and punctuation after a backslash."""
@@ -46,6 +46,13 @@ def _interleave(columns: Sequence[pa.Array]) -> pa.ListArray:
     order = np.arange(width * length).reshape(width, length).T.reshape(-1)
     offsets = np.arange(0, width * length + 1, width, dtype=np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.concat_arrays(columns).take(pa.array(order)))
+
+
+def size(value: BoundNode) -> BoundNode:
+    """The number of elements of an array, or of entries of a map; null of null."""
+    if not (pa.types.is_list(value.type) or pa.types.is_map(value.type)):
+        return no_form("size() of this", INT32)
+    return b.apply(INT32, lambda x: pc.cast(pc.list_value_length(x), INT32), value)
 
 
 def array_compact(value: BoundNode) -> BoundNode:

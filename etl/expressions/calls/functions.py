@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow.compute as pc
 
 from etl.api import parse_type
@@ -14,10 +15,13 @@ from etl.expressions import arithmetic, logic
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls import (
     arrays,
+    bit_calls,
     conditional_calls,
+    hash_calls,
     math_calls,
     number_calls,
     regex_calls,
+    search_calls,
     text_calls,
     time_calls,
 )
@@ -131,6 +135,22 @@ FUNCTIONS: dict[str, Function] = {
     "array": Function(1, None, arrays.array),
     "array_compact": Function(1, 1, arrays.array_compact),
     "split": Function(2, 2, arrays.split),
+    **{name: Function(1, 1, arrays.size) for name in ("size", "cardinality", "array_size")},
+    "instr": Function(2, 2, search_calls.instr),
+    **{name: Function(2, 3, search_calls.locate) for name in ("locate", "position")},
+    "hex": Function(1, 1, hash_calls.hex_),
+    "unhex": Function(1, 1, hash_calls.unhex),
+    "md5": Function(1, 1, hash_calls.md5),
+    **{name: Function(1, 1, hash_calls.sha1) for name in ("sha1", "sha")},
+    "sha2": Function(2, 2, hash_calls.sha2),
+    "crc32": Function(1, 1, hash_calls.crc32),
+    "bit_count": Function(1, 1, bit_calls.bit_count),
+    "shiftleft": Function(2, 2, bit_calls.shift(np.left_shift)),
+    "shiftright": Function(2, 2, bit_calls.shift(np.right_shift)),
+    "shiftrightunsigned": Function(2, 2, bit_calls.shift(bit_calls.shift_unsigned)),
+    **{name: Function(2, 2, time_calls.add_days(1)) for name in ("date_add", "dateadd")},
+    "date_sub": Function(2, 2, time_calls.add_days(-1)),
+    **{name: Function(2, 2, time_calls.days_between) for name in ("datediff", "date_diff")},
     "ip_in": Function(2, None, text_calls.ip_in),
     "entropy": Function(1, 1, text_calls.entropy),
     "community_id": Function(5, 6, text_calls.community_id),

@@ -18,7 +18,7 @@ from etl.expressions.rows import ActiveRows
 from etl.expressions.values import time_patterns
 from etl.expressions.values.number_casts import bounds, truncate
 from etl.expressions.values.times import outside_calendar
-from etl.expressions.widening import DATE, DOUBLE, FLOATS, INT32, INT64, INTEGERS, NULL, STRING
+from etl.expressions.widening import DATE, DOUBLE, FLOATS, INT8, INT16, INT32, INT64, INTEGERS, NULL, STRING
 
 
 def date_part(kernel: Callable[[Any], Any]) -> Callable[[BoundNode], BoundNode]:
@@ -126,3 +126,36 @@ def _of_fractions(seconds: Any) -> Any:
     if outside is not None:  # Java's cast gives the nearest number
         whole = pc.if_else(outside, pc.if_else(pc.less(micros, 0.0), low, high), whole)
     return pc.cast(whole, TIMESTAMP)
+
+
+# ── Days and intervals ────────────────────────────────────────────────────────────────────────────
+
+
+def add_days(sign: int) -> Callable[[BoundNode, BoundNode], BoundNode]:
+    """``date_add``, or ``date_sub`` by a sign of -1; beyond the range of dates the count wraps around, as in Spark."""
+
+    def build(day: BoundNode, days: BoundNode) -> BoundNode:
+        if days.type not in (INT8, INT16, INT32):
+            return no_form("a date after what is no whole number of days", DATE)
+        change = pc.add if sign > 0 else pc.subtract
+        run = lambda date, count: pc.cast(change(pc.cast(date, INT32), count), DATE)  # noqa: E731
+        return b.apply(DATE, run, cast(day, DATE), cast(days, INT32))
+
+    return build
+
+
+def days_between(last: BoundNode, first: BoundNode) -> BoundNode:
+    """``datediff(last, first)`` in days."""
+    return b.apply(INT32, lambda x, y: pc.subtract(pc.cast(x, INT32), pc.cast(y, INT32)), cast(last, DATE), cast(first, DATE))
+
+
+def add_micros(time: BoundNode, micros: int) -> BoundNode:
+    """A timestamp, or a date's midnight, and an interval of a fixed length."""
+    return b.apply_failing(TIMESTAMP, partial(_later, micros), cast(time, TIMESTAMP))
+
+
+def _later(micros: int, rows: ActiveRows, times: Any) -> Any:
+    numbers = pc.cast(times, INT64)
+    low, high = bounds(INT64)
+    rows.fail(pc.greater(numbers, high - micros) if micros > 0 else pc.less(numbers, low - micros), "long overflow")
+    return pc.cast(pc.add(numbers, micros), TIMESTAMP)

@@ -1,0 +1,87 @@
+"""Binds functions of bytes: ``hex``, ``unhex``, ``md5``, ``sha1``, ``sha2``, ``crc32``. A text stands for its UTF-8 bytes.
+
+Arrow has no functions for these: Python calls those of `hashlib` and `binascii` for each value, in about a microsecond.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import no_form, whole_literal
+from etl.expressions.casts import cast
+from etl.expressions.rows import broadcast
+from etl.expressions.widening import INT64, INTEGERS, NULL, STRING
+
+BINARY = pa.binary()
+
+_HASHES = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
+"""Bits → the function of ``sha2``."""
+
+
+def of_bytes(type_: pa.DataType, function: Callable[[bytes], Any]) -> Callable[[BoundNode], BoundNode]:
+    """A function of the bytes of a text or binary."""
+
+    def build(value: BoundNode) -> BoundNode:
+        if value.type not in (STRING, BINARY):
+            return no_form("a hash of what is no text", type_)
+        return b.apply(type_, partial(_each, type_, function), value)
+
+    return build
+
+
+def _each(type_: pa.DataType, function: Callable[[bytes], Any], values: Any) -> Any:
+    if isinstance(values, pa.Scalar):
+        return _each(type_, function, broadcast(values, 1))[0]
+    given = pc.cast(values, BINARY).to_pylist()
+    return pa.array([None if one is None else function(one) for one in given], type_)
+
+
+md5 = of_bytes(STRING, lambda value: hashlib.md5(value, usedforsecurity=False).hexdigest())
+sha1 = of_bytes(STRING, lambda value: hashlib.sha1(value, usedforsecurity=False).hexdigest())
+crc32 = of_bytes(INT64, zlib.crc32)
+
+
+def sha2(value: BoundNode, bits: BoundNode) -> BoundNode:
+    """``sha2(text, 256)``; a literal number of bits that is none of a hash gives null."""
+    number = whole_literal(bits)
+    if number is None:
+        return no_form("sha2() with a computed number of bits", STRING)
+    make = _HASHES.get(number)
+    return of_bytes(STRING, lambda given: None if make is None else make(given).hexdigest())(value)
+
+
+def hex_(value: BoundNode) -> BoundNode:
+    """``hex``: of a whole number its 64 bits without leading zeros, of a text or binary its bytes."""
+    if value.type in INTEGERS:
+        return b.apply(STRING, _hex_of_numbers, cast(value, INT64))
+    if value.type in (STRING, BINARY):
+        return of_bytes(STRING, lambda given: binascii.hexlify(given).decode().upper())(value)
+    return no_form("hex() of this", STRING)
+
+
+def _hex_of_numbers(values: Any) -> Any:
+    if isinstance(values, pa.Scalar):
+        return _hex_of_numbers(broadcast(values, 1))[0]
+    return pa.array([None if one is None else f"{one & 0xFFFFFFFFFFFFFFFF:X}" for one in values.to_pylist()], STRING)
+
+
+def unhex(value: BoundNode) -> BoundNode:
+    """The bytes of hexadecimal digits; null of other characters."""
+    return of_bytes(BINARY, _unhexed)(value) if value.type in (STRING, NULL) else no_form("unhex() of this", BINARY)
+
+
+def _unhexed(digits: bytes) -> bytes | None:
+    try:
+        return binascii.unhexlify(b"0" * (len(digits) % 2) + digits)
+    except binascii.Error:
+        return None
