@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,7 +35,7 @@ def invert(value: BoundNode) -> BoundNode | None:
 
 
 def shift(kernel: Kernel) -> Callable[[BoundNode, BoundNode], BoundNode]:
-    """A shift of an int or a bigint by a function of numpy; as in Java only the low five or six bits of the distance count."""
+    """A shift of an int or a bigint; as in Java only the low five or six bits of the distance count."""
 
     def build(value: BoundNode, distance: BoundNode) -> BoundNode:
         if value.type not in (*INTEGERS, NULL) or value.unknown or distance.type not in (*INTEGERS, NULL) or distance.unknown:
@@ -62,10 +61,19 @@ def _integers(values: Any) -> Any:
     return pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
 
 
+def shift_left(values: Any, distances: Any) -> Any:
+    return values << distances
+
+
+def shift_right(values: Any, distances: Any) -> Any:
+    """Shift right with copies of the sign from the left."""
+    return values >> distances
+
+
 def shift_unsigned(values: Any, distances: Any) -> Any:
     """Shift right with zeros from the left."""
-    unsigned = np.dtype(f"u{values.dtype}")
-    return np.right_shift(values.view(unsigned), distances.astype(unsigned)).view(values.dtype)
+    unsigned = f"u{values.dtype}"
+    return (values.view(unsigned) >> distances.astype(unsigned)).view(values.dtype)
 
 
 def bit_count(value: BoundNode) -> BoundNode:
@@ -75,11 +83,11 @@ def bit_count(value: BoundNode) -> BoundNode:
     return b.apply(INT32, _count_bits, cast(value, INT64))
 
 
-_BITS_OF_BYTE = np.array([number.bit_count() for number in range(256)], np.uint8)
-
-
 def _count_bits(values: Any) -> Any:
+    import numpy as np
+
     if isinstance(values, pa.Scalar):
         return _count_bits(broadcast(values, 1))[0]
-    counts = _BITS_OF_BYTE[np.ascontiguousarray(_integers(values)).view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.int32)
+    of_byte = np.array([number.bit_count() for number in range(256)], np.uint8)
+    counts = of_byte[np.ascontiguousarray(_integers(values)).view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.int32)
     return pc.if_else(pc.is_valid(values), pa.array(counts, INT32), pa.scalar(None, INT32))

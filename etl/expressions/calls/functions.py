@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow.compute as pc
 
 from etl.api import parse_type
@@ -145,8 +144,8 @@ FUNCTIONS: dict[str, Function] = {
     "sha2": Function(2, 2, hash_calls.sha2),
     "crc32": Function(1, 1, hash_calls.crc32),
     "bit_count": Function(1, 1, bit_calls.bit_count),
-    "shiftleft": Function(2, 2, bit_calls.shift(np.left_shift)),
-    "shiftright": Function(2, 2, bit_calls.shift(np.right_shift)),
+    "shiftleft": Function(2, 2, bit_calls.shift(bit_calls.shift_left)),
+    "shiftright": Function(2, 2, bit_calls.shift(bit_calls.shift_right)),
     "shiftrightunsigned": Function(2, 2, bit_calls.shift(bit_calls.shift_unsigned)),
     **{name: Function(2, 2, time_calls.add_days(1)) for name in ("date_add", "dateadd")},
     "date_sub": Function(2, 2, time_calls.add_days(-1)),
