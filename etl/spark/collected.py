@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark import RDD
+    from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame
 
 
@@ -16,5 +16,10 @@ def collect_all(rows: DataFrame | RDD[Any]) -> list[Any]:
 
     found = rows.collect()
     context = rows.context if isinstance(rows, RDD) else rows.sparkSession.sparkContext
-    context.getLocalProperty("spark.job.description")  # asks the JVM
+    require_jvm(context)
     return found
+
+
+def require_jvm(context: SparkContext) -> None:
+    """Raise what PySpark raises if the JVM has ended."""
+    context.getLocalProperty("spark.job.description")

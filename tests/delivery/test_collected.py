@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from etl.api import BatchId
+from etl.spark.lane.lane_completion import LaneCompletion
 
 SCRIPT = """
 import os, sys
@@ -41,3 +46,23 @@ def test_rows_are_not_taken_for_all_where_the_jvm_ends(how: str, printed: str) -
     ran = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, timeout=120, check=False)
 
     assert ran.stdout.split()[:1] == [printed], ran.stderr[-2000:]
+
+
+def test_a_micro_batch_is_not_committed_after_the_end_of_the_jvm() -> None:
+    committed: list[Any] = []
+
+    def ended(name: str) -> str:
+        raise ConnectionRefusedError(name)
+
+    query = SimpleNamespace(query="q")
+    outcome = SimpleNamespace(late=0, over_limit=0, results=[], heads=[], event_time=None, state=None)
+    lane = SimpleNamespace(manifests=SimpleNamespace(seed=1, write=lambda *_: None), query=query, advance=lambda *_: outcome)
+    lane.bounded = False
+    totals = SimpleNamespace(add_dropped=lambda *_: None)
+    completion = SimpleNamespace(complete=lambda *given: committed.append(given), totals=totals)
+    context = SimpleNamespace(getLocalProperty=ended)
+
+    with pytest.raises(ConnectionRefusedError):
+        LaneCompletion(lane, completion).complete(SimpleNamespace(sparkContext=context), BatchId("q", 7), [])  # type: ignore[arg-type]
+
+    assert committed == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from etl.api import OFFSET, SIDE, BatchId
 from etl.expressions import quote_name
 from etl.receipts import Receipt
-from etl.spark.collected import collect_all
+from etl.spark.collected import collect_all, require_jvm
 from etl.spark.commit.batch_commit import BatchCompletion
 from etl.spark.lane.arrivals import StageTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
@@ -40,6 +40,7 @@ class LaneCompletion:
         outcomes = [receipt.outcome for receipt in read if receipt.outcome is not None]
         spark = BatchSparkRunner(self.lane, self.completion, session, batch)
         outcome: BatchOutcome = outcomes[0] if outcomes else self.lane.advance(batch, read, run, spark)
+        require_jvm(context)  # a run whose JVM has ended removes files of this micro-batch, which are missing in the outcome then
         self.completion.totals.add_dropped(self.lane.query.query, outcome.late, outcome.over_limit)
         self.completion.complete(batch, outcome.results, outcome.heads, outcome.event_time)
         manifests = self.lane.manifests
