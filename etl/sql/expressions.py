@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from etl.sql.columns import Scope, SqlColumn, parts_of
@@ -27,15 +28,28 @@ def spark_text(node: Node, scope: Scope) -> str:
 def quoted(field: str) -> str:
     """A field as an expression names it: dotted names in backticks part by part where they are no plain words."""
     return ".".join(
-        part if part.isidentifier() and part.isascii() and part.lower() not in _RESERVED else f"`{part}`"
+        part if part.isidentifier() and part.isascii() and part.lower() not in _reserved() else f"`{part}`"
         for part in field.split(".")
     )
 
 
-_RESERVED = frozenset(
-    {"user", "current_user", "current_date", "current_timestamp", "date", "timestamp", "end", "start", "interval", "array"}
-    | {"map", "struct", "order"}
-)
+@lru_cache(maxsize=1)
+def _reserved() -> frozenset[str]:
+    """Words, in lower case, that an expression does not read as a field: keywords, and names that Spark gives a value."""
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.parsers.spark import SparkParser
+
+    words = (word.lower() for word, token in Spark.Tokenizer.KEYWORDS.items() if token not in SparkParser.ID_VAR_TOKENS)
+    return frozenset(words) | {
+        "user",
+        "current_user",
+        "current_date",
+        "current_timestamp",
+        "date",
+        "timestamp",
+        "interval",
+        "end",
+    }
 
 
 def quoted_text(text: str) -> str:
@@ -116,7 +130,7 @@ def _resolved(node: Node, scope: Scope) -> Node:
 
     computed = scope.aliases.get(node.sql(dialect="spark").lower())
     if computed is not None:
-        return exp.maybe_parse(quoted(computed), dialect="spark")
+        return exp.Var(this=quoted(computed))
     if isinstance(node, (exp.Column, exp.Dot)) and (parts := _path(node)):
         column = scope.find(parts, start(node))
         if not column.field:
@@ -125,7 +139,7 @@ def _resolved(node: Node, scope: Scope) -> Node:
             raise ScriptError(
                 "struct-column", f"{column.name!r} is a ROW, and a value is needed", start(node), "name one of its members"
             )
-        return exp.maybe_parse(quoted(column.field), dialect="spark")
+        return exp.Var(this=quoted(column.field))
     if isinstance(node, (exp.Subquery, exp.Exists)) or (isinstance(node, exp.In) and node.args.get("query")):
         raise ScriptError("unsupported-sql", "a query cannot stand inside an expression here", start(node), "join it instead")
     if isinstance(node, exp.Window):

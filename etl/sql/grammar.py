@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -187,9 +188,15 @@ def _grammar() -> tuple[Any, Any]:
                 raise self._missing(what)
             return str(node.name)
 
+        def _take(self) -> None:
+            """Go to the next word, of which there must be one more."""
+            if not self._curr:
+                raise self._missing("more")
+            self._advance()
+
         def _missing(self, what: str) -> ScriptError:
             token = self._curr
-            if token is None:
+            if not token:
                 return ScriptError("sql-syntax", f"{what} is missing at the end of the statement", self._prev.end)
             return ScriptError("sql-syntax", f"{what} is expected, not {token.text!r}", token.start)
 
@@ -237,7 +244,7 @@ def _grammar() -> tuple[Any, Any]:
                     like = self._name()[0]
                     if self._match(TokenType.L_PAREN):
                         while self._curr and not self._match(TokenType.R_PAREN):
-                            self._advance()
+                            self._take()
                 else:
                     break
             return CreateTable(name, at, tuple(columns), watermark, key, partitioned, options, like, is_lookup)
@@ -249,7 +256,7 @@ def _grammar() -> tuple[Any, Any]:
         def _matches_words(self, words: str) -> bool:
             found = self._is_at(words)
             if found:
-                self._advance()
+                self._take()
             return found
 
         def _primary_key(self) -> tuple[str, ...]:
@@ -313,7 +320,7 @@ def _grammar() -> tuple[Any, Any]:
             if self._match_text_seq("ROW"):
                 return self._row_type(token)
             if self._curr and self._curr.text.upper() in TYPE_NAMES:
-                self._advance()
+                self._take()
                 node: Any = exp.DataType.build(TYPE_NAMES[token.text.upper()], dialect="spark")
                 node.meta["start"] = token.start
                 return node
@@ -354,18 +361,18 @@ def _grammar() -> tuple[Any, Any]:
 
         def _option(self) -> Option:
             token = self._curr
-            if token is None:
+            if not token:
                 raise self._missing("an option")
             words = [token.text]
-            self._advance()
+            self._take()
             while token.token_type != TokenType.STRING and self._match_set((TokenType.DOT, TokenType.DASH)):
                 words += [self._prev.text, self._curr.text if self._curr else ""]
-                self._advance()
+                self._take()
             self._expect(TokenType.EQ, "'='")
             value = self._curr
-            if value is None:
+            if not value:
                 raise self._missing("a value")
-            self._advance()
+            self._take()
             return Option("".join(words), value.text, token.start, value.start)
 
         def _create_view(self) -> CreateView:
@@ -381,7 +388,7 @@ def _grammar() -> tuple[Any, Any]:
             self._expect(TokenType.ALIAS, "AS")
             target = self._text()
             if self._match_text_seq("LANGUAGE"):
-                self._advance()
+                self._take()
             return CreateFunction(name, at, target)
 
         # ── Queries ───────────────────────────────────────────────────────────────────────────
@@ -424,11 +431,11 @@ def _grammar() -> tuple[Any, Any]:
                 if not self._match_text_seq("WITH", "DELAY"):
                     raise self._missing("WITH DELAY, WITHOUT DELAY or CHANGES")
                 amount = self._curr
-                self._advance()
+                self._take()
                 unit = self._curr.text.upper().rstrip("S") if self._curr else ""
-                if amount is None or unit not in UNITS:
+                if not re.fullmatch(r"\d+(\.\d+)?", amount.text) or unit not in UNITS:
                     raise self._missing("a time such as '1' MINUTE")
-                self._advance()
+                self._take()
                 seconds = float(amount.text) * UNITS[unit]
             is_before = bool(self._match_text_seq("BEFORE"))
             if not is_before and not self._match_text_seq("AFTER"):

@@ -80,7 +80,7 @@ class Grouping:
         from sqlglot import exp
 
         items = self._node.expressions
-        if isinstance(node, exp.Literal) and not node.is_string and 0 < int(node.this) <= len(items):
+        if isinstance(node, exp.Literal) and node.name.isdecimal() and 0 < int(node.this) <= len(items):
             return items[int(node.this) - 1].unalias()
         if isinstance(node, exp.Column) and not node.table:
             known = {one.name.lower() for one in self._relation.columns}
@@ -181,6 +181,8 @@ class Grouping:
         """``concat_agg([separator,] x)`` or ``listagg(x[, separator])`` as an aggregate, and the separator."""
         from sqlglot import exp
 
+        if not call.expressions:
+            raise ScriptError("wrong-arguments", f"{call.name} takes an expression", start(call))
         *others, value = call.expressions if call_name(call) == "concat_agg" else reversed(call.expressions)
         if len(others) > 1 or (others and not isinstance(others[0], exp.Literal)):
             raise ScriptError("wrong-arguments", f"{call.name} takes a constant separator and an expression", start(call))

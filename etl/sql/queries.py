@@ -10,7 +10,7 @@ from typing import Any
 from etl.catalogue import Catalogue
 from etl.sql.columns import Scope, leaves
 from etl.sql.compiled import CompiledScript, plain_name
-from etl.sql.expressions import spark_text
+from etl.sql.expressions import call_name, spark_text
 from etl.sql.joins import KINDS, conjuncts, is_over_both, join_step, read_condition
 from etl.sql.laterals import lateral_rows
 from etl.sql.options import read_options
@@ -299,8 +299,7 @@ def _rank_limit(node: Any) -> tuple[RankLimit | None, Any]:
 
 
 def _is_rank(node: Any) -> bool:
-    name = str(node.name) if node.key == "anonymous" else node.sql_name()
-    return name.lower() in ("row_number", "rank", "dense_rank")
+    return call_name(node) in ("row_number", "rank", "dense_rank")
 
 
 def _limit(node: Any, names: dict[str, str]) -> RankLimit | None:
@@ -309,7 +308,7 @@ def _limit(node: Any, names: dict[str, str]) -> RankLimit | None:
     if not isinstance(node, (exp.LTE, exp.LT, exp.EQ)) or not isinstance(node.this, exp.Column):
         return None
     name = names.get(node.this.name.lower())
-    if name is None or not isinstance(node.expression, exp.Literal):
+    if name is None or not isinstance(node.expression, exp.Literal) or not node.expression.name.isdecimal():
         return None
     value = int(node.expression.name) - isinstance(node, exp.LT)
     return RankLimit(name, value) if value > 0 and (not isinstance(node, exp.EQ) or value == 1) else None

@@ -292,5 +292,7 @@ def _frame(call: Any) -> dict[str, Any]:
     if spec.args.get("end") != "CURRENT ROW":
         raise ScriptError("unsupported-sql", "a frame of OVER ends at CURRENT ROW", start(call))
     if str(spec.args.get("kind")).upper() == "ROWS":
+        if not spec.args["start"].name.isdecimal():
+            raise ScriptError("unsupported-sql", "ROWS takes a number", start(call))
         return {"rows": int(spec.args["start"].name) + 1}
     return {"within": duration(seconds_of(spec.args["start"]) + 0.001)}  # both ends count in SQL

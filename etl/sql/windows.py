@@ -24,7 +24,7 @@ def window_of(call: Any, scope: Scope, arguments: Sequence[Any] | None = None) -
     """``TUMBLE(time, size)``, ``HOP(time, slide, size)``, ``CUMULATE(time, step, size)``, ``SESSION(time, gap)``."""
     kind = call_name(call)
     time, *spans = call.expressions if arguments is None else arguments
-    if call_name(time) == "descriptor":
+    if call_name(time) == "descriptor" and time.expressions:
         time = time.expressions[0]
     wanted = 1 if kind in ("tumble", "session") else 2
     if len(spans) != wanted:

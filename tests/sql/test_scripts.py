@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from etl.catalogue import installed
 from etl.cli.main import cli
@@ -254,3 +257,27 @@ def test_no_text_is_too_odd(checked: Callable[[str], Checked], text: str) -> Non
     found = checked(text)
     assert found.pipeline is None
     assert found.problems
+
+
+PIECES = ("(", ")", ",", "'", "SELECT", "NULL", "*", "OVER", "1", "AS", ".", "WITH", "EMIT", "INTERVAL")
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_scripts_with_words_lost_added_or_exchanged_are_compiled_or_refused(data: st.DataObject) -> None:
+    queries = (
+        f"INSERT INTO out SELECT host, max(t) FROM {WINDOWED} HAVING count(*) > 2 EMIT WITH DELAY '1' MINUTE BEFORE WATERMARK",
+        "SELECT a.host FROM logs a LEFT JOIN logs b ON a.host = b.host AND b.t BETWEEN a.t AND a.t + INTERVAL '5' MINUTE;",
+        "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY t) AS n FROM logs) WHERE n = 1;",
+        "SELECT host, max(bytes) OVER (PARTITION BY host ORDER BY t ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) FROM logs;",
+    )
+    words = re.findall(r"\s+|\w+|'[^']*'|.", LOGS + data.draw(st.sampled_from(queries)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(words) - 1))
+        words[at : at + data.draw(st.integers(0, 1))] = data.draw(st.lists(st.sampled_from([*PIECES, *words]), max_size=2))
+    text = "".join(words)
+
+    compiled = compile_script(text, installed())
+
+    assert compiled.errors or compiled.value["sinks"]
+    assert all(0 <= error.at <= len(text) for error in compiled.errors)
