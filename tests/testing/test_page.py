@@ -63,7 +63,7 @@ def test_commands_print_what_is_shown(page: Etl) -> None:
 @pytest.mark.slow
 def test_all_files_of_the_page_are_sound_and_its_test_file_passes(page: Etl) -> None:
     files = sorted(page.folder.glob("*.yaml"))
-    assert [path.name for path in files] == ["attackers.yaml", "logins.yaml", "more_test.yaml"]
+    assert [path.name for path in files] == ["alive.yaml", "attackers.yaml", "logins.yaml", "more_test.yaml"]
 
     assert check(files) == []
     assert page("test", "more_test.yaml").status == 0

@@ -40,8 +40,11 @@ def bind_routes(routes: Iterable[Route], rules: Sequence[Rule]) -> list[BoundRou
     return found
 
 
-def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[BoundRoute], sample: str | None) -> pa.RecordBatch:
-    """The events that count for a correlation, each with `COUNTS`. An event without a group field or value does not count."""
+def route_events(
+    batch: pa.RecordBatch, found: Matches, routes: Sequence[BoundRoute], sample: str | None, dropped: frozenset[str]
+) -> pa.RecordBatch:
+    """The events that count for a correlation, without the dropped fields, each with `COUNTS`. An event without a group field or
+    value does not count."""
     at = np.repeat(np.arange(batch.num_rows), np.diff(found.offsets))
     rule = np.asarray(found.rule)
     parts = [part for one in routes if (part := _route(batch, at, rule, one, sample)) is not None]
@@ -51,7 +54,8 @@ def route_events(batch: pa.RecordBatch, found: Matches, routes: Sequence[BoundRo
     kept, counts = np.unique(events, return_counts=True)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
     lists = pa.ListArray.from_arrays(offsets, rows.take(pa.array(order)))
-    return with_columns(batch.take(pa.array(kept)), {COUNTS: lists})
+    passed = batch.select([name for name in batch.schema.names if name not in dropped])
+    return with_columns(passed.take(pa.array(kept)), {COUNTS: lists})
 
 
 def _route(

@@ -50,8 +50,10 @@ class CorrelateEvents(ArrowStep):
         except TaxonomyError as error:
             raise ComponentError(f"correlate: {error}") from error
 
+        dropped = frozenset(visible(incoming).names) - {self.of.time}
+
         def run(batch: pa.RecordBatch) -> Outcome:
-            return Outcome(route_events(batch, engine.run(batch), along, self.of.sample))
+            return Outcome(route_events(batch, engine.run(batch), along, self.of.sample, dropped))
 
         return run
 
