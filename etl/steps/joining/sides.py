@@ -34,7 +34,7 @@ class JoinSide(SideStep):
 
         def run(batch: pa.RecordBatch) -> Outcome:
             sides = [self._rows(batch, side, schema) for side in self.sides]
-            return Outcome(sides[0] if len(sides) == 1 else _alternating(sides))
+            return Outcome(sides[0] if len(sides) == 1 or not sides[0].num_rows else _alternating(sides))
 
         return run
 
