@@ -32,6 +32,28 @@ def paired_rows(
 
 
 @kernel
+def narrow_by_time(times: Any, earliest: Any, latest: Any, low: Any, high: Any) -> None:
+    """Narrow the rows of each query (from ``low`` to ``high``), which are sorted by time, to those from its earliest time to its
+    latest one."""
+    for query in range(low.shape[0]):
+        first, end = low[query], high[query]
+        while first < end:
+            middle = (first + end) // 2
+            if times[middle] < earliest[query]:
+                first = middle + 1
+            else:
+                end = middle
+        low[query], end = first, high[query]
+        while first < end:
+            middle = (first + end) // 2
+            if times[middle] <= latest[query]:
+                first = middle + 1
+            else:
+                end = middle
+        high[query] = first
+
+
+@kernel
 def latest_versions(
     hash2: Any, sides: Any, times: Any, low: Any, high: Any,
     rows_hash2: Any, rows_side: Any, rows_time: Any, rows_order: Any,

@@ -25,6 +25,9 @@ _FEW_ROWS = 4096
 _CANDIDATES = 1 << 20
 """Rows with the hash of a query, of which pairs are made at once: about 16 MB."""
 
+_CROWDED = 8
+"""Rows with the hash of a query, for each query and row, beyond which they are sorted by side and time first."""
+
 _PAIRS = 1 << 16
 """Pairs whose events are copied at once, so that a key with many events needs no more memory than others."""
 
@@ -70,17 +73,42 @@ def runs_of_tables(tables: Sequence[pa.Table]) -> Iterator[SidedEvents]:
 def find_pairs(queries: SidedEvents, run: SidedEvents, before: int, after: int) -> Iterator[tuple[Any, Any]]:
     """The pairs of events of different sides with the same hashes, whose right one is at most ``before`` earlier and ``after``
     later: the row of one in ``queries`` and of the other in ``run`` (int64[n] each)."""
+    low, high = np.empty((2, len(queries.hash)), np.int64)
+    total = find_rows(queries.hash, run.hash, low, high)
+    if total > _CROWDED * (len(queries.hash) + len(run.hash)):
+        yield from _pairs_of_crowded_keys(queries, run, before, after)
+    elif total:
+        yield from _pairs(queries[1:], run[1:], low, high, before, after)
+
+
+def _pairs_of_crowded_keys(queries: SidedEvents, run: SidedEvents, before: int, after: int) -> Iterator[tuple[Any, Any]]:
+    """`find_pairs` for keys with many events: of each event only those of the other side are looked at that are near in time."""
+    from etl.state.joins.kernels import narrow_by_time
+
+    for side, (earlier, later) in enumerate(((before, after), (after, before))):
+        asked, others = np.flatnonzero(queries.side == side), np.flatnonzero(run.side == 1 - side)
+        others = others[np.lexsort((run.time[others], run.hash[others]))]
+        low, high = np.empty((2, len(asked)), np.int64)
+        if not find_rows(queries.hash[asked], run.hash[others], low, high):
+            continue
+        times = queries.time[asked]
+        narrow_by_time(run.time[others], times - earlier, times + later, low, high)
+        own, among = [values[asked] for values in queries[1:]], [values[others] for values in run[1:]]
+        yield from ((asked[found], others[rows]) for found, rows in _pairs(own, among, low, high, before, after))
+
+
+def _pairs(own: Sequence[Any], among: Sequence[Any], low: Any, high: Any, before: int, after: int) -> Iterator[tuple[Any, Any]]:
+    """The pairs of events with the rows from ``low`` to ``high``; both sides as hash, second hash, time and side."""
     from etl.state.joins.kernels import paired_rows
 
-    low, high = np.empty((2, len(queries.hash)), np.int64)
-    if not find_rows(queries.hash, run.hash, low, high):
-        return
+    _, hash2, times, sides = own
+    _, rows_hash2, rows_time, rows_side = among
     for first, begins, ends in _portions(low, high):
         part = slice(first, first + len(begins))
         found, rows = np.empty((2, int((ends - begins).sum())), np.int64)
         count = paired_rows(
-            queries.hash2[part], queries.side[part], queries.time[part], begins, ends,
-            run.hash2, run.side, run.time, np.int64(before), np.int64(after), found, rows,
+            hash2[part], sides[part], times[part], begins, ends, rows_hash2, rows_side, rows_time,
+            np.int64(before), np.int64(after), found, rows,
         )  # fmt: skip
         for at in range(0, count, _PAIRS):
             yield found[at : min(at + _PAIRS, count)] + first, rows[at : min(at + _PAIRS, count)]

@@ -48,12 +48,13 @@ def _lower_bound(sorted_hashes: Any, hash_: Any, begin: Any) -> Any:
 @kernel
 def find_rows(hashes: Any, sorted_hashes: Any, low: Any, high: Any) -> Any:
     """int64[n] each: the first row with each hash and the row after the last; ``hashes`` are sorted. Returns the rows found."""
-    at, total = np.int64(0), np.int64(0)
+    at, end, total = np.int64(0), np.int64(0), np.int64(0)
     for query in range(hashes.shape[0]):
-        at = _lower_bound(sorted_hashes, hashes[query], at)
-        end = at
-        while end < sorted_hashes.shape[0] and sorted_hashes[end] == hashes[query]:
-            end += 1
+        if query == 0 or hashes[query] != hashes[query - 1]:  # else many events of a key would each count the rows of the key
+            at = _lower_bound(sorted_hashes, hashes[query], at)
+            end = at
+            while end < sorted_hashes.shape[0] and sorted_hashes[end] == hashes[query]:
+                end += 1
         low[query], high[query] = at, end
         total += end - at
     return total
