@@ -34,7 +34,11 @@ class Tasks:
     def parallelize(self, numbers: Iterable[int], tasks: int) -> Any:
         self.counts.append(tasks)
         assert list(numbers) == list(range(tasks))
-        return SimpleNamespace(mapPartitions=lambda work: SimpleNamespace(collect=list))
+        session = SimpleNamespace(sparkContext=self)
+        return SimpleNamespace(mapPartitions=lambda work: SimpleNamespace(collect=list, sparkSession=session))
+
+    def getLocalProperty(self, name: str) -> None:  # noqa: N802
+        """What asks whether the JVM is still there."""
 
 
 def lane(folder: Path, parallelism: int) -> LaneCompletion:

@@ -81,11 +81,16 @@ def _compose(text: str) -> yaml.Node | None:
 
 def _check_depth(text: str) -> None:
     """Raise TooBigError for deep nesting, before PyYAML's composer recurses in C and crashes the process."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise TooBigError(f"nested deeper than {MAX_DEPTH}")
+    depth, too_deep = 0, TooBigError(f"nested deeper than {MAX_DEPTH}")
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise too_deep
+    except yaml.MarkedYAMLError as error:
+        if "nesting depth" in str(error.problem):  # of libyaml 0.2.6, which reads ahead and stops at a depth of 1,000
+            raise too_deep from error
+        raise
 
 
 def _parse_without_errors(text: str, flaw: Flaw, choices: Choices | None) -> Document:
