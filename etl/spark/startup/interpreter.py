@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shlex
 import shutil
@@ -30,6 +31,8 @@ _DRIVER_ONLY = ("etl.cli", "etl.__main__")
 
 _PREFIX = "python-"
 _ZYGOTE = "zygote"
+_DRIVER = "driver"
+"""File that the driver has locked while it runs."""
 _TITLE_SPACE = " " * 160
 """An argument that reserves space for the title of a forked process."""
 
@@ -47,6 +50,7 @@ def interpreter(compiled: bool = False) -> str:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=cache_folder()))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the zygote does that, too, should this process be killed
     try:
+        _lock(folder)
         os.close(os.pidfd_open(os.getpid()))
         program = _write_program(folder)
         with socket.socket(socket.AF_UNIX) as listener:
@@ -61,13 +65,34 @@ def interpreter(compiled: bool = False) -> str:
 
 
 def _remove_stale_folders() -> None:
-    """Remove the folders of runs that were killed together with their zygotes."""
+    """Remove the folders of runs that were killed together with their zygotes. A run goes on without its zygote."""
     for old in cache_folder().glob(f"{_PREFIX}*"):
         with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
             try:
                 probe.connect(str(old / _ZYGOTE))
             except ConnectionRefusedError:
+                os.close(_lock_file(old))
                 shutil.rmtree(old, ignore_errors=True)
+
+
+def _lock(folder: Path) -> None:
+    """Hold the lock of a folder until this process ends in any way."""
+    _LOCKS.append(_lock_file(folder))
+
+
+def _lock_file(folder: Path) -> int:
+    """Lock a folder's file and return its descriptor. Raises OSError if another process holds the lock."""
+    number = os.open(folder / _DRIVER, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+_LOCKS: list[int] = []
+"""Descriptors of the locks that this process holds."""
 
 
 def _write_program(folder: Path) -> Path:

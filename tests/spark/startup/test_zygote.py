@@ -294,14 +294,30 @@ def test_without_the_zygote_python_is_started(own_python: Python) -> None:
     assert found["arguments"] == ["word"]
 
 
+def next_run() -> Path:
+    """Start another driver to its end, and return its folder."""
+    with subprocess.Popen([sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as following:
+        return Path(following.communicate("")[0].strip()).parent
+
+
+def test_the_next_run_leaves_the_folder_of_a_run_that_goes_on_without_its_zygote(own_python: Python) -> None:
+    zygote = json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+    os.kill(zygote, signal.SIGKILL)
+    wait_for(lambda: ended(zygote), 30)
+
+    next_run()
+
+    assert not json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["forked"]
+
+
 def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_python: Python) -> None:
     left = Path(own_python.driver.path).parent
     zygote = json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["parent"]
     os.kill(zygote, signal.SIGKILL)
     own_python.driver.kill()
+    wait_for(lambda: ended(zygote), 30)
 
-    with subprocess.Popen([sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as following:
-        other = Path(following.communicate("")[0].strip()).parent
+    other = next_run()
 
     assert other.name.startswith("python-")
     assert other != left
