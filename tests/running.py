@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import subprocess
 import sys
@@ -181,5 +182,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120, what: str = "t
     """Return when the condition holds; fail after a limit."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"{what} did not come true in {seconds} s"
+        if time.monotonic() >= end:
+            faulthandler.dump_traceback(sys.__stderr__)  # where the threads of a run in this process wait
+            raise AssertionError(f"{what} did not come true in {seconds} s")
         time.sleep(0.05)
