@@ -9,6 +9,7 @@ COMPONENTS = (
     Entry("source", "rocketmq", "connectors.rocketmq.source:RocketmqSource"),
     Entry("source", "database", "connectors.database.source:DatabaseSource"),
     Entry("source", "generate", "connectors.generate.source:GenerateSource"),
+    Entry("source", "inline", "connectors.inline:InlineSource"),
     Entry("source", "kafka", "connectors.kafka.source:KafkaSource"),
     Entry("source", "spark", "connectors.spark:SparkSource"),
     Entry("source", "elasticsearch", "connectors.elasticsearch.source:ElasticsearchSource"),

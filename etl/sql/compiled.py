@@ -43,7 +43,7 @@ class CompiledScript:
         """The relation as a stream of its own, which others read by name; itself if it has no steps."""
         if not relation.steps and len(relation.inputs) == 1:
             return relation
-        name = self._free_name(name)
+        name = self.free_name(name)
         streams, locations = self.value["streams"], self.locations
         inputs = relation.inputs[0] if len(relation.inputs) == 1 else list(relation.inputs)
         streams[name] = {"from": inputs, "steps": [dict(step.options) for step in relation.steps]}
@@ -55,7 +55,8 @@ class CompiledScript:
                 locations[*path, "steps", number, *keys] = place, place
         return replace(relation, inputs=(name,), steps=())
 
-    def _free_name(self, name: str) -> str:
+    def free_name(self, name: str) -> str:
+        """The name, or with a number, if a stream or source has it."""
         taken = {*self.value["streams"], *self.value["sources"]}
         if name not in taken:
             return name

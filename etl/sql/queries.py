@@ -18,6 +18,7 @@ from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
 from etl.sql.statements import CreateTable, CreateView, ScriptError, start
 from etl.sql.tables import declared_columns, lookup_options, source_relation
+from etl.sql.values import single_row, values_relation
 from etl.sql.windows import GROUP_WINDOWS, window_of
 
 
@@ -102,10 +103,21 @@ class Queries:
         if isinstance(node, exp.Union):
             return self._union(node, targets)
         if isinstance(node, exp.Values):
-            raise ScriptError("unsupported-sql", "VALUES gives no stream", start(node), "a table of the type 'inline' holds rows")
+            return self._values(node, targets)
         if not isinstance(node, exp.Select):
             raise ScriptError("unsupported-sql", f"{node.key.upper()} is not supported", start(node), "SELECT and UNION ALL are")
         return self._select(node, targets, rank)
+
+    def _values(self, node: Any, targets: Sequence[Target] | None) -> Relation:
+        """Rows of VALUES, as columns of a table where they are written to one."""
+        from sqlglot import exp
+
+        relation = values_relation(self._compiled, node)
+        if targets is None:
+            return relation
+        select = exp.Select(expressions=[exp.Star()])
+        select.meta["start"] = start(node)
+        return SelectCompiler(select, relation, self.settings, None).compile(targets)
 
     def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
         if node.args.get("distinct"):
@@ -127,7 +139,7 @@ class Queries:
     def _select(self, node: Any, targets: Sequence[Target] | None, rank: RankLimit | None) -> Relation:
         from_ = node.args.get("from_") or node.args.get("from")
         if from_ is None:
-            raise ScriptError("unsupported-sql", "a query needs FROM", start(node), "SELECT … FROM table")
+            return SelectCompiler(node, single_row(self._compiled, start(node)), self.settings, rank).compile(targets)
         own_rank, where = _rank_limit(node)
         relation = self._from(from_.this, own_rank)
         if where is not None:
@@ -145,13 +157,16 @@ class Queries:
         from sqlglot import exp
 
         if isinstance(node, exp.Subquery):
-            relation = self.query(node.this, None, rank)
-            return replace(relation, scope=relation.scope.qualified(node.alias or None))
+            return _aliased(self.query(node.this, None, rank), node)
+        if isinstance(node, exp.Values):
+            alias = node.args.get("alias")
+            names = [column.name for column in alias.args.get("columns") or []] if alias else []
+            return _aliased(values_relation(self._compiled, node, names), node)
         if isinstance(node, exp.TableFromRows):
             return self._window_table(node)
         if isinstance(node, exp.Table):
             relation = self._named(node)
-            return replace(relation, scope=Scope(relation.columns).qualified(node.alias or node.name))
+            return _aliased(replace(relation, scope=Scope(relation.columns).qualified(node.name)), node)
         raise ScriptError(
             "unsupported-sql",
             f"{node.sql(dialect='spark')[:40]!r} cannot be read",
@@ -176,7 +191,7 @@ class Queries:
                 "unsupported-sql", f"there is no table function {call.name!r}", start(call), "TUMBLE, HOP, CUMULATE or SESSION"
             )
         window = window_of(call, relation.scope, arguments)
-        return replace(relation, window=window, scope=relation.scope.qualified(node.alias or None))
+        return _aliased(replace(relation, window=window), node)
 
     def _joined(self, node: Any, relation: Relation, joins: list[Any]) -> tuple[Any, Relation]:
         """The relation after all joins; of the condition in WHERE what concerns no two tables is left."""
@@ -254,6 +269,22 @@ class Queries:
             options = read_options(table, "table", self._catalogue)
             self._compiled.add_component(("tables", name), options, table, lookup_options(table, options, keys))
         return name
+
+
+def _aliased(relation: Relation, node: Any) -> Relation:
+    """The relation under the name of an entry of FROM, its columns under those of ``AS t (a, b)``. Raises ScriptError."""
+    alias = node.args.get("alias")
+    if alias is None:
+        return relation
+    names = [column.name for column in alias.args.get("columns") or []]
+    columns = relation.columns
+    if names and len(names) != len(columns):
+        raise ScriptError(
+            "wrong-columns", f"{alias.name!r} has {len(columns)} columns, and {len(names)} are named", start(alias) or start(node)
+        )
+    if names:
+        columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
+    return replace(relation, scope=replace(relation.scope, columns=columns).qualified(alias.name or None))
 
 
 def _computed_pair(node: Any, left: Scope, right: Scope) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from etl.sql.options import Options
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
 
-_DECLARING = ("database", "spark", "elasticsearch")
+_DECLARING = ("database", "spark", "elasticsearch", "inline")
 """Types of sources that take their fields as an option."""
 _LINES = ("file", "kafka", "rocketmq", "stdin", "syslog")
 """Types of sources that give a text, which a format reads."""

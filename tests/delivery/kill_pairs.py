@@ -49,6 +49,7 @@ SINKS = (
 WITHOUT_KILL_TESTS = {
     "stdin": "bytes in the pipe are lost when the process is killed",
     "generate": "the run itself generates the events",
+    "inline": "the rows stand in the pipeline file",
     "spark": "sources of Spark",
     "console": "a terminal",
     "discard": "it has no output",
