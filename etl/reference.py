@@ -17,6 +17,7 @@ from etl.api import Component, Sink
 from etl.catalogue import FAMILIES, Catalogue, installed, kind, type_name
 from etl.config.codes import PROBLEMS
 from etl.config.schema import Json, option_schemas, summary
+from etl.expressions.library.pages import function_pages
 
 _EXAMPLE = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 _PLURALS = {"source": "sources", "step": "steps", "parser": "parsers", "sink": "sinks", "table": "tables"}
@@ -106,6 +107,11 @@ def pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
             index.append(f"- [`{type_name(component)}`]({path}): {summary(component)}")
             yield path, markdown(component)
         index.append("")
+    index += ["## Functions", ""]
+    for path, title, text in function_pages():
+        index.append(f"- [{title}]({path})")
+        yield path, f"{_GENERATED}\n# {title}\n\n{text}"
+    index.append("")
     yield "README.md", "\n".join(index)
     yield "problems.md", problems_page()
 

@@ -10,6 +10,10 @@ import click
 
 from etl.api import nearest
 from etl.catalogue import NamedPattern, installed, type_name
+from etl.expressions.library.catalogue import all_functions, find, script_names
+from etl.expressions.library.flink.names import NOT_HERE
+from etl.expressions.library.pages import describe
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.reference import Option, Page, page
 
 _WIDTH = 100
@@ -21,25 +25,44 @@ MAX_SHOWN = 300
 @click.command()
 @click.argument("name")
 def command(name: str) -> None:
-    """Explain a component: what it does, its options, an example. Or a pattern that `grok` knows: what it reads.
+    """Explain a component: what it does, its options, an example. Or a pattern that `grok` knows: what it reads. Or a function of
+    expressions, by its name in YAML or in SQL scripts.
 
     \b
     Examples:
       etl describe grok
       etl describe file
       etl describe SYSLOGBASE
+      etl describe ip_in
     """
     pages = [_text(page(component)) for component in dict.fromkeys(installed().find(name))]
     pages = pages or [_pattern_text(pattern) for pattern in installed().patterns if pattern.name == name]
+    pages = pages or _function_texts(name.lower())
     if not pages:
-        raise click.UsageError(f"there is no component or pattern {name!r}; {_hint(name)}")
+        raise click.UsageError(f"there is no component, pattern or function {name!r}; {_hint(name)}")
     click.echo("\n\n".join(pages))
 
 
 def _hint(name: str) -> str:
     components = {type_name(component) for component in installed().components}
     patterns = {pattern.name for pattern in installed().patterns}
-    return nearest(name, components | patterns) or "see: etl list, etl list patterns"
+    functions = {function.name for function in all_functions()} | SPARK_FUNCTIONS
+    return nearest(name, components | patterns | functions) or "see: etl list, etl list patterns, etl list functions"
+
+
+def _function_texts(name: str) -> list[str]:
+    """The descriptions of the functions with a name, in YAML or in scripts."""
+    from etl.expressions.calls.functions import FUNCTIONS
+
+    found = [function for function in (find(name), *map(find, script_names(name))) if function is not None]
+    texts = ["\n".join([click.style(f"{one.call} (function, {one.dialect})", bold=True), "", *describe(one)]) for one in found]
+    if name in NOT_HERE:
+        texts.append(f"{name} is a function of Flink that is not here: {NOT_HERE[name]}.")
+    if name in SPARK_FUNCTIONS:
+        lane = "runs on Arrow, with exactly Spark's results" if name in FUNCTIONS else "is computed by Spark"
+        head = click.style(f"{name}(…) (function, Spark)", bold=True)
+        texts.append(f"{head}\n\nA function of Spark SQL: its documentation has the meaning. It {lane}.")
+    return texts
 
 
 def _text(about: Page) -> str:

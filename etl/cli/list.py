@@ -9,16 +9,18 @@ from etl.catalogue import installed, type_name
 from etl.config.schema import summary
 from etl.reference import group_components
 
-_WHAT = ("sources", "steps", "parsers", "sinks", "tables", "patterns")
+_WHAT = ("sources", "steps", "parsers", "sinks", "tables", "patterns", "functions")
 
 
 @click.command()
 @click.argument("what", required=False, type=click.Choice(_WHAT))
 @click.argument("text", required=False, default="")
 def command(what: str | None, text: str) -> None:
-    """List sources, steps, parsers, sinks and tables, or only one kind of them; or the patterns that `grok` knows.
+    """List sources, steps, parsers, sinks and tables, or only one kind of them; or the patterns that `grok` knows; or the
+    functions that expressions have beside Spark's.
 
-    TEXT leaves those whose name contains it; of patterns also those whose file or set does.
+    TEXT leaves those whose name contains it; of patterns also those whose file or set does, of functions those whose description
+    does.
 
     \b
     Examples:
@@ -26,8 +28,10 @@ def command(what: str | None, text: str) -> None:
       etl list sinks
       etl list patterns
       etl list patterns httpd
+      etl list functions ip
     """
-    lines = _patterns(text) if what == "patterns" else _components(what, text)
+    special = {"patterns": _patterns, "functions": _functions}
+    lines = special[what](text) if what in special else _components(what, text)
     for line in lines:
         click.echo(line)
 
@@ -62,6 +66,21 @@ def _patterns(text: str) -> list[str]:
         raise _nothing(text, [name for name, _ in rows])
     names, files = max((len(n) for n, _ in found), default=0), max((len(f) for _, f in found), default=0)
     return [f"{name:<{names}}  {file:<{files}}  {', '.join(sets)}" for (name, file), sets in found.items()]
+
+
+def _functions(text: str) -> list[str]:
+    """A line a function: how it is called, and what it does."""
+    from etl.expressions.library.catalogue import all_functions
+
+    found = [function for function in all_functions() if _has(text, function.name, function.about)]
+    if text and not found:
+        raise _nothing(text, [function.name for function in all_functions()])
+    width = min(max((len(function.call) for function in found), default=0), _LONGEST_CALL)
+    return [f"{function.call:<{width}}  {function.about}" for function in found]
+
+
+_LONGEST_CALL = 50
+"""Width of the column of calls; longer ones move the text behind them."""
 
 
 def _has(text: str, *words: str) -> bool:

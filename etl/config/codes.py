@@ -90,6 +90,8 @@ _FIELDS = {
     "name-conflict": "Two results would have the same name.",
     "bad-expression": "The text is not a Spark SQL expression; the position is that of the place where it goes wrong.",
     "unknown-function": "The expression calls a function that neither Spark nor Sluice has.",
+    "arrow-only": "A function that runs on Arrow stands in one expression with something that only Spark computes. Compute one "
+    "of the two as a field of its own, in a step before.",
     "bad-pattern": "A regular expression or grok pattern cannot be compiled, or names an unknown pattern; or the pattern of a "
     "sequence is not written as one.",
     "unknown-event": "A pattern, or a reference to one of its events, names an event that is not declared or not taken.",

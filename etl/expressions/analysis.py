@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
@@ -43,6 +44,9 @@ class Analysis:
 
     start: int = 0
     """The character at which it begins."""
+
+    arrow_only: frozenset[str] = frozenset()
+    """The functions it calls that Spark does not have."""
 
     @property
     def errors(self) -> bool:
@@ -173,8 +177,21 @@ def _analyse_tree(tree: Any, schema: Schema, text: str) -> tuple[Analysis, Bound
         bound = BoundNode(pa.null(), reason="it has too many mistakes")
     except RecursionError:
         return _make_broken(text, Finding("bad-expression", TOO_DEEP, hint=DEEP_HINT, at=0))
+    if bound.reason and not any(finding.severity == "error" for finding in binder.findings):
+        binder.findings += _misplaced(binder.arrow_only, bound.reason)
     findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
-    return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, _apply_edits(text, binder.edits)), bound
+    spark_sql = _apply_edits(text, binder.edits)
+    only = frozenset(binder.arrow_only)
+    return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, spark_sql, arrow_only=only), bound
+
+
+def _misplaced(calls: Mapping[str, Any], reason: str) -> Iterator[Finding]:
+    """Calls of functions that Spark does not have, in an expression that only Spark can compute."""
+    for name, node in calls.items():
+        hint = "compute one of the two as a field of its own, in a step before"
+        yield Finding(
+            "arrow-only", f"{name}() runs on Arrow, and not in one expression with this: {reason}", hint=hint, at=start(node)
+        )
 
 
 def _make_broken(text: str, finding: Finding) -> tuple[Analysis, BoundNode]:

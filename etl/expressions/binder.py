@@ -18,6 +18,8 @@ from etl.expressions.calls import lambdas
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.calls.functions import FUNCTIONS
 from etl.expressions.casts import cast, is_truth
+from etl.expressions.library import catalogue
+from etl.expressions.library.function import LibraryFunction
 from etl.expressions.nodes import NODES
 from etl.expressions.signatures import lookup
 from etl.expressions.signatures.spark_names import CODE_RUNNERS
@@ -51,6 +53,8 @@ class Binder:
         """Number of fields and variables read so far."""
         self._variables: dict[str, pa.DataType] = {}
         """Types of the variables of the enclosing lambdas, by name in lower case."""
+        self.arrow_only: dict[str, Node] = {}
+        """Functions that are called and that Spark does not have, with the first call of each."""
 
     def bind(self, node: Node) -> BoundNode:
         """Bind a node and its descendants."""
@@ -155,8 +159,11 @@ class Binder:
             raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
         if name in CODE_RUNNERS:
             raise MisuseError(f"{name} would run code of its own, and is not allowed", "bad-expression")
-        if name not in SPARK_FUNCTIONS and name not in FUNCTIONS:
-            hint = hints.function_hint(name, SPARK_FUNCTIONS | set(FUNCTIONS))
+        library = None if name in SPARK_FUNCTIONS else catalogue.find(name)
+        if library is not None:
+            return self._library_call(library, node, args)
+        if name not in SPARK_FUNCTIONS:
+            hint = hints.function_hint(name, SPARK_FUNCTIONS | set(catalogue.functions("own")), catalogue.script_names(name))
             self.report("unknown-function", f"there is no function {name!r}", node, hint)
             return b.spark_only(f"{name}() has no Arrow form")
         type_ = self.check_signature(node, args, lambda: lookup.result_type(name, args))
@@ -165,12 +172,18 @@ class Binder:
             type_ = find_struct_type(name, node, args)
         if type_ is None or function is None:
             return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"), type_)
-        if len(args) < function.least and name not in SPARK_FUNCTIONS:
-            raise MisuseError(f"{name}() takes {function.least} arguments or more, and here are {len(args)}")
         if len(args) < function.least or (function.most is not None and len(args) > function.most):
             return b.spark_only(f"{name}() with {len(args)} arguments has no Arrow form", type_)
         built = function.build(*args)
         return replace(built, type=type_) if built.unknown else built
+
+    def _library_call(self, function: LibraryFunction, node: Node, args: list[BoundNode]) -> BoundNode:
+        if not function.is_in_spark:
+            self.arrow_only.setdefault(function.name, node)
+        unknown = next((arg for arg in args if arg.unknown), None)
+        if unknown is not None:
+            return b.spark_only(unknown.reason or "", function.type)
+        return function.bind(args)
 
     def check_signature(self, node: Node, args: list[BoundNode], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
         """The type by the signatures, ``null`` if unknown; if Spark refuses the call, a finding is reported and it is None."""

@@ -64,8 +64,13 @@ def _type(column: Node, schema: Schema) -> pa.DataType | None:
     return schema.field(name).type if name in schema.names else None
 
 
-def function_hint(name: str, names: Collection[str]) -> str | None:
-    """Spark's function that has this name in other languages, or the one with the nearest name."""
+def function_hint(name: str, names: Collection[str], prefixed: Collection[str] = ()) -> str | None:
+    """Spark's function that has this name in other languages, or the one with the nearest name.
+
+    ``prefixed``: functions that have this name in scripts.
+    """
+    if prefixed:
+        return f"in expressions of YAML it is {' or '.join(repr(one) for one in prefixed)}"
     other = _OTHER_NAMES.get(name)
     if other is not None and other.isidentifier():
         return f"Spark's name is {other!r}" if other != "ip_in" else "that is 'ip_in' here: ip_in(address, '10.0.0.0/8')"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from etl.expressions.library.catalogue import script_function
 from etl.sql.columns import Scope, SqlColumn, parts_of
 from etl.sql.statements import UNITS, ScriptError, start
 
@@ -152,8 +153,13 @@ def _resolved(node: Node, scope: Scope) -> Node:
             copy.set(key, [_resolved(one, scope) if isinstance(one, exp.Expression) else one for one in value])
     if isinstance(copy, exp.DataType):
         return node.copy()
+    if not isinstance(copy, exp.Anonymous):
+        return copy
     rewrite = _FUNCTIONS.get(call_name(copy))
-    return rewrite(copy) if rewrite and isinstance(copy, exp.Anonymous) else copy
+    if rewrite:
+        return rewrite(copy)
+    copy.set("this", script_function(copy.name))
+    return copy
 
 
 def _path(node: Any) -> list[str]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import ArrowStep, Expression, Finding, Outcome, Rejects, Schema, SparkStep
-from etl.expressions import analyse, compile_expression, register, reject_rows, schema_of
+from etl.expressions import analyse, compile_expression, register, reject_rows, schema_of, spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +61,7 @@ class Filter(ArrowStep, SparkStep):
 
     def apply(self, events: DataFrame) -> DataFrame:
         register(events.sparkSession)
-        return events.filter(analyse(self.where, schema_of(events)).spark_sql)
+        return events.filter(spark_column(self.where, schema_of(events)))
 
 
 def _filter(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:

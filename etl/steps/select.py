@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import HIDDEN, Expression, FieldName, Schema
-from etl.expressions import analyse, quote_name, register, schema_of
+from etl.expressions import quote_name, register, schema_of, spark_column
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.set import Set
 
@@ -49,10 +49,8 @@ class Select(Set):
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def apply(self, events: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
         register(events.sparkSession)
         incoming = schema_of(events)
-        given = [F.expr(analyse(text, incoming).spark_sql).alias(name) for name, text in self.values.items()]
+        given = [spark_column(text, incoming).alias(name) for name, text in self.values.items()]
         hidden = [name for name in (*HIDDEN, ARRIVAL) if name in events.columns]
         return events.select(*given, *(events[quote_name(name)] for name in hidden))

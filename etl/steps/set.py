@@ -10,7 +10,16 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from etl.api import ArrowStep, Expression, FieldName, Finding, Outcome, Rejects, Schema, SparkStep, with_columns, with_fields
-from etl.expressions import analyse, compile_expression, merge_failures, quote_name, register, reject_rows, schema_of
+from etl.expressions import (
+    analyse,
+    compile_expression,
+    merge_failures,
+    quote_name,
+    register,
+    reject_rows,
+    schema_of,
+    spark_column,
+)
 from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
 
 if TYPE_CHECKING:
@@ -25,9 +34,8 @@ class Set(ArrowStep, SparkStep):
     a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``; where an expression
     needs Spark, such an event stops the run instead (``try_cast`` avoids that).
 
-    Beside Spark's functions there are ``ip_in(address, network…)`` and ``community_id(source, destination, source port,
-    destination port, transport, seed)``, the Community ID of a flow (of ICMP with type and code for the ports), and
-    ``entropy(text)``, Shannon's entropy of a text's bytes in bits.
+    Beside Spark's functions there are many others, such as ``ip_in(address, network…)``, ``community_id(…)`` and
+    ``entropy(text)``: ``etl list functions`` names them, ``etl describe`` explains one.
 
     Operators run without Spark, also those of bits and a time plus or minus an interval of weeks to microseconds. So do casts,
     comparisons (of decimals, too), conditions, and most functions of texts, patterns, times and numbers, with ``instr``,
@@ -92,10 +100,8 @@ class Set(ArrowStep, SparkStep):
         return {("fields", name): analyse(text, incoming).spark_sql for name, text in self.values.items()}
 
     def apply(self, events: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
         register(events.sparkSession)
         incoming = schema_of(events)
-        given = {name: F.expr(analyse(text, incoming).spark_sql).alias(name) for name, text in self.values.items()}
+        given = {name: spark_column(text, incoming).alias(name) for name, text in self.values.items()}
         columns = {name: events[quote_name(name)] for name in events.columns} | given
         return events.select(*columns.values())

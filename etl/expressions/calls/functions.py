@@ -150,7 +150,4 @@ FUNCTIONS: dict[str, Function] = {
     **{name: Function(2, 2, time_calls.add_days(1)) for name in ("date_add", "dateadd")},
     "date_sub": Function(2, 2, time_calls.add_days(-1)),
     **{name: Function(2, 2, time_calls.days_between) for name in ("datediff", "date_diff")},
-    "ip_in": Function(2, None, text_calls.ip_in),
-    "entropy": Function(1, 1, text_calls.entropy),
-    "community_id": Function(5, 6, text_calls.community_id),
 }

@@ -1,0 +1,67 @@
+"""The table of the library's functions. The modules of a dialect are imported when one of its functions is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+from etl.expressions.library.function import PREFIXES, LibraryFunction
+
+_MODULES: Mapping[str, tuple[str, ...]] = {
+    "own": ("own.addresses", "own.texts"),
+    "flink": (),
+    "rsql": (),
+}
+"""Dialect → the modules of `etl.expressions.library` with its functions, each with a tuple ``FUNCTIONS``."""
+
+
+@cache
+def functions(dialect: str) -> Mapping[str, LibraryFunction]:
+    """The functions of a dialect (own, flink, rsql), by name."""
+    modules = (import_module(f"etl.expressions.library.{name}") for name in _MODULES[dialect])
+    return {function.name: function for module in modules for function in module.FUNCTIONS}
+
+
+def find(name: str) -> LibraryFunction | None:
+    """The function of this name, in lower case."""
+    prefix = next((prefix for prefix in PREFIXES if name.startswith(prefix)), None)
+    return functions(PREFIXES[prefix] if prefix else "own").get(name)
+
+
+def script_function(name: str) -> str:
+    """The function of expressions that a script means by a name: Flink's, else that of RocketMQ Streams, else the name itself."""
+    name = name.lower()
+    if name in same_as_spark():
+        return same_as_spark()[name]
+    return next((prefix + name for prefix, dialect in PREFIXES.items() if prefix + name in functions(dialect)), name)
+
+
+def all_functions() -> tuple[LibraryFunction, ...]:
+    """All functions, dialect by dialect, sorted by name."""
+    return tuple(function for dialect in _MODULES for _, function in sorted(functions(dialect).items()))
+
+
+def script_names(name: str) -> tuple[str, ...]:
+    """The functions whose name in scripts this is, or with the nearest name that has a prefix."""
+    exact = tuple(prefix + name for prefix, dialect in PREFIXES.items() if prefix + name in functions(dialect))
+    if exact or not name.startswith(tuple(PREFIXES)):
+        return exact
+    from difflib import get_close_matches
+
+    dialect = next(dialect for prefix, dialect in PREFIXES.items() if name.startswith(prefix))
+    return tuple(get_close_matches(name, functions(dialect), n=1, cutoff=0.7))
+
+
+def same_as_spark() -> Mapping[str, str]:
+    """Flink's functions that are Spark's: the name in scripts → Spark's name, both in lower case."""
+    from etl.expressions.library.flink.names import SAME_AS_SPARK
+
+    return SAME_AS_SPARK
+
+
+def not_here() -> Mapping[str, str]:
+    """Flink's functions that do not exist here → why."""
+    from etl.expressions.library.flink.names import NOT_HERE
+
+    return NOT_HERE

@@ -1,0 +1,1 @@
+"""The functions of Flink SQL with Flink's meaning."""

@@ -1,0 +1,175 @@
+"""A function of the library: its name, arguments and result, what the reference says of it, and how a call is bound.
+
+A name begins with the dialect that gives the function its meaning: ``flink_``, ``rsql_``; our own functions have no prefix.
+Arguments are written ``text: string, index: integer, more: any...``; ``?`` behind a kind makes it optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from etl.api import format_type, parse_type
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.casts import cast
+from etl.expressions.widening import (
+    ATOMIC,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT32,
+    INT64,
+    INTEGERS,
+    NULL,
+    STRING,
+    is_number,
+)
+
+NULL_IF_ANY = "null if an argument is null"
+
+PREFIXES: Mapping[str, str] = {"flink_": "flink", "rsql_": "rsql"}
+"""Prefix of a name → the dialect of the function."""
+
+TIME = pa.time32("s")
+"""A time of day, which has no type in Spark: it exists within expressions only."""
+
+
+class Kind(NamedTuple):
+    """What an argument accepts, in words and as a test of its type, and the type to which it is cast (None: none)."""
+
+    words: str
+    accepts: Callable[[pa.DataType], bool]
+    target: pa.DataType | None = None
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return type_ in ATOMIC or is_number(type_) or type_ == TIME
+
+
+KINDS: Mapping[str, Kind] = {
+    "any": Kind("a value", lambda type_: True),
+    "text": Kind("a value that has a text", _is_text, STRING),
+    "string": Kind("a text", lambda type_: type_ == STRING),
+    "binary": Kind("bytes", pa.types.is_binary),
+    "integer": Kind("a whole number", lambda type_: type_ in INTEGERS),
+    "int": Kind("a whole number", lambda type_: type_ in INTEGERS and type_ != INT64, INT32),
+    "bigint": Kind("a whole number", lambda type_: type_ in INTEGERS, INT64),
+    "number": Kind("a number", is_number),
+    "double": Kind("a number", is_number, DOUBLE),
+    "boolean": Kind("a boolean", lambda type_: type_ == BOOLEAN),
+    "date": Kind("a date", lambda type_: type_ == DATE),
+    "timestamp": Kind("a timestamp", pa.types.is_timestamp),
+    "time": Kind("a time of day", lambda type_: type_ == TIME),
+    "array": Kind("an array", pa.types.is_list),
+    "map": Kind("a map", pa.types.is_map),
+    "row": Kind("a row", pa.types.is_struct),
+}
+"""Names of kinds in a signature; ``string|date`` accepts both."""
+
+
+class Argument(NamedTuple):
+    """An argument: its name and kinds, and whether it may be missing or repeated."""
+
+    name: str
+    kinds: tuple[Kind, ...]
+    is_optional: bool = False
+    is_repeated: bool = False
+
+    def convert(self, function: str, number: int, value: BoundNode) -> BoundNode:
+        """The argument as the function takes it. Raises MisuseError for another type."""
+        if value.type == NULL:
+            target = self.kinds[0].target
+            default = {"string": STRING, "integer": INT32, "boolean": BOOLEAN}.get(_name_of(self.kinds[0]))
+            wanted = target if target is not None else default
+            return value if wanted is None or value.unknown else cast(value, wanted)
+        kind = next((kind for kind in self.kinds if kind.accepts(value.type)), None)
+        if kind is None:
+            accepted = " or ".join(dict.fromkeys(kind.words for kind in self.kinds))
+            raise MisuseError(f"argument {number} of {function}(), {self.name}, is {accepted}, not a {format_type(value.type)}")
+        return value if kind.target is None else cast(value, kind.target)
+
+
+def _name_of(kind: Kind) -> str:
+    return next(name for name, one in KINDS.items() if one is kind)
+
+
+@dataclass(frozen=True)
+class LibraryFunction:
+    """One function. ``example`` is an expression without fields, whose value ``gives``; a test evaluates it."""
+
+    name: str
+    arguments: str
+    result: str
+    """A type, or words where it follows from the arguments."""
+    build: Callable[..., BoundNode]
+    about: str
+    example: str
+    gives: Any
+    null: str = NULL_IF_ANY
+    errors: str = "none"
+    """For which values the event is rejected."""
+    loops: bool = False
+    """Whether Python computes it for each distinct value, because Arrow has no function for it."""
+    is_in_spark: bool = False
+    """Whether `dataframes.register` registers it in Spark: then an expression may call it beside what only Spark computes."""
+
+    @property
+    def dialect(self) -> str:
+        """flink, rsql or own."""
+        return next((dialect for prefix, dialect in PREFIXES.items() if self.name.startswith(prefix)), "own")
+
+    @cached_property
+    def parameters(self) -> tuple[Argument, ...]:
+        return tuple(_parse(part.strip()) for part in self.arguments.split(",") if part.strip())
+
+    @cached_property
+    def type(self) -> pa.DataType:
+        """The type of the result, ``null`` if it follows from the arguments."""
+        try:
+            return parse_type(self.result)
+        except ValueError:
+            return NULL
+
+    @property
+    def most(self) -> int | None:
+        """The maximum number of arguments; None: any number."""
+        return None if any(one.is_repeated for one in self.parameters) else len(self.parameters)
+
+    @property
+    def least(self) -> int:
+        return sum(not one.is_optional and not one.is_repeated for one in self.parameters)
+
+    def bind(self, args: Sequence[BoundNode]) -> BoundNode:
+        """A call with these arguments. Raises MisuseError for another number or other types of arguments."""
+        if len(args) < self.least or (self.most is not None and len(args) > self.most):
+            raise MisuseError(f"{self.name}() takes {self._counts()}, and here are {len(args)}", hint=f"{self.call}")
+        last = len(self.parameters) - 1
+        given = [self.parameters[min(at, last)].convert(self.name, at + 1, arg) for at, arg in enumerate(args)]
+        return self.build(*given)
+
+    @property
+    def call(self) -> str:
+        """How it is called, as the reference shows it: ``name(text, index)``."""
+        names = [
+            f"[{one.name}]" if one.is_optional else f"{one.name} …" if one.is_repeated else one.name for one in self.parameters
+        ]
+        return f"{self.name}({', '.join(names)})"
+
+    def _counts(self) -> str:
+        if self.most is None:
+            return f"{self.least} arguments or more"
+        counts = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+        return f"{counts} argument{'' if counts == '1' else 's'}"
+
+
+def _parse(text: str) -> Argument:
+    name, _, kinds = text.partition(":")
+    kinds = kinds.strip()
+    repeated, optional = kinds.endswith("..."), kinds.endswith("?")
+    names = kinds.rstrip(".?").split("|")
+    return Argument(name.strip(), tuple(KINDS[one.strip()] for one in names), optional, repeated)

@@ -1,0 +1,120 @@
+"""How functions of the library compute: on whole columns, or in Python for each distinct combination of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.rows import ActiveRows, broadcast
+
+
+class RowError(ValueError):
+    """Raised by a function of values: the event is rejected with this reason."""
+
+
+def on_arrow(type_: pa.DataType, kernel: Callable[..., Any]) -> Callable[..., BoundNode]:
+    """A function of Arrow values, arrays or scalars."""
+    return lambda *args: b.apply(type_, kernel, *args)
+
+
+def on_columns(type_: pa.DataType, kernel: Callable[..., Any], *args: BoundNode) -> BoundNode:
+    """A function of arrays of one length: constants are repeated."""
+
+    def run(rows: ActiveRows, *values: Any) -> Any:
+        return kernel(*(broadcast(value, rows.length) for value in values))
+
+    return b.apply_failing(type_, run, *args) if any(arg.fails for arg in args) else _never_failing(type_, run, args)
+
+
+def _never_failing(type_: pa.DataType, run: Callable[..., Any], args: tuple[BoundNode, ...]) -> BoundNode:
+    runs = [arg.run for arg in args if arg.run is not None]
+    return b.lazily(type_, lambda rows: run(rows, *(evaluate(rows) for evaluate in runs)), *args)
+
+
+def by_value(
+    type_: pa.DataType, function: Callable[..., Any], *, nulls: bool = False, fails: bool = True
+) -> Callable[..., BoundNode]:
+    """A Python function of values, called once for each distinct combination of them in a batch.
+
+    It is not called with a null unless ``nulls``; it rejects the event by raising `RowError`, if ``fails``.
+    """
+
+    def build(*args: BoundNode) -> BoundNode:
+        call = partial(_call_each, type_, function, nulls)
+        if fails:
+            return b.apply_failing(type_, call, *args)
+        runs = [arg.run for arg in args if arg.run is not None]
+        return b.lazily(type_, lambda rows: call(rows, *(evaluate(rows) for evaluate in runs)), *args)
+
+    return build
+
+
+def _call_each(type_: pa.DataType, function: Callable[..., Any], nulls: bool, rows: ActiveRows, *values: Any) -> Any:
+    if all(isinstance(value, pa.Scalar) for value in values):
+        results, errors = _results(type_, function, nulls, [tuple(value.as_py() for value in values)])
+        if errors:
+            rows.fail(pa.repeat(pa.scalar(True), rows.length), errors[0])
+        return results[0]
+    distinct, numbers = _combine(values, rows.length)
+    results, errors = _results(type_, function, nulls, distinct)
+    if errors:
+        reasons = pa.array([errors.get(number) for number in range(len(distinct))], pa.string()).take(numbers)
+        rows.fail(pc.is_valid(reasons), reasons)
+    return results.take(numbers)
+
+
+def _results(
+    type_: pa.DataType, function: Callable[..., Any], nulls: bool, distinct: list[tuple[Any, ...]]
+) -> tuple[pa.Array, dict[int, str]]:
+    found: list[Any] = []
+    errors: dict[int, str] = {}
+    for number, values in enumerate(distinct):
+        try:
+            found.append(function(*values) if nulls or None not in values else None)
+        except RowError as error:
+            errors[number] = str(error)
+            found.append(None)
+    return pa.array(found, type_), errors
+
+
+def _combine(values: tuple[Any, ...], length: int) -> tuple[list[tuple[Any, ...]], pa.Array]:
+    """The distinct combinations of values, and for each row the number of its own."""
+    import numpy as np
+
+    codes = np.zeros(length, np.int64)
+    columns: list[tuple[list[Any], Any]] = []
+    for value in values:
+        if isinstance(value, pa.Scalar):
+            columns.append(([value.as_py()], np.zeros(length, np.int64)))
+            continue
+        items, indices = _encode(broadcast(value, length))
+        columns.append((items, indices))
+        _, codes = np.unique(codes * len(items) + indices, return_inverse=True)
+    _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    rows = [tuple(items[indices[at]] for items, indices in columns) for at in first]
+    return rows, pa.array(numbers, pa.int64())
+
+
+def _encode(column: pa.Array) -> tuple[list[Any], Any]:
+    """Distinct values and each row's index; nested values, which Arrow does not encode, are all taken as distinct."""
+    import numpy as np
+
+    if pa.types.is_nested(column.type):
+        return column.to_pylist() or [None], np.arange(len(column), dtype=np.int64)
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return encoded.dictionary.to_pylist() or [None], encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def constant(value: BoundNode) -> tuple[bool, Any]:
+    """Whether a node reads no field and cannot fail, and then its Python value."""
+    if value.is_literal:
+        return True, value.value
+    if not value.constant or value.run is None or value.fails:
+        return False, None
+    return True, broadcast(value.run(ActiveRows({}, 1)), 1)[0].as_py()

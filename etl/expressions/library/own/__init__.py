@@ -1,0 +1,1 @@
+"""Our own functions: what people who work with logs need, in every dialect."""

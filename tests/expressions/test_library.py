@@ -1,0 +1,110 @@
+"""The table of functions: every example gives what it says, and calls are checked against the arguments."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from etl.api import PlanError
+from etl.expressions import analyse, compile_expression
+from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.library.catalogue import all_functions, find
+from etl.expressions.library.function import PREFIXES, LibraryFunction
+from etl.expressions.library.kernels import RowError, by_value
+from etl.expressions.library.pages import function_pages, show
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
+
+ONE_ROW = pa.record_batch({"": [0]})
+
+
+def evaluate(text: str) -> object:
+    return compile_expression(text, pa.schema([]))(ONE_ROW).values.to_pylist()[0]
+
+
+def test_every_example_gives_what_it_says() -> None:
+    wrong = {}
+    for function in all_functions():
+        try:
+            found: object = show(evaluate(function.example))
+        except PlanError as error:
+            found = error
+        if function.name not in function.example or found != show(function.gives):
+            wrong[function.name] = (function.example, found)
+
+    assert wrong == {}
+
+
+def test_a_result_has_the_type_that_is_announced() -> None:
+    wrong = {}
+    for function in all_functions():
+        found = analyse(function.example, pa.schema([])).type
+        if function.example.startswith(function.name) and not pa.types.is_null(function.type) and found != function.type:
+            wrong[function.name] = str(found)
+
+    assert wrong == {}
+
+
+def test_names_are_unique_and_described() -> None:
+    names = [function.name for function in all_functions()]
+
+    assert len(names) == len(set(names))
+    assert not set(names) & SPARK_FUNCTIONS
+    assert all(function.about.endswith(".") and "\n" not in function.about for function in all_functions())
+
+
+def test_the_pages_have_all_functions() -> None:
+    text = "\n".join(text for _, _, text in function_pages())
+
+    assert all(f"`{function.call}`" in text for function in all_functions())
+
+
+TWICE = LibraryFunction(
+    "twice", "text: string, more: integer?", "string", by_value(pa.string(), lambda *a: a[0] * 2), "x.", "", ""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("ip_in('10.0.0.1')", "wrong-type", "ip_in() takes 2 arguments or more, and here are 1"),
+        ("ip_in('10.0.0.1', 1)", "wrong-type", "argument 2 of ip_in(), network, is a text, not a int"),
+        ("entropy('a', 'b')", "wrong-type", "entropy() takes 1 argument, and here are 2"),
+        ("entropi('a')", "unknown-function", "there is no function 'entropi'"),
+    ],
+)
+def test_a_wrong_call_is_found(text: str, code: str, message: str) -> None:
+    (finding,) = analyse(text, pa.schema([])).findings
+
+    assert (finding.code, finding.message) == (code, message)
+
+
+def test_a_function_of_values_is_called_once_for_each_distinct_combination() -> None:
+    calls = []
+
+    def join(one: str, other: int) -> str:
+        calls.append((one, other))
+        if other == 3:
+            raise RowError("three")
+        return one * other
+
+    from etl.expressions import bound_node as b
+    from etl.expressions.rows import ActiveRows
+
+    node = by_value(pa.string(), join)(b.column("x", pa.string()), b.column("n", pa.int64()))
+    columns = {"x": pa.array(["a", "a", "b", None, "b"]), "n": pa.array([2, 2, 3, 1, None])}
+    rows = ActiveRows(columns, 5)
+    assert node.run is not None
+    found = rows.finish(node.run(rows))
+
+    assert sorted(calls) == [("a", 2), ("b", 3)]
+    assert found.values.to_pylist() == ["aa", "aa", None, None, None]
+    assert found.failed is not None
+    assert found.failed.to_pylist() == [False, False, True, False, False]
+
+
+def test_the_dialect_is_the_prefix_of_the_name() -> None:
+    assert all((function.dialect == "own") == (not function.name.startswith(tuple(PREFIXES))) for function in all_functions())
+    assert find("ip_in") is not None
+    assert find("flink_no_such_function") is None
+    with pytest.raises(MisuseError):
+        TWICE.bind([])
