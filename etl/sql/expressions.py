@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from etl.expressions.library.catalogue import script_function
+from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope, SqlColumn, parts_of
 from etl.sql.statements import UNITS, ScriptError, start
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
+__all__ = ["AGGREGATES", "quoted", "quoted_text"]
 AGGREGATES = frozenset(
     {"count", "sum", "avg", "min", "max", "first", "last", "first_value", "last_value", "collect", "collect_set", "stddev"}
     | {"stddev_samp", "variance", "var_samp", "count_if", "mode", "concat_agg", "listagg", "approx_count_distinct"}
@@ -24,38 +25,6 @@ AGGREGATES = frozenset(
 def spark_text(node: Node, scope: Scope) -> str:
     """Spark SQL of an expression, with the columns' fields for their names. Raises ScriptError."""
     return str(_resolved(node, scope).sql(dialect="spark"))
-
-
-def quoted(field: str) -> str:
-    """A field as an expression names it: dotted names in backticks part by part where they are no plain words."""
-    return ".".join(
-        part if part.isidentifier() and part.isascii() and part.lower() not in _reserved() else f"`{part}`"
-        for part in field.split(".")
-    )
-
-
-@lru_cache(maxsize=1)
-def _reserved() -> frozenset[str]:
-    """Words, in lower case, that an expression does not read as a field: keywords, and names that Spark gives a value."""
-    from sqlglot.dialects.spark import Spark
-    from sqlglot.parsers.spark import SparkParser
-
-    words = (word.lower() for word, token in Spark.Tokenizer.KEYWORDS.items() if token not in SparkParser.ID_VAR_TOKENS)
-    return frozenset(words) | {
-        "user",
-        "current_user",
-        "current_date",
-        "current_timestamp",
-        "date",
-        "timestamp",
-        "interval",
-        "end",
-    }
-
-
-def quoted_text(text: str) -> str:
-    """A text as Spark SQL writes it."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def plain_column(node: Any, scope: Scope) -> SqlColumn | None:
@@ -191,7 +160,14 @@ def _template(pattern: str, *, minimum: int, maximum: int | None = None) -> Call
     return rewrite
 
 
+def _date_format(call: Any) -> Node:
+    """rsqldb's ``DATE_FORMAT(text, pattern, pattern of the result)``; with two arguments Spark's."""
+    three = _template("date_format(try_to_timestamp({0}, {1}), {2})", minimum=3)
+    return three(call) if len(call.expressions) == 3 else call
+
+
 _FUNCTIONS: dict[str, Callable[[Any], Node]] = {
+    "date_format": _date_format,
     "split_index": _template("get(split({0}, concat('\\\\Q', {1}, '\\\\E')), {2})", minimum=3),
     "regexp_extract": _template("nullif(regexp_extract({all}), '')", minimum=2, maximum=3),
     "char_length": _template("length({0})", minimum=1),

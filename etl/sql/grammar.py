@@ -88,6 +88,8 @@ def _syntax_error(error: Exception, text: str, tokens: list[Any]) -> ScriptError
     word = first.get("highlight") or ""
     lines = text.splitlines(keepends=True)
     at = tokens[0].start
+    if strange := _typographic(text, tokens):
+        return strange
     if first.get("line"):
         at = sum(map(len, lines[: first["line"] - 1])) + max(0, (first.get("col") or 1) - max(1, len(word)))
     what = first.get("description") or str(error).splitlines()[0]
@@ -98,6 +100,20 @@ def _syntax_error(error: Exception, text: str, tokens: list[Any]) -> ScriptError
     if what.startswith("Required keyword"):
         return ScriptError("sql-syntax", f"something is missing beside {word!r}", at)
     return ScriptError("sql-syntax", f"{word!r} does not belong here" if word else what, at)
+
+
+def _typographic(text: str, tokens: list[Any]) -> ScriptError | None:
+    """Signs that look like those of SQL, as word processors and Chinese keyboards write them."""
+    for token in tokens:
+        found = next((sign for sign in token.text if sign in _LOOK_ALIKES), None) if token.token_type.name != "STRING" else None
+        if found:
+            at = text.find(found, token.start)
+            return ScriptError("sql-syntax", f"{found!r} is no sign of SQL", at, f"write {_LOOK_ALIKES[found]}")
+    return None
+
+
+_LOOK_ALIKES = dict(zip("\u2018\u2019\u201c\u201d\uff08\uff09\uff0c\uff1b\uff1d", "''\"\"(),;=", strict=True))
+"""Quotes of word processors, and wide signs of Chinese keyboards → the signs of SQL."""
 
 
 @lru_cache(maxsize=1)
@@ -130,6 +146,8 @@ def _grammar() -> tuple[Any, Any]:
             self._advance()
             first = self._curr
             found = self._statement()
+            while self._curr and self._curr is not first and self._curr.text.upper() in ("CREATE", "INSERT"):
+                found += self._statement()  # rsqldb's scripts leave out semicolons
             if self._curr:
                 if first is self._curr:
                     raise ScriptError(
@@ -166,7 +184,7 @@ def _grammar() -> tuple[Any, Any]:
                 return self._create_table()
             if self._match_text_seq("VIEW"):
                 return self._create_view()
-            if self._match_text_seq("FUNCTION"):
+            if self._match_texts(("FUNCTION", "GROK")):
                 return self._create_function()
             raise ScriptError(
                 "sql-syntax",
@@ -207,9 +225,13 @@ def _grammar() -> tuple[Any, Any]:
         def _names_in_brackets(self) -> tuple[str, ...]:
             self._expect(TokenType.L_PAREN, "'('")
             names = [self._id("a column")]
-            while self._match(TokenType.COMMA):
+            while not self._match(TokenType.R_PAREN):
+                if not self._match(TokenType.COMMA):
+                    self._type()  # rsqldb names the types of columns to which INSERT writes
+                    if not self._match(TokenType.COMMA):
+                        self._expect(TokenType.R_PAREN, "')'")
+                        break
                 names.append(self._id("a column"))
-            self._expect(TokenType.R_PAREN, "')'")
             return tuple(names)
 
         def _create_table(self) -> CreateTable:
@@ -355,9 +377,14 @@ def _grammar() -> tuple[Any, Any]:
             found: list[Option] = []
             while not self._match(TokenType.R_PAREN):
                 found.append(self._option())
-                if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
+                if not self._match(TokenType.COMMA) and not self._is_option_next():
                     raise self._missing("',' or ')'")
             return tuple(found)
+
+        def _is_option_next(self) -> bool:
+            """Whether the list ends here, or ``name = …`` follows: rsqldb's scripts leave out commas between options."""
+            following = self._next.token_type if self._next else None
+            return bool(self._curr) and (self._curr.token_type == TokenType.R_PAREN or following in (TokenType.EQ, TokenType.DOT))
 
         def _option(self) -> Option:
             token = self._curr
@@ -372,6 +399,8 @@ def _grammar() -> tuple[Any, Any]:
             value = self._curr
             if not value:
                 raise self._missing("a value")
+            if strange := _typographic(self.sql, [value]):
+                raise strange
             self._take()
             return Option("".join(words), value.text, token.start, value.start)
 
@@ -386,10 +415,17 @@ def _grammar() -> tuple[Any, Any]:
         def _create_function(self) -> CreateFunction:
             name, at = self._name()
             self._expect(TokenType.ALIAS, "AS")
-            target = self._text()
+            target = self._text() if self._curr and self._curr.token_type == TokenType.STRING else self._dotted_name()
             if self._match_text_seq("LANGUAGE"):
                 self._take()
             return CreateFunction(name, at, target)
+
+        def _dotted_name(self) -> str:
+            """A class without quotes."""
+            parts = [self._id("a class in quotes")]
+            while self._match(TokenType.DOT):
+                parts.append(self._id("a name"))
+            return ".".join(parts)
 
         # ── Queries ───────────────────────────────────────────────────────────────────────────
 

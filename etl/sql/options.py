@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -11,46 +10,9 @@ from typing import Any
 import yaml
 
 from etl.catalogue import Catalogue
+from etl.sql.option_readers import Connector, Path, Value, ignored, startup, to_list, to_option
+from etl.sql.rsql_options import RSQL, UNAVAILABLE, further_values, normalised
 from etl.sql.statements import CreateTable, Option, ScriptError
-
-Path = tuple[str | int, ...]
-Value = tuple[Path, Any]
-Reader = Callable[[str], list[Value]]
-"""Reads an option's text: the values that it gives, each with the path in the component's options."""
-
-
-def _to(*path: str) -> Reader:
-    return lambda text: [(path, text)]
-
-
-def _list(*path: str) -> Reader:
-    return lambda text: [(path, [part.strip() for part in re.split("[;,]", text) if part.strip()])]
-
-
-def _ignored(text: str) -> list[Value]:
-    return []
-
-
-def _startup(text: str) -> list[Value]:
-    known = {"earliest-offset": "earliest", "latest-offset": "latest", "group-offsets": "group"}
-    return [(("start",), known.get(text, text))]
-
-
-def _milliseconds(*path: str) -> Reader:
-    return lambda text: [(path, f"{text}ms" if text.isdecimal() else text)]
-
-
-@dataclass(frozen=True)
-class Connector:
-    """A connector of another tool: the types of ours that it becomes, and its options by name; of ``prefixes`` the rest of the
-    name is a key below the path."""
-
-    source: str | None
-    sink: str | None
-    table: str | None = None
-    options: Mapping[str, Reader] = field(default_factory=dict)
-    prefixes: Mapping[str, str] = field(default_factory=dict)
-
 
 _FORMAT_OPTIONS = (
     "json.",
@@ -74,34 +36,34 @@ _FLINK: Mapping[str, Connector] = {
         None,
         {
             "topic": lambda text: [(("topic",), text)],
-            "topic-pattern": _to("pattern"),
-            "properties.bootstrap.servers": _list("servers"),
-            "properties.group.id": _to("commit_group"),
-            "scan.startup.mode": _startup,
-            "scan.startup.timestamp-millis": _ignored,
+            "topic-pattern": to_option("pattern"),
+            "properties.bootstrap.servers": to_list("servers"),
+            "properties.group.id": to_option("commit_group"),
+            "scan.startup.mode": startup,
+            "scan.startup.timestamp-millis": ignored,
         },
         {"properties.": "properties"},
     ),
-    "print": Connector(None, "console", None, {"print-identifier": _ignored, "standard-error": _ignored}),
+    "print": Connector(None, "console", None, {"print-identifier": ignored, "standard-error": ignored}),
     "blackhole": Connector(None, "discard"),
-    "datagen": Connector("generate", None, None, {"rows-per-second": _to("rate"), "number-of-rows": _to("count")}),
+    "datagen": Connector("generate", None, None, {"rows-per-second": to_option("rate"), "number-of-rows": to_option("count")}),
     "jdbc": Connector(
         "database",
         "database",
         "database",
         {
             "url": lambda text: [(("url",), text.removeprefix("jdbc:"))],
-            "table-name": _to("table"),
-            "username": _to("user"),
-            "password": _to("password"),
-            "driver": _ignored,
+            "table-name": to_option("table"),
+            "username": to_option("user"),
+            "password": to_option("password"),
+            "driver": ignored,
         },
     ),
     "elasticsearch-7": Connector(
         None,
         "elasticsearch",
         None,
-        {"hosts": _list("urls"), "index": _to("index"), "username": _to("user"), "password": _to("password")},
+        {"hosts": to_list("urls"), "index": to_option("index"), "username": to_option("user"), "password": to_option("password")},
     ),
 }
 _FLINK = {
@@ -109,119 +71,6 @@ _FLINK = {
     "upsert-kafka": _FLINK["kafka"],
     "elasticsearch-6": _FLINK["elasticsearch-7"],
     "elasticsearch": _FLINK["elasticsearch-7"],
-}
-
-_BATCH: Mapping[str, Reader] = {
-    "batchSize": _to("batch", "max_events"),
-    "autoFlushSize": _ignored,
-    "autoFlushTimeGap": _milliseconds("batch", "timeout"),
-}
-_INPUT: Mapping[str, Reader] = dict.fromkeys(
-    ("isJsonData", "msgIsJsonArray", "maxThread", "maxFetchLogGroupSize", "pullIntervalMs", "fieldDelimiter", "data_format"),
-    _ignored,
-)
-_RSQL: Mapping[str, Connector] = {
-    "rocketmq": Connector(
-        "rocketmq",
-        "rocketmq",
-        None,
-        {
-            **_BATCH,
-            **_INPUT,
-            "topic": _to("topic"),
-            "consumerGroup": _to("group"),
-            "producerGroup": _ignored,
-            "groupName": _to("group"),
-            "namesrvAddr": _list("servers"),
-            "tag": _to("tags"),
-            "encoding": _ignored,
-        },
-    ),
-    "file": Connector(
-        "file",
-        "file",
-        "file",
-        {
-            **_BATCH,
-            **_INPUT,
-            "filePath": _to("path"),
-            "needAppend": _ignored,
-            "cacheTTLMs": _milliseconds("refresh"),
-            "isLarg": _ignored,
-            "isLarge": _ignored,
-        },
-    ),
-    "print": Connector(None, "console", None, _BATCH),
-    "db": Connector(
-        "database",
-        "database",
-        "database",
-        {
-            **_BATCH,
-            "url": lambda text: [(("url",), text.removeprefix("jdbc:"))],
-            "tableName": _to("table"),
-            "userName": _to("user"),
-            "password": _to("password"),
-            "cacheTTLMs": _milliseconds("refresh"),
-            "idFieldName": _ignored,
-            "isLarg": _ignored,
-            "isLarge": _ignored,
-            "sqlMode": _ignored,
-        },
-    ),
-    "syslog": Connector(
-        "syslog",
-        None,
-        None,
-        {
-            "port": lambda text: [(("listen",), [f"udp://0.0.0.0:{text}"])],
-            "protol": _ignored,
-            "client_ips": _list("allow"),
-        },
-    ),
-    "es": Connector(
-        None,
-        "elasticsearch",
-        None,
-        {
-            **_BATCH,
-            "endPoint": _list("urls"),
-            "host": _list("urls"),
-            "port": _ignored,
-            "needAuth": _ignored,
-            "authUsername": _to("user"),
-            "authPassword": _to("password"),
-            "esIndex": _to("index"),
-            "index": _to("index"),
-            "esIndexType": _ignored,
-            "typeName": _ignored,
-            "socketTimeOut": _milliseconds("timeout"),
-            "connectTimeOut": _ignored,
-            "connectionRequestTimeOut": _ignored,
-            "schema": _ignored,
-        },
-    ),
-    "kafka": Connector(
-        "kafka",
-        "kafka",
-        None,
-        {
-            **_BATCH,
-            **_INPUT,
-            "topic": _to("topic"),
-            "bootstrap.servers": _list("servers"),
-            "group.id": _to("commit_group"),
-            "consumerGroup": _to("commit_group"),
-            "encoding": _ignored,
-        },
-    ),
-}
-_RSQL = {**_RSQL, "rds": _RSQL["db"], "elasticsearch": _RSQL["es"], "metaq": _RSQL["rocketmq"]}
-
-_UNAVAILABLE = {
-    "sls": "Alibaba's log service has no connector here; its Kafka interface works with 'type' = 'kafka'",
-    "odps": "MaxCompute has no connector here; export it to files or a database",
-    "mqtt": "MQTT has no connector here; a bridge of the broker to Kafka works",
 }
 
 _WITH_FORMAT = ("console", "spark", "http")
@@ -267,14 +116,26 @@ def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Optio
                 "add 'type' = '…' or 'connector' = '…'",
             )
         chosen = Option("type", "rocketmq", table.at, table.at)
+        return _rsql("rocketmq", family, normalised("rocketmq", family, texts), chosen, catalogue.families[family])  # type: ignore[index]
     name = chosen.value
+    members = catalogue.families[family]  # type: ignore[index]
     if "connector" in texts:
         return _mapped("flink", _FLINK, name, family, texts, chosen)
-    members = catalogue.families[family]  # type: ignore[index]
-    is_ours = name in members and (name not in _RSQL or not _has_rsql_names(texts, _RSQL[name], members[name]))
+    is_ours = name in members and (name not in RSQL or not _has_rsql_names(texts, RSQL[name], members[name]))
     if is_ours:
         return _own(name, texts, chosen)
-    return _mapped("rsql", _RSQL, name, family, texts, chosen)
+    return _rsql(name, family, normalised(name, family, texts), chosen, members)
+
+
+def _rsql(name: str, family: str, texts: Mapping[str, Option], chosen: Option, members: Mapping[str, Any]) -> Options:
+    """rsqldb's options: those of the other family, such as a sink's group, have no effect, as there."""
+    found = _mapped("rsql", RSQL, name, family, texts, chosen)
+    for path, value, option in further_values(name, family, texts, chosen):
+        found.values[path] = (value, option.at, option.value_at)
+    component = members[found.type]
+    known = {model_field.alias or one for one, model_field in component.model_fields.items()}
+    found.values = {path: value for path, value in found.values.items() if path[0] in known}
+    return found
 
 
 def _modern(name: str) -> str:
@@ -284,7 +145,8 @@ def _modern(name: str) -> str:
 
 def _has_rsql_names(texts: Mapping[str, Option], connector: Connector, component: Any) -> bool:
     own = {model_field.alias or name for name, model_field in component.model_fields.items()} | {"format"}
-    return any(name in connector.options and name.split(".")[0] not in own for name in texts)
+    names = {name.lower() for name in connector.options}
+    return any(name.lower() in names and name.split(".")[0] not in own for name in texts)
 
 
 def _own(name: str, texts: Mapping[str, Option], chosen: Option) -> Options:
@@ -310,7 +172,7 @@ def _mapped(
 ) -> Options:
     connector = known.get(name)
     if connector is None:
-        hint = _UNAVAILABLE.get(name) or _did_you_mean(name, known)
+        hint = UNAVAILABLE.get(name) or _did_you_mean(name, known)
         raise ScriptError("unknown-type", f"there is no connector {name!r}", chosen.value_at, hint)
     type_ = {"source": connector.source, "sink": connector.sink, "table": connector.table}[family]
     if type_ is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, plain_name
@@ -99,7 +100,7 @@ class _Compiler:
         table = self._queries.table(insert.table, insert.at) if insert.table else None
         options = read_options(table, "sink", self._catalogue) if table else None
         targets = self._targets(table, insert) if table else None
-        if options and options.kind == "rsql" and not insert.columns:
+        if options and table and options.kind == "rsql" and not insert.columns and _has_names_of(insert.query, table):
             targets = None  # rsqldb writes the columns of the query under their names
         settings = self._queries.settings
         self._queries.settings = replace(settings, emit=insert.emit)
@@ -144,6 +145,17 @@ class _Compiler:
                 f"is {near[0]!r} meant?" if near else None,
             )
         return [Target(columns[name.lower()].name, columns[name.lower()].type) for name in insert.columns]
+
+
+def _has_names_of(query: Any, table: CreateTable) -> bool:
+    """Whether the columns of a query have names of the table's columns, each once; they may, if they are not listed."""
+    while getattr(query, "left", None) is not None and query.key in ("union", "except", "intersect"):
+        query = query.left
+    names = [str(one.alias_or_name).lower() for one in getattr(query, "selects", ())]
+    columns = {column.name.lower() for column in table.columns}
+    if "*" in names or len(names) != len(columns):
+        return True
+    return len(set(names)) == len(names) and columns.issuperset(names)
 
 
 def _flink_seconds(text: str, at: int) -> float:

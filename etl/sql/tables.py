@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from etl.api import HIDDEN
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, leaves
 from etl.sql.expressions import quoted, seconds_of, spark_text
 from etl.sql.options import Options
 from etl.sql.relation import Relation, StepText
+from etl.sql.rsql_syslog import rsql_syslog_steps
 from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
 
 _DECLARING = ("database", "spark", "elasticsearch", "inline")
@@ -32,9 +35,14 @@ def declared_columns(table: CreateTable) -> tuple[SqlColumn, ...]:
     return tuple(found)
 
 
+def _readable(column: SqlColumn) -> SqlColumn:
+    """A column whose name is that of a hidden field is read into a field with another name."""
+    return replace(column, field=f"{column.name.strip('_')}_") if column.field in HIDDEN and not column.members else column
+
+
 def source_relation(table: CreateTable, name: str, options: Options) -> tuple[dict[str, Any], Relation]:
     """Further options of the source, and the rows of the table, which reads the source of this name. Raises ScriptError."""
-    columns = declared_columns(table)
+    columns = tuple(map(_readable, declared_columns(table)))
     if not columns:
         raise ScriptError(
             "missing-option",
@@ -45,10 +53,15 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
     fields = {leaf.field: str(leaf.type) for column in columns for leaf in leaves(column)}
     more: dict[str, Any] = {}
     steps: list[StepText] = []
+    if options.kind == "rsql" and options.type == "rocketmq":
+        headers = {column.name for column in table.columns if column.metadata is not None}
+        steps += _header_steps(more, {name: fields.pop(name) for name in headers & fields.keys()}, table.at)
     if options.type in _DECLARING:
         more["fields"] = fields
+    elif options.kind == "rsql" and options.type == "syslog":
+        steps += rsql_syslog_steps(table, fields)
     elif options.type in _LINES:
-        steps += _reading_steps(table, options, fields)
+        steps = _reading_steps(table, options, fields) + steps
     relation = Relation((name,), tuple(steps), Scope(columns).qualified(table.name))
     for column in table.columns:
         if column.expression is not None:
@@ -56,13 +69,26 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
     return more, _with_watermark(relation, table.watermark) if table.watermark else relation
 
 
+def _header_steps(more: dict[str, Any], headers: dict[str, str], at: int) -> list[StepText]:
+    """rsqldb's ``name type HEADER``: a property of the message, which the source gives as text."""
+    if not headers:
+        return []
+    more["property_fields"] = {name: name for name in sorted(headers)}
+    types = {name: type_ for name, type_ in sorted(headers.items()) if type_ != "string"}
+    return [StepText({"type": "convert", "fields": types}, at)] if types else []
+
+
 def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str]) -> list[StepText]:
     format_ = options.texts.get("format") or options.texts.get("value.format") or options.texts.get("format.type")
     delimiter = options.texts.get("fieldDelimiter") or options.texts.get("csv.field-delimiter")
     if format_ is None and options.kind == "rsql" and delimiter is not None and options.texts.get("isJsonData") != "true":
         format_ = "csv"
+    if format_ is None and options.kind == "rsql" and (options.texts.get("isJsonData") or "true").lower() == "false":
+        format_ = "raw"
     if format_ in (None, "json"):
-        return [StepText({"type": "json", "fields": fields}, table.at)]
+        paths = {f"{name.strip('_')}_": name for name in HIDDEN if f"{name.strip('_')}_" in fields and _declares(table, name)}
+        read_json: dict[str, Any] = {"type": "json", "fields": fields}
+        return [StepText(read_json | ({"paths": paths} if paths else {}), table.at)]
     if format_ == "csv":
         read: dict[str, Any] = {"type": "csv", "names": list(fields), "fields": fields}
         return [StepText(read | ({"delimiter": delimiter} if delimiter else {}), table.at)]
@@ -72,6 +98,10 @@ def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str])
         [name] = fields
         return [StepText({"type": "rename", "fields": {"message": name}}, table.at)] if name != "message" else []
     raise ScriptError("invalid-value", f"there is no format {format_!r}", options.at, "'json', 'csv' or 'raw'")
+
+
+def _declares(table: CreateTable, name: str) -> bool:
+    return any(column.name == name for column in table.columns)
 
 
 def is_processing_time(node: Any) -> bool:

@@ -1,0 +1,1 @@
+"""The languages of RocketMQ Streams, filter expressions and scripts → expressions in Spark SQL and steps."""

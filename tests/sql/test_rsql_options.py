@@ -1,0 +1,134 @@
+"""Tables of rsqldb: their options and columns in the pipeline that a script is equal to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etl.catalogue import installed
+from etl.config.loader import inspect
+from etl.sql.script import compile_script
+
+
+def source(options: str, columns: str = "a STRING, b BIGINT") -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The options of the source of a table, and the steps that read it."""
+    compiled = compile_script(f"CREATE TABLE t ({columns}) WITH ({options}); SELECT a FROM t", installed())
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    steps = [step for stream in compiled.value["streams"].values() for step in stream["steps"]]
+    return compiled.value["sources"]["t"], [step for step in steps if step != {"type": "select", "fields": {"a": "a"}}]
+
+
+def sink(options: str) -> dict[str, Any]:
+    text = f"CREATE TABLE s (a STRING) WITH (type = 'file', filePath = 'i'); CREATE TABLE t (a STRING) WITH ({options});"
+    compiled = compile_script(f"{text} INSERT INTO t SELECT a FROM s", installed())
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    return {key: value for key, value in compiled.value["sinks"]["t"].items() if key != "from"}
+
+
+def error(options: str, query: str = "SELECT a FROM t") -> str:
+    compiled = compile_script(f"CREATE TABLE t (a STRING) WITH ({options}); {query}", installed())
+    return "; ".join(f"{one.at}: {one}: {one.hint}" for one in compiled.errors)
+
+
+def test_options_have_any_case_and_no_commas_and_empty_ones_are_not_set() -> None:
+    found = sink("type = 'rds' URL = 'jdbc:mysql://h/d', username = '', tablename = 't', batchSize = '100',")
+
+    assert found == {"type": "database", "url": "mysql://h/d", "table": "t", "batch": {"max_events": 100}}
+
+
+def test_a_topic_without_name_servers_is_read_from_those_of_the_environment() -> None:
+    found, _ = source("topic = 'x', data_format = 'json'")
+
+    assert found == {"type": "rocketmq", "topics": ["x"], "servers": ["${NAMESRV_ADDR:-127.0.0.1:9876}"]}
+
+
+def test_names_of_properties_are_variables() -> None:
+    found, _ = source("type = 'rocketmq', topic = 'x', namesrvAddr = 'dipper.mq.addr'")
+
+    assert found["servers"] == ["${DIPPER_MQ_ADDR}"]
+
+
+def test_header_columns_are_properties_of_messages() -> None:
+    found, steps = source("type = 'rocketmq', topic = 'x'", "a STRING, trace STRING HEADER, level INT HEADER")
+
+    assert found["property_fields"] == {"level": "level", "trace": "trace"}
+    assert steps == [{"type": "json", "fields": {"a": "string"}}, {"type": "convert", "fields": {"level": "int"}}]
+
+
+def test_syslog_has_its_columns_protocol_and_senders() -> None:
+    options = "type = 'syslog', port = '514', protol = 'tcp', client_ips = '10.0.0.0-10.0.0.3;192.168.1.7'"
+    found, steps = source(options, "a AS upper(_msg), _msg STRING, _level INT")
+
+    assert found == {"type": "syslog", "listen": ["tcp://0.0.0.0:514"], "allow": ["10.0.0.0/30", "192.168.1.7/32"]}
+    assert steps[:2] == [
+        {"type": "syslog"},
+        {"type": "select", "fields": {"_msg": "cast(message as string)", "_level": "cast(log.syslog.severity.code as int)"}},
+    ]
+
+
+def test_elasticsearch_has_its_port() -> None:
+    found = sink("type = 'es', endPoint = 'es1;es2', port = '9200', esIndex = 'i', needAuth = 'true', authUsername = 'u'")
+
+    assert found == {"type": "elasticsearch", "urls": ["http://es1:9200", "http://es2:9200"], "index": "i", "user": "u"}
+
+
+def test_a_sink_has_the_group_of_producers_only() -> None:
+    found = sink("type = 'rocketmq', topic = 'x', namesrvAddr = 'h:1', consumerGroup = 'g', producerGroup = 'p', tag = '*'")
+
+    assert found == {"type": "rocketmq", "topic": "x", "servers": ["h:1"], "group": "p"}
+
+
+def test_text_that_is_no_json_is_one_column() -> None:
+    assert source("type = 'file', filePath = 'f', isJsonData = 'false'", "a STRING")[1] == [
+        {"type": "rename", "fields": {"message": "a"}}
+    ]
+
+
+def test_a_column_with_the_name_of_a_hidden_field_is_read(tmp_path: Path) -> None:
+    script = tmp_path / "job.sql"
+    script.write_text("CREATE TABLE t (_source STRING) WITH (type = 'file', filePath = 'f'); SELECT _source AS a FROM t")
+
+    assert not inspect(script).problems
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("type = 'syslog', port = '1', protol = 'sctp'", "'sctp' is no protocol: write 'udp' or 'tcp'"),
+        ("type = 'syslog', port = '1', client_ips = '10.*'", "'10.*' is no address, range or network"),
+        ("type = 'file', filePath = 'f', msgIsJsonArray = 'true'", "msgIsJsonArray = 'true' cannot be read"),
+        ("type = 'rocketmq', topic = 'x', encoding = 'GBK'", "the encoding 'GBK' is not read here"),
+        ("type = 'sls', project = 'p'", "there is no connector 'sls': Alibaba's log service has no connector here"),
+        ("type = 'datahub', project = 'p'", "there is no connector 'datahub': DataHub has no connector here"),
+        ("type = 'rocketmq', topic = 'x', topik = 'y'", "there is no option 'topik': is 'topic' meant?"),
+        ("type = 'file', filePath = \u2018f\u2019", "'\u2018' is no sign of SQL: write '"),
+    ],
+)
+def test_what_does_not_exist_here_is_refused(options: str, found: str) -> None:
+    assert found in error(options)
+
+
+def test_a_file_is_not_emptied() -> None:
+    text = "CREATE TABLE s (a STRING) WITH (type = 'file', filePath = 'i'); INSERT INTO t SELECT a FROM s"
+
+    assert "a file is always continued at its end" in error("type = 'file', filePath = 'f', needAppend = 'false'", text)
+
+
+def test_statements_need_no_semicolon_and_functions_no_quotes() -> None:
+    text = "CREATE GROK p AS a.b.C; CREATE FUNCTION f AS 'a.B' CREATE TABLE t (a STRING) WITH (type = 'file', filePath = 'f');"
+
+    text += " SELECT a FROM t"
+    assert not compile_script(text, installed()).errors
+
+
+def test_insert_goes_by_names_or_else_by_places() -> None:
+    tables = "CREATE TABLE s (a STRING, b STRING) WITH (type = 'file', filePath = 'i');"
+    tables += "CREATE TABLE t (x STRING, y STRING) WITH (type = 'print');"
+
+    by_places = compile_script(f"{tables} INSERT INTO t SELECT a, b FROM s", installed())
+    by_names = compile_script(f"{tables} INSERT INTO t (y STRING, x) SELECT a AS y, b AS x FROM s", installed())
+
+    assert by_places.value["streams"]["t_rows"]["steps"][-1]["fields"] == {"x": "a", "y": "b"}
+    assert by_names.value["streams"]["t_rows"]["steps"][-1]["fields"] == {"y": "a", "x": "b"}
