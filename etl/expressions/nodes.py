@@ -90,7 +90,8 @@ def _negative(binder: Binder, node: Node) -> BoundNode:
     value = binder.bind(node.this)
     if value.type in (*INTEGERS, *FLOATS):
         return arithmetic.negate(value)
-    return b.spark_only("minus of this type has no Arrow form", operator_type("operator negative", value))
+    type_ = DOUBLE if value.is_literal and value.value is None else operator_type("operator negative", value)
+    return b.spark_only("minus of this type has no Arrow form", type_)
 
 
 def _case(binder: Binder, node: Node) -> BoundNode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from etl.expressions.calls.arguments import MisuseError, as_text
 from etl.expressions.casts import cast
 from etl.expressions.intervals import micros_of
 from etl.expressions.patterns.like import like
+from etl.expressions.signatures.derived_types import derive_type
 from etl.expressions.signatures.lookup import operator_type
 from etl.expressions.values import texts
 from etl.expressions.widening import (
@@ -74,7 +76,10 @@ def bind_arithmetic(
         shifted = _shifted_time(operator, node, left, right)
         if shifted is not None:
             return shifted
-        known = _decimal_type(operator, left, right) or operator_type(f"operator {operator}", left, right)
+        if operator in "+-" and left.type == STRING and micros_of(node.expression) is not None:
+            return b.spark_only("a text and an interval have no Arrow form", STRING)
+        known = _type_beside_null(operator, left, right) or _decimal_type(operator, left, right)
+        known = known or operator_type(f"operator {operator}", left, right)
         if operator == "+" and STRING in (left.type, right.type):
             _check_plus(node, left, right)
         type_ = common_type_of([left.type, right.type])
@@ -104,6 +109,20 @@ def _decimal_type(operator: str, left: BoundNode, right: BoundNode) -> pa.DataTy
     sides = [_decimal_of(side) for side in (left, right)]
     is_known = None not in sides and any(is_decimal(side.type) for side in (left, right))
     return decimal_result(operator, *sides) if is_known and operator != "div" else None
+
+
+def _type_beside_null(operator: str, left: BoundNode, right: BoundNode) -> pa.DataType | None:
+    """The type of an operation with null, which is taken for a value of the other operand's type; None for other operands, and
+    for whole numbers and floats."""
+    nulls = [side.is_literal and side.value is None for side in (left, right)]
+    other = right.type if nulls[0] else left.type
+    if not any(nulls) or operator == "div":
+        return None
+    if is_decimal(other):
+        return DOUBLE if operator == "/" and nulls[0] else decimal_result(operator, other, other)
+    if operator == "+" and other in (DATE, TIMESTAMP):
+        return TIMESTAMP
+    return DOUBLE if all(nulls) else None
 
 
 def _decimal_of(side: BoundNode) -> pa.DataType | None:
@@ -204,7 +223,8 @@ def bind_escape(binder: Binder, node: Node) -> BoundNode:
 def bind_concatenation(binder: Binder, node: Node) -> BoundNode:
     left, right = binder.bind(node.this), binder.bind(node.expression)
     operator_type("operator ||", left, right)
-    return text_calls.concat(left, right)
+    joined = text_calls.concat(left, right)
+    return replace(joined, type=derive_type("concat", (left, right)) or joined.type) if joined.unknown else joined
 
 
 def bind_rlike(binder: Binder, node: Node) -> BoundNode:

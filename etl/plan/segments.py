@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeAlias
 
-from etl.api import ArrowStep, PlanError, Schema, Sink, Step
+import pyarrow as pa
+
+from etl.api import ArrowStep, PlanError, Schema, Sink, Step, visible
 
 OptionPath: TypeAlias = tuple[str | int, ...]
 """The keys that lead to an option inside its component."""
@@ -40,6 +42,15 @@ class StepPlanError(PlanError):
 
     def __reduce__(self) -> tuple[type[StepPlanError], tuple[StepNode, str, str | None]]:
         return StepPlanError, (self.node, self.reason, self.hint)
+
+
+def check_actual_types(node: StepNode, actual: Schema) -> None:
+    """Raise StepPlanError for fields that a step refuses, now that the types are there which were unknown before the run."""
+    if not any(pa.types.is_null(field.type) for field in node.incoming):
+        return
+    for finding in node.step.check(visible(actual)):
+        if finding.severity == "error":
+            raise StepPlanError(node, finding.message, finding.hint)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.delivery.replay_buffer import ReplayBuffer
 from etl.expressions import quote_name, schema_of
 from etl.plan.frames import Exchange
-from etl.plan.segments import Branch, Segment
+from etl.plan.segments import Branch, Segment, check_actual_types
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.query_context import QueryContext, current_batch, ensure_folder, store_error
@@ -147,7 +147,8 @@ def with_row_numbers(batches: Iterator[pa.RecordBatch], names: list[str]) -> Ite
 
 
 def with_actual_types(segment: Segment, incoming: Schema) -> Segment:
-    """The segment with the actual types of Spark's columns, which the planner may not know."""
+    """The segment with the actual types of Spark's columns, which the planner may not know. Raises StepPlanError for those that
+    a step refuses."""
     roots = {name: _branch_with_actual_types(branch, incoming, {}) for name, branch in segment.roots.items()}
     arriving = {name: branch.outgoing for root in roots.values() for branch in root.walk() for name in branch.sinks}
     outputs = {name: replace(out, schema=arriving.get(name, out.schema)) for name, out in segment.outputs.items()}
@@ -159,6 +160,7 @@ def _branch_with_actual_types(branch: Branch, incoming: Schema, entered: dict[st
     incoming = merge(entered[branch.gathers]) if branch.gathers else incoming
     steps = []
     for node in branch.steps:
+        check_actual_types(node, incoming)
         outgoing = node.step.fields(incoming)
         steps.append(replace(node, incoming=incoming, outgoing=outgoing))
         incoming = outgoing

@@ -21,7 +21,7 @@ from etl.expressions.calls.arguments import no_form
 from etl.expressions.casts import cast
 from etl.expressions.logic import case, either, is_null, negate
 from etl.expressions.rows import ActiveRows
-from etl.expressions.widening import ATOMIC, DOUBLE, INTEGERS, NULL, common_type_of
+from etl.expressions.widening import ATOMIC, DOUBLE, INTEGERS, NULL, common_type_of, is_decimal
 
 RADIANS_PER_DEGREE, DEGREES_PER_RADIAN = 0.017453292519943295, 57.29577951308232
 """Those of Java's ``Math.toRadians`` and ``toDegrees``, which multiply."""
@@ -67,7 +67,7 @@ power = of_doubles(_power)
 def mod(left: BoundNode, right: BoundNode) -> BoundNode:
     type_ = common_type_of([left.type, right.type])
     if type_ not in INTEGERS:
-        return no_form("mod() of fractions", type_ or NULL)
+        return no_form("mod() of fractions", NULL if type_ is None or is_decimal(type_) else type_)
     return remainder(left, right, type_)
 
 

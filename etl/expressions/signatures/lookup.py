@@ -7,7 +7,7 @@ whole numbers, and for calls that were not probed, nothing is refusal_message.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 from etl.api import format_type, parse_type
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.signatures.derived_types import derive_type
 from etl.expressions.signatures.messages import COUNT_HINTS, count_message, misuse_hint, pair_message, refusal_message
 from etl.expressions.signatures.types import BITS, CODES, COMBINED_IN_PAIRS, CONSTANT_INT, CONSTANT_TEXT, MAX_PROBED, Argument
 from etl.expressions.widening import INT32, NULL, STRING
@@ -50,20 +51,8 @@ def result_type(name: str, args: Sequence[BoundNode]) -> pa.DataType:
     if shape is None:
         raise MisuseError(count_message(name, shapes, len(args)), hint=COUNT_HINTS.get((name, len(args))))
     type_ = _result(name, shape, [_to_argument(arg) for arg in args]) if shape else NULL
-    derive = _DERIVED.get(name)
-    return derive(args[0].type) if derive and args[0].type != NULL else type_
-
-
-_DERIVED: Mapping[str, Callable[[pa.DataType], pa.DataType]] = {
-    "map_keys": lambda type_: pa.list_(type_.key_type) if pa.types.is_map(type_) else NULL,
-    "map_values": lambda type_: pa.list_(type_.item_type) if pa.types.is_map(type_) else NULL,
-    "flatten": lambda type_: type_.value_type if pa.types.is_list(type_) else NULL,
-    **dict.fromkeys(
-        ("element_at", "try_element_at", "get", "array_min", "array_max"),
-        lambda type_: type_.value_type if pa.types.is_list(type_) else type_.item_type if pa.types.is_map(type_) else NULL,
-    ),
-}
-"""Results that follow from the parts of the first argument's type."""
+    derived = derive_type(name, args)
+    return type_ if derived is None else derived
 
 
 def operator_type(name: str, *args: BoundNode) -> pa.DataType:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import Schema, StatefulStep
 from etl.plan.frames import Exchange, StageInput, exchange_of, segments, state_graph_of
 from etl.plan.query_plan import QueryPlan
-from etl.plan.segments import Branch, Segment, Watermark
+from etl.plan.segments import Branch, Segment, Watermark, check_actual_types
 from etl.receipts import NO_SEGMENT
 from etl.spark.partitions import with_actual_types
 from etl.steps.heartbeats import ARRIVAL
@@ -45,7 +45,7 @@ SparkFields: TypeAlias = Callable[[StageInput, Schema], Schema]
 
 def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: SparkFields | None = None) -> Iterator[Stage]:
     """The stages of a query; ``incoming`` are the fields that Spark hands over to the first one. Without ``spark_fields``
-    those of other stages are as planned."""
+    those of other stages are as planned. Raises StepPlanError for types that a step refuses."""
     graph = state_graph_of(plan.frame)
     assert graph is not None
     reading = sum(1 for _ in segments(graph.child)) + sum(1 for one in graph.inputs for _ in segments(one.between))
@@ -64,6 +64,7 @@ def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: Spa
     for number, stage in enumerate(graph.stages):
         assert isinstance(stage.node.step, StatefulStep)
         given = _with_types(stage.incoming, actual[number]) if number in actual else stage.incoming
+        check_actual_types(stage.node, given)
         is_last, results_to_spark = number + 1 == len(graph.stages), graph is not plan.frame
         downstream = Branch((), stage.node.outgoing, emits=True) if is_last else stage.downstream
         whole = plan.segment if is_last and not results_to_spark else Segment({"": downstream}, {})
