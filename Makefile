@@ -74,10 +74,11 @@ imports: $(READY)
 generated: $(READY)
 	$(BIN)/python -m pytest -q tests/test_generated_files.py tests/config/test_mistakes.py
 
-# Writes all generated files anew: the schema, the reference, and what lint prints for the recorded mistakes. Read the diff.
+# Writes all generated files anew: the schema, the reference, methods of the Python front end, and what lint prints for the recorded mistakes. Read the diff.
 refresh: $(READY)
 	$(BIN)/etl schema > schemas/pipeline.schema.json
 	$(BIN)/python -m etl.reference docs/reference
+	$(BIN)/python -m etl.sdk.generator etl/sdk/generated
 	PYTHONPATH=tests $(BIN)/python tests/config/test_mistakes.py
 
 # The documentation as a site with search, in out/docs; a link that leads nowhere and every warning is an error.

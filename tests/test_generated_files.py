@@ -7,6 +7,7 @@ from pathlib import Path
 from etl.catalogue import installed
 from etl.cli.schema import text
 from etl.reference import pages
+from etl.sdk.generator import files
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -25,3 +26,13 @@ def test_the_reference_is_current() -> None:
 
     different = sorted(name for name in made.keys() | committed.keys() if made.get(name) != committed.get(name))
     assert different == [], "refresh it: make refresh, or python -m etl.reference docs/reference"
+
+
+def test_the_methods_of_the_python_front_end_are_current() -> None:
+    folder = ROOT / "etl" / "sdk" / "generated"
+    committed = {path.name: path.read_text("utf-8") for path in folder.glob("*.py")}
+
+    made = dict(files(installed()))
+
+    different = sorted(name for name in made.keys() | committed.keys() if made.get(name) != committed.get(name))
+    assert different == [], "refresh it: make refresh, or python -m etl.sdk.generator etl/sdk/generated"

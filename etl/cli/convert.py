@@ -13,6 +13,7 @@ from etl.cli.config_options import PipelineFile
 from etl.config.document.parser import decode
 from etl.config.document.sql_script import read_script
 from etl.config.document.yaml_document import Flaw
+from etl.config.document.yaml_text import yaml_text
 from etl.config.loader import inspect, is_script
 from etl.rsql.problems import SourceError
 
@@ -76,10 +77,3 @@ def _convert_rules(text: str) -> tuple[Any, list[SourceError]]:
 
 
 _LANGUAGES = {"rules": _convert_rules}
-
-
-def yaml_text(value: Any) -> str:
-    """A pipeline file with this value: mappings that hold no others in one line."""
-    import yaml
-
-    return str(yaml.safe_dump(value, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120))

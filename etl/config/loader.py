@@ -87,10 +87,10 @@ def inspect(
         data = Path(path).read_bytes()
     except OSError as error:
         flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
-        return _inspect(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
+        return inspect_document(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
     if is_script(path):
-        return _inspect(str(path), read_script(data, catalogue or installed()), env, overrides, catalogue)
-    found = [(document, _inspect(str(path), document, env, overrides, catalogue)) for document in read_versions(data)]
+        return inspect_document(str(path), read_script(data, catalogue or installed()), env, overrides, catalogue)
+    found = [(document, inspect_document(str(path), document, env, overrides, catalogue)) for document in read_versions(data)]
     return found[0][1] if len(found) == 1 else Checked(None, tuple(in_file_order(_of_versions(found))))
 
 
@@ -111,9 +111,14 @@ def _of_versions(found: Sequence[tuple[Document, Checked]]) -> Iterable[Problem]
             yield problem
 
 
-def _inspect(
-    file: str, document: Document, env: Mapping[str, str], overrides: Sequence[str], catalogue: Catalogue | None
+def inspect_document(
+    file: str,
+    document: Document,
+    env: Mapping[str, str] = os.environ,
+    overrides: Sequence[str] = (),
+    catalogue: Catalogue | None = None,
 ) -> Checked:
+    """The pipeline and problems of a document that has been read from a file, or made by the Python front end."""
     report = Report(file, document)
     for flaw in document.flaws:
         report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)

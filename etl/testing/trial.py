@@ -59,13 +59,14 @@ def build_test_plan(suite: Suite, case: Case, folder: Path, empty: bool = False)
     given = {} if empty else case.given
     begin = None if case.now is None else parse_instant(case.now).timestamp()
     sources = {name: given_source(source, given.get(name), suite.file, begin) for name, source in pipeline.sources.items()}
-    bench = replace(
-        pipeline,
-        sources=sources,
-        streams={name: _with_rows(_at(stream, case.now), case, pipeline) for name, stream in pipeline.streams.items()},
-        sinks=capture_outputs(pipeline, observed_outputs(case, pipeline), folder),
-    )
-    return planned(bench, _capture(folder, LETTERS), SCHEMA)
+    streams = {name: _with_rows(_at(stream, case.now), case, pipeline) for name, stream in pipeline.streams.items()}
+    bench = replace(pipeline, sources=sources, streams=streams)
+    return build_capture_plan(bench, observed_outputs(case, pipeline), folder)
+
+
+def build_capture_plan(pipeline: Pipeline, wanted: Iterable[str], folder: Path) -> Plan:
+    """The plan of a pipeline whose sources give events by themselves, with captures of these streams and sinks in ``folder``."""
+    return planned(replace(pipeline, sinks=capture_outputs(pipeline, wanted, folder)), _capture(folder, LETTERS), SCHEMA)
 
 
 def capture_outputs(pipeline: Pipeline, wanted: Iterable[str], folder: Path) -> dict[str, Output]:
@@ -120,16 +121,20 @@ def run_case(suite: Suite, case: Case, on_spark: OnSpark) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="etl-test-") as name:
         folder = Path(name)
         plan = build_test_plan(suite, case, folder)
-        run_without_spark(plan)
-        if needs_spark(plan):
-            on_spark(plan, folder / "state", case.drain)
-        unordered = {name for query in plan.queries if query.frame is not None for name in query.segment.outputs}
-        schemas = output_schemas(suite.pipeline)
-        events = {
-            name: read_captured_events(folder / name, schemas[name], name not in unordered)
-            for name in observed_outputs(case, suite.pipeline)
-        }
-        return Outcome(events, replace(read_captured_events(folder / LETTERS, SCHEMA, ordered=True), ordered=False))
+        return run_capture_plan(plan, suite.pipeline, observed_outputs(case, suite.pipeline), folder, case.drain, on_spark)
+
+
+def run_capture_plan(
+    plan: Plan, pipeline: Pipeline, wanted: Iterable[str], folder: Path, drain: bool, on_spark: OnSpark
+) -> Outcome:
+    """Run a plan of captures, and read what it captured of these streams and sinks. Raises what a run of the pipeline raises."""
+    run_without_spark(plan)
+    if needs_spark(plan):
+        on_spark(plan, folder / "state", drain)
+    unordered = {name for query in plan.queries if query.frame is not None for name in query.segment.outputs}
+    schemas = output_schemas(pipeline)
+    events = {name: read_captured_events(folder / name, schemas[name], name not in unordered) for name in wanted}
+    return Outcome(events, replace(read_captured_events(folder / LETTERS, SCHEMA, ordered=True), ordered=False))
 
 
 def run_without_spark(plan: Plan) -> None:

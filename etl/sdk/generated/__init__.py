@@ -1,0 +1,1 @@
+"""Methods of the builder, generated from the component models."""

@@ -1,0 +1,170 @@
+"""A whole pipeline in Python: read from YAML or built, checked, tried, written as YAML, run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, final
+
+from etl.sdk.call_site import Site, call_site
+from etl.sdk.inspection import Inspectable, Text
+from etl.sdk.nodes import Definition
+from etl.sdk.stream import DeadLetterOutput, Output, Stream, Table
+from etl.sdk.values import plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from etl.running.messages import Message
+    from etl.sdk.generated.options import RunOptions
+    from etl.sdk.running import Run
+
+
+@final
+class Pipeline(Inspectable):
+    """Sources, streams and sinks under one name: what a YAML file says, as a value of Python."""
+
+    def __init__(self, definition: Definition) -> None:
+        self._whole = definition
+
+    @property
+    def name(self) -> str | None:
+        """The name, by which its state folder is called."""
+        return self._whole.name
+
+    def add(self, *outputs: Output | Stream | DeadLetterOutput | Table) -> Pipeline:
+        """This pipeline with more outputs."""
+        return Pipeline(_with_outputs(self._whole, outputs))
+
+    def to_yaml(self, path: str | PathLike[str] | None = None) -> Text:
+        """The YAML file that says the same; with ``path`` also written there."""
+        from pathlib import Path
+
+        from etl.config.document.yaml_text import yaml_text
+        from etl.sdk.assembly import assemble
+
+        text = Text(yaml_text(assemble(self._whole).value))
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def run(
+        self,
+        *,
+        drain: bool = False,
+        limit: int | None = None,
+        state: str | PathLike[str] | None = None,
+        spark: SparkSession | None = None,
+        master: str = "local[*]",
+        settings: Mapping[str, str] | None = None,
+        new_state: Sequence[str] = (),
+        max_dead: float | None = None,
+        on_message: Callable[[Message], None] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Read the events that exist now, deliver them, and end: ``etl run --once``. Raises EtlError when the run fails.
+
+        Args:
+            drain: Close all open windows at the end.
+            limit: End after this many events were read.
+            state: The folder of checkpoints and dead letters; default: ``$ETL_STATE``, or ``~/.local/state/sluice``, and in it
+                a folder with the pipeline's name. A second run with the same state reads only what is new.
+            spark: A session of your own to run on; default: one that this process starts once, and keeps.
+            master: Spark's master: ``local[n]`` or a cluster's.
+            settings: Spark's settings that differ from ours.
+            new_state: Steps that begin with empty state.
+            max_dead: The share of events that may become dead letters; with a larger one the run fails.
+            on_message: Called with each message, from several threads.
+            env: Replaces the environment, of which values such as ``${NAME}`` are taken.
+        """
+        asked = {"drain": drain, "limit": limit, "max_dead": max_dead, "new_state": new_state}
+        return self._start(True, state, spark, master, settings, on_message, env, asked).wait()
+
+    def start(
+        self,
+        *,
+        limit: int | None = None,
+        state: str | PathLike[str] | None = None,
+        spark: SparkSession | None = None,
+        master: str = "local[*]",
+        settings: Mapping[str, str] | None = None,
+        new_state: Sequence[str] = (),
+        max_dead: float | None = None,
+        on_message: Callable[[Message], None] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Follow the sources in the background until ``.stop()``: ``etl run``. The arguments are those of `run`."""
+        asked = {"limit": limit, "max_dead": max_dead, "new_state": new_state}
+        return self._start(False, state, spark, master, settings, on_message, env, asked)
+
+    def _start(
+        self,
+        once: bool,
+        state: str | PathLike[str] | None,
+        spark: SparkSession | None,
+        master: str,
+        settings: Mapping[str, str] | None,
+        on_message: Callable[[Message], None] | None,
+        env: Mapping[str, str] | None,
+        asked: Mapping[str, Any],
+    ) -> Run:
+        from etl.sdk.running import start
+
+        folder = None if state is None else str(state)
+        return start(
+            self.model(env),
+            spark=spark,
+            master=master,
+            settings=settings,
+            on_message=on_message,
+            once=once,
+            state=folder,
+            **asked,
+        )
+
+    def _definition(self) -> Definition:
+        return self._whole
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.name!r}: {len(self._whole.outputs)} outputs>"
+
+
+def pipeline(
+    name: str,
+    *outputs: Output | Stream | DeadLetterOutput | Table,
+    description: str | None = None,
+    run: RunOptions | None = None,
+    tests: Mapping[str, Any] | None = None,
+) -> Pipeline:
+    """A pipeline of these outputs.
+
+    Args:
+        name: Its name, by which its state folder is called: a letter, then letters, digits, ``_`` and ``-``.
+        outputs: Streams with their sinks; a stream without one is printed. Also ``dead_letters.to_…(…)``, and tables that
+            no step names as objects.
+        description: What it is for.
+        run: How it runs, such as ``{"trigger": "200ms"}``.
+        tests: Its tests, as the YAML file has them.
+    """
+    site = call_site(("name",))
+    given = {"description": description, "run": run, "tests": tests}
+    settings: dict[str, tuple[Any, Site]] = {key: (plain(one, (key,)), site) for key, one in given.items() if one is not None}
+    return Pipeline(_with_outputs(Definition(name, site, settings=settings), outputs))
+
+
+def _with_outputs(definition: Definition, outputs: Sequence[Output | Stream | DeadLetterOutput | Table]) -> Definition:
+    for one in outputs:
+        if isinstance(one, Output):
+            definition = replace(definition, outputs=(*definition.outputs, one._output))
+        elif isinstance(one, Stream):
+            definition = replace(definition, streams=(*definition.streams, one._node))
+        elif isinstance(one, Table):
+            definition = replace(definition, tables=(*definition.tables, one._node))
+        elif isinstance(one, DeadLetterOutput):
+            if definition.dead_letters is not None:
+                raise ValueError("a pipeline has one sink of dead letters")
+            definition = replace(definition, dead_letters=one.part)
+        else:
+            raise TypeError(f"a pipeline is made of streams, their sinks and tables, and not of {type(one).__name__}")
+    return definition

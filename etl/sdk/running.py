@@ -1,0 +1,136 @@
+"""Runs of a pipeline, to the end or in the background."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from etl.api import NOTICE, EtlError
+from etl.config.model import Pipeline
+from etl.sdk.events import html_table, text_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from etl.running.messages import Message
+    from etl.running.service import RunService
+    from etl.spark.reports.totals import SinkTotals, Totals
+
+_COLUMNS = ("sink", "in", "made", "out", "filtered", "dead", "spooled")
+
+
+class Run:
+    """A run of a pipeline: watch it, stop it, wait for its end. ``with p.start(…) as run:`` stops it after the block."""
+
+    def __init__(self, pipeline: Pipeline, service: RunService, on_message: Callable[[Message], None] | None) -> None:
+        self.name = pipeline.name
+        self.messages: list[Message] = []
+        """What the run reports, in its order: ``message.text``, ``.level``, ``.event``."""
+        self._service, self._on_message = service, on_message
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name=f"sluice {pipeline.name}", daemon=True)
+
+    def stop(self) -> Run:
+        """Ask the run to end after the micro-batch at work, and wait for that. Raises the error of a run that failed."""
+        self._service.stop()
+        return self.wait()
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Wait for the end, or these seconds at most: then `is_running` is still true. Raises the error of a run that failed."""
+        self._thread.join(timeout)
+        if self._error is not None and not self._thread.is_alive():
+            raise self._error
+        return self
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the run has not ended."""
+        return self._thread.is_alive()
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why the run failed; None while it runs, and after a good end."""
+        return self._error
+
+    @property
+    def totals(self) -> Totals:
+        """Numbers of events so far: ``totals.read``, ``totals.sinks``, ``totals.dead``, or all as ``totals.as_numbers()``."""
+        return self._service.runs[0].totals
+
+    @property
+    def sinks(self) -> Mapping[str, SinkTotals]:
+        """The totals of each sink: ``run.sinks["main"].accepted``."""
+        return dict(self.totals.sinks)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._service.stop()
+        self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
+
+    def __str__(self) -> str:
+        return "\n".join([self._headline(), *(f"  {line}" for line in text_table(_COLUMNS, self._rows()))])
+
+    def __repr__(self) -> str:
+        return f"<Run {self._headline()}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(_COLUMNS, self._rows(), self._headline())
+
+    def _headline(self) -> str:
+        state = "running" if self.is_running else "failed" if self._error else "ended"
+        read = sum(counts.incoming for counts in list(self.totals.read.values()))
+        return f"{self.name}: {state}, {read:,} events read, {self.totals.dead:,} dead letters"
+
+    def _rows(self) -> list[list[str]]:
+        return [
+            [name, *(f"{number:,}" for number in (s.incoming, s.made, s.accepted, s.filtered, s.dead, s.spooled))]
+            for name, s in self.sinks.items()
+        ]
+
+    def _begin(self) -> Run:
+        self._thread.start()
+        return self
+
+    def _work(self) -> None:
+        try:
+            self._service.work(self._report)
+            self._check_end()
+        except BaseException as error:  # raised to the caller by `wait`
+            self._error = error
+
+    def _check_end(self) -> None:
+        """Raises EtlError when too many events became dead letters."""
+        limit = self._service.request.max_dead
+        for share in self._service.shares:
+            if share.check_end():
+                raise EtlError(f"{share.description}, more than max_dead={limit:g} allows; the next run continues after them")
+
+    def _report(self, message: Message) -> None:
+        self.messages.append(message)
+        if self._on_message is not None:
+            self._on_message(message)
+
+
+def start(
+    pipeline: Pipeline,
+    *,
+    spark: SparkSession | None = None,
+    on_message: Callable[[Message], None] | None = None,
+    settings: Mapping[str, str] | None = None,
+    master: str = "local[*]",
+    new_state: Sequence[str] = (),
+    **request: Any,
+) -> Run:
+    """Begin a run in a thread. Raises EtlError when the pipeline cannot run."""
+    from etl.running.planning import RunRequest
+    from etl.running.service import RunService
+    from etl.sdk.session import given_session, shared_session
+
+    shared = shared_session(master, settings) if spark is None else given_session(spark)
+    asked = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
+    return Run(pipeline, RunService([pipeline], asked, shared=shared), on_message)._begin()

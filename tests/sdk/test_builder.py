@@ -1,0 +1,200 @@
+"""Pipelines built of calls: what they say as YAML, and where their problems are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from etl.catalogue import installed
+from etl.sdk import ConfigError, Stream, col, dead_letters, fn, pipeline, read, table, union
+from etl.sdk.pipeline import Pipeline
+
+LINE = "2026-11-20T06:25:03Z gate sshd[12]: Failed password for root from 198.51.100.7 port 34416 ssh2"
+
+
+def value(built: Pipeline) -> dict[str, object]:
+    return dict(yaml.safe_load(built.to_yaml()))
+
+
+def test_one_chain_is_the_short_form_of_a_file() -> None:
+    logins = (
+        read.file(path=Path("auth.log"))
+        .filter(col("message").like("%Failed%"))
+        .grok("%{IP:source.ip}", timeout=timedelta(seconds=1))
+    )
+
+    built = pipeline(
+        "logins", logins.to_file("out.jsonl", batch={"max_events": 10}), run={"trigger": "200ms"}, description="failed"
+    )
+
+    assert value(built) == {
+        "name": "logins",
+        "description": "failed",
+        "source": {"type": "file", "path": "auth.log"},
+        "steps": [
+            {"type": "filter", "where": "message LIKE '%Failed%'"},
+            {"type": "grok", "patterns": "%{IP:source.ip}", "timeout": "1s"},
+        ],
+        "sink": {"type": "file", "path": "out.jsonl", "batch": {"max_events": 10}},
+        "run": {"trigger": "200ms"},
+    }
+
+
+def test_a_stream_used_twice_is_one_stream_with_a_name() -> None:
+    parsed = read.file("a.log").named("auth").grok("%{IP:ip}").named("parsed", "with addresses")
+    local = parsed.filter("ip like '10.%'")
+
+    built = pipeline("both", parsed.to_file("all.jsonl").named("archive"), local.to_console())
+
+    assert value(built) == {
+        "name": "both",
+        "sources": {"auth": {"type": "file", "path": "a.log"}},
+        "streams": {
+            "parsed": {"description": "with addresses", "from": "auth", "steps": [{"type": "grok", "patterns": "%{IP:ip}"}]},
+            "filter": {"from": "parsed", "steps": [{"type": "filter", "where": "ip like '10.%'"}]},
+        },
+        "sinks": {
+            "archive": {"from": "parsed", "type": "file", "path": "all.jsonl"},
+            "console": {"from": "filter", "type": "console"},
+        },
+    }
+
+
+def test_unions_joins_tables_and_dead_letters() -> None:
+    first, second = read.file("a").named("a"), read.file("b").named("b")
+    people = table.inline(key="ip", rows=[{"ip": "10.0.0.1", "owner": "eve"}])
+    owned = union(first, second).regex("(?P<ip>[0-9.]+)").lookup(people, on="ip", add={"owner": "owner"})
+    other = read.file("c").named("c").regex("(?P<ip>[0-9.]+)").named("other")
+
+    built = pipeline("p", owned.join(other, on="ip", within="1m").to_discard(), dead_letters.to_file("dead/"))
+
+    made = value(built)
+    assert made["tables"] == {"inline": {"type": "inline", "key": "ip", "rows": [{"ip": "10.0.0.1", "owner": "eve"}]}}
+    assert made["dead_letters"] == {"type": "file", "path": "dead/"}
+    assert made["streams"] == {
+        "lookup": {
+            "from": ["a", "b"],
+            "steps": [
+                {"type": "regex", "patterns": "(?P<ip>[0-9.]+)"},
+                {"type": "lookup", "table": "inline", "on": "ip", "add": {"owner": "owner"}},
+            ],
+        },
+        "other": {"from": "c", "steps": [{"type": "regex", "patterns": "(?P<ip>[0-9.]+)"}]},
+        "join": {"from": ["lookup", "other"], "steps": [{"type": "join", "on": "ip", "within": "1m"}]},
+    }
+    assert built.lint() == ()
+
+
+def test_a_stream_joined_with_itself_names_it_as_its_right_side() -> None:
+    minutes = read.generate(count=1).regex("(?P<ip>[0-9.]+)")
+
+    made = value(pipeline("p", minutes.join(minutes, on="ip", within="1m").to_discard()))
+
+    assert made["streams"]["join"] == {  # type: ignore[index]
+        "from": "regex",
+        "steps": [{"type": "join", "on": "ip", "within": "1m", "right": "regex"}],
+    }
+
+
+def test_a_union_goes_to_a_sink_without_a_stream_of_its_own() -> None:
+    made = value(pipeline("p", union(read.file("a").named("a"), read.file("b").named("b")).to_discard()))
+
+    assert made["sinks"] == {"main": {"from": ["a", "b"], "type": "discard"}}
+    assert "streams" not in made
+
+
+def test_problems_are_at_the_arguments_of_the_calls() -> None:
+    broken = (
+        read.file("a.log")
+        .filter(where="mesage = 'a'")
+        .grok(
+            ["%{IP:ip}", "%{IPP:x}"],
+            timeout="soon",
+        )
+    )
+
+    problems = pipeline("p", broken.to_file("x", on_failure="wait")).lint()  # type: ignore[arg-type]
+
+    source = Path(__file__).read_text("utf-8").splitlines()
+    found = {(problem.code, source[problem.line - 1][problem.column - 1 :]) for problem in problems}
+    assert {problem.file for problem in problems} == {__file__}
+    assert ("unknown-field", "\"mesage = 'a'\")") in found
+    assert ("unknown-pattern", '"%{IPP:x}"],') in found
+    assert ("invalid-value", '"soon",') in found
+    assert ("enum", '"wait")).lint()  # type: ignore[arg-type]') in found
+
+
+def test_a_pipeline_with_errors_is_not_run_but_raises_all_of_them() -> None:
+    with pytest.raises(ConfigError) as raised:
+        pipeline("p", read.file("a").filter("x > 1").filter("y > 1").to_discard()).run()
+
+    assert [problem.code for problem in raised.value.problems] == ["unknown-field", "unknown-field"]
+    assert f"{__file__}:" in str(raised.value)
+
+
+def test_two_parts_of_one_name_are_a_problem() -> None:
+    twice = pipeline("p", union(read.file("a").named("x"), read.file("b").named("x")).to_discard())
+
+    assert [problem.code for problem in twice.lint()] == ["duplicate-name"]
+    with pytest.raises(ConfigError, match="two parts are named 'x'"):
+        twice.to_yaml()
+
+
+def test_names_of_parts_do_not_depend_on_each_other() -> None:
+    logs = read.file("a")
+
+    made = value(pipeline("p", logs.to_discard(), logs.to_discard(), logs.to_console().named("discard_2")))
+
+    assert list(made["sinks"]) == ["discard", "discard_3", "discard_2"]  # type: ignore[call-overload]
+
+
+def test_components_are_reached_by_their_type_too() -> None:
+    made = value(pipeline("p", read.source("file", path="a").step("filter", where="true").to("discard")))
+
+    assert made == value(pipeline("p", read.file("a").filter("true").to_discard()))
+
+
+def test_a_name_that_no_component_has_is_refused_with_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'filter'"):
+        read.file("a").fliter("true")  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="did you mean 'to_kafka'"):
+        read.file("a").to_kafak()  # type: ignore[attr-defined]
+
+
+def test_what_is_no_value_of_an_option_is_refused_at_the_call() -> None:
+    with pytest.raises(TypeError, match="where: the function '<lambda>' is no value"):
+        read.file("a").filter(lambda event: event)  # type: ignore[arg-type, misc]
+    deep: list[object] = []
+    deep.append(deep)
+    with pytest.raises(TypeError, match="nested deeper"):
+        read.file("a").step("keep", fields=deep)
+
+
+def test_no_component_has_the_name_of_a_method() -> None:
+    own = {name for name in vars(Stream) if not name.startswith("_")} | {"test", "show", "sample", "lint", "explain", "model"}
+
+    assert own & {*installed().families["step"], *(f"to_{name}" for name in installed().families["sink"])} == set()
+
+
+def test_a_pipeline_is_tried_without_spark() -> None:
+    logins = (
+        read.file("none.log").grok("Failed password for %{USERNAME:user} from %{IP:ip}").set({"upper": fn.upper(col("user"))})
+    )
+
+    result = logins.test([LINE, "something else"])
+
+    assert result.events == [{"user": "root", "ip": "198.51.100.7", "upper": "ROOT"}]
+    assert [letter["code"] for letter in result.dead_letters] == ["grok-failed"]
+
+
+def test_a_sample_is_the_first_events_of_the_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.log").write_text("".join(f"{number}\n" for number in range(100)))
+    numbers = read.file(tmp_path / "a.log").regex("(?P<n>[0-9]+)").filter("cast(n as int) % 2 = 0")
+
+    assert [row["n"] for row in numbers.sample(read=5).events] == ["0", "2", "4"]
+    numbers.show(2)
+
+    assert capsys.readouterr().out.split() == ["n", "─", "0", "2"]
