@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
 from pydantic_core import PydanticCustomError
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -120,7 +120,27 @@ Size = Annotated[
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_@][A-Za-z0-9_@\-]*(\.[A-Za-z_@][A-Za-z0-9_@\-]*)*$")]
 """A field of the event; dots lead into structs: ``source.ip``."""
 
-Expression = Annotated[str, Field(min_length=1, json_schema_extra={"format": "spark-sql"})]
+
+class CallingText(str):
+    """An expression with the functions of the user that it may call: they travel with the option."""
+
+    functions: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, text: str, functions: tuple[Any, ...]) -> CallingText:
+        """The text with these functions."""
+        made = cls(text)
+        made.functions = functions
+        return made
+
+
+def _keep_functions(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """The validated text with the functions of the given one, which pydantic would drop."""
+    text = validate(value)
+    return CallingText.of(text, value.functions) if isinstance(value, CallingText) else text
+
+
+Expression = Annotated[str, Field(min_length=1, json_schema_extra={"format": "spark-sql"}), WrapValidator(_keep_functions)]
 """A Spark SQL expression over the event's fields."""
 
 Names = Annotated[

@@ -95,6 +95,8 @@ def test_pages_contain_no_machine_path(page: Path) -> None:
 
 @each_written
 def test_pipelines_are_valid(page: Path, tmp_path: Path) -> None:
+    for name, text in named(page, "python").items():
+        (tmp_path / name).write_text(text)
     for number, text in enumerate(pipelines(page)):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
@@ -233,6 +235,16 @@ def test_the_alert_on_the_page_of_state_passes_its_tests(tmp_path: Path) -> None
     (tmp_path / "alert.yaml").write_text(named(ROOT / "docs" / "state.md", "yaml")["alert.yaml"])
 
     assert re.search(r"^  ok    an alert at once", prints(tmp_path, "etl test alert.yaml"), re.MULTILINE)
+
+
+def test_the_functions_on_the_page_pass_their_tests(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "own-functions.md"
+    for name, text in named(page, "python", "yaml").items():
+        (tmp_path / name).write_text(text)
+
+    printed = prints(tmp_path, f"etl test {' '.join(sorted(named(page, 'yaml')))}")
+
+    assert re.search(r"^\d+ passed", printed, re.MULTILINE), printed
 
 
 @pytest.mark.spark

@@ -100,6 +100,9 @@ _FIELDS = {
     "needs-spark": "A condition of a step with state has a part that only Spark computes; or the sources of such a step "
     "cannot be read together: Spark reads some of them and Sluice others, or one is read once (streaming: false) and others as a "
     "stream.",
+    "bad-function": "A function of your own cannot be used: its file or module is not there, the file has no such function, or "
+    "an annotation says no type that events have. The position is that in the Python file, where it is about the code.",
+    "hides-function": "A function of your own has the name of a built-in one, and is called instead of it in this file.",
     "unknown-table": "A step names a table that `tables` does not declare, or `--connect` found no table of this name.",
     "wrong-key": "A look-up has another number of fields than the key of its table has columns, or than its match takes.",
     "missing-key": "A row of an inline table leaves out its key.",

@@ -13,6 +13,7 @@ from etl.catalogue import Catalogue, installed
 from etl.config.build import build
 from etl.config.cases.case_check import checked_cases
 from etl.config.checks.flow import check_flow
+from etl.config.checks.functions import give_functions, read_functions
 from etl.config.checks.graph import check_graph, find_leaves
 from etl.config.checks.tables import give_tables
 from etl.config.checks.targets import check_targets, together
@@ -149,13 +150,15 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     built, run = build(layout, root, catalogue, validator(used)[1], faults(root, used, report), report)
     declared = {**as_mapping(root.get("sources")), **as_mapping(root.get("streams"))}
     give_tables(layout, built, report)
+    functions = read_functions(root, report)
+    give_functions(layout, functions, built)
     order = check_graph(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
     check_targets(layout, built, report)
     report.note_unchecked()
     if report.errors:
         return None
-    pipeline = _pipeline(root, layout, order, built, run, catalogue, report)
+    pipeline = replace(_pipeline(root, layout, order, built, run, catalogue, report), functions=functions)
     _check_plan(pipeline, layout, report)
     if report.errors:
         return None

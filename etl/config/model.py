@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from etl.api import Duration, FrameSource, LookupTable, Sink, Size, Source, Step
+from etl.udf.declaration import Functions
 
 if TYPE_CHECKING:
     from etl.config.cases.case import Case
@@ -87,3 +88,5 @@ class Pipeline:
     tests: tuple[Case, ...] = ()
     tables: Mapping[str, LookupTable] = field(default_factory=dict)
     """Tables for look-ups; the steps that name them hold them already."""
+    functions: Functions = field(default_factory=dict)
+    """Functions of the user; the expressions that call them hold them already."""

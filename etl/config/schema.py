@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
-from etl.api import Component, Family, format_duration
+from etl.api import Component, Duration, Family, format_duration
 from etl.catalogue import FAMILIES, Catalogue
 from etl.config.cases.case_schema import definitions as case_definitions
 from etl.config.model import RunOptions
@@ -93,6 +93,38 @@ _SCALARS = ("string", "integer", "number")
 _TEXT: Json = {"type": "string", "description": "What it is for."}
 
 
+_FUNCTIONS: Json = {
+    "type": "object",
+    "description": "Functions of your own, by the names that expressions use: a Python file and the function in it.",
+    "additionalProperties": {
+        "anyOf": [
+            {
+                "type": "string",
+                "minLength": 1,
+                "description": "`file.py:name` or `module:name`; without a name the function is called as its key.",
+            },
+            {
+                "type": "object",
+                "properties": {
+                    "file": {"type": "string", "minLength": 1, "description": "Python file, relative to the pipeline file."},
+                    "module": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "Module instead of a file: beside the pipeline file, or installed.",
+                    },
+                    "function": {"type": "string", "minLength": 1, "description": "Name in the file; the key by default."},
+                    "timeout": {
+                        **TypeAdapter(Duration).json_schema(),
+                        "description": "Longest time of one call, for a batch or for an event; 30s by default.",
+                    },
+                },
+                "additionalProperties": False,
+            },
+        ]
+    },
+}
+
+
 def _ref(name: str) -> Json:
     return {"$ref": f"#/$defs/{name}"}
 
@@ -113,6 +145,7 @@ def _top_level() -> Json:
         "streams": _make_definition("stream", "Steps one after another, by name."),
         "sinks": _make_definition("output", "Where events go, by name; the console by default."),
         "tables": _make_definition("table", "What steps look up, by name."),
+        "functions": _FUNCTIONS,
         "dead_letters": {"description": "Where rejected events go; files under the state folder by default.", **_ref("last")},
         "run": {"description": "How the pipeline runs.", **_ref("RunOptions")},
         "tests": _ref("tests"),

@@ -14,6 +14,7 @@ from etl.expressions.bound_node import BoundNode, EvaluateRows
 from etl.expressions.dictionary_columns import DictionaryColumns, expand, is_worth_encoding
 from etl.expressions.rows import ActiveRows, Evaluation
 from etl.expressions.tree import DEEP_HINT, TOO_DEEP, BadExpressionError, parse, start
+from etl.udf.declaration import UserFunction, functions_of
 
 
 class CompiledExpression(Protocol):
@@ -123,16 +124,16 @@ def compile_expression(text: str, schema: Schema) -> CompiledExpression:
 
 
 def _bind(text: str, schema: Schema) -> tuple[Analysis, BoundNode]:
-    return _bind_cached(text, _hashed_schema(_SchemaIdentity(schema)))
+    return _bind_cached(text, _hashed_schema(_SchemaIdentity(schema)), functions_of(text))
 
 
 @lru_cache(maxsize=1024)
-def _bind_cached(text: str, known: _HashedSchema) -> tuple[Analysis, BoundNode]:
+def _bind_cached(text: str, known: _HashedSchema, functions: tuple[UserFunction, ...]) -> tuple[Analysis, BoundNode]:
     try:
         tree = parse(text)
     except BadExpressionError as error:
         return _make_broken(text, error.finding())
-    return _analyse_tree(tree, known.schema, text)
+    return _analyse_tree(tree, known.schema, text, functions)
 
 
 class _SchemaIdentity:
@@ -167,10 +168,10 @@ def _hashed_schema(same: _SchemaIdentity) -> _HashedSchema:
     return _HashedSchema(same.schema)
 
 
-def _analyse_tree(tree: Any, schema: Schema, text: str) -> tuple[Analysis, BoundNode]:
+def _analyse_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFunction, ...] = ()) -> tuple[Analysis, BoundNode]:
     from etl.expressions.binder import Binder, EnoughError  # the functions and their tables: only where there is an expression
 
-    binder = Binder(schema)
+    binder = Binder(schema, functions)
     try:
         bound = binder.bind(tree)
     except EnoughError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
@@ -14,7 +14,7 @@ from etl.api import Finding, Schema, format_type, visible
 from etl.expressions import bound_node as b
 from etl.expressions import hints, logic
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls import lambdas
+from etl.expressions.calls import lambdas, user_calls
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.calls.functions import FUNCTIONS
 from etl.expressions.casts import cast, is_truth
@@ -31,6 +31,8 @@ from etl.expressions.widening import BOOLEAN, NULL, STRING, member_type
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
+    from etl.udf.declaration import UserFunction
+
 
 MAX_FINDINGS = 20
 """Findings of one expression; binding stops after these."""
@@ -43,8 +45,10 @@ class EnoughError(Exception):
 class Binder:
     """Binds one expression, and collects its findings, fields and edits."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, functions: Iterable[UserFunction] = ()) -> None:
         self.schema = schema
+        self.functions = {function.name.lower(): function for function in functions}
+        """Functions of the user, which come before others of the same name."""
         self.findings: list[Finding] = []
         self.fields: set[str] = set()
         self.edits: list[tuple[int, int, str]] = []
@@ -148,6 +152,8 @@ class Binder:
         name = str(node.this).lower()
         if any(type(argument).__name__ == "Lambda" for argument in node.expressions):
             return lambdas.call(self, name, node)
+        if name in self.functions:
+            return user_calls.bind_call(self.functions[name], [self.bind(argument) for argument in node.expressions])
         args = [self.bind(argument) for argument in node.expressions[_units(name, node) :]]
         if len(args) < len(node.expressions) or any(type(part).__name__ in _NAMED for part in node.expressions):
             return b.spark_only(f"{name}() has no Arrow form")

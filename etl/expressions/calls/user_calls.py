@@ -1,0 +1,132 @@
+"""Binds calls of the user's functions. They run on Arrow; what only Spark computes cannot be an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import format_type
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.casts import cast
+from etl.expressions.rows import ActiveRows, broadcast
+from etl.expressions.widening import INTEGERS, NULL
+from etl.udf.annotations import describe
+from etl.udf.declaration import Parameter, UserFunction
+
+if TYPE_CHECKING:
+    from etl.udf.calling import Caller
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def bind_call(function: UserFunction, args: Sequence[BoundNode]) -> BoundNode:
+    """A call of a scalar or table function. Raises MisuseError for arguments that it does not take."""
+    if function.is_broken:
+        return b.spark_only(f"{function.name}() has errors")
+    if function.form == "aggregate":
+        raise MisuseError(f"{function.name}() is about many events, and this expression sees one; use a window", "bad-expression")
+    if not function.required <= len(args) <= len(function.parameters):
+        raise MisuseError(_count_message(function, len(args)))
+    given = [_argument(function, at, arg) for at, arg in enumerate(args)]
+    call = _Call(function)
+    return b.apply_failing(function.result, call, *given) if given else BoundNode(function.result, call, fails=True)
+
+
+def _count_message(function: UserFunction, count: int) -> str:
+    most, least = len(function.parameters), function.required
+    accepted = str(most) if most == least else f"{least} to {most}"
+    arguments = "argument" if accepted == "1" else "arguments"
+    return f"{function.name}() takes {accepted} {arguments}, and here {'is' if count == 1 else 'are'} {count}"
+
+
+def _argument(function: UserFunction, at: int, arg: BoundNode) -> BoundNode:
+    parameter = function.parameters[at]
+    if parameter.constant and not arg.is_literal:
+        raise MisuseError(
+            f"{function.name}() takes a constant as its {_ordinal(at)} argument ({parameter.name})",
+            hint="its annotation is that of a single value; annotate an array to take a field",
+        )
+    if parameter.type is None or arg.unknown or arg.type == parameter.type:
+        return arg
+    if not is_taken(arg.type, parameter.type):
+        wanted, found = describe(parameter.type), describe(arg.type)
+        raise MisuseError(
+            f"{function.name}() takes {wanted} as its {_ordinal(at)} argument ({parameter.name}), and this is {found}",
+            hint=_hint(parameter),
+        )
+    return cast(arg, parameter.type)
+
+
+def _hint(parameter: Parameter) -> str | None:
+    if parameter.type is None or pa.types.is_nested(parameter.type):
+        return None
+    return f"cast(x as {format_type(parameter.type)})"
+
+
+def is_taken(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type are passed as another: null, whole numbers as wider ones, numbers as fractions."""
+    if found in (NULL, wanted):
+        return True
+    if pa.types.is_floating(wanted):
+        return bool(found in INTEGERS or pa.types.is_decimal(found) or found == pa.float32())
+    return found in INTEGERS and wanted in INTEGERS and found.bit_width <= wanted.bit_width
+
+
+def _ordinal(at: int) -> str:
+    return _ORDINALS[at] if at < len(_ORDINALS) else f"{at + 1}th"
+
+
+class _Call:
+    """A call at work; the code is loaded at the first one."""
+
+    def __init__(self, function: UserFunction) -> None:
+        self._function = function
+        self._caller: Caller | None = None
+
+    def __call__(self, rows: ActiveRows, *values: Any) -> pa.Array:
+        """The result for the active rows; rows for which the call failed are marked as failed."""
+        if self._caller is None:
+            from etl.udf.calling import Caller
+
+            self._caller = Caller(self._function)
+        return _call(self._caller, rows, values)
+
+
+def _call(caller: Caller, rows: ActiveRows, values: Sequence[Any]) -> pa.Array:
+    active = None if rows.active is None or rows.active.true_count == rows.length else pc.indices_nonzero(rows.active)
+    length = rows.length if active is None else len(active)
+    given = []
+    for value, parameter in zip(values, caller.function.parameters, strict=False):
+        if parameter.constant:
+            given.append(value.as_py())
+        else:
+            array = broadcast(value, rows.length)
+            given.append(array if active is None else array.take(active))
+    found = caller(given, length)
+    if found.failures:
+        rows.fail(*_failed(found.failures, length, active, rows.length))
+    return found.values if active is None else _scattered(found.values, active, rows.length)
+
+
+def _failed(
+    failures: Mapping[int, str], length: int, active: pa.Array | None, total: int
+) -> tuple[pa.BooleanArray, pa.StringArray]:
+    """Which of all rows failed, and why."""
+    reasons = pa.array([failures.get(row) for row in range(length)], pa.string())
+    if active is not None:
+        reasons = _scattered(reasons, active, total)
+    return reasons.is_valid(), reasons
+
+
+def _scattered(values: pa.Array, active: pa.Array, length: int) -> pa.Array:
+    """Values of the active rows as those of all rows, null elsewhere."""
+    import numpy as np
+
+    source = np.full(length, -1)
+    source[active.to_numpy()] = np.arange(len(active))
+    return values.take(pa.array(source, mask=source < 0))

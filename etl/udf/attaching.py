@@ -1,0 +1,53 @@
+"""Giving the expressions of a step the functions of the user that they call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from etl.options import CallingText
+from etl.udf.declaration import Functions, UserFunction, with_functions
+
+_CALL = re.compile(r"([A-Za-z_]\w*)`?\s*\(")
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def attach(model: Model, functions: Functions) -> Model:
+    """The model with functions in each text that may call them; the same model if none does."""
+    changed = {
+        name: after
+        for name in type(model).model_fields
+        if (after := _attached(before := getattr(model, name), functions)) is not before
+    }
+    return model.model_copy(update=changed) if changed else model
+
+
+def called_functions(value: Any) -> Iterator[UserFunction]:
+    """The functions that the texts in a value call; each as often as it stands there."""
+    if isinstance(value, CallingText):
+        yield from value.functions
+    elif isinstance(value, BaseModel):
+        yield from called_functions([getattr(value, name) for name in type(value).model_fields])
+    elif isinstance(value, (list, tuple, Mapping)):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from called_functions(one)
+
+
+def _attached(value: Any, functions: Functions) -> Any:
+    """A value of an option, itself where nothing in it calls a function."""
+    if isinstance(value, str):
+        named = {name.lower() for name in _CALL.findall(value)} & functions.keys()
+        return with_functions(value, [functions[name] for name in sorted(named)]) if named else value
+    if isinstance(value, BaseModel):
+        return attach(value, functions)
+    if isinstance(value, Mapping):
+        items = {key: _attached(one, functions) for key, one in value.items()}
+        return items if any(one is not value[key] for key, one in items.items()) else value
+    if isinstance(value, (list, tuple)):
+        several = [_attached(one, functions) for one in value]
+        return type(value)(several) if any(one is not other for one, other in zip(several, value, strict=True)) else value
+    return value

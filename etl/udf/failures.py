@@ -1,0 +1,26 @@
+"""Errors of the user's code as texts for dead letters."""
+
+from __future__ import annotations
+
+from traceback import extract_tb
+
+from etl.contract.errors import cut
+from etl.udf.declaration import CodeFile, UserFunction
+
+_MAX_MESSAGE = 500
+"""Characters of an error's message."""
+
+
+def describe_failure(error: BaseException, code: CodeFile) -> str:
+    """The last line of the traceback, with the last line of the user's file that it passed."""
+    lines = [frame for frame in extract_tb(error.__traceback__) if frame.filename == code.path]
+    name, text = type(error).__name__, cut(str(error), _MAX_MESSAGE)
+    at = f" ({code.path}:{lines[-1].lineno})" if lines else ""
+    if isinstance(error, SyntaxError):
+        return f"{name}: {error.msg} ({code.path}:{error.lineno})"
+    return f"{name}: {text}{at}" if text else f"{name}{at}"
+
+
+def failure_of(error: BaseException, function: UserFunction) -> str:
+    """Why a call gave no result."""
+    return f"{function.name}() failed: {describe_failure(error, function.code)}"

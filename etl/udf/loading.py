@@ -1,0 +1,50 @@
+"""Running the text of a file once in a process, to get its functions."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from etl.contract.errors import ComponentError
+from etl.udf.call_guard import CallGuard
+from etl.udf.declaration import CodeFile, UserFunction
+from etl.udf.failures import describe_failure
+
+
+def load(function: UserFunction) -> Callable[..., Any]:
+    """The function, from its file's text. Raises ComponentError if the file cannot be run."""
+    return getattr(_module(function.code, function), function.attribute)
+
+
+def load_class(function: UserFunction, name: str) -> Callable[..., Any]:
+    """A class of the file."""
+    return getattr(_module(function.code, function), name)
+
+
+def _module(code: CodeFile, function: UserFunction) -> ModuleType:
+    try:
+        with CallGuard(function.timeout.total_seconds()):
+            return _run(code)
+    except Exception as error:
+        raise ComponentError(
+            f"function {function.name!r}: the file {code.path!r} cannot be run: {describe_failure(error, code)}"
+        ) from error
+
+
+@lru_cache(maxsize=32)
+def _run(code: CodeFile) -> ModuleType:
+    """The module that a text gives; a text that raises an error is run again by the next call."""
+    module = ModuleType(f"etl_function_{code.fingerprint}")
+    module.__file__ = code.path
+    module.__package__ = code.package
+    lines = code.text.splitlines(keepends=True)
+    linecache.cache[code.path] = (len(code.text), None, lines, code.path)  # for tracebacks where the file is not
+    # dataclasses look their module up by name
+    import sys
+
+    sys.modules[module.__name__] = module
+    exec(compile(code.text, code.path, "exec"), module.__dict__)
+    return module

@@ -1,0 +1,191 @@
+"""A function in a Python file → its declaration, or what is wrong with it, by its syntax tree: nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+
+import pyarrow as pa
+
+from etl.contract.errors import FileLocation, Finding, nearest
+from etl.udf.annotations import Annotation, AnnotationError, Names, read_annotation
+from etl.udf.code_files import has_module
+from etl.udf.declaration import DEFAULT_TIMEOUT, CodeFile, Form, Kind, Parameter, UserFunction
+
+CODE = "bad-function"
+
+_METHODS = ("create", "add", "merge", "finish")
+"""Methods of an aggregate."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A name of `functions` and the code that it means."""
+
+    name: str
+    code: CodeFile
+    attribute: str
+    timeout: timedelta = DEFAULT_TIMEOUT
+    file: str = ""
+    """The path of the code from the working folder, for messages; that of ``code`` by default."""
+
+
+class SignatureError(ValueError):
+    """What is wrong with a function, and the node of the file that is."""
+
+    def __init__(self, message: str, node: ast.AST | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+        self.hint = hint
+
+
+@lru_cache(maxsize=64)
+def parsed(code: CodeFile) -> tuple[ast.Module, Names]:
+    """The syntax tree of a file and its names. Raises SyntaxError."""
+    tree = ast.parse(code.text)
+    return tree, Names.of(tree)
+
+
+def read_function(given: Declared) -> UserFunction | Finding:
+    """The function, or what is wrong with it, with its place in the Python file."""
+    try:
+        tree, names = parsed(given.code)
+        found = _read(given, names)
+        _check_imports(tree, given.code)
+        return found
+    except (SyntaxError, ValueError) as error:
+        return _finding(given, error)
+    except RecursionError:
+        return _finding(given, SignatureError("the file is nested too deeply"))
+
+
+def _finding(given: Declared, error: Exception) -> Finding:
+    if isinstance(error, SyntaxError):
+        message, line, column, hint = f"the file is not Python: {error.msg}", error.lineno or 1, error.offset or 1, None
+    else:
+        node, hint = getattr(error, "node", None), getattr(error, "hint", None)
+        message, line, column = str(error), getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+    location = FileLocation(given.file or given.code.path, line, max(column, 1), ("functions", given.name))
+    return Finding(CODE, f"function {given.name!r}: {message}", hint=hint, location=location)
+
+
+def _check_imports(tree: ast.Module, code: CodeFile) -> None:
+    """Raise SignatureError for an import of what is not installed. Those inside functions and ``try`` are not checked."""
+    for node in tree.body:
+        names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""] if node.level == 0 else []
+            if node.level and not code.package:
+                raise SignatureError("a relative import needs a package", node, _ALONE)
+        for name in names:
+            if not has_module(name.split(".")[0]):
+                raise SignatureError(f"there is no module {name!r}", node, f"install it; {_ALONE}")
+
+
+_ALONE = "a file of functions is loaded alone: what it shares with others belongs into an installed package"
+
+
+def _read(given: Declared, names: Names) -> UserFunction:
+    node = names.functions.get(given.attribute)
+    if node is not None:
+        return _function(given, node, names)
+    if given.attribute in names.classes:
+        return _aggregate(given, names.classes[given.attribute], names)
+    known = [name for name in (*names.functions, *names.classes) if not name.startswith("_")]
+    hint = nearest(given.attribute, known) or (f"the file has {', '.join(known[:10])}" if known else "the file has no function")
+    raise SignatureError(f"there is no function {given.attribute!r} in the file", None, hint)
+
+
+def _function(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
+    result = _result(node, names)
+    read = [(one, _parameter_annotation(one, names), required) for one, required in _parameters(node)]
+    kinds = {found.kind for _, found, _ in read if found.kind != "values"} | ({result.kind} - {"values"})
+    if len(kinds) > 1:
+        raise SignatureError(f"the annotations mix arrays of {' and '.join(sorted(kinds))}", node, "use those of one library")
+    kind: Kind = kinds.pop() if kinds else "values"
+    if kind != "values" and result.kind == "values":
+        raise SignatureError("it takes arrays and returns a single value", node.returns, "annotate the array that it returns")
+    if kind != "values" and not any(found.kind == kind for _, found, _ in read):
+        raise SignatureError("it takes no array, so it cannot know for how many events", node, "give it an array")
+    parameters = tuple(_parameter(one.arg, found, kind, required) for one, found, required in read)
+    assert result.type is not None
+    form: Form = "table" if result.many else "scalar"
+    return UserFunction(
+        given.name, given.code, given.attribute, form, kind, parameters, result.type, given.timeout, line=node.lineno
+    )  # fmt: skip
+
+
+def _result(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> Annotation:
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise SignatureError("an async function is not called here", node, "write def")
+    if node.returns is None:
+        raise SignatureError("it does not say what it returns", node, f"write def {node.name}(…) -> str:")
+    result = read_annotation(node.returns, names)
+    if result.type is None or pa.types.is_null(result.type):
+        raise SignatureError(
+            f"{ast.unparse(node.returns)!r} does not say the type of its values",
+            node.returns,
+            'write Annotated[pl.Series, "string"], with a type of Spark SQL',
+        )
+    return result
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skip: int = 0) -> list[tuple[ast.arg, bool]]:
+    """The parameters, each with whether a call must give it."""
+    given = [*node.args.posonlyargs, *node.args.args]
+    for star, text in ((node.args.vararg, "*"), (node.args.kwarg, "**")):
+        if star is not None:
+            raise SignatureError(f"the parameter {text}{star.arg} stands for any number", star, "name each parameter")
+    for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        if default is None:
+            raise SignatureError(f"the parameter {one.arg!r} takes its argument by name only", one, "write it before the *")
+    first_optional = len(given) - len(node.args.defaults)
+    return [(one, at < first_optional) for at, one in enumerate(given)][skip:]
+
+
+def _parameter_annotation(one: ast.arg, names: Names) -> Annotation:
+    if one.annotation is None:
+        raise AnnotationError(f"the parameter {one.arg!r} has no annotation", one)
+    found = read_annotation(one.annotation, names)
+    if found.many:
+        raise AnnotationError(f"the parameter {one.arg!r} is a series of values", one.annotation)
+    return found
+
+
+def _parameter(name: str, found: Annotation, kind: Kind, required: bool) -> Parameter:
+    constant = kind != "values" and found.kind == "values"
+    return Parameter(name, found.type, found.nullable, constant, required)
+
+
+# ── Aggregates ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _aggregate(given: Declared, node: ast.ClassDef, names: Names) -> UserFunction:
+    methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+    for name in _METHODS:
+        if name not in methods:
+            raise SignatureError(
+                f"class {node.name!r} has no method {name!r}", node, "an aggregate has create, add, merge and finish"
+            )
+    state, result = _result(methods["create"], names), _result(methods["finish"], names)
+    if state.kind != "values" or result.kind != "values" or state.many or result.many:
+        raise SignatureError("the state and the result of an aggregate are Python values", node)
+    for name, count in (("create", 0), ("merge", 2), ("finish", 1)):
+        found = len(_parameters(methods[name], skip=1))
+        if found != count:
+            raise SignatureError(f"{name} has {found} parameters beside self, and needs {count}", methods[name])
+    read = [(one, _parameter_annotation(one, names), needed) for one, needed in _parameters(methods["add"], skip=2)]
+    kinds = {found.kind for _, found, _ in read}
+    if not read or len(read) > 1 or len(kinds) > 1:
+        raise SignatureError(
+            "add takes the state and one value", methods["add"], "def add(self, state: State, x: float) -> State:"
+        )
+    kind = kinds.pop()
+    parameters = tuple(_parameter(one.arg, found, kind, needed) for one, found, needed in read)
+    assert result.type is not None
+    return UserFunction(
+        given.name, given.code, given.attribute, "aggregate", kind, parameters, result.type, given.timeout,
+        state.type, state.class_name, node.lineno,
+    )  # fmt: skip

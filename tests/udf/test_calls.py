@@ -1,0 +1,209 @@
+"""Calls of the user's functions in expressions: kinds, nulls, errors of single events, results of the wrong shape, time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from test_signature import IMPORTS
+
+from etl.api import ComponentError
+from etl.expressions import analyse, compile_expression
+from etl.udf.call_guard import CallGuard, CallTimeoutError
+from etl.udf.declaration import CodeFile, UserFunction, with_functions
+from etl.udf.signature import Declared, read_function
+
+EVENTS = pa.record_batch(
+    {
+        "s": pa.array(["a b", "bad", None, "c"]),
+        "n": pa.array([1, 2, 3, None], pa.int32()),
+        "x": pa.array([1.0, None, 4.0, 9.0]),
+    }
+)
+
+
+def _function(code: str, seconds: float = 30) -> UserFunction:
+    from datetime import timedelta
+
+    found = read_function(Declared("f", CodeFile("f.py", IMPORTS + code), "f", timedelta(seconds=seconds)))
+    assert isinstance(found, UserFunction), found
+    return found
+
+
+def _evaluate(code: str, expression: str, seconds: float = 30) -> tuple[list[Any], dict[int, str]]:
+    """The values, and the reasons of failed rows by number."""
+    found = compile_expression(with_functions(expression, [_function(code, seconds)]), EVENTS.schema)(EVENTS)
+    reasons = [] if found.reasons is None else found.reasons.to_pylist()
+    return found.values.to_pylist(), {at: text for at, text in enumerate(reasons) if text is not None}
+
+
+@pytest.mark.parametrize(
+    ("code", "expression", "values"),
+    [
+        ("def f(x: str) -> str:\n    return x.upper()", "f(s)", ["A B", "BAD", None, "C"]),
+        ("def f(x: str | None, n: int | None) -> bool:\n    return x is None or n is None", "f(s, n)", [False, False, True, True]),  # noqa: E501
+        ("def f(x: str, end: str = '!') -> str:\n    return x + end", "f(s)", ["a b!", "bad!", None, "c!"]),
+        ("def f(x: str) -> Word:\n    return Word(x[:1], len(x))", "f(s)", [{"word": w, "length": n} if w else None for w, n in (("a", 3), ("b", 3), (None, 0), ("c", 1))]),  # noqa: E501
+        ("def f(x: str) -> Iterator[str]:\n    yield from x.split()", "f(s)", [["a", "b"], ["bad"], None, ["c"]]),
+        ("def f(x: pa.StringArray) -> pa.BooleanArray:\n    return x.is_null()", "f(s)", [False, False, True, False]),
+        ("def f(x: pa.Int64Array, n: int) -> pa.Int64Array:\n    import pyarrow.compute as pc\n    return pc.add(x, n)", "f(n, 10)", [11, 12, 13, None]),  # noqa: E501
+        ("def f(x: NDArray[np.float64]) -> NDArray[np.float64]:\n    return np.sqrt(x)", "f(x)", [1.0, None, 2.0, 3.0]),
+        ("def f(x: NDArray[np.float64]) -> NDArray[np.float64]:\n    return x * 2", "f(n)", [2.0, 4.0, 6.0, None]),
+        ("def f(x: pl.Series) -> Annotated[pl.Series, 'string']:\n    return x.str.to_uppercase()", "f(s)", ["A B", "BAD", None, "C"]),  # noqa: E501
+        ("def f(x: str) -> str:\n    return x * 2", "upper(f(lower(s)))", ["A BA B", "BADBAD", None, "CC"]),
+        ("def f() -> int:\n    return 7", "f() + n", [8, 9, 10, None]),
+    ],
+)  # fmt: skip
+def test_values(code: str, expression: str, values: list[Any]) -> None:
+    assert _evaluate(code, expression) == (values, {})
+
+
+RAISES = """
+def f(x: str) -> str:
+    if x == 'bad':
+        raise KeyError(x)
+    return x"""
+RAISES_ON_ARRAY = """
+def f(x: pa.StringArray) -> pa.StringArray:
+    if 'bad' in x.to_pylist():
+        raise ValueError('bad text')
+    return x"""
+
+
+def test_an_error_costs_only_its_event() -> None:
+    line = IMPORTS.count("\n") + 4
+
+    assert _evaluate(RAISES, "f(s)") == (["a b", None, None, "c"], {1: f"f() failed: KeyError: 'bad' (f.py:{line})"})
+    assert _evaluate(RAISES_ON_ARRAY, "f(s)") == (
+        ["a b", None, None, "c"],
+        {1: f"f() failed: ValueError: bad text (f.py:{line})"},
+    )
+
+
+@pytest.mark.parametrize("code", [RAISES, RAISES_ON_ARRAY])
+def test_it_is_called_only_for_events_that_need_it(code: str) -> None:
+    values, failed = _evaluate(code, "case when n = 2 then 'two' else f(s) end")
+
+    assert (values, failed) == (["a b", "two", None, "c"], {})
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            "def f(x: pa.StringArray) -> pa.StringArray:\n    return x.drop_null()[:0]",
+            "ValueError: it returned 0 values for 1 ev",
+        ),
+        (
+            "def f(x: pa.StringArray) -> pa.Int64Array:\n    return x",
+            "it returned values of type string, and its annotation is big",
+        ),
+        ("def f(x: pa.StringArray) -> pa.Int64Array:\n    return 5", "TypeError: it returned int, and no array"),
+        (
+            "def f(x: pa.StringArray) -> pa.BooleanArray:\n    return pa.array([None] * len(x), pa.int8())",
+            "it returned values of",
+        ),
+        ("def f(x: str | None) -> int:\n    return 'one'", "f() returned str, which is no bigint"),
+        ("def f(x: str | None) -> int:\n    return 2**70", "f() returned int, which is no bigint"),
+        ("def f(x: str | None) -> Word:\n    return 5", "which is no struct<word:string,length:bigint>: it lacks some of word"),
+    ],
+)
+def test_results_of_another_shape_are_errors(code: str, reason: str) -> None:
+    values, failed = _evaluate(code, "f(s)")
+
+    assert values == [None] * 4
+    assert sorted(failed) == [0, 1, 2, 3]
+    assert all(reason in text for text in failed.values())
+
+
+def test_a_file_that_cannot_be_run_ends_the_run_with_words() -> None:
+    with pytest.raises(ComponentError, match=r"the file 'f.py' cannot be run: ZeroDivisionError: division by zero \(f.py:\d+\)"):
+        _evaluate("y = 1 / 0\ndef f(x: str) -> str: ...", "f(s)")
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("f(n)", "f() takes a text as its first argument (x), and this is int"),
+        ("f()", "f() takes 1 argument, and here are 0"),
+        ("f(s, s)", "f() takes 1 argument, and here are 2"),
+    ],
+)
+def test_arguments_are_checked(expression: str, message: str) -> None:
+    found = analyse(with_functions(expression, [_function(RAISES)]), EVENTS.schema)
+
+    assert [finding.message for finding in found.findings] == [message]
+
+
+def test_a_constant_parameter_takes_no_field() -> None:
+    function = _function("def f(x: pa.StringArray, n: int) -> pa.StringArray: ...")
+
+    found = analyse(with_functions("f(s, n)", [function]), EVENTS.schema)
+
+    assert "f() takes a constant as its second argument" in found.findings[0].message
+
+
+HANGS = "def f(x: str) -> str:\n    while x == 'bad':\n        pass\n    return x"
+SLEEPS = "def f(x: pa.StringArray) -> pa.StringArray:\n    import time\n    time.sleep(60)\n    return x"
+
+
+def test_a_call_that_hangs_is_ended() -> None:
+    assert _evaluate(HANGS, "f(s)", 0.05)[0] == ["a b", None, None, "c"]
+
+    values, failed = _evaluate(SLEEPS, "f(s)", 0.05)
+
+    assert values == [None] * 4
+    assert "it took longer than 0.05 s" in failed[0]
+
+
+def _spin(seconds: float) -> None:
+    with CallGuard(seconds):
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            pass
+
+
+def _in_thread(call: Callable[[], None]) -> list[BaseException]:
+    caught: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(20)
+    return caught
+
+
+def test_a_call_in_another_thread_is_ended_too() -> None:
+    [error] = _in_thread(lambda: _spin(0.05))
+
+    assert isinstance(error, CallTimeoutError)
+    assert str(error) == "it took longer than 0.05 s"
+
+
+def test_calls_in_a_row_have_the_whole_time_each() -> None:
+    with CallGuard(0.2) as guard:
+        for _ in range(10):
+            guard.next_call()
+            time.sleep(0.05)
+
+
+def test_a_call_that_does_not_react_ends_the_process() -> None:
+    import subprocess
+    import sys
+
+    code = "import etl.udf.call_guard as g\ng.GRACE = 0.1\ndef f():\n    while True:\n        try:\n"
+    code += "            for _ in range(9**9): str(_)\n        except BaseException: pass\nwith g.CallGuard(0.1):\n    f()\n"
+
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+
+    assert ended.returncode == 1
+    assert "Timeout" in ended.stderr
