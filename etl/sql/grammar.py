@@ -493,7 +493,12 @@ def _grammar() -> tuple[Any, Any]:
                 if alias:
                     node.set("alias", alias)
                 return node
-            return super()._parse_table(*args, **options)
+            table = super()._parse_table(*args, **options)
+            if table is not None and self._match_text_seq("MATCH_RECOGNIZE"):
+                from etl.sql.match_grammar import read_match
+
+                return read_match(self, table)
+            return table
 
         def _window_call(self) -> Any:
             name = self._id("a window: TUMBLE, HOP, CUMULATE or SESSION")
@@ -508,8 +513,11 @@ def _grammar() -> tuple[Any, Any]:
                         arguments.append(self._parse_select(nested=True, table=True))
                     else:
                         arguments.append(super()._parse_table())
-                    if self._match_text_seq("PARTITION", "BY"):
-                        self._parse_csv(self._parse_column)  # the keys stand in GROUP BY, too
+                    if self._matches_words("PARTITION BY"):  # the keys stand in GROUP BY, too
+                        self._parse_column()
+                        while self._curr and self._next and self._curr.text == "," and self._next.text.upper() != "DESCRIPTOR":
+                            self._take()
+                            self._parse_column()
                 else:
                     arguments.append(self._expression_here())
                 if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
@@ -519,7 +527,7 @@ def _grammar() -> tuple[Any, Any]:
             return call
 
         def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
-            return None if self._is_at("EMIT") else super()._parse_table_alias(alias_tokens)
+            return None if self._is_at("EMIT") or self._is_at("MATCH_RECOGNIZE") else super()._parse_table_alias(alias_tokens)
 
         def _parse_function(self, *args: Any, **options: Any) -> Any:
             """Also ``SESSION(time, gap)``, whose name is a keyword of Spark."""

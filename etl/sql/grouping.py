@@ -39,14 +39,6 @@ class Grouping:
         at = start(group) if group else start(self._node)
         if self._relation.changes_at is not None:
             raise ScriptError("unsupported-sql", "results that change cannot be aggregated again", at, "group by windows")
-        for kind in ("grouping_sets", "rollup", "cube"):
-            if group and group.args.get(kind):
-                raise ScriptError(
-                    "unsupported-sql",
-                    f"{kind.replace('_', ' ').upper()} is not supported",
-                    at,
-                    "write a query for each set, with UNION ALL",
-                )
         keys = [self._by_alias(one) for one in (group.expressions if group else [])]
         window, keys = self._find_window(keys)
         names, texts, columns = self._group_keys(keys)

@@ -143,7 +143,10 @@ def join_step(left: Relation, right: Relation, condition: Condition, kind: str, 
         options["where"] = " and ".join(f"({spark_text(one, scope)})" for one in condition.others)
     steps = (StepText(options, at, {("where",): start(condition.others[0])} if condition.others else {}),)
     window = _joined_window(left, options)
-    return Relation((left.inputs[0], right.inputs[0]), steps, scope, window, is_exact=False)
+    inputs = tuple(dict.fromkeys((left.inputs[0], right.inputs[0])))
+    if len(inputs) == 1:
+        options |= {"left": inputs[0], "right": inputs[0]}
+    return Relation(inputs, steps, scope, window, is_exact=False)
 
 
 def _joined_window(left: Relation, options: dict[str, Any]) -> WindowRows | None:

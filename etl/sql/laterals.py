@@ -20,7 +20,9 @@ def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
     names = [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
     if isinstance(node, exp.Unnest):
         array = spark_text(node.expressions[0], relation.scope)
-        return _unnested(relation, array, names or ["value"], qualifier, is_left, start(node))
+        offset = node.args.get("offset")
+        position = offset.name if isinstance(offset, exp.Expr) else "ordinality" if offset else None
+        return _unnested(relation, array, names or ["value"], qualifier, is_left, start(node), position)
     call = _call(node.this)
     name, arguments = call_name(call), call.expressions
     if name in ("string_split", "split", "explode", "unnest"):
@@ -45,16 +47,32 @@ def _call(node: Any) -> Any:
     return node.this if node.key == "tablefromrows" else node
 
 
-def _unnested(relation: Relation, array: str, names: list[str], qualifier: str | None, is_left: bool, at: int) -> Relation:
-    if len(names) != 1:
-        raise ScriptError("wrong-columns", f"the table function gives one column, not {len(names)}", at)
-    field = _free(relation, names[0])
+def _unnested(
+    relation: Relation, array: str, names: list[str], qualifier: str | None, is_left: bool, at: int, position: str | None = None
+) -> Relation:
+    """An event for each element; of a map, or an array of rows, with a column for each of its members."""
+    field = _free(relation, names[0] if len(names) == 1 else "element")
     options: dict[str, Any] = {"type": "unnest", "field": field}
+    if position:
+        options["position"] = _free(relation, position)
     if is_left:
         options["empty"] = "keep"
-    added = SqlColumn(names[0], field, qualifier=qualifier)
-    steps = StepText({"type": "set", "fields": {field: array}}, at), StepText(options, at)
-    return relation.then(*steps, scope=Scope((*relation.columns, added), relation.scope.aliases), is_exact=False)
+    steps = [StepText({"type": "set", "fields": {field: array}}, at), StepText(options, at)]
+    added = [SqlColumn(names[0], field, qualifier=qualifier)]
+    if len(names) == 2:  # of a map: its entries
+        steps[0] = StepText({"type": "set", "fields": {field: f"map_entries({array})"}}, at)
+        members = zip(names, ("key", "value"), strict=True)
+        added = [SqlColumn(name, f"{field}.{member}", qualifier=qualifier) for name, member in members]
+    elif len(names) > 2:
+        raise ScriptError("wrong-columns", f"an array gives one column and a map two, not {len(names)}", at)
+    if position:
+        counted = StepText(
+            {"type": "set", "fields": {options["position"]: f"{options['position']} + 1"}}, at
+        )  # SQL counts from 1
+        steps.append(counted)
+        added.append(SqlColumn(position, options["position"], "int", qualifier=qualifier))
+    scope = Scope((*relation.columns, *added), relation.scope.aliases)
+    return relation.then(*steps, scope=scope, is_exact=False)
 
 
 def _matched(

@@ -13,12 +13,15 @@ from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.expressions import call_name, spark_text
 from etl.sql.joins import KINDS, conjuncts, is_over_both, join_step, read_condition
 from etl.sql.laterals import lateral_rows
+from etl.sql.matching import match_rows
 from etl.sql.options import read_options
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
 from etl.sql.statements import CreateTable, CreateView, ScriptError, start
+from etl.sql.subqueries import member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.tables import declared_columns, lookup_options, source_relation
 from etl.sql.values import single_row, values_relation
+from etl.sql.versions import version_join, version_time, versions_of
 from etl.sql.windows import GROUP_WINDOWS, window_of
 
 
@@ -100,12 +103,17 @@ class Queries:
                 self.declare(CreateView(table.alias, start(table), names, table.this))
         if isinstance(node, exp.Subquery):
             return self.query(node.this, targets, rank)
+        if isinstance(node, (exp.Intersect, exp.Except)):
+            hint = (
+                "WHERE a IN (SELECT …)" if isinstance(node, exp.Intersect) else "WHERE NOT EXISTS (SELECT …) with a bound in time"
+            )
+            raise ScriptError("unsupported-sql", f"{node.key.upper()} is not supported", start(node), f"write {hint}")
         if isinstance(node, exp.Union):
             return self._union(node, targets)
         if isinstance(node, exp.Values):
             return self._values(node, targets)
         if not isinstance(node, exp.Select):
-            raise ScriptError("unsupported-sql", f"{node.key.upper()} is not supported", start(node), "SELECT and UNION ALL are")
+            raise ScriptError("unsupported-sql", f"{node.key.upper()} is not supported", start(node), "SELECT and UNION are")
         return self._select(node, targets, rank)
 
     def _values(self, node: Any, targets: Sequence[Target] | None) -> Relation:
@@ -120,8 +128,6 @@ class Queries:
         return SelectCompiler(select, relation, self.settings, None).compile(targets)
 
     def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
-        if node.args.get("distinct"):
-            raise ScriptError("unsupported-sql", "UNION remembers every row for ever", start(node), "write UNION ALL")
         left = self.query(node.this, targets)
         names = targets or [Target(column.name, None) for column in left.columns]
         right = self.query(node.expression, names)
@@ -134,7 +140,11 @@ class Queries:
             for one, other in zip(left.columns, right.columns, strict=False)
         )
         changes = next((one.changes_at for one in sides if one.changes_at is not None), None)
-        return Relation((*sides[0].inputs, *sides[1].inputs), (), Scope(columns), None, changes)
+        relation = Relation((*sides[0].inputs, *sides[1].inputs), (), Scope(columns), None, changes)
+        if not node.args.get("distinct"):
+            return relation
+        keys = [leaf.field for column in columns for leaf in leaves(column)]
+        return relation.then(StepText({"type": "dedupe", "keys": keys, "within": self.settings.ttl}, start(node)))
 
     def _select(self, node: Any, targets: Sequence[Target] | None, rank: RankLimit | None) -> Relation:
         from_ = node.args.get("from_") or node.args.get("from")
@@ -150,7 +160,48 @@ class Queries:
             node, relation = self._joined(node, relation, joins)
         for lateral in node.args.get("laterals") or []:
             relation = lateral_rows(relation, lateral, is_left=False)
+        node, relation = self._with_members(node, relation)
         return SelectCompiler(node, relation, self.settings, rank).compile(targets)
+
+    def _with_members(self, node: Any, relation: Relation) -> tuple[Any, Relation]:
+        """The rows that meet conditions with queries, and the query without WHERE; others are met before, as they cost less."""
+        from sqlglot import exp
+
+        where = node.args.get("where")
+        parts = [(part, membership_of(part)) for part in conjuncts(where.this)] if where else []
+        if not any(member for _, member in parts):
+            return node, relation
+        if relation.changes_at is not None:
+            raise ScriptError("unsupported-sql", "results that change cannot be joined", start(where), "group by windows")
+        if rest := [part for part, member in parts if member is None]:
+            text = spark_text(exp.and_(*rest), relation.scope)
+            relation = relation.then(StepText({"type": "filter", "where": text}, start(where), {("where",): start(rest[0])}))
+        for _, member in parts:
+            if member is not None:
+                relation = member_rows(relation, member, self._compiled, self.settings.ttl, self._member_query)
+        node = node.copy()
+        node.set("where", None)
+        return node, relation
+
+    def _member_query(self, node: Any) -> tuple[Relation, list[Any], Any]:
+        """Of a query in a condition: rows, conditions that name columns of the query around it, the value of its column."""
+        from sqlglot import exp
+
+        node = node.this if isinstance(node, exp.Subquery) else node
+        from_ = node.args.get("from_") if isinstance(node, exp.Select) else None
+        if from_ is not None and not node.args.get("joins") and not node.args.get("laterals"):
+            rows = self._from(from_.this)
+            own, correlated = split_correlated(node, rows.scope)
+            if correlated:
+                refuse_groups(node)
+                if own:
+                    rows = rows.then(StepText({"type": "filter", "where": spark_text(exp.and_(*own), rows.scope)}, start(node)))
+                return rows, correlated, node.expressions[0].unalias() if len(node.expressions) == 1 else None
+        rows = self.query(node)
+        if rows.changes_at is not None:
+            raise ScriptError("unsupported-sql", "results that change cannot be joined", rows.changes_at, "group by windows")
+        value = exp.column(rows.columns[0].name) if len(rows.columns) == 1 else None
+        return rows, [], value
 
     def _from(self, node: Any, rank: RankLimit | None = None) -> Relation:
         """The rows of one entry of FROM."""
@@ -184,6 +235,11 @@ class Queries:
 
     def _window_table(self, node: Any) -> Relation:
         call = node.this
+        if call_name(call) == "match_recognize":
+            table, clause = call.expressions
+            return _aliased(match_rows(self._from(table), clause, self.settings.ttl), node)
+        if not call.expressions:
+            raise ScriptError("wrong-arguments", f"{call.name} takes a table", start(call), "TABLE(TUMBLE(TABLE t, …))")
         table, *arguments = call.expressions
         relation = self._from(table)
         if str(call.name).lower() not in GROUP_WINDOWS:
@@ -209,7 +265,7 @@ class Queries:
                 relation = lateral_rows(relation, join.this, is_left=side == "LEFT")
                 continue
             if isinstance(join.this, exp.Table) and join.this.args.get("version"):
-                relation = self._lookup(relation, join, on, side)
+                relation = self._version(relation, join, on, side, number)
                 continue
             right = self._from(join.this)
             if side == "":
@@ -222,11 +278,23 @@ class Queries:
                 raise ScriptError("unsupported-sql", "results that change cannot be joined", at, "group by windows")
             left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
             right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
-            prefix = "right." if number == 0 else f"right{number + 1}."
-            relation = join_step(left, right, condition, kind, prefix, self.settings.ttl, at)
+            relation = join_step(left, right, condition, kind, _prefix(number), self.settings.ttl, at)
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
         return node, relation
+
+    def _version(self, relation: Relation, join: Any, on: list[Any], side: str, number: int) -> Relation:
+        """``JOIN … FOR SYSTEM_TIME AS OF``: the version at an event time, or a look-up at the time of reading."""
+        at, name = start(join), join.this.name.lower()
+        time = version_time(join, relation.scope)
+        view, table = self._views.get(name), self._tables.get(name)
+        if time is None or (table is not None and table.watermark is None):
+            return self._lookup(relation, join, on, side)
+        right = self.query(versions_of(view)) if view else self._named(join.this)
+        right = replace(right, scope=Scope(right.columns).qualified(join.this.alias or join.this.name))
+        left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
+        right = self._compiled.as_stream(right, f"versions_{len(self._compiled.value['streams'])}", at)
+        return version_join(left, right, time, on, side, _prefix(number), at)
 
     def _lookup(self, relation: Relation, join: Any, on: list[Any], side: str) -> Relation:
         """``JOIN table FOR SYSTEM_TIME AS OF time ON …``: the step lookup."""
@@ -269,6 +337,11 @@ class Queries:
             options = read_options(table, "table", self._catalogue)
             self._compiled.add_component(("tables", name), options, table, lookup_options(table, options, keys))
         return name
+
+
+def _prefix(number: int) -> str:
+    """The prefix of fields of a join's right side."""
+    return "right." if number == 0 else f"right{number + 1}."
 
 
 def _aliased(relation: Relation, node: Any) -> Relation:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, leaves
-from etl.sql.expressions import call_name, duration, plain_column, quoted, seconds_of, spark_text
+from etl.sql.expressions import call_name, plain_column, quoted, spark_text
 from etl.sql.grouping import Grouping, is_grouped
+from etl.sql.grouping_sets import expanded
+from etl.sql.over import run_over, with_named_windows
 from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
@@ -29,14 +31,16 @@ class SelectCompiler:
     def compile(self, targets: Sequence[Target] | None = None) -> Relation:
         """The relation after WHERE, GROUP BY, HAVING, OVER and the list of SELECT. Raises ScriptError."""
         self._refuse_clauses()
+        self._node = with_named_windows(self._node)
         if where := self._node.args.get("where"):
             self._filter(where.this)
         if is_grouped(self._node):
+            self._node, self._relation = expanded(self._node, self._relation)
             self._relation = Grouping(self._node, self._relation, self._settings).compile()
             if having := self._node.args.get("having"):
                 self._filter(having.this)
         self._rank_rows()
-        self._run_over()
+        self._relation = run_over(self._node, self._relation, self._rank_name, self._key_field)
         return self._project(targets)
 
     def _refuse_clauses(self) -> None:
@@ -133,46 +137,6 @@ class SelectCompiler:
         assert self._rank is not None
         scope = self._relation.scope
         return replace(scope, aliases={**scope.aliases, over.sql(dialect="spark").lower(): self._rank.name})
-
-    def _run_over(self) -> None:
-        from sqlglot import exp
-
-        calls = [
-            one
-            for item in self._node.expressions
-            for one in item.find_all(exp.Window)
-            if item.alias_or_name.lower() != self._rank_name
-        ]
-        if not calls:
-            return
-        specification = {
-            (str(call.args.get("partition_by")), str(call.args.get("order")), str(call.args.get("spec"))) for call in calls
-        }
-        if len(specification) > 1:
-            raise ScriptError(
-                "unsupported-sql", "all OVER of a SELECT need the same window", start(calls[-1]), "use a sub-query for the others"
-            )
-        scope, first = self._relation.scope, calls[0]
-        keys = [self._key_field(key) for key in first.args.get("partition_by") or []]
-        order = first.args.get("order")
-        column = plain_column(order.expressions[0].this, scope) if order else None
-        if column is None or column.time is None or order.expressions[0].args.get("desc"):
-            raise ScriptError(
-                "unsupported-sql",
-                "OVER is ordered by a time column, ascending",
-                start(first),
-                "ORDER BY the column with the WATERMARK",
-            )
-        aggregates = {f"over_{number + 1}": spark_text(call.this, scope) for number, call in enumerate(calls)}
-        aliases = {call.sql(dialect="spark").lower(): name for call, name in zip(calls, aggregates, strict=True)}
-        options = {
-            "type": "over",
-            **({"keys": keys} if keys else {}),
-            **time_options(column),
-            "aggregates": aggregates,
-            **_frame(first),
-        }
-        self._add(options, start(first), scope=replace(scope, aliases={**scope.aliases, **aliases}))
 
     @property
     def _rank_name(self) -> str | None:
@@ -282,17 +246,3 @@ def _renamed_members(one: SqlColumn, column: SqlColumn, name: str) -> tuple[SqlC
         replace(member, field=f"{name}{member.field[len(column.field) :]}", members=_renamed_members(member, column, name))
         for member in one.members
     )
-
-
-def _frame(call: Any) -> dict[str, Any]:
-    """Options ``rows`` or ``within`` of ``ROWS`` or ``RANGE BETWEEN … PRECEDING AND CURRENT ROW``."""
-    spec = call.args.get("spec")
-    if spec is None or spec.args.get("start") in (None, "UNBOUNDED"):
-        return {}
-    if spec.args.get("end") != "CURRENT ROW":
-        raise ScriptError("unsupported-sql", "a frame of OVER ends at CURRENT ROW", start(call))
-    if str(spec.args.get("kind")).upper() == "ROWS":
-        if not spec.args["start"].name.isdecimal():
-            raise ScriptError("unsupported-sql", "ROWS takes a number", start(call))
-        return {"rows": int(spec.args["start"].name) + 1}
-    return {"within": duration(seconds_of(spec.args["start"]) + 0.001)}  # both ends count in SQL

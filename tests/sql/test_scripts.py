@@ -138,6 +138,8 @@ def test_bounds_in_time_make_an_interval_join() -> None:
         "on": {"host": "host"},
         "prefix": "right.",
         "where": "(right.bytes > bytes)",
+        "left": "logs_rows",
+        "right": "logs_rows",
     }
 
 
