@@ -90,7 +90,8 @@ def inspect(
         flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
         return inspect_document(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
     if is_script(path):
-        return inspect_document(str(path), read_script(data, catalogue or installed()), env, overrides, catalogue)
+        script = read_script(data, catalogue or installed(), Path(path).parent)
+        return inspect_document(str(path), script, env, overrides, catalogue)
     found = [(document, inspect_document(str(path), document, env, overrides, catalogue)) for document in read_versions(data)]
     return found[0][1] if len(found) == 1 else Checked(None, tuple(in_file_order(_of_versions(found))))
 

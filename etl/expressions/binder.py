@@ -153,6 +153,8 @@ class Binder:
         if any(type(argument).__name__ == "Lambda" for argument in node.expressions):
             return lambdas.call(self, name, node)
         if name in self.functions:
+            if not self.functions[name].is_broken:
+                self.arrow_only.setdefault(name, node)
             return user_calls.bind_call(self.functions[name], [self.bind(argument) for argument in node.expressions])
         args = [self.bind(argument) for argument in node.expressions[_units(name, node) :]]
         if len(args) < len(node.expressions) or any(type(part).__name__ in _NAMED for part in node.expressions):

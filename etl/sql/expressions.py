@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from etl.expressions.library.catalogue import script_function
 from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope, SqlColumn, parts_of
+from etl.sql.own_functions import own_function
 from etl.sql.statements import UNITS, ScriptError, start
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ def is_aggregate(node: Node) -> bool:
     """Whether a node is the call of an aggregate, without OVER."""
     from sqlglot import exp
 
-    return call_name(node) in AGGREGATES and not isinstance(node.parent, exp.Window)
+    name = call_name(node)
+    own = own_function(name)
+    is_one = own.form == "aggregate" if own else name in AGGREGATES
+    return is_one and not isinstance(node.parent, exp.Window)
 
 
 def find_aggregates(node: Node) -> list[Node]:
@@ -122,7 +126,7 @@ def _resolved(node: Node, scope: Scope) -> Node:
             copy.set(key, [_resolved(one, scope) if isinstance(one, exp.Expression) else one for one in value])
     if isinstance(copy, exp.DataType):
         return node.copy()
-    if not isinstance(copy, exp.Anonymous):
+    if not isinstance(copy, exp.Anonymous) or own_function(copy.name) is not None:
         return copy
     rewrite = _FUNCTIONS.get(call_name(copy))
     if rewrite:

@@ -416,9 +416,15 @@ def _grammar() -> tuple[Any, Any]:
             name, at = self._name()
             self._expect(TokenType.ALIAS, "AS")
             target = self._text() if self._curr and self._curr.token_type == TokenType.STRING else self._dotted_name()
+            language = file = ""
             if self._match_text_seq("LANGUAGE"):
                 self._take()
-            return CreateFunction(name, at, target)
+                language = self._prev.text.upper()
+            if self._match_text_seq("USING"):
+                if self._curr and self._curr.token_type != TokenType.STRING:
+                    self._take()  # FILE
+                file = self._text()
+            return CreateFunction(name, at, target, language, file)
 
         def _dotted_name(self) -> str:
             """A class without quotes."""

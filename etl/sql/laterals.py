@@ -7,8 +7,10 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import call_name, spark_text
+from etl.sql.own_functions import own_function
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
+from etl.udf.declaration import UserFunction
 
 
 def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
@@ -25,6 +27,9 @@ def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
         return _unnested(relation, array, names or ["value"], qualifier, is_left, start(node), position)
     call = _call(node.this)
     name, arguments = call_name(call), call.expressions
+    own = own_function(name)
+    if own is not None and not own.is_broken:
+        return _rows_of(relation, own, spark_text(call, relation.scope), names, qualifier, is_left, start(call))
     if name in ("string_split", "split", "explode", "unnest"):
         first = spark_text(arguments[0], relation.scope)
         if len(arguments) > 1:
@@ -38,6 +43,36 @@ def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
         start(call),
         "STRING_SPLIT, UNNEST or GROK",
     )
+
+
+def _rows_of(
+    relation: Relation,
+    function: UserFunction,
+    text: str,
+    names: list[str],
+    qualifier: str | None,
+    is_left: bool,
+    at: int,
+) -> Relation:
+    """The rows that a function of the user gives: a column for each member of its rows, or one for single values."""
+    import pyarrow as pa
+
+    if not pa.types.is_list(function.result):
+        message = f"{function.name}() gives one value for a row, and no rows"
+        raise ScriptError("unsupported-sql", message, at, "a table function returns Iterator[…]")
+    row = function.result.value_type
+    members = [member.name for member in row] if pa.types.is_struct(row) else []
+    if not members:
+        return _unnested(relation, text, names or ["value"], qualifier, is_left, at)
+    if names and len(names) != len(members):
+        raise ScriptError("wrong-columns", f"{function.name}() gives {len(members)} columns, not {len(names)}", at)
+    field = _free(relation, f"{function.name}_row")
+    unnest = {"type": "unnest", "field": field, **({"empty": "keep"} if is_left else {})}
+    columns = tuple(
+        SqlColumn(name, f"{field}.{member}", qualifier=qualifier) for name, member in zip(names or members, members, strict=True)
+    )
+    steps = StepText({"type": "set", "fields": {field: text}}, at), StepText(unnest, at)
+    return relation.then(*steps, scope=Scope((*relation.columns, *columns), relation.scope.aliases), is_exact=False)
 
 
 def _call(node: Any) -> Any:

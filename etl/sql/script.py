@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from etl.catalogue import Catalogue
@@ -12,6 +13,7 @@ from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.expressions import duration
 from etl.sql.grammar import read_script
 from etl.sql.options import read_options
+from etl.sql.own_functions import declare, no_functions
 from etl.sql.queries import Queries
 from etl.sql.relation import FOR_EVER, Target
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, ScriptError, SetOption, Statement
@@ -23,10 +25,15 @@ _RESULT = "result"
 """Name of the sink of a query without INSERT."""
 
 
-def compile_script(text: str, catalogue: Catalogue) -> CompiledScript:
-    """Compile all statements; errors are collected, one for each statement."""
+def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None) -> CompiledScript:
+    """Compile all statements; errors are collected, one for each statement. ``folder``: that of the script, for its functions."""
+    with no_functions():
+        return _compile(text, catalogue, folder or Path())
+
+
+def _compile(text: str, catalogue: Catalogue, folder: Path) -> CompiledScript:
     script = read_script(text)
-    compiler = _Compiler(catalogue)
+    compiler = _Compiler(catalogue, folder)
     compiler.compiled.errors += script.errors
     for statement in script.statements:
         try:
@@ -51,8 +58,9 @@ def compile_script(text: str, catalogue: Catalogue) -> CompiledScript:
 class _Compiler:
     """Carries out statements one after the other."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, folder: Path) -> None:
         self.compiled = CompiledScript()
+        self._folder = folder
         self._catalogue = catalogue
         self._queries = Queries(self.compiled, catalogue)
         self._written: dict[str, list[str]] = {}
@@ -67,9 +75,17 @@ class _Compiler:
             case SetOption():
                 self._set(statement)
             case CreateFunction():
-                pass  # a function that is not known is an error where it is called
+                self._declare_function(statement)
             case Insert():
                 self._insert(statement)
+
+    def _declare_function(self, statement: CreateFunction) -> None:
+        entry = declare(statement, self._folder)
+        if entry is not None:
+            path = ("functions", statement.name)
+            self.compiled.value.setdefault("functions", {})[statement.name] = entry
+            for part in (path, *((*path, key) for key in entry)):
+                self.compiled.locations[part] = statement.at, statement.at
 
     def _with_likeness(self, statement: CreateTable) -> CreateTable:
         assert statement.like is not None

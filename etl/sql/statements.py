@@ -76,6 +76,10 @@ class CreateFunction:
     name: str
     at: int
     target: str
+    language: str = ""
+    """In upper case; empty where the statement names none."""
+    file: str = ""
+    """The file after USING, relative to the script."""
 
 
 @dataclass(frozen=True)

@@ -101,4 +101,4 @@ def test_lint_runs_no_code(tmp_path: Path) -> None:
 def test_what_only_spark_computes_cannot_be_an_argument(tmp_path: Path) -> None:
     [found] = _problems(tmp_path, "shout: functions.py", "shout(soundex(message))")
 
-    assert "error needs-spark" in found
+    assert "error arrow-only" in found

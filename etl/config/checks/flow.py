@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from etl.api import Finding, FrameSource, JoiningStep, Sink, Source, Step
-from etl.config.checks.functions import spark_findings
 from etl.config.checks.known_fields import (
     ABOUT_OTHERS,
     NOTHING_KNOWN,
@@ -61,13 +60,8 @@ def _check_source(made: Built | None, path: OptionPath, report: Report) -> Field
 def _check_step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
         return _mark_caused(NOTHING_KNOWN, path, incoming)
-    step = made.component
     findings = _report_findings(made, path, lambda step: step.check(incoming.schema), incoming, report)
     given = _call_guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
-    if not any(finding.severity == "error" for finding in findings):
-        nothing: list[Finding] = []
-        for finding in _call_guarded(path, lambda: list(spark_findings(step, incoming.schema)), nothing, report):
-            report.add_finding(path, finding)
     for finding in nesting_findings(incoming.schema, given.schema):
         report.add_finding(path, finding)
     for finding in case_findings(made.component, incoming.schema):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from etl.api import ArrowStep, Finding, Schema, SparkStep, Step, parse_duration
+from etl.api import Step, parse_duration
 from etl.config.layout import Layout
 from etl.config.model import OptionPath
 from etl.config.nested_values import as_mapping
 from etl.config.options.variants import Built
 from etl.config.report import Report
-from etl.udf.attaching import attach, called_functions
+from etl.udf.attaching import attach
 from etl.udf.declaration import DEFAULT_TIMEOUT, CodeFile, Functions, UserFunction
 
 FUNCTIONS = "functions"
@@ -49,22 +49,6 @@ def give_functions(layout: Layout, functions: Functions, built: dict[OptionPath,
         if known is not None and isinstance(known.component, Step):
             first, *others = (attach(one, functions) for one in known.variants)
             built[part.path] = replace(known, component=first, others=tuple(others))
-
-
-def spark_findings(step: Step, incoming: Schema) -> Iterator[Finding]:
-    """A function of the user in a step that Spark computes: it runs on Arrow only."""
-    called = next(called_functions(step), None)
-    if called is None or called.is_broken:
-        return
-    for part in step.parts(incoming):
-        reason = part.spark_reason(incoming) if isinstance(part, ArrowStep) else None
-        by_spark = isinstance(part, SparkStep) and not isinstance(part, ArrowStep)
-        if (reason or by_spark) and (own := next(called_functions(part), None)) is not None:
-            why = reason or f"Spark computes the step {part.type}"
-            hint = "compute one of them in a `set` step of its own before this step"
-            yield Finding("needs-spark", f"{own.name}() runs on Arrow only, and here {why}", hint=hint)
-            return
-        incoming = part.fields(incoming)
 
 
 def _read_one(name: str, value: str | dict[str, Any], path: OptionPath, report: Report) -> UserFunction | None:

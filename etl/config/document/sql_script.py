@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from etl.catalogue import Catalogue
 from etl.config.document.parser import decode
 from etl.config.document.text_locations import location_of
 from etl.config.document.yaml_document import Document, EntryLocation, Flaw
 
 
-def read_script(data: bytes, catalogue: Catalogue) -> Document:
-    """Bytes of a script → document, with the locations of its parts in the script."""
+def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
+    """Bytes of a script in a folder → document, with the locations of its parts in the script."""
     from etl.sql.script import compile_script
 
     text = decode(data)
     if isinstance(text, Flaw):
         return Document("", flaws=[text])
-    compiled = compile_script(text, catalogue)
+    compiled = compile_script(text, catalogue, folder)
     document = Document(text, compiled.value)
     for path, (key, value) in compiled.locations.items():
         document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
