@@ -7,11 +7,21 @@ from functools import cache
 from importlib import import_module
 
 from etl.expressions.library.function import PREFIXES, LibraryFunction
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "own": ("own.addresses", "own.texts"),
     "flink": (),
-    "rsql": (),
+    "rsql": (
+        "rsql.conditions",
+        "rsql.json_values",
+        "rsql.numbers",
+        "rsql.regexes",
+        "rsql.text_parts",
+        "rsql.texts",
+        "rsql.times",
+        "rsql.wholes",
+    ),
 }
 """Dialect → the modules of `etl.expressions.library` with its functions, each with a tuple ``FUNCTIONS``."""
 
@@ -30,11 +40,13 @@ def find(name: str) -> LibraryFunction | None:
 
 
 def script_function(name: str) -> str:
-    """The function of expressions that a script means by a name: Flink's, else that of RocketMQ Streams, else the name itself."""
+    """The function of expressions that a script means by a name: Flink's, else Spark's, else that of RocketMQ Streams."""
     name = name.lower()
     if name in same_as_spark():
         return same_as_spark()[name]
-    return next((prefix + name for prefix, dialect in PREFIXES.items() if prefix + name in functions(dialect)), name)
+    if f"flink_{name}" in functions("flink"):
+        return f"flink_{name}"
+    return f"rsql_{name}" if name not in SPARK_FUNCTIONS and f"rsql_{name}" in functions("rsql") else name
 
 
 def all_functions() -> tuple[LibraryFunction, ...]:

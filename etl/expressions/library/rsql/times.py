@@ -1,0 +1,462 @@
+"""Script functions of dates: texts in a pattern (``yyyy-MM-dd HH:mm:ss`` without one), milliseconds since 1970, or timestamps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.casts import cast
+from etl.expressions.library.function import LibraryFunction
+from etl.expressions.library.kernels import on_columns
+from etl.expressions.library.rsql.arguments import as_whole, constant_text, is_numeric, text_of
+from etl.expressions.rows import ActiveRows
+from etl.expressions.widening import BOOLEAN, DATE, INT32, INT64, STRING
+
+SECONDS = pa.timestamp("s")
+DEFAULT = "yyyy-MM-dd HH:mm:ss"
+_NULL = "null if an argument is null or no date in the pattern"
+
+_LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
+_CODES = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "M": "%m", "d": "%d", "H": "%H"}
+_UNPADDED = ("M", "d", "H")
+
+
+def time_format(pattern: str, *, is_read: bool) -> str:
+    """The format of ``strptime`` for a pattern of Java. Raises MisuseError for letters that it does not have."""
+    parts = []
+    for found in _LETTERS.finditer(pattern):
+        letters = found[0]
+        if found[2] is None:
+            parts.append((found[1].replace("''", "'") if found[1] else found[3] or "'").replace("%", "%%"))
+        elif letters in _CODES and (is_read or letters not in _UNPADDED):
+            parts.append(_CODES[letters])
+        else:
+            raise MisuseError(f"{letters!r} in the pattern {pattern!r} is not known", hint="letters are yyyy MM dd HH mm ss")
+    return "".join(parts)
+
+
+def as_time(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    """The time of a text in a pattern, of milliseconds, or of a timestamp, in seconds; null for what is none."""
+    if pa.types.is_timestamp(value.type) or value.type == DATE:
+        return b.apply(
+            SECONDS, lambda time: pc.cast(pc.floor_temporal(pc.cast(time, pa.timestamp("us")), unit="second"), SECONDS), value
+        )
+    if is_numeric(value):
+        return b.apply(SECONDS, partial(_of_epoch, 1000), as_whole(value))
+    format_ = time_format(DEFAULT if pattern is None else constant_text(pattern, "the pattern"), is_read=True)
+    return b.apply(SECONDS, lambda text: pc.strptime(text, format=format_, unit="s", error_is_null=True), text_of(value))
+
+
+def _of_epoch(divisor: int, number: Any) -> Any:
+    """Seconds of a number since 1970; null beyond the year 9999."""
+    seconds = pc.divide(number, divisor) if divisor > 1 else number
+    return pc.cast(pc.if_else(pc.less(pc.abs(seconds), _LAST), seconds, pa.scalar(None, INT64)), SECONDS)
+
+
+_LAST = 300_000_000_000
+"""Seconds: before the year 11500."""
+
+
+def _epoch(value: BoundNode, pattern: BoundNode | None, factor: int) -> BoundNode:
+    return b.apply(INT64, lambda time: pc.multiply(pc.cast(time, INT64), factor), as_time(value, pattern))
+
+
+def _printed(time: BoundNode, pattern: BoundNode | None) -> BoundNode:
+    format_ = time_format(DEFAULT if pattern is None else constant_text(pattern, "the pattern"), is_read=False)
+    return b.apply(STRING, lambda values: pc.strftime(values, format=format_), time)
+
+
+# ── Adding ────────────────────────────────────────────────────────────────────────────────────────
+
+_SIZES = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+
+
+def _shift(unit: str, times: pa.Array, counts: pa.Array) -> pa.Array:
+    """Each time so many units later; of months the last day, if the day does not exist."""
+    import numpy as np
+
+    missing = pc.or_(pc.is_null(times), pc.is_null(counts))
+    seconds = pc.fill_null(pc.cast(times, INT64), 0).to_numpy(zero_copy_only=False)
+    number = np.clip(pc.fill_null(counts, 0).to_numpy(zero_copy_only=False), -_MOST, _MOST)
+    if unit in _SIZES:
+        later = seconds + number * _SIZES[unit]
+    else:
+        at = seconds.astype("datetime64[s]")
+        month, day = at.astype("datetime64[M]"), at.astype("datetime64[D]")
+        target = month + number * (12 if unit == "year" else 1)
+        last = (target + 1).astype("datetime64[D]") - 1
+        later_day = np.minimum(target.astype("datetime64[D]") + (day - month.astype("datetime64[D]")), last)
+        later = (later_day.astype("datetime64[s]") + (at - day.astype("datetime64[s]"))).astype(np.int64)
+    return pc.cast(pa.array(later, INT64, mask=missing.to_numpy(zero_copy_only=False)), SECONDS)
+
+
+_MOST = 1_000_000
+"""Units that are added at most."""
+
+
+def _shifted(unit: str, value: BoundNode, count: BoundNode, pattern: BoundNode | None) -> BoundNode:
+    return _printed(on_columns(SECONDS, partial(_shift, unit), as_time(value, pattern), as_whole(count)), pattern)
+
+
+def _adding(unit: str) -> Callable[..., BoundNode]:
+    """``add(date, count)`` or ``add(date, pattern, count)``."""
+    return lambda value, first, second=None: _shifted(
+        unit, value, first if second is None else second, None if second is None else first
+    )
+
+
+_TIME_UNITS = {**{one: one for one in (*_SIZES, "month", "year")}, "mm": "minute", "hh": "hour", "dd": "day", "ss": "second"}
+_DATE_UNITS = {
+    **dict.fromkeys(("yyyy", "year"), "year"),
+    **dict.fromkeys(("MM", "month"), "month"),
+    **dict.fromkeys(("dd", "day"), "day"),
+    **dict.fromkeys(("hh", "hour"), "hour"),
+    **dict.fromkeys(("mm", "minute", "mi"), "minute"),
+    **dict.fromkeys(("ss", "second"), "second"),
+}
+
+
+def _time_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
+    unit = _TIME_UNITS.get(constant_text(part, "the unit").lower())
+    if unit is None:
+        raise MisuseError(f"{part.value!r} is no unit", hint=f"one of: {', '.join(_TIME_UNITS)}")
+    return _shifted(unit, value, count, None)
+
+
+def _date_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
+    """With a unit that is not known the date as it is, as there."""
+    unit = _DATE_UNITS.get(constant_text(part, "the unit"))
+    return _printed(as_time(value), None) if unit is None else _shifted(unit, value, count, None)
+
+
+# ── Parts ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _part(kernel: Callable[[Any], Any]) -> Callable[..., BoundNode]:
+    return lambda value, pattern=None: b.apply(INT32, lambda time: pc.cast(kernel(time), INT32), as_time(value, pattern))
+
+
+def _weekday(time: Any) -> Any:
+    return pc.day_of_week(time, count_from_zero=True, week_start=7)
+
+
+def _week(time: Any) -> Any:
+    """Weeks begin on Sunday, and the first is that of 1 January."""
+    weekday, day = _weekday(time), pc.day_of_year(time)
+    first = pc.subtract(pc.add(day, 6), weekday)
+    saturday = pc.cast(pc.add(pc.cast(time, INT64), pc.multiply(pc.subtract(6, weekday), 86400)), SECONDS)
+    return pc.if_else(pc.equal(pc.year(saturday), pc.year(time)), pc.divide(pc.add(first, 6), 7), 1)
+
+
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("yyyy", "year"), pc.year),
+    **dict.fromkeys(("MM", "month"), pc.month),
+    **dict.fromkeys(("dd", "day"), pc.day),
+    **dict.fromkeys(("hh", "hour"), pc.hour),
+    **dict.fromkeys(("mm", "minute", "mi"), pc.minute),
+    **dict.fromkeys(("ss", "second"), pc.second),
+}
+
+
+def _date_part(value: BoundNode, first: BoundNode, second: BoundNode | None = None) -> BoundNode:
+    part = constant_text(second or first, "the part")
+    kernel = _PARTS.get(part) or _PARTS.get(part.lower())
+    if kernel is None:
+        raise MisuseError(f"{part!r} is no part of a date", hint=f"one of: {', '.join(_PARTS)}")
+    number = b.apply(INT32, lambda time: pc.cast(kernel(time), INT32), as_time(value, first if second else None))
+    return cast(number, STRING)
+
+
+def _truncated(value: BoundNode, part: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    unit = constant_text(part, "the unit").lower()
+    if unit not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
+        raise MisuseError(f"{unit!r} is no unit", hint="one of: year, quarter, month, week, day, hour, minute")
+    return _printed(b.apply(SECONDS, partial(pc.floor_temporal, unit=unit), as_time(value, pattern)), pattern)
+
+
+def _last_day(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    def run(time: pa.Array) -> pa.Array:
+        one = pa.repeat(pa.scalar(1, INT64), len(time))
+        day = pc.subtract(1, pc.cast(pc.day(time), INT64))
+        first = _shift("day", time, day)
+        return _shift("day", _shift("month", first, one), pa.repeat(pa.scalar(-1, INT64), len(time)))
+
+    return _printed(on_columns(SECONDS, run, as_time(value, pattern)), pattern)
+
+
+_WEEKDAYS = {name: number for number, name in enumerate(("su", "mo", "tu", "we", "th", "fr", "sa"))}
+
+
+def _next_day(value: BoundNode, week: BoundNode) -> BoundNode:
+    """The first such weekday behind a date, as a day."""
+    name = constant_text(week, "the weekday").strip().lower()
+    if name[:2] not in _WEEKDAYS:
+        raise MisuseError(f"{name!r} is no weekday", hint="monday, mo …")
+
+    def run(time: pa.Array) -> pa.Array:
+        ahead = pc.subtract(_WEEKDAYS[name[:2]], _weekday(time))
+        return _shift("day", time, pc.cast(pc.if_else(pc.less_equal(ahead, 0), pc.add(ahead, 7), ahead), INT64))
+
+    format_ = time_format("yyyy-MM-dd", is_read=False)
+    return b.apply(STRING, lambda time: pc.strftime(time, format=format_), on_columns(SECONDS, run, as_time(value)))
+
+
+def _days_between(one: BoundNode, other: BoundNode) -> BoundNode:
+    def run(left: Any, right: Any) -> Any:
+        return pc.divide(pc.subtract(pc.cast(left, INT64), pc.cast(right, INT64)), 86400)
+
+    return b.apply(INT64, run, as_time(one), as_time(other))
+
+
+def _is_time(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    time = as_time(value, pattern)
+
+    def run(rows: ActiveRows) -> Any:
+        assert time.run is not None
+        return pc.is_valid(time.run(rows))
+
+    return b.lazily(BOOLEAN, run, time)
+
+
+def _format(value: BoundNode, first: BoundNode, second: BoundNode | None = None) -> BoundNode:
+    """``format(date, pattern)`` or ``format(date, its pattern, pattern)``."""
+    return _printed(as_time(value, first if second else None), second or first)
+
+
+def _of_number(divisor: int) -> Callable[..., BoundNode]:
+    def build(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+        return _printed(b.apply(SECONDS, partial(_of_epoch, divisor), as_whole(value)), pattern)
+
+    return build
+
+
+def _to_date(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    return b.apply(_TIMESTAMP, lambda time: pc.cast(pc.assume_timezone(time, "UTC"), _TIMESTAMP), as_time(value, pattern))
+
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+def _entry(
+    name: str,
+    arguments: str,
+    result: str,
+    build: Callable[..., BoundNode],
+    about: str,
+    example: str,
+    gives: Any,
+    null: str = _NULL,
+) -> LibraryFunction:
+    return LibraryFunction(f"rsql_{name}", arguments, result, build, about, f"rsql_{example}", gives, null=null)
+
+
+_DAY = "'2022-04-08 13:45:30'"
+_WITH_PATTERN = "date: any, pattern: string?"
+
+
+def _parts() -> tuple[LibraryFunction, ...]:
+    kernels = (
+        ("year", pc.year, "Year", 2022),
+        ("month", pc.month, "Month", 4),
+        ("day", pc.day, "Day of the month", 8),
+        ("hour", pc.hour, "Hour", 13),
+        ("minute", pc.minute, "Minute", 45),
+        ("second", pc.second, "Second", 30),
+        ("quarter", pc.quarter, "Quarter", 2),
+        ("weekday", _weekday, "Day of the week from Sunday, 0, to Saturday, 6,", 5),
+        ("weekofyear", _week, "Week of the year; weeks begin on Sunday, the first is that of 1 January,", 15),
+    )
+    return tuple(
+        _entry(name, _WITH_PATTERN, "int", _part(kernel), f"{words} of a date.", f"{name}({_DAY})", gives)
+        for name, kernel, words, gives in kernels
+    )
+
+
+def _additions() -> tuple[LibraryFunction, ...]:
+    gives = {
+        "hour": "2022-04-08 15:45:30",
+        "day": "2022-04-10 13:45:30",
+        "month": "2022-06-08 13:45:30",
+        "year": "2024-04-08 13:45:30",
+    }
+    return tuple(
+        _entry(
+            f"add{unit}",
+            "date: any, pattern_or_count: any, count: any?",
+            "string",
+            _adding(unit),
+            f"A date so many {unit}s later; its pattern may stand before the number.",
+            f"add{unit}({_DAY}, 2)",
+            gives[unit],
+        )
+        for unit in gives
+    )
+
+
+FUNCTIONS = (
+    *_parts(),
+    *_additions(),
+    _entry(
+        "curstamp",
+        _WITH_PATTERN,
+        "bigint",
+        lambda v, p=None: _epoch(v, p, 1000),
+        "Milliseconds since 1970 of a date.",
+        f"curstamp({_DAY})",
+        1649425530000,
+    ),
+    _entry(
+        "curstamp_second",
+        _WITH_PATTERN,
+        "bigint",
+        lambda v, p=None: _epoch(v, p, 1),
+        "Seconds since 1970 of a date.",
+        f"curstamp_second({_DAY})",
+        1649425530,
+    ),
+    _entry(
+        "unixtimestamp",
+        _WITH_PATTERN,
+        "bigint",
+        lambda v, p=None: _epoch(v, p, 1),
+        "Seconds since 1970 of a date.",
+        f"unixtimestamp({_DAY})",
+        1649425530,
+    ),
+    _entry(
+        "timeadd",
+        "date: any, unit: string, count: any",
+        "string",
+        _time_add,
+        "A date so many units later: second to year, in any case of letters.",
+        f"timeadd({_DAY}, 'WEEK', 1)",
+        "2022-04-15 13:45:30",
+    ),
+    _entry(
+        "dateadd",
+        "date: any, unit: string, count: any",
+        "string",
+        _date_add,
+        "A date so many units later: yyyy or year, MM or month, dd, hh, mm, ss; with another word as it is.",
+        f"dateadd({_DAY}, 'hh', -3)",
+        "2022-04-08 10:45:30",
+    ),
+    _entry(
+        "datediff",
+        "date: any, other: any",
+        "bigint",
+        _days_between,
+        "Whole days from the second date to the first.",
+        f"datediff({_DAY}, '2022-03-01 00:00:00')",
+        38,
+    ),
+    _entry(
+        "format",
+        "date: any, pattern: string, new_pattern: string?",
+        "string",
+        _format,
+        "A date in another pattern: format(date, pattern) or format(date, its pattern, pattern).",
+        "format('2022-04-08', 'yyyy-MM-dd', 'dd.MM.yyyy')",
+        "08.04.2022",
+    ),
+    _entry(
+        "datepart",
+        "date: any, pattern_or_part: string, part: string?",
+        "string",
+        _date_part,
+        "A part of a date as a text; the date's pattern may stand before the part.",
+        f"datepart({_DAY}, 'mm')",
+        "45",
+    ),
+    _entry(
+        "tochar",
+        "millis: any, pattern: string?",
+        "string",
+        _of_number(1000),
+        "The date of milliseconds since 1970.",
+        "tochar('1649425530000', 'yyyy-MM-dd')",
+        "2022-04-08",
+    ),
+    _entry(
+        "linuxtochar",
+        "seconds: any",
+        "string",
+        _of_number(1),
+        "The date of seconds since 1970.",
+        "linuxtochar('1649425530')",
+        "2022-04-08 13:45:30",
+    ),
+    _entry(
+        "fromunixtime",
+        "seconds: any, pattern: string?",
+        "string",
+        _of_number(1),
+        "The date of seconds since 1970.",
+        "fromunixtime('1649425530', 'yyyy/MM/dd')",
+        "2022/04/08",
+    ),
+    _entry(
+        "datetrunc",
+        "date: any, unit: string, pattern: string?",
+        "string",
+        _truncated,
+        "The start of the year, quarter, month, week, day, hour or minute of a date.",
+        f"datetrunc({_DAY}, 'month')",
+        "2022-04-01 00:00:00",
+    ),
+    _entry(
+        "isvalidtime",
+        _WITH_PATTERN,
+        "boolean",
+        _is_time,
+        "Whether a text is a date.",
+        "isvalidtime('2022-13-40 00:00:00')",
+        False,
+        "false for null",
+    ),
+    _entry(
+        "isdate",
+        _WITH_PATTERN,
+        "boolean",
+        _is_time,
+        "Whether a text is a date.",
+        "isdate('2022-04-08', 'yyyy-MM-dd')",
+        True,
+        "false for null",
+    ),
+    _entry(
+        "to_date",
+        _WITH_PATTERN,
+        "timestamp",
+        _to_date,
+        "The time of a text.",
+        f"curstamp_second(rsql_to_date({_DAY}))",
+        1649425530,
+    ),
+    _entry(
+        "lastday",
+        _WITH_PATTERN,
+        "string",
+        _last_day,
+        "The last day of a date's month, with its time.",
+        "lastday('2024-02-10 00:00:00')",
+        "2024-02-29 00:00:00",
+    ),
+    _entry(
+        "nextday",
+        "date: any, weekday: string",
+        "string",
+        _next_day,
+        "The first such weekday behind a date.",
+        f"nextday({_DAY}, 'tu')",
+        "2022-04-12",
+    ),
+)
