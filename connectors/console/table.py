@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.console.escapes import escape_text
-from connectors.shared.json_values import as_text, to_json_types
 from etl.api import HIDDEN
+from etl.columns.json.values import as_text, to_json_types
 
 MIN_COLUMN_WIDTH = 8
 """Columns are never narrower than this, even if lines become wider than the terminal."""

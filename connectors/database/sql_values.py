@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.shared.json_values import as_text
+from etl.columns.json.values import as_text
 
 Parts: TypeAlias = "list[pa.Array | str]"
 """Texts of a column's values, and constant texts between them."""

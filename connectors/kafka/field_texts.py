@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connectors.shared.json_values import as_text, iso_times
+from etl.columns.json.values import as_text, iso_times
 
 
 def to_texts(values: pa.Array) -> pa.Array:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from connectors.shared.json_values import as_texts, iso_times
 from etl.api import HIDDEN, nested_schema
+from etl.columns.json.values import as_texts, iso_times
 
 if TYPE_CHECKING:
     from etl.columns.json.lines import JsonWriter, Lines

@@ -74,7 +74,9 @@ def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggr
     given = [value, where] if second is None else [value, second, where]
     findings = [finding for one in given for finding in one.findings]
     result = function.result(value.type)
-    if result is None and not value.failed:
+    if value.is_null and not value.failed:
+        findings.append(Finding("bad-aggregate", f"{argument.text} is null, whatever the event", at=argument.at))
+    elif result is None and not value.failed:
         findings.append(_wrong_type(function, function.takes, value.type, argument.at))
     if function.second and second and not second.failed and function.second.accepts(second.type) is None:
         findings.append(_wrong_type(function, f"as y {function.second.takes}", second.type, others[0].at))

@@ -50,7 +50,10 @@ def _texts(events: pa.RecordBatch) -> pa.Array:
         return shown.column(0)
     import polars as pl
 
-    frame = pl.from_arrow(nest(shown))
+    from etl.columns.json.values import to_json_types
+
+    binary = [to_json_types(column) if "binary" in str(column.type) else column for column in shown.columns]
+    frame = pl.from_arrow(nest(pa.RecordBatch.from_arrays(binary, names=shown.schema.names)))
     assert isinstance(frame, pl.DataFrame)
     if not frame.width:
         return pa.nulls(events.num_rows, pa.string())

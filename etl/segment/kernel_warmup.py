@@ -112,7 +112,8 @@ def run_on_samples(step: ArrowStep, incoming: Schema) -> None:
 def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
     """Run a step's operator on the sample events of three micro-batches, so that it finds those of earlier ones in its state."""
     from etl.state.manifest import Manifests
-    from etl.state.row_files import MappedStateFiles, RowWriter
+    from etl.state.part_rows import MappedStateFiles
+    from etl.state.row_files import RowWriter
 
     columns = {field.name: _column(field.type, pa.string()) for field in incoming}
     columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())

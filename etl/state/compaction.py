@@ -2,18 +2,22 @@
 
 Files are merged by size tiers, as in Cassandra and RocksDB (universal compaction): a tier has files of similar size, and when it
 has `FILES_IN_TIER` they become one file of the next tier. So there are fewer than that many files in each of log(rows) tiers, and
-a row is written once in each tier.
+a row is written once in each tier. A part that is large is merged by ranges of keys, each of which goes to a file of its own: so
+a merge needs the memory of one range, and gives several files, which count as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
 from etl.api import PANE
 from etl.state.manifest import StateFileEntry
+from etl.state.part_rows import HashesOf, KeyRange
 from etl.state.state_file_writer import StateFileWriter, sorted_rows
 from etl.state.state_files import StateFile
 
@@ -26,6 +30,15 @@ _PROMPT_ROWS = 1 << 18
 _PROMPT_FACTOR = 16
 """Rows that are merged for each that arrives, at most, in larger merges."""
 
+MERGED_BYTES = 256 << 20
+"""Bytes of a part's rows that are merged together: sorting takes twice as much again."""
+
+LARGEST_BYTES = 1 << 30
+"""Bytes of rows that are one record batch at most: Arrow's texts have 31 bits for them."""
+
+_RANGE = "."
+"""Between the name of a merge and the number of a further file of it."""
+
 _SMALLEST = 4096
 """Rows of the largest file of the lowest tier: smaller files cost as much to open and to search."""
 
@@ -36,14 +49,22 @@ def files_to_merge(files: Sequence[StateFileEntry], arrived: int = 1 << 62) -> t
     ``arrived`` are the rows of the micro-batch. A merge that would take much longer than a small micro-batch waits for a larger
     one, or until its tier has twice as many files.
     """
-    tiers: dict[int, list[StateFileEntry]] = {}
+    merges: dict[str, list[StateFileEntry]] = {}
     for file in files:
-        tiers.setdefault(_tier(file.rows), []).append(file)
-    full = [tier for tier, own in tiers.items() if len(own) >= FILES_IN_TIER * (1 if _is_prompt(own, arrived) else 2)]
-    return tuple(tiers[min(full)]) if full else ()
+        merges.setdefault(_merge_of(file.name), []).append(file)
+    tiers: dict[int, list[list[StateFileEntry]]] = {}
+    for own in merges.values():
+        tiers.setdefault(_tier(sum(file.rows for file in own)), []).append(own)
+    full = [tier for tier, own in tiers.items() if len(own) >= FILES_IN_TIER * (1 if _is_prompt(chain(*own), arrived) else 2)]
+    return tuple(chain(*tiers[min(full)])) if full else ()
 
 
-def _is_prompt(files: Sequence[StateFileEntry], arrived: int) -> bool:
+def _merge_of(name: str) -> str:
+    """The name of the first of the files of a merge."""
+    return name.partition(_RANGE)[0]
+
+
+def _is_prompt(files: Iterable[StateFileEntry], arrived: int) -> bool:
     """Whether merging these does not keep the results of a micro-batch waiting."""
     return sum(file.rows for file in files) <= max(_PROMPT_ROWS, _PROMPT_FACTOR * arrived)
 
@@ -67,16 +88,67 @@ def merge_files(
 
     ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same; ``name`` as in `StateFileWriter`.
     """
-    parts = sorted({part for file in files for part in file.parts})
-    merged = ((part, rows) for part in parts if len(kept := rows_of_part(files, part, is_over)) and len(rows := combine(kept)))
-    first = next(merged, None)
-    if first is None:
-        return None
-    with StateFileWriter(path, first[1].schema, durable, name) as writer:
-        for part, rows in (first, *merged):
-            ordered = sorted_rows(rows.select(first[1].column_names).cast(first[1].schema))
-            writer.add(part, ordered, ordered.column(PANE).to_numpy())
-    return writer.entry
+    found = _written(_merged_parts(files, combine, is_over, None), lambda number: path, durable, name)
+    return found[0] if found else None
+
+
+def merge_by_ranges(
+    files: Sequence[StateFile],
+    path: Path,
+    combine: Callable[[pa.Table], pa.Table],
+    is_over: Callable[[int], bool],
+    hashes_of: HashesOf,
+    durable: bool = True,
+) -> tuple[StateFileEntry, ...]:
+    """The same with several files, each with a range of the keys of large parts. Holds the rows of one range in memory. Those of
+    a key that are more than that are not combined."""
+    merged = _merged_parts(files, combine, is_over, hashes_of)
+    return tuple(_written(merged, lambda number: path.with_name(f"{path.name}{_RANGE}{number}") if number else path, durable))
+
+
+def _written(
+    merged: Iterable[tuple[int, int, pa.Table]], path_of: Callable[[int], Path], durable: bool, name: str | None = None
+) -> list[StateFileEntry]:
+    """Write the rows of parts, each to the file with this number."""
+    writers: list[StateFileWriter] = []
+    with ExitStack() as opened:
+        for part, number, rows in merged:
+            if number == len(writers):
+                schema = writers[0].schema if writers else rows.schema
+                writers.append(opened.enter_context(StateFileWriter(path_of(number), schema, durable, name)))
+            ordered = sorted_rows(rows.select(writers[0].schema.names).cast(writers[0].schema))
+            writers[number].add(part, ordered, ordered.column(PANE).to_numpy())
+    return [writer.entry for writer in writers]
+
+
+def _merged_parts(
+    files: Sequence[StateFile],
+    combine: Callable[[pa.Table], pa.Table],
+    is_over: Callable[[int], bool],
+    hashes_of: HashesOf | None,
+) -> Iterator[tuple[int, int, pa.Table]]:
+    """A part, the number of a file for them, and rows: files get parts in order."""
+    for part in sorted({part for file in files for part in file.parts}):
+        kept = rows_of_part(files, part, is_over)
+        ranges = 1 if hashes_of is None else max(1, -(-kept.nbytes // MERGED_BYTES))
+        number = 0
+        for at in range(ranges):
+            own = KeyRange(at, ranges, hashes_of).rows(kept) if hashes_of is not None and ranges > 1 else kept
+            if not len(own):
+                continue
+            pieces = [combine(own)] if hashes_of is None or own.nbytes <= LARGEST_BYTES else _cut(own)
+            for rows in filter(len, pieces):
+                yield part, number, rows
+                number += 1
+        for file in files:
+            file.release(part)
+
+
+def _cut(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows of a key that has very many, in pieces that a record batch can hold."""
+    count = -(-rows.nbytes // LARGEST_BYTES)
+    size = -(-len(rows) // count)
+    return (rows.slice(first, size) for first in range(0, len(rows), size))
 
 
 def rows_of_part(files: Sequence[StateFile], part: int, is_over: Callable[[int], bool]) -> pa.Table:

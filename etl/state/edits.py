@@ -13,7 +13,8 @@ import pyarrow as pa
 from etl.api import PANE, Operator, WatermarkAdvance
 from etl.state.key_hash import HASH, HASH2, PARTS, key_hashes, part_of
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, files_after_run, span_of
-from etl.state.row_files import MappedStateFiles, RowWriter, open_entry
+from etl.state.part_rows import MappedStateFiles
+from etl.state.row_files import RowWriter, open_entry
 from etl.state.state_file_writer import StateFileWriter
 from etl.state.state_files import StateFile
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from etl.api import ComponentError, Operator, PaneSpan
 from etl.state.manifest import Manifest, Manifests
-from etl.state.row_files import PartsOfFiles, open_entry
+from etl.state.part_rows import PartsOfFiles
+from etl.state.row_files import open_entry
 from etl.state.state_files import StateFile
 
 MAX_ATTEMPTS = 20

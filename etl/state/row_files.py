@@ -1,17 +1,13 @@
-"""Rows of a step's state in files: what a task writes, and what the tasks of parts read."""
+"""Rows of a step's state in files: what a task writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from etl.api import (
-    ALWAYS,
     NEVER,
     PANE,
     DroppedEvents,
@@ -19,7 +15,6 @@ from etl.api import (
     EmitProgress,
     LooksUpKeys,
     Operator,
-    PartRows,
     TracksEmitProgress,
 )
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
@@ -133,50 +128,3 @@ def open_entry(folder: Path, entry: StateFileEntry) -> StateFile:
     file = open_state_file(folder / entry.name)
     file.check(entry.rows, entry.bytes, entry.checksum)
     return file
-
-
-class PartsOfFiles:
-    """The rows of some parts in several files."""
-
-    def __init__(self, files: Sequence[StateFile], parts: Sequence[int]) -> None:
-        self._files, self._parts = files, parts
-
-    def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end``, a table for each file, part and pane."""
-        return [table for file in self._files for part in self._parts for table in file.tables(part, first, end)]
-
-    def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
-        found = (file.slice(part, first, end) for file in self._files for part in self._parts)
-        return [table for table in found if len(table)]
-
-    def of_keys(self, others: PartRows, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end`` and keys of other rows: all rows of files without hashes."""
-        assert isinstance(others, PartsOfFiles)
-        hashes = {part: found for part in self._parts if len(found := others._hashes(part))}
-        return [table for file in self._files for table in file.rows_of_keys(hashes, first, end)] if hashes else []
-
-    def of_hashes(self, hashes: Any, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end`` and these hashes: all rows of files without hashes."""
-        wanted = dict.fromkeys(self._parts, hashes)
-        return [table for file in self._files for table in file.rows_of_keys(wanted, first, end)] if len(hashes) else []
-
-    def _hashes(self, part: int) -> Any:
-        """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""
-        parts = [file.part(part) for file in self._files if part in file.parts]
-        return np.unique(np.concatenate([rows.column(HASH).to_numpy() for rows in parts])) if parts else ()
-
-
-class MappedStateFiles:
-    """State files of one folder, each mapped into memory once, when the first part is read."""
-
-    def __init__(self, folder: Path, files: Sequence[StateFileEntry]) -> None:
-        self._folder, self._entries = folder, files
-
-    @cached_property
-    def _files(self) -> list[StateFile]:
-        return [open_entry(self._folder, entry) for entry in self._entries]
-
-    def parts(self, *numbers: int) -> PartsOfFiles:
-        """The rows of some parts."""
-        return PartsOfFiles(self._files, numbers)

@@ -45,7 +45,7 @@ class StateFileWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, durable: bool, name: str | None = None) -> None:
         """``name``: the one that it is checked for, if the file may get another."""
-        self._path, self._durable, self._schema = path, durable, schema
+        self._path, self._durable, self.schema = path, durable, schema
         self._name = path.name if name is None else name
         attempt = f"{os.getpid()}-{os.urandom(4).hex()}"  # two attempts of a task may run at once, also on two hosts
         self._temporary = path.with_name(f"{path.name}.{attempt}.part")
@@ -54,7 +54,7 @@ class StateFileWriter:
         self._counts: list[Any] = []
 
     def __enter__(self) -> StateFileWriter:
-        head = self._schema.serialize()
+        head = self.schema.serialize()
         self._head = (head.size, zlib.crc32(head))
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,12 +16,15 @@ when it is first read: a file that was cut or changed anywhere is refused, and s
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +48,10 @@ TAIL = struct.Struct("<qqqII8s")
 
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _REMEDY = "restore the state folder from a copy, or begin with a new one"
+
+
+_LARGE_PART = 1 << 20
+"""Bytes of a part from which on its memory is given back once it is checked: a look-up reads few of its pages."""
 
 
 SMALL_FILE = 1 << 13
@@ -137,6 +144,21 @@ class StateFile:
         batch = self._index.batches.get(part)
         return self._index.panes[batch.first_run : batch.end_run] if batch else np.empty(0, np.int64)
 
+    def rows_of(self, part: int) -> int:
+        """Rows of a part."""
+        batch = self._index.batches.get(part)
+        return int(self._index.counts[batch.first_run : batch.end_run].sum()) if batch else 0
+
+    def bytes_of(self, part: int) -> int:
+        """Bytes of the record batch of a part."""
+        batch = self._index.batches.get(part)
+        return batch.size if batch else 0
+
+    def release(self, part: int) -> None:
+        """Give back the memory in which a part is mapped: what is read of it later comes from the page cache, or from disk."""
+        if batch := self._index.batches.get(part):
+            _release(self._whole.address + batch.begin, batch.size)
+
     def tables(self, part: int, first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
         """The rows of a part with ``first <= pane < end``: a table for each pane, in order."""
         for run in self.runs(part, first, end):
@@ -208,6 +230,8 @@ class StateFile:
             message = self._whole.slice(batch.begin, batch.size)
             if zlib.crc32(message) != batch.checksum:
                 raise self._damaged(f"the rows of part {part} are damaged")
+            if batch.size >= _LARGE_PART:
+                self.release(part)
             self._read[part] = pa.ipc.read_record_batch(message, self.schema)
         return self._read[part]
 
@@ -247,6 +271,18 @@ class StateFile:
     def _damaged(self, what: str) -> DamagedStateError:
         text = what if what.startswith("is") else f"is damaged: {what}"
         return DamagedStateError(f"state file {self.path} {text}; {_REMEDY}")
+
+
+def _release(address: int, size: int) -> None:
+    """Tell the system that the whole pages of a mapped range are not needed now."""
+    begin, end = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE, (address + size) // mmap.PAGESIZE * mmap.PAGESIZE
+    if begin < end and sys.platform == "linux":  # other systems keep pages that files have
+        _libc().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 def name_checksum(name: str) -> int:

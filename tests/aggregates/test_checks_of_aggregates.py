@@ -100,6 +100,7 @@ def test_fields_looked_at_are_those_of_argument_and_filter() -> None:
         ("count(*) filter (where port)", "wrong-type", 23),
         ("count_if(port)", "wrong-type", 9),
         ("sum(source.ip)", "wrong-type", 4),
+        ("min_by(null, port)", "bad-aggregate", 7),
         ("percentile(source.ip, 0.5)", "wrong-type", 11),
         ("max(tags)", "wrong-type", 4),
         ("correlation(port)", "bad-aggregate", 0),

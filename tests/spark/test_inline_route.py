@@ -149,6 +149,23 @@ def test_parts_that_the_reading_task_runs_give_what_further_jobs_give(tmp_path: 
     assert [receipt.read.incoming for receipt in inline.results] == [1]
 
 
+def test_large_parts_are_run_by_ranges_of_keys_with_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def results(folder: Path) -> list[tuple[int, int, int]]:
+        one, found = lane(folder), []
+        for batch, times in enumerate([[*range(0, 60, 2)], [MINUTE + 1], [9 * MINUTE]]):
+            done = outcome(one, batch, times, True)
+            rows = sum(file.rows for stage in done.state.stages for file in stage.files)
+            found.append((sum(receipt.read.incoming for receipt in [*done.heads, *done.results]), rows, done.late))
+        return found
+
+    together = results(tmp_path / "together")
+    monkeypatch.setattr("etl.spark.lane.lane_batch.MAX_JOINT_ROWS", 0)
+    monkeypatch.setattr("etl.state.part_rows.RANGE_ROWS", 1)
+
+    assert results(tmp_path / "ranges") == together
+    assert together[-1][0]
+
+
 def test_parts_that_are_worth_several_tasks_are_left_to_the_driver(tmp_path: Path) -> None:
     one = lane(tmp_path)
     large = StateFileEntry("rows-0", 0, 0, 1_000_000, 1, 0)

@@ -3,7 +3,7 @@ from one micro-batch to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from etl.api import NEVER, OFFSET, EmitProgress, Schema, StatefulStep, TracksEmitProgress, WatermarkAdvance
 from etl.spark.lane.operators import operator_of
-from etl.state.compaction import files_to_merge, merge_files
+from etl.state.compaction import files_to_merge, merge_by_ranges
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
-from etl.state.row_files import MappedStateFiles, RowWriter, combined
+from etl.state.part_rows import HashesOf, KeyRange, MappedStateFiles, hashes_of
+from etl.state.row_files import RowWriter, combined
 from etl.state.state_files import StateFile
 
 Row = dict[str, Any]
@@ -40,7 +41,7 @@ class Lane:
     merges: bool = False
     """Whether all state files are merged after each micro-batch."""
     at_once: bool = False
-    """Whether all parts run together and full tiers of files are merged, as in micro-batches of few rows."""
+    """Whether all parts and keys run together and full tiers of files are merged, as in micro-batches of few rows."""
 
     @cached_property
     def manifests(self) -> Manifests:
@@ -80,8 +81,8 @@ class Lane:
         remembered = RowWriter(operator, self.manifests, f"rows-{self.batches}-state")
         new, old = MappedStateFiles(self.folder, arrived), MappedStateFiles(self.folder, self.kept)
         results: list[Row] = []
-        for parts in [range(PARTS)] if self.at_once else [[part] for part in range(PARTS)]:
-            for found in operator.run(self.clock, new.parts(*parts), old.parts(*parts)):
+        for parts, keys in self._divided(hashes_of(operator, self.manifests.seed)):
+            for found in operator.run(self.clock, new.parts(*parts, keys=keys), old.parts(*parts, keys=keys)):
                 if isinstance(found, pa.RecordBatch):
                     results += found.to_pylist()
                 else:
@@ -94,14 +95,22 @@ class Lane:
             self.kept = self._merged(self.kept)
         return results
 
+    def _divided(self, hashes: HashesOf) -> Iterator[tuple[range, KeyRange | None]]:
+        """Parts and keys that are run together: some parts by themselves, and of these some keys by themselves."""
+        if self.at_once:
+            yield range(PARTS), None
+            return
+        for parts in (range(PARTS // 2), range(PARTS // 2, PARTS)):
+            yield from ((parts, KeyRange(number, 2, hashes)) for number in range(2))
+
     def _merged(self, entries: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in entries]
         combine = partial(combined, operator, seed=self.manifests.seed, watermark=self.clock.now)
-        entry = merge_files(
-            files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), durable=False
+        hashes = hashes_of(operator, self.manifests.seed)
+        return merge_by_ranges(
+            files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), hashes, durable=False
         )
-        return () if entry is None else (entry,)
 
     def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator = operator_of(self.step, self.incoming)

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from etl.api import PANE
-from etl.state.compaction import FILES_IN_TIER, files_to_merge, merge_files
+from etl.state import compaction
+from etl.state.compaction import FILES_IN_TIER, files_to_merge, merge_by_ranges, merge_files
 from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
 from etl.state.row_files import open_entry
@@ -89,3 +90,44 @@ def test_nothing_is_written_when_all_panes_are_over(tmp_path: Path) -> None:
 
     assert merge_files(files, tmp_path / "b", lambda rows: rows, lambda pane: True) is None
     assert not (tmp_path / "b").exists()
+
+
+def test_a_large_part_is_merged_by_ranges_of_keys_each_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes = [number << 56 for number in range(0, 128, 2)]  # as int64
+    files = [_file(tmp_path, name, [(part, 0, one, 1) for part in (0, 2) for one in hashes]) for name in "ab"]
+    monkeypatch.setattr(compaction, "MERGED_BYTES", sum(file.bytes_of(0) for file in files) // 3)
+    combine = lambda rows: rows.group_by([PANE, HASH]).aggregate([("n", "sum")])  # noqa: E731
+
+    entries = merge_by_ranges(files, tmp_path / "m", combine, lambda pane: False, lambda rows: rows[HASH].to_numpy(), False)
+
+    merged = [open_entry(tmp_path, entry) for entry in entries]
+    assert [entry.name for entry in entries] == ["m", "m.1"]
+    for part in (0, 2):
+        rows = pa.concat_tables([pa.Table.from_batches([file.part(part)]) for file in merged])
+        assert rows.sort_by(HASH).select([HASH, "n_sum"]).to_pydict() == {HASH: hashes, "n_sum": [2] * len(hashes)}
+
+
+def test_a_key_with_more_rows_than_a_record_batch_holds_is_written_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [_file(tmp_path, name, [(0, number, 5, number) for number in range(50)]) for name in "ab"]
+    monkeypatch.setattr(compaction, "MERGED_BYTES", 500)
+    monkeypatch.setattr(compaction, "LARGEST_BYTES", 1000)
+
+    entries = merge_by_ranges(files, tmp_path / "m", _refuse, lambda pane: pane < 10, lambda rows: rows[HASH].to_numpy(), False)
+
+    assert [entry.rows for entry in entries] == [40, 40]
+    found = [row for entry in entries for row in open_entry(tmp_path, entry).part(0).column("n").to_pylist()]
+    assert sorted(found) == sorted([*range(10, 50)] * 2)
+
+
+def _refuse(rows: pa.Table) -> pa.Table:
+    raise AssertionError("more rows than can be combined")
+
+
+def test_the_files_of_a_merge_count_as_one(tmp_path: Path) -> None:
+    pieces = [StateFileEntry(f"m{'.' * (number > 0)}{number or ''}", 0, 0, 10, 0, 0) for number in range(20)]
+    others = [StateFileEntry(str(number), 0, 0, 200, 0, 0) for number in range(FILES_IN_TIER - 1)]
+
+    assert files_to_merge(pieces) == ()
+    assert set(files_to_merge([*pieces, *others])) == {*pieces, *others}

@@ -18,7 +18,7 @@ from state.lane import Lane
 from etl.api import OFFSET, TIMESTAMP, ReadableState
 from etl.rules.correlation import operator
 from etl.state.key_hash import PARTS
-from etl.state.row_files import MappedStateFiles
+from etl.state.part_rows import MappedStateFiles
 from etl.steps.detection.correlate import Correlate
 from etl.steps.detection.correlate_groups import CorrelateGroups
 

@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -275,3 +276,28 @@ def test_files_that_were_removed_with_their_folder_are_unmapped(tmp_path: Path, 
             shutil.rmtree(tmp_path / str(number))
 
     assert 21 < len(state_files._opened) < 64
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a mapping is read in /proc, which Linux has")
+def test_the_memory_of_a_part_is_given_back_and_its_rows_can_be_read_again(tmp_path: Path) -> None:
+    rows = 1 << 18
+    table = pa.table({HASH: pa.array(np.arange(rows), pa.uint64())})
+    write_state_file(tmp_path / "a", table, np.zeros(rows, np.int64), np.zeros(rows, np.int64), durable=False)
+    file = StateFile(tmp_path / "a")
+
+    part = file.part(0)
+    checked = _resident(tmp_path / "a")
+    total = part.column(HASH).to_numpy().sum()
+    used = _resident(tmp_path / "a")
+    file.release(0)
+
+    assert checked < 200 < 2_000 < used
+    assert _resident(tmp_path / "a") < 200
+    assert part.column(HASH).to_numpy().sum() == total == rows * (rows - 1) // 2
+
+
+def _resident(path: Path) -> int:
+    """KB of a mapped file that are in memory for this process."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    next(line for line in lines if line.endswith(str(path)))
+    return int(next(line for line in lines if line.startswith("Rss:")).split()[1])

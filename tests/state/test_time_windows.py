@@ -13,7 +13,8 @@ from state.lane import Lane, Row
 from etl.api import TIMESTAMP
 from etl.state.key_hash import PARTS, key_hashes, part_of
 from etl.state.manifest import Manifests
-from etl.state.row_files import MappedStateFiles, RowWriter
+from etl.state.part_rows import MappedStateFiles
+from etl.state.row_files import RowWriter
 from etl.steps.window import Window
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

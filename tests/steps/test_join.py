@@ -316,7 +316,7 @@ def test_pairs_of_a_key_with_many_events_are_made_in_pieces(tmp_path: Path, monk
 
 def test_state_shows_the_events_of_both_sides(tmp_path: Path) -> None:
     from etl.state.key_hash import PARTS
-    from etl.state.row_files import MappedStateFiles
+    from etl.state.part_rows import MappedStateFiles
 
     step = join(kind="left")
     running = lane(step, tmp_path)

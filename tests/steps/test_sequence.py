@@ -19,7 +19,7 @@ from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, ComponentError, ReadableState, Schema
 from etl.state.key_hash import PARTS
-from etl.state.row_files import MappedStateFiles
+from etl.state.part_rows import MappedStateFiles
 from etl.steps.sequences.pattern import Pattern, read_pattern
 from etl.steps.sequences.sequence import Sequence
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
-from etl.state.row_files import PartsOfFiles
+from etl.state.part_rows import PartsOfFiles
 from etl.state.state_files import StateFile
 from etl.steps.keyed.top import Top
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from connectors.shared import json_lines
 from connectors.shared.json_lines import Nulls
-from connectors.shared.json_values import as_text, to_json_types
 from etl.api import HIDDEN
+from etl.columns.json.values import as_text, to_json_types
 
 Format = Literal["json", "csv", "parquet"]
 Compression = Literal["none", "gzip", "zstd"]

@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from etl.api import TIMESTAMP
+from etl.api import TIMESTAMP, format_type
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.widening import (
     BOOLEAN,
     DATE,
@@ -35,7 +36,8 @@ Derive: TypeAlias = Callable[[Sequence[BoundNode]], pa.DataType | None]
 
 
 def derive_type(name: str, args: Sequence[BoundNode]) -> pa.DataType | None:
-    """The type of a call; ``null`` if it is unknown, None for a function without such a rule."""
+    """The type of a call; ``null`` if it is unknown, None for a function without such a rule. Raises MisuseError for a call that
+    Spark refuses."""
     if not args:
         return None
     if args[0].is_literal and args[0].value is None and name in _OF_NULL:
@@ -64,8 +66,11 @@ def _item(type_: pa.DataType) -> pa.DataType:
 
 
 def _common_list(args: Sequence[BoundNode]) -> pa.DataType | None:
-    """Of two arrays."""
+    """Of two arrays. Raises MisuseError for those whose values have no common type."""
     type_ = common_type(args[0].type, args[1].type)
+    if type_ is None and not _are_unknown(args):
+        shown = " together with ".join(format_type(arg.type) for arg in args)
+        raise MisuseError(f"two arrays of values of one type are needed, and these are {shown}")
     return type_ if type_ is not None and pa.types.is_list(type_) and not _are_unknown(args) else NULL
 
 

@@ -14,18 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import format_type, parse_type
+from etl.api import TIMESTAMP, format_type, parse_type
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.signatures.derived_types import derive_type
 from etl.expressions.signatures.messages import COUNT_HINTS, count_message, misuse_hint, pair_message, refusal_message
 from etl.expressions.signatures.types import BITS, CODES, COMBINED_IN_PAIRS, CONSTANT_INT, CONSTANT_TEXT, MAX_PROBED, Argument
-from etl.expressions.widening import INT32, NULL, STRING
+from etl.expressions.widening import BOOLEAN, DATE, INT32, NULL, STRING
 
 _FILE = Path(__file__).with_name("signatures.json")
 _ANY = (1 << len(CODES)) - 1
 _SINGLE = sum(bit for code, bit in BITS.items() if "<" not in code)
 """Types of single values, to which a constant may be cast."""
+_NOT_CAST = (BOOLEAN, DATE, TIMESTAMP)
+"""Types of constants that Spark casts no more than fields."""
 _STANDS_FOR = {"smallint": "tinyint", "decimal(5,0)": "decimal(10,2)"}
 """Types that were not probed in pairs → types that behave alike."""
 
@@ -91,7 +93,7 @@ def _mask(given: Argument) -> int:
         return BITS[given.code]
     if given.type == NULL:
         return _ANY
-    if given.constant and not pa.types.is_nested(given.type):
+    if given.constant and not pa.types.is_nested(given.type) and given.type not in _NOT_CAST:
         return _SINGLE
     exact = BITS.get(format_type(given.type))
     if exact:

@@ -11,8 +11,9 @@ from etl.api import Schema, StatefulStep
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.operators import operator_of
 from etl.spark.query_context import store_error
-from etl.state.compaction import merge_files
+from etl.state.compaction import merge_by_ranges
 from etl.state.manifest import Manifests, StateFileEntry
+from etl.state.part_rows import hashes_of
 from etl.state.row_files import combined, open_entry
 
 
@@ -42,5 +43,7 @@ class MergeTask:
         files = [open_entry(self.state.folder, file) for file in self.files]
         path = self.state.folder / self.name
         combine = partial(combined, operator, seed=self.state.seed, watermark=self.watermark)
-        entry = merge_files(files, path, combine, lambda pane: operator.is_over(pane, self.watermark), self.state.durable)
-        return () if entry is None else (entry,)
+        hashes = hashes_of(operator, self.state.seed)
+        return merge_by_ranges(
+            files, path, combine, lambda pane: operator.is_over(pane, self.watermark), hashes, self.state.durable
+        )

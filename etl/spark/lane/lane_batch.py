@@ -176,6 +176,7 @@ class Lane:
             for_spark=stage.for_spark,
             results_to_spark=stage.results_to_spark,
             tasks=tasks,
+            reads_all=reads_all,
             at_once=rows <= tasks * MAX_JOINT_ROWS and sum(file.bytes for file in to_read) <= tasks * MAX_JOINT_BYTES,
         )
         return [Receipt.decode(one) for one in run(work, tasks)]

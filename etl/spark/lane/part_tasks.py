@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from etl.api import OFFSET, BatchId, Schema
+from etl.api import OFFSET, BatchId, Operator, PartRows, Schema
 from etl.contract.state import EmitProgress, StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.plan.frames import Exchange
@@ -24,7 +24,8 @@ from etl.spark.query_context import QueryContext, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry
-from etl.state.row_files import MappedStateFiles, RowWriter
+from etl.state.part_rows import KeyRange, MappedStateFiles, hashes_of, ranges_of_part
+from etl.state.row_files import RowWriter
 from etl.steps.heartbeats import ARRIVAL
 
 MAX_JOINT_ROWS = 1 << 18
@@ -85,6 +86,8 @@ class PartTasks:
     tasks: int
     at_once: bool
     """Whether each runs its parts together, because these are small, or one after the other."""
+    reads_all: bool
+    """Whether all rows of the state are read, or those of keys that have new rows."""
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
         for number in numbers:
@@ -172,10 +175,23 @@ class PartTasks:
             read_at=self.read_at / 1e6,
         )
 
-    def _parts(self, number: int) -> list[Sequence[int]]:
-        """The parts of a task that are run together."""
+    def _rows(
+        self, operator: Operator, number: int, arrived: MappedStateFiles, kept: MappedStateFiles
+    ) -> Iterator[tuple[PartRows, PartRows]]:
+        """The rows of a task, new ones and earlier ones, that are run together: of all its parts if they are few, else of one
+        part, or of some keys of a large one."""
         parts = range(number, PARTS, self.tasks)
-        return [parts] if self.at_once else [[part] for part in parts]
+        if self.at_once:
+            yield arrived.parts(*parts), kept.parts(*parts)
+            return
+        hashes = hashes_of(operator, self.state.seed)
+        for part in parts:
+            ranges = ranges_of_part([*arrived.files, *(kept.files if self.reads_all else ())], part)
+            for at in range(ranges):
+                keys = KeyRange(at, ranges, hashes) if ranges > 1 else None
+                yield arrived.parts(part, keys=keys), kept.parts(part, keys=keys)
+            arrived.release(part)
+            kept.release(part)
 
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
         """The results of the parts of a task, numbered in their order, without the time of reading of their events."""
@@ -183,8 +199,8 @@ class PartTasks:
         operator = operator_of(self.step, self.incoming)
         arrived, kept = MappedStateFiles(self.state.folder, self.arrived), MappedStateFiles(self.state.folder, self.kept)
         row = 0
-        for parts in self._parts(number):
-            for results in operator.run(self.clock, arrived.parts(*parts), kept.parts(*parts)):
+        for new, old in self._rows(operator, number, arrived, kept):
+            for results in operator.run(self.clock, new, old):
                 if not isinstance(results, pa.RecordBatch):
                     remembered.add_to_state(results)
                     continue

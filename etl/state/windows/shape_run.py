@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.api import ALWAYS, PartRows, WatermarkAdvance
 from etl.state.aggregates.accumulator import Accumulator, MergedByFunctions
-from etl.state.row_files import PartsOfFiles
+from etl.state.part_rows import PartsOfFiles
 from etl.state.windows.aggregation import Aggregation, Numbers
 from etl.state.windows.pane_rows import PaneRows, merge_windows
 from etl.state.windows.shapes import WindowShape

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.shared import json_lines
-from connectors.shared.json_values import as_text, to_json_types
 from etl.api import TIMESTAMP, nest
+from etl.columns.json.values import as_text, to_json_types
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 120, tzinfo=UTC)
 

@@ -1,0 +1,113 @@
+"""Rows of some parts of a step's state, as the tasks of parts read them: all of them, or those of a range of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import ALWAYS, NEVER, Operator, PartRows
+from etl.state.key_hash import HASH, key_hashes
+from etl.state.manifest import StateFileEntry
+from etl.state.row_files import open_entry
+from etl.state.state_files import StateFile
+
+RANGE_ROWS = 1 << 18
+"""Most rows of a part that are merged together, unless one key has more: the work takes about a hundred bytes for each."""
+
+RANGE_BYTES = 64 << 20
+"""Most bytes of them, where rows are large."""
+
+HashesOf: TypeAlias = Callable[[pa.Table], Any]
+"""Rows → uint64[rows]: the first hash of the key of each."""
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """Some keys of a part: those in one of several ranges of the first hash."""
+
+    number: int
+    ranges: int
+    hashes_of: HashesOf
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """The rows with these keys, in their order."""
+        hashes = table.column(HASH).to_numpy() if HASH in table.column_names else self.hashes_of(table)
+        mask = (hashes >> np.uint64(32)) * np.uint64(self.ranges) >> np.uint64(32) == np.uint64(self.number)
+        return table.filter(pa.array(mask))
+
+
+def hashes_of(operator: Operator, seed: int) -> HashesOf:
+    """The first hashes of the keys of an operator's rows, for those that are stored without."""
+    return lambda rows: key_hashes(rows, operator.keys, seed)[0]
+
+
+def ranges_of_part(files: Sequence[StateFile], part: int) -> int:
+    """The number of ranges of keys in which a part is read, so that one needs little memory."""
+    rows, size = sum(file.rows_of(part) for file in files), sum(file.bytes_of(part) for file in files)
+    return max(1, -(-rows // RANGE_ROWS), -(-size // RANGE_BYTES))
+
+
+class PartsOfFiles:
+    """The rows of some parts in several files."""
+
+    def __init__(self, files: Sequence[StateFile], parts: Sequence[int], keys: KeyRange | None = None) -> None:
+        """``keys``: only those of these keys."""
+        self._files, self._parts, self._keys = files, parts, keys
+
+    def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end``, a table for each file, part and pane."""
+        return self._chosen(table for file in self._files for part in self._parts for table in file.tables(part, first, end))
+
+    def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
+        return self._chosen(file.slice(part, first, end) for file in self._files for part in self._parts)
+
+    def of_keys(self, others: PartRows, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end`` and keys of other rows: all rows of files without hashes."""
+        assert isinstance(others, PartsOfFiles)
+        hashes = {part: found for part in self._parts if len(found := others._hashes(part))}
+        return self._chosen(table for file in self._files for table in file.rows_of_keys(hashes, first, end)) if hashes else []
+
+    def of_hashes(self, hashes: Any, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
+        """The rows with ``first <= pane < end`` and these hashes: all rows of files without hashes."""
+        wanted = dict.fromkeys(self._parts, hashes)
+        found = (table for file in self._files for table in file.rows_of_keys(wanted, first, end))
+        return self._chosen(found) if len(hashes) else []
+
+    def _chosen(self, tables: Iterable[pa.Table]) -> list[pa.Table]:
+        """Those rows of tables that have the keys."""
+        if self._keys is not None:
+            tables = map(self._keys.rows, tables)
+        return [table for table in tables if len(table)]
+
+    def _hashes(self, part: int) -> Any:
+        """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""
+        tables = self._chosen(pa.Table.from_batches([file.part(part)]) for file in self._files if part in file.parts)
+        return np.unique(np.concatenate([table.column(HASH).to_numpy() for table in tables])) if tables else ()
+
+
+class MappedStateFiles:
+    """State files of one folder, each mapped into memory once, when the first part is read."""
+
+    def __init__(self, folder: Path, files: Sequence[StateFileEntry]) -> None:
+        self._folder, self._entries = folder, files
+
+    @cached_property
+    def files(self) -> list[StateFile]:
+        """The mapped files."""
+        return [open_entry(self._folder, entry) for entry in self._entries]
+
+    def parts(self, *numbers: int, keys: KeyRange | None = None) -> PartsOfFiles:
+        """The rows of some parts, only those of some keys."""
+        return PartsOfFiles(self.files, numbers, keys)
+
+    def release(self, part: int) -> None:
+        """Give back the memory in which a part is mapped."""
+        for file in self.files:
+            file.release(part)
