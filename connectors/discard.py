@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 
-from etl.api import Result, Sink, Staged, Task
+from etl.api import Finding, Result, Schema, Sink, Staged, Task
 
 
 class DiscardSink(Sink):
@@ -23,6 +24,10 @@ class DiscardSink(Sink):
 
     any_order: ClassVar[bool] = True
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "none"
+
+    def check_changes(self, incoming: Schema) -> Iterable[Finding]:
+        """It takes any changes."""
+        return ()
 
     def open(self, task: Task) -> DiscardWriter:
         """Open nothing."""

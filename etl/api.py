@@ -8,6 +8,26 @@ a field whose type cannot be known before the run has the type ``null``, which f
 
 from __future__ import annotations
 
+from etl.contract.changelogs import (
+    DELETE,
+    INSERT,
+    KIND,
+    KINDS,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    change_key,
+    is_changing,
+    key_findings,
+    kind_findings,
+    kinds_of,
+    last_of_keys,
+    refused_changes,
+    signs,
+    with_changes,
+    with_key_renamed,
+    with_kind_field,
+    with_kinds,
+)
 from etl.contract.components import Component, Entry, Family
 from etl.contract.delivery import NO_BATCH, BatchId, Committer, Result, Staged, Task, Writer
 from etl.contract.errors import (
@@ -51,6 +71,7 @@ from etl.contract.state import (
 from etl.contract.steps import ArrowStep, CountingOperator, Outcome, Rejects, SparkStep, SplitMeasures, Step
 from etl.contract.tables import Changes, LookupTable, Newer
 from etl.events import (
+    CHANGE,
     HIDDEN,
     IDENTITY,
     OFFSET,
@@ -71,11 +92,16 @@ from etl.types import TIMESTAMP, TypeName, format_type, parse_type, wider
 
 __all__ = [
     "ALWAYS",
+    "CHANGE",
+    "DELETE",
     "FILE",
     "FOLDER",
     "HASH",
     "HIDDEN",
     "IDENTITY",
+    "INSERT",
+    "KIND",
+    "KINDS",
     "NEVER",
     "NOTICE",
     "NO_BATCH",
@@ -87,6 +113,8 @@ __all__ = [
     "SIDE_PREFIXES",
     "SIDE_TIME",
     "TIMESTAMP",
+    "UPDATE_AFTER",
+    "UPDATE_BEFORE",
     "AfterRun",
     "ArrowStep",
     "BatchId",
@@ -149,13 +177,19 @@ __all__ = [
     "WarmsUp",
     "WatermarkAdvance",
     "Writer",
+    "change_key",
     "closest",
     "cut",
     "flat_schema",
     "flatten",
     "format_duration",
     "format_type",
+    "is_changing",
     "is_private",
+    "key_findings",
+    "kind_findings",
+    "kinds_of",
+    "last_of_keys",
     "nearest",
     "nest",
     "nested_schema",
@@ -163,13 +197,19 @@ __all__ = [
     "parse_duration",
     "parse_size",
     "parse_type",
+    "refused_changes",
     "replace_file",
     "side_fields",
+    "signs",
     "united_fields",
     "unknown_field",
     "visible",
     "wider",
+    "with_changes",
     "with_columns",
     "with_fields",
+    "with_key_renamed",
+    "with_kind_field",
+    "with_kinds",
     "without",
 ]

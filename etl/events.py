@@ -17,8 +17,12 @@ IDENTITY = "_identity"
 """Hidden column (string, not null) before sinks that need it: a unique text for each event, the same when the event is
 written again."""
 
-HIDDEN = ("_source", "_partition", OFFSET, IDENTITY)
-"""The event's identity. Sources and segments carry `_offset`; source and partition are constants of the split."""
+CHANGE = "_change"
+"""Hidden column (int8) of a stream whose results change: the kind of change (`etl.contract.changelogs.KINDS`)."""
+
+HIDDEN = ("_source", "_partition", OFFSET, IDENTITY, CHANGE)
+"""The event's identity, and the kind of change. Sources and segments carry `_offset`; source and partition are constants of the
+split."""
 
 Schema: TypeAlias = pa.Schema
 """Flat columns, dotted names, in order."""
@@ -48,8 +52,8 @@ def with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.R
 def with_fields(schema: Schema, fields: Mapping[str, pa.DataType]) -> Schema:
     """The schema with fields replaced in place or added at the end; what `with_columns` does to a batch."""
     if len(fields) > _FEW:
-        types = {f.name: f.type for f in schema} | dict(fields)
-        return pa.schema(list(types.items()))
+        known = {f.name: f for f in schema}
+        return pa.schema([*({**known, **{name: pa.field(name, type_) for name, type_ in fields.items()}}).values()])
     for name, type_ in fields.items():
         at = schema.get_field_index(name)
         schema = schema.append(pa.field(name, type_)) if at < 0 else schema.set(at, pa.field(name, type_))

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -15,7 +15,19 @@ from pydantic import Field
 from connectors.console.escapes import escape_json
 from connectors.console.table import ConsoleTable
 from connectors.shared import json_lines
-from etl.api import BatchId, ComponentError, Result, Sink, Staged, Task, visible
+from etl.api import (
+    BatchId,
+    ComponentError,
+    Finding,
+    Result,
+    Schema,
+    Sink,
+    Staged,
+    Task,
+    kind_findings,
+    visible,
+    with_kinds,
+)
 
 
 class ConsoleSink(Sink):
@@ -24,7 +36,8 @@ class ConsoleSink(Sink):
     At least once: a micro-batch that is being printed when the run is killed is printed again. Events of one split keep
     their order. All events are printed; in a table long values are truncated to the width of the terminal, and control
     characters are escaped, so that an event cannot control the terminal. The run ends when the reader of a pipe closes
-    it (``| head``).
+    it (``| head``). Of results that change, the field ``_kind`` says how: `+I` adds a row, `-U` and `+U` are a row before and
+    after a change, `-D` removes a row.
 
     ```yaml
     type: console
@@ -38,6 +51,10 @@ class ConsoleSink(Sink):
     )
 
     guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "at least once"
+
+    def check_changes(self, incoming: Schema) -> Iterable[Finding]:
+        """A field with the name under which the kinds of changes are printed."""
+        return kind_findings(incoming)
 
     def open(self, task: Task) -> ConsoleWriter:
         """Stage the events of one split."""
@@ -58,11 +75,12 @@ class ConsoleWriter:
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the bytes of each event as a JSON line."""
-        return json_lines.sizes(batch)
+        return json_lines.sizes(with_kinds(batch))
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Stage a batch."""
-        shown = batch.select(visible(batch.schema).names)
+        shown = with_kinds(batch)
+        shown = shown.select(visible(shown.schema).names)
         try:
             if self.stream is None:
                 self.stream = pa.ipc.new_stream(self.path, shown.schema)

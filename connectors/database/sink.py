@@ -29,6 +29,8 @@ from etl.api import (
     Staged,
     Task,
     Writer,
+    key_findings,
+    refused_changes,
     unknown_field,
     visible,
 )
@@ -64,6 +66,8 @@ class DatabaseSink(DatabaseOptions, Sink):
     A field goes to the column of its name, dots as underscores (``source.ip`` to ``source_ip``), or to the one in
     ``columns``. Times are UTC, lists and maps JSON text. ``mode`` is insert (an existing key is a bad row), upsert (update
     the given columns), ignore (keep the existing row) or replace (update the whole row, other columns to their defaults).
+    Results that change, such as those of ``top`` with ``changelog: true``, need mode upsert or replace, and as ``key`` the
+    fields by which they replace each other: rows that they remove are deleted.
     After a lost connection, a deadlock, a lock timeout or a full disk the statement is retried as ``retry`` says; a wrong
     password or a missing table or column ends the run.
 
@@ -132,6 +136,14 @@ class DatabaseSink(DatabaseOptions, Sink):
                 message = f"fields {other!r} and {field!r} both go to column {column!r}"
                 yield Finding("duplicate-column", message, ("columns",), "use another column for one of them")
 
+    def check_changes(self, incoming: Schema) -> Iterable[Finding]:
+        """Changes are written by the key of the changelog, which is that of the table."""
+        if self.mode not in ("upsert", "replace"):
+            hint = "write mode: upsert, with the key of the results"
+            yield from refused_changes(incoming, f"mode {self.mode} only adds rows", hint)
+        else:
+            yield from key_findings(incoming, self.key)
+
     def guaranteed(self) -> Guarantee:
         """Return the guarantee that ``delivery`` chooses."""
         return "exactly once" if self.delivery == "exactly_once" else "at least once"
@@ -163,7 +175,8 @@ class DatabaseSink(DatabaseOptions, Sink):
     def open(self, task: Task) -> Writer:
         """Return a writer, which connects when it writes the first batch."""
         exactly = self.delivery == "exactly_once"
-        table = TargetTable(self.settings, self._target(task.schema), task.schema, self.create, self.ledger if exactly else None)
+        fields = visible(task.schema)
+        table = TargetTable(self.settings, self._target(fields), fields, self.create, self.ledger if exactly else None)
         entry = ledger.LedgerEntry(self.ledger, ledger.ledger_key(task)) if exactly else None
         return BatchWriter(table, entry) if task.ordered else PartitionWriter(table, entry, self.retry)
 

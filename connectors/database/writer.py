@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from connectors.database import ledger
 from connectors.database.bulk_insert import InsertRows, create_bulk_insert
+from connectors.database.changes import with_changes_applied
 from connectors.database.drivers import ConnectionSettings
 from connectors.database.event_positions import START_OF_SPLIT, EventPosition, PositionedBatch, add_positions
 from connectors.database.ledger import LedgerEntry
@@ -40,7 +41,8 @@ class TargetTable:
             if self.ledger is not None:
                 self._require_transactions(session, found.has_transactions, found.engine)
                 ledger.create_ledger(session, self.ledger)
-            session.cache[self.target] = create_bulk_insert(session, self.target, found)
+            insert_rows = create_bulk_insert(session, self.target, found)
+            session.cache[self.target] = with_changes_applied(session, self.target, insert_rows)
         return session, session.cache[self.target]
 
     def _require_transactions(self, session: Session, there: bool, engine: str | None) -> None:

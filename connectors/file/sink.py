@@ -19,7 +19,20 @@ from connectors.file.writing.staging import StagingWriter
 from connectors.file.writing.stores import create_store
 from connectors.shared.json_lines import Nulls
 from connectors.shared.path_template import Template, example_path, parse_template
-from etl.api import Committer, Duration, FieldName, Finding, Schema, Sink, Size, Task, Writer, visible
+from etl.api import (
+    Committer,
+    Duration,
+    FieldName,
+    Finding,
+    Schema,
+    Sink,
+    Size,
+    Task,
+    Writer,
+    kind_findings,
+    refused_changes,
+    visible,
+)
 
 
 class Roll(BaseModel):
@@ -61,6 +74,12 @@ class FileSink(Sink):
     (``s3://bucket/folder/``, ``hdfs://host/folder/``). A single Parquet file is written when the run ends. A full disk
     fails the write, which is retried and then ends the run: nothing is lost or repeated.
 
+    Results that change, such as those of ``top`` with ``changelog: true``, are written with ``changes: kind`` with the field
+    ``_kind``: `+I` for a row that is added, `-U` and `+U` for a row before and after a change, `-D` for one that is removed. With
+    ``changes: debezium`` a line is ``{"before": null, "after": {…}, "op": "c"}`` or
+    ``{"before": {…}, "after": null, "op": "d"}``, as Flink's format `debezium-json` writes it: a row that changes is removed and
+    added.
+
     ```yaml
     type: file
     path: out/{yyyy-MM-dd}/
@@ -82,6 +101,11 @@ class FileSink(Sink):
     )
     nulls: Nulls = Field(
         default="keep", description="Whether JSON lines contain null members; omit also removes objects without other members."
+    )
+    changes: Literal["none", "kind", "debezium"] = Field(
+        default="none",
+        description="How results that change are written: not at all, each as an event with its kind in the field `_kind`, or "
+        "as JSON lines of Debezium.",
     )
     roll: Roll = Field(default=Roll(), description="When a part of a folder is complete.")
     time_field: FieldName | None = Field(
@@ -123,6 +147,15 @@ class FileSink(Sink):
             yield Finding("unused-option", message, ("nulls",), severity="warning")
         if self.time_field is not None and not template.dates:
             yield Finding("unused-option", "the path has no date such as {yyyy-MM-dd}", ("time_field",), severity="warning")
+
+    def check_changes(self, incoming: Schema) -> Iterable[Finding]:
+        """Changes are written if the option says how."""
+        if self.changes == "none":
+            yield from refused_changes(incoming, "the file only adds events", "add changes: debezium or changes: kind")
+        elif self.changes == "kind":
+            yield from kind_findings(incoming)
+        elif self.format != "json":
+            yield Finding("bad-option", "Debezium's changes are JSON lines", ("changes",), "write format: json, or changes: kind")
 
     def host_path(self) -> str | None:
         """Return the path, unless it is a URI."""
@@ -173,7 +206,7 @@ class FileSink(Sink):
 
     @property
     def _encoding(self) -> Encoding:
-        return Encoding(self.format, self._compression, self.nulls)
+        return Encoding(self.format, self._compression, self.nulls, self.changes)
 
     @property
     def _compression(self) -> Compression:

@@ -57,7 +57,12 @@ def sizes(batch: pa.RecordBatch, nulls: Nulls = "keep") -> pa.Array:
 
 def lines(batch: pa.RecordBatch, nulls: Nulls) -> Lines:
     """Return the lines with their lengths."""
-    written = write_framed(batch, PLAIN)
+    return framed_lines(batch, PLAIN, nulls)
+
+
+def framed_lines(batch: pa.RecordBatch, frame: Frame, nulls: Nulls) -> Lines:
+    """The same in a frame."""
+    written = write_framed(batch, frame)
     return written if nulls == "keep" else _without_nulls(written)
 
 

@@ -32,7 +32,7 @@ _SCRIPT = {
     "wrong-arguments": "A function has another number of arguments than it takes.",
     "bad-interval": "A length of time is not a constant such as `INTERVAL '10' SECOND`.",
     "bad-type": "There is no such type of a column here.",
-    "changing-results": "Results of the query replace earlier ones, and the table only takes rows that are added.",
+    "changing-results": "Results replace or remove earlier ones, and the sink or step takes each for a new one.",
     "missing-sink": "A script writes something: `INSERT INTO table SELECT …`, or a query alone, which prints its rows.",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from etl.api import ArrowStep, Finding, JoiningStep, Schema, SparkStep, Step, nested_schema, visible
+from etl.api import ArrowStep, Finding, JoiningStep, Schema, SparkStep, Step, nested_schema, refused_changes, visible
 from etl.config.model import Pipeline, Stream
 from etl.types import format_type, wider
 
@@ -40,8 +40,11 @@ def incoming_schema(stream: Stream, inputs: Mapping[str, Schema]) -> Schema:
 
 def merge(schemas: Iterable[Schema]) -> Schema:
     """Fields of all schemas by name, in order of appearance; the wider type of a field counts, else the first."""
+    first, *others = [*schemas] or [pa.schema([])]
+    if not others:
+        return first
     types: dict[str, pa.DataType] = {}
-    for schema in schemas:
+    for schema in (first, *others):
         for field in schema:
             known = types.get(field.name, field.type)
             types[field.name] = wider(known, field.type) or known
@@ -73,6 +76,16 @@ def nesting_findings(incoming: Schema, outgoing: Schema) -> Iterable[Finding]:
     reason = _nesting_error(outgoing)
     if reason and not _nesting_error(incoming):
         yield Finding("field-conflict", reason, hint="rename or drop one of them")
+
+
+def change_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
+    """A step that is wrong for events that replace or remove rows of a result."""
+    hint = "put the step before the one whose results change, or let that give results once, when a window closes; "
+    hint += "window without a size takes changes, and with changelog: true top and over"
+    if not step.takes_changes():
+        yield from refused_changes(incoming, f"{step.type} takes each event for a new one", hint)
+    elif isinstance(step, ArrowStep) and (reason := step.spark_reason(incoming)):
+        yield from refused_changes(incoming, f"Spark does not know of changes, which would compute this step: {reason}", hint)
 
 
 def case_findings(step: Step, incoming: Schema) -> Iterable[Finding]:

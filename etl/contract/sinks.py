@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from etl.contract.changelogs import refused_changes
 from etl.contract.components import Component
 from etl.contract.delivery import Committer, Task, Writer
 from etl.contract.errors import Finding
@@ -98,6 +99,15 @@ class Sink(Component):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Findings about this sink with these incoming fields."""
         return ()
+
+    def check_changes(self, incoming: Schema) -> Iterable[Finding]:
+        """Findings about a changelog (`etl.contract.changelogs`) with these fields: this sink only adds events."""
+        return refused_changes(
+            incoming,
+            f"{self.type} only adds events",
+            "give results once, when a window closes; or write to a database, Elasticsearch or Kafka by key, or to a file with "
+            "changes: debezium",
+        )
 
     def guaranteed(self) -> Guarantee:
         """The guarantee with these options."""

@@ -76,6 +76,11 @@ class Step(Component):
         """Return the fields of the output. Never raises: if `check` finds errors, the result is a best guess."""
         raise NotImplementedError
 
+    def takes_changes(self) -> bool:
+        """Return whether the step is right for events that add, replace or remove rows of a result (`etl.contract.changelogs`):
+        what it makes of an event depends on the event's fields only, or it undoes what it made of a row that is removed."""
+        return False
+
     def fields_depend_on(self, path: Sequence[str | int]) -> bool:
         """Whether the output fields may change when the option at this path, which has an error, is corrected."""
         return True

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from etl.api import SIDE_PREFIXES, ArrowStep, Schema, StatefulStep, format_type, visible
+from etl.api import SIDE_PREFIXES, ArrowStep, Schema, StatefulStep, change_key, format_type, is_changing, visible
 from etl.plan.frames import (
     Apply,
     Exchange,
@@ -163,9 +163,17 @@ def _why(node: StepNode) -> str:
 
 
 def _fields(schema: Schema) -> str:
-    return ", ".join(f"{f.name} {_type(f.type)}" for f in visible(schema)) or "no fields"
+    return (", ".join(f"{f.name} {_type(f.type)}" for f in visible(schema)) or "no fields") + _changes(schema)
 
 
 def _type(type_: object) -> str:
     name = format_type(type_)
     return "(type known at run)" if name == "void" else name
+
+
+def _changes(schema: Schema) -> str:
+    """What is said of a changelog, nothing of other streams."""
+    if not is_changing(schema):
+        return ""
+    key = change_key(schema)
+    return "; rows change, without a key" if key is None else f"; rows change, by {', '.join(key) or 'no field'}"

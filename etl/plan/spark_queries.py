@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from etl.api import TIMESTAMP, FrameSource, JoiningStep, Schema, SparkStep, StatefulStep
+from etl.api import CHANGE, TIMESTAMP, FrameSource, JoiningStep, Schema, SparkStep, StatefulStep
 from etl.plan.arrow_queries import branch_after, steps_into
 from etl.plan.frames import (
     Apply,
@@ -195,5 +195,5 @@ def _read_watermark(schema: Schema, watermark: Watermark | None) -> Watermark | 
 
 
 def _only(schema: Schema, needs: frozenset[str], watermark: Watermark | None) -> Schema:
-    names = needs | ({watermark.field} if watermark else set())
+    names = needs | {CHANGE} | ({watermark.field} if watermark else set())
     return pa.schema([field for field in schema if field.name in names])

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, ArrowStep, CountingOperator, Outcome, with_columns
+from etl.api import CHANGE, OFFSET, ArrowStep, CountingOperator, Outcome, with_columns
 from etl.columns.texts import materialize
+from etl.contract.changelogs import with_whole_pairs
 from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.plan.segments import Branch, StepNode
@@ -53,6 +54,8 @@ class CompiledBranch:
             batch = step(batch)
         if not batch.num_rows:
             return
+        if self._steps and CHANGE in batch.schema.names:
+            batch = with_whole_pairs(batch)
         plain = batch if self._leaves_views else materialize(batch)
         for sink_writer, sorts in self._sink_writers:
             events = batch if sink_writer.takes_views else plain

@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted_text, spark_text
-from etl.sql.relation import FOR_EVER, Relation, Settings, StepText, WindowRows
+from etl.sql.relation import Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import GROUP_WINDOWS, window_of
 
@@ -37,13 +37,11 @@ class Grouping:
         """The relation of the groups. Raises ScriptError."""
         group = self._node.args.get("group")
         at = start(group) if group else start(self._node)
-        if self._relation.changes_at is not None:
-            raise ScriptError("unsupported-sql", "results that change cannot be aggregated again", at, "group by windows")
         keys = [self._by_alias(one) for one in (group.expressions if group else [])]
         window, keys = self._find_window(keys)
         names, texts, columns = self._group_keys(keys)
         aggregates, aliases, places = self._aggregates()
-        options: dict[str, Any] = {"type": "window", **(window.options if window else {"size": FOR_EVER, "emit": "on_change"})}
+        options: dict[str, Any] = {"type": "window", **(window.options if window else {"emit": "on_change"})}
         if names:
             options["group_by"] = names
         options["aggregates"] = aggregates or {"event_count": "count(*)"}

@@ -74,7 +74,7 @@ def _with_window(relation: Relation, calls: Mapping[str, Any], key_field: Callab
     options = {
         "type": "over",
         "keys": keys or [ONE_KEY],
-        **time_options(column),
+        **({"time": column.field, "changelog": True} if relation.changes_at is not None else time_options(column)),
         "aggregates": aggregates,
         **_frame(first),
     }

@@ -151,6 +151,9 @@ class Queries:
         if from_ is None:
             return SelectCompiler(node, single_row(self._compiled, start(node)), self.settings, rank).compile(targets)
         own_rank, where = _rank_limit(node)
+        if own_rank is None and (outer := _own_rank_limit(node)):
+            rank, where = outer
+            own_rank = None
         relation = self._from(from_.this, own_rank)
         if where is not None:
             node = node.copy()
@@ -374,6 +377,24 @@ def _computed_pair(node: Any, left: Scope, right: Scope) -> tuple[str, str] | No
             except ScriptError:
                 continue
     return None
+
+
+def _own_rank_limit(node: Any) -> tuple[RankLimit, Any] | None:
+    """The same for ``WHERE rank <= n`` in the query itself that computes the rank, which stands for QUALIFY."""
+    from sqlglot import exp
+
+    where = node.args.get("where")
+    names = {
+        item.alias.lower(): item.alias
+        for item in node.expressions
+        if isinstance(item.unalias(), exp.Window) and item.alias and _is_rank(item.unalias().this)
+    }
+    parts = list(conjuncts(where.this)) if where is not None and names else []
+    limits = [found for part in parts if (found := _limit(part, names))]
+    if not limits:
+        return None
+    rest = [part for part in parts if _limit(part, names) is None]
+    return limits[0], exp.Where(this=exp.and_(*rest)) if rest else False
 
 
 def _rank_limit(node: Any) -> tuple[RankLimit | None, Any]:

@@ -17,7 +17,7 @@ from etl.sql.own_functions import declare, no_functions
 from etl.sql.queries import Queries
 from etl.sql.relation import FOR_EVER, Target
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, ScriptError, SetOption, Statement
-from etl.sql.tables import declared_columns, sink_options, upserts
+from etl.sql.tables import declared_columns, sink_options
 
 _TTL = "table.exec.state.ttl"
 _LATENESS = "table.exec.emit.allow-lateness"
@@ -125,13 +125,6 @@ class _Compiler:
         finally:
             self._queries.settings = settings
         name = plain_name(insert.table) if insert.table else _RESULT
-        if relation.changes_at is not None and table and options and not upserts(options, table):
-            raise ScriptError(
-                "changing-results",
-                f"the query's results change with each event, and {insert.table!r} only takes rows that are added",
-                relation.changes_at,
-                "group by a window, or write to a database or Elasticsearch with PRIMARY KEY (…) NOT ENFORCED",
-            )
         relation = self.compiled.as_stream(relation, f"{name}_rows", insert.at)
         if name not in self.compiled.value["sinks"]:
             if table and options:

@@ -78,18 +78,16 @@ class SelectCompiler:
         first = order.expressions[0]
         column = plain_column(first.this, scope)
         ties = call_name(over.this)
-        if column is not None and column.time is not None and self._rank.limit == 1 and self._relation.window is None:
-            self._dedupe(keys, column, "last" if first.args.get("desc") else "first", over)
+        is_first = column is not None and column.time is not None and self._rank.limit == 1 and not first.args.get("desc")
+        if is_first and self._relation.window is None and self._relation.changes_at is None:
+            assert column is not None
+            self._dedupe(keys, column, over)
             return
         window = self._relation.window
         bounds = {"window_start", "window_end"}
         if window is None or not bounds <= {key.lower() for key in keys} or window.spacing is None:
-            raise ScriptError(
-                "unsupported-sql",
-                "the best rows over all time change with every event, and no sink takes such changes yet",
-                start(over),
-                "rank within windows: PARTITION BY window_start, window_end, …",
-            )
+            self._changing_top(keys, order.expressions, ties, over)
+            return
         options: dict[str, Any] = {
             "type": "top",
             "time": window.start,
@@ -112,22 +110,23 @@ class SelectCompiler:
             )
         return column.field
 
-    def _dedupe(self, keys: list[str], column: SqlColumn, keep: str, over: Any) -> None:
-        assert column.time is not None
-        options: dict[str, Any] = {
-            "type": "dedupe",
-            "keys": keys,
-            **time_options(column),
-            "within": self._settings.ttl,
-            "keep": keep,
-        }
-        if keep == "last" and self._settings.ttl == FOR_EVER:
-            raise ScriptError(
-                "unsupported-sql",
-                "the last row of a key over all time changes with every event",
-                start(over),
-                "SET 'table.exec.state.ttl' = '1 d'; gives the last row of a key in each day",
-            )
+    def _changing_top(self, keys: list[str], order: list[Any], ties: str, over: Any) -> None:
+        """The best rows over all time, which later ones replace."""
+        assert self._rank is not None
+        if ties != "row_number":
+            hint = "ROW_NUMBER() numbers rows over all time"
+            raise ScriptError("unsupported-sql", f"{ties.upper()} is only computed within windows", start(over), hint)
+        scope = self._relation.scope
+        ways = {spark_text(one.this, scope): "descending" if one.args.get("desc") else "ascending" for one in order}
+        by, *then = ways
+        options: dict[str, Any] = {"type": "top", **({"keys": keys} if keys else {}), "by": by, "order": ways[by]}
+        options |= {"then": {text: ways[text] for text in then}} if then else {}
+        options |= {"limit": self._rank.limit, "rank": self._rank.name, "changelog": True}
+        options |= {} if self._settings.ttl == FOR_EVER else {"ttl": self._settings.ttl}
+        self._add(options, start(over), {("by",): start(order[0].this)}, scope=self._with_rank(over), changes_at=start(over))
+
+    def _dedupe(self, keys: list[str], column: SqlColumn, over: Any) -> None:
+        options = {"type": "dedupe", "keys": keys, **time_options(column), "within": self._settings.ttl, "keep": "first"}
         assert self._rank is not None
         self._add(options, start(over))
         self._add({"type": "set", "fields": {self._rank.name: "1"}}, start(over), scope=self._with_rank(over))
@@ -171,7 +170,7 @@ class SelectCompiler:
             else:
                 fields[name] = text
                 places["fields", name] = at
-            columns.append(SqlColumn(name, name, type_, column.time, _renamed(column, name)))
+            columns.append(SqlColumn(name, name, type_, column.time, _renamed(column, name), column.qualifier))
         window = self._relation.window
         if window is not None:
             window = self._window_after(window, columns, items)
@@ -189,8 +188,11 @@ class SelectCompiler:
         if not self._node.args.get("distinct"):
             return relation
         keys = [leaf.field for column in relation.columns for leaf in leaves(column)]
-        options = {"type": "dedupe", "keys": keys, "within": self._settings.ttl}
-        return relation.then(StepText(options, start(self._node)))
+        at = start(self._node)
+        if relation.changes_at is not None:
+            counted = {"type": "window", "emit": "on_change", "group_by": keys, "aggregates": {"row_count": "count(*)"}}
+            return relation.then(StepText(counted, at), StepText({"type": "drop", "fields": ["row_count"]}, at))
+        return relation.then(StepText({"type": "dedupe", "keys": keys, "within": self._settings.ttl}, at))
 
     def _window_after(
         self, window: WindowRows, columns: list[SqlColumn], items: list[tuple[SqlColumn, str, int]]

@@ -164,11 +164,6 @@ def sink_options(table: CreateTable, options: Options) -> dict[str, Any]:
     return more
 
 
-def upserts(options: Options, table: CreateTable) -> bool:
-    """Whether a sink replaces the row of a key, or only shows or counts what it gets."""
-    return options.type in ("console", "discard") or (options.type in ("database", "elasticsearch") and bool(table.primary_key))
-
-
 def lookup_options(table: CreateTable, options: Options, keys: list[str]) -> dict[str, Any]:
     """Further options of a look-up table: its key and its columns."""
     more: dict[str, Any] = {"key": keys[0] if len(keys) == 1 else keys}

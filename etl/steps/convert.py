@@ -22,6 +22,7 @@ from etl.api import (
     unknown_field,
     with_columns,
     with_fields,
+    with_key_renamed,
 )
 from etl.expressions import Evaluation, compile_expression, merge_failures, quote_name, reject_rows
 from etl.expressions.analysis import analyse
@@ -63,8 +64,13 @@ class Convert(ArrowStep, SparkStep):
             for finding in analyse(_cast(name, type_), incoming).findings:
                 yield Finding(finding.code, finding.message, ("fields", name), finding.hint)
 
+    def takes_changes(self) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
-        return with_fields(incoming, {n: parse_type(t) for n, t in self.types.items() if n in incoming.names})
+        kept = {name: name for name in incoming.names if name not in self.types}
+        types = {n: parse_type(t) for n, t in self.types.items() if n in incoming.names}
+        return with_key_renamed(with_fields(incoming, types), incoming, kept)
 
     def spark_reason(self, incoming: Schema) -> str | None:
         reasons = (analyse(_cast(name, type_), incoming).spark_reason for name, type_ in self.types.items())

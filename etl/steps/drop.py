@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep, without
+from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep, with_key_renamed, without
 from etl.expressions import quote_name
 from etl.steps.field_selection import Selection, Selector, unknown_selectors
 
@@ -36,8 +36,12 @@ class Drop(ArrowStep, SparkStep):
         if not [name for name in self.fields(incoming).names if name not in HIDDEN]:
             yield Finding("no-fields", "this drops every field, and an event without fields cannot go on", ("fields",))
 
+    def takes_changes(self) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
-        return without(incoming, self._find_dropped(incoming.names))
+        kept = without(incoming, self._find_dropped(incoming.names))
+        return with_key_renamed(kept, incoming, {name: name for name in kept.names})
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         def run(batch: pa.RecordBatch) -> Outcome:

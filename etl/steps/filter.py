@@ -35,6 +35,9 @@ class Filter(ArrowStep, SparkStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         return analyse(self.where, incoming).condition_findings_at("where")
 
+    def takes_changes(self) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
         return incoming
 

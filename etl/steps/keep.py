@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep
+from etl.api import HIDDEN, ArrowStep, Finding, Outcome, Schema, SparkStep, with_key_renamed
 from etl.expressions import quote_name
 from etl.steps.field_selection import Selection, Selector, unknown_selectors
 from etl.steps.heartbeats import ARRIVAL
@@ -35,8 +35,12 @@ class Keep(ArrowStep, SparkStep):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         return unknown_selectors(self.names, incoming)
 
+    def takes_changes(self) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
-        return pa.schema([incoming.field(name) for name in self._kept(incoming.names)])
+        kept = self._kept(incoming.names)
+        return with_key_renamed(pa.schema([incoming.field(name) for name in kept]), incoming, {name: name for name in kept})
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         kept = self._kept(incoming.names)

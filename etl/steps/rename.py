@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep, unknown_field
+from etl.api import HIDDEN, ArrowStep, FieldName, Finding, Outcome, Schema, SparkStep, unknown_field, with_key_renamed
 from etl.expressions import quote_name
 from etl.steps.field_selection import Selection, conflict_finding, reserved_name, struct_conflicts
 
@@ -52,9 +52,13 @@ class Rename(ArrowStep, SparkStep):
                     yield Finding("field-conflict", f"there would be two fields {name!r}", path)
             yield from (conflict_finding(name, other, path) for name, other in sorted(clashing) if name in moved)
 
+    def takes_changes(self) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
-        types = {new: incoming.field(old).type for old, new in self._map_names(incoming.names).items()}
-        return pa.schema(list(types.items()))
+        names = self._map_names(incoming.names)
+        fields = {new: incoming.field(old).with_name(new) for old, new in names.items()}
+        return with_key_renamed(pa.schema(list(fields.values())), incoming, names)
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         def run(batch: pa.RecordBatch) -> Outcome:

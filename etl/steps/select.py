@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import HIDDEN, Expression, FieldName, Schema
+from etl.api import HIDDEN, Expression, FieldName, Schema, with_key_renamed
 from etl.expressions import quote_name, register, schema_of, spark_column
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.set import Set
@@ -41,7 +42,9 @@ class Select(Set):
 
     def fields(self, incoming: Schema) -> Schema:
         hidden = [field for field in incoming if field.name in HIDDEN]
-        return pa.schema([*(pa.field(name, type_) for name, type_ in self._types(incoming).items()), *hidden])
+        found = pa.schema([*(pa.field(name, type_) for name, type_ in self._types(incoming).items()), *hidden])
+        kept = {old: new for new, text in self.values.items() if (old := _passed_on(text, incoming))}
+        return with_key_renamed(found, incoming, kept)
 
     def _with_values(self, batch: pa.RecordBatch, values: Mapping[str, pa.Array], known: frozenset[str]) -> pa.RecordBatch:
         others = [name for name in batch.schema.names if name in HIDDEN or name not in known]
@@ -54,3 +57,19 @@ class Select(Set):
         given = [spark_column(text, incoming).alias(name) for name, text in self.values.items()]
         hidden = [name for name in (*HIDDEN, ARRIVAL) if name in events.columns]
         return events.select(*given, *(events[quote_name(name)] for name in hidden))
+
+
+_CAST = re.compile(r"\s*cast\((.*) as (bigint|string)\)\s*", re.IGNORECASE)
+
+
+def _passed_on(text: str, incoming: Schema) -> str | None:
+    """The field that an expression passes on, also as a type in which different values stay different."""
+    if cast := _CAST.fullmatch(text):
+        name = _plain_name(cast[1], incoming)
+        return name if name and pa.types.is_integer(incoming.field(name).type) else None
+    return _plain_name(text, incoming)
+
+
+def _plain_name(text: str, incoming: Schema) -> str | None:
+    name = text.strip().replace("`", "")
+    return name if name in incoming.names else None

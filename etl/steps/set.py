@@ -9,7 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import ArrowStep, Expression, FieldName, Finding, Outcome, Rejects, Schema, SparkStep, with_columns, with_fields
+from etl.api import (
+    ArrowStep,
+    Expression,
+    FieldName,
+    Finding,
+    Outcome,
+    Rejects,
+    Schema,
+    SparkStep,
+    with_columns,
+    with_fields,
+    with_key_renamed,
+)
 from etl.expressions import (
     analyse,
     compile_expression,
@@ -64,8 +76,12 @@ class Set(ArrowStep, SparkStep):
             yield from reserved_name(name, path)
             yield from (conflict_finding(one, other, path) for one, other in sorted(clashing) if one == name)
 
+    def takes_changes(self) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
-        return with_fields(incoming, self._types(incoming))
+        kept = {name: name for name in incoming.names if name not in self.values}
+        return with_key_renamed(with_fields(incoming, self._types(incoming)), incoming, kept)
 
     def _types(self, incoming: Schema) -> dict[str, pa.DataType]:
         return {name: analyse(text, incoming).type for name, text in self.values.items()}

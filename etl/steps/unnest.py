@@ -21,6 +21,7 @@ from etl.api import (
     unknown_field,
     with_columns,
     with_fields,
+    with_key_renamed,
     without,
 )
 from etl.columns.texts import filter_batch
@@ -76,11 +77,14 @@ class Unnest(ArrowStep):
         if self.position in element:
             yield Finding("duplicate-field", f"two options fill the field {self.position!r}", ("position",))
 
+    def takes_changes(self) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
         given = {field.name: field.type for field in self._element(incoming)}
         if self.position is not None:
             given[self.position] = pa.int64()
-        return with_fields(without(incoming, [self.field]), given)
+        return with_key_renamed(with_fields(without(incoming, [self.field]), given), incoming, {})
 
     def may_multiply_events(self) -> bool:
         return True

@@ -26,6 +26,7 @@ from etl.api import (
     format_type,
     unknown_field,
     visible,
+    with_changes,
 )
 from etl.expressions import analyse
 from etl.steps.heartbeats import ARRIVAL
@@ -51,6 +52,7 @@ from etl.steps.windowing.lengths import (
     remembered_lengths,
 )
 from etl.steps.windowing.names import name_conflict
+from etl.steps.windowing.totals import bound_of_groups, is_total, remembered_totals, total_findings, totals_operator
 
 START, END = "window_start", "window_end"
 
@@ -62,6 +64,11 @@ class Window(StatefulStep):
     cumulating (``size`` and ``step``: windows of one start that grow by ``step`` up to ``size``) or sessions (``gap``: a
     window ends when its group is silent that long). They begin at multiples of ``slide``, or ``size``, since 1970 UTC, and
     hold times ``window_start <= time < window_end``. Without ``time`` they go by the time at which events are read.
+
+    Without ``size`` and ``gap``, and with ``emit: on_change``, there are no windows: aggregates are of all events so far, and
+    their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Such a step takes
+    changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where there
+    are other aggregates, all rows of a group are kept, and those of groups with changes are read again.
 
     ``size: [1m, 5m, 1h]`` gives windows of each of these sizes in one pass: an event is aggregated once, for spans that
     all sizes are made of. ``size: {field: seconds, default: 5m, max: 1d}`` takes the size from a field of the event, and
@@ -177,7 +184,7 @@ class Window(StatefulStep):
     emit: Emit = Field(
         default="on_close",
         description="When a window gives results: once when it closes, after each micro-batch that changed it, "
-        "or a list of these and of entries with `every`, `late` or `when`.",
+        "or a list of these and of entries with `every`, `late` or `when`. Without `size` and `gap`: on_change.",
     )
     emit_reason: FieldName | None = Field(
         default=None, description="New field that says which entry of `emit` a result is from, such as `on_close` or `when`."
@@ -190,7 +197,7 @@ class Window(StatefulStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Lengths that make no window, unknown fields, bad aggregates, names that contradict each other."""
-        yield from length_findings(self.size, self.slide, self.step, self.gap)
+        yield from total_findings(self) if is_total(self) else length_findings(self.size, self.slide, self.step, self.gap)
         for name in ("size", "gap"):
             yield from field_findings(name, getattr(self, name), incoming)
         if self.time is not None:
@@ -199,21 +206,27 @@ class Window(StatefulStep):
         for name, aggregate in self._aggregates(incoming).items():
             yield from (replace(f, path=("aggregates", name)) for f in aggregate.findings)
         reason = [self.emit_reason] if self.emit_reason else []
-        conflict = name_conflict([START, END, *self.group_by, *self.aggregates, *reason])
+        edges = [] if is_total(self) else [START, END]
+        conflict = name_conflict([*edges, *self.group_by, *self.aggregates, *reason])
         if conflict:
             yield Finding("name-conflict", conflict, ("aggregates",), "give the field another name")
         else:
-            yield from having_findings(self.having, self.emit, self.fields(incoming))
+            yield from having_findings(self.having, self.emit, visible(self.fields(incoming)))
             yield from emit_findings(self.emit, fixed_sizes(self.size), self.fields(incoming))
 
+    def takes_changes(self) -> bool:
+        """Whether it has no length: then rows are added and subtracted."""
+        return is_total(self)
+
     def fields(self, incoming: Schema) -> Schema:
-        """``window_start``, ``window_end``, group fields, aggregates, the reason."""
-        types = dict.fromkeys((START, END), self._time_type(incoming))
+        """``window_start``, ``window_end``, group fields, aggregates, the reason; without a length the kind of change."""
+        types = {} if is_total(self) else dict.fromkeys((START, END), self._time_type(incoming))
         for name in self.group_by:
             types[name] = incoming.field(name).type if name in incoming.names else pa.null()
         types |= {name: aggregate.type for name, aggregate in self._aggregates(incoming).items()}
         types |= {self.emit_reason: pa.string()} if self.emit_reason else {}
-        return pa.schema(list(types.items()))
+        fields = pa.schema(list(types.items()))
+        return with_changes(fields, self.group_by) if is_total(self) else fields
 
     def needs(self, incoming: Schema) -> frozenset[str]:
         """Time, group fields and the fields of aggregates."""
@@ -241,6 +254,9 @@ class Window(StatefulStep):
 
     def notes(self, incoming: Schema) -> Iterable[str]:
         """What windows share, and when results are given, unless on close only."""
+        if is_total(self):
+            yield bound_of_groups()
+            return
         yield from described_panes(self.size, self.slide, self.step)
         if self.emit != "on_close":
             yield f"results: {describe_emit(self.emit)}"
@@ -250,7 +266,8 @@ class Window(StatefulStep):
         from etl.steps.windowing.spark_arguments import with_arguments
 
         front, window = with_arguments(self, incoming)
-        if self.having is None or analyse(self.having, self.fields(incoming)).spark_reason is None:
+        is_filtered = is_total(self) or (self.having and analyse(self.having, self.fields(incoming)).spark_reason)
+        if self.having is None or not is_filtered:
             return (*front, window)
         from etl.steps.filter import Filter
 
@@ -266,6 +283,8 @@ class Window(StatefulStep):
             f"{OPTIONAL}{name}": with_types(self.aggregates[name], one.fields, incoming)
             for name, one in self._aggregates(incoming).items()
         }
+        if is_total(self):
+            return remembered_totals(self, incoming, groups | aggregates)
         late = {f"{PENDING}late results": interval for interval in late_intervals(self.emit)}
         return {"time": self.event_time()[0], **lengths, **groups, **aggregates, **late}
 
@@ -273,7 +292,7 @@ class Window(StatefulStep):
         """Time windows or sessions over the aggregates."""
         from etl.steps.windowing.operators import window_operator
 
-        return window_operator(self, incoming)
+        return totals_operator(self, incoming) if is_total(self) else window_operator(self, incoming)
 
     def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
         return {name: check_aggregate(text, visible(incoming)) for name, text in self.aggregates.items()}

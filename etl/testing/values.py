@@ -11,12 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import OFFSET
+from etl.api import OFFSET, with_kinds
 from etl.testing.given_source import parse_instant
 
 
 def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Return events as mappings of flat names to plain values, without null fields."""
+    batch = with_kinds(batch)
     names = [name for name in batch.schema.names if name != OFFSET]
     columns = [[to_plain(value) for value in batch.column(name).to_pylist()] for name in names]
     found = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))

@@ -242,7 +242,8 @@ def test_arrays(agree: Agree) -> None:
     agree(
         [
             "array(s, t)", "array(i, l)", "array(s, null)", "array('x', 'y')", "array(i, y)", "array(ts)", "array(b, c)",
-            "array_compact(array(s, t))", "array_compact(array(i, null, j))", "array_compact(split(s, ','))",
+            "array_compact(array(s, t))", "array_join(array(s, null, t), ', ')",
+            "array_compact(array(i, null, j))", "array_compact(split(s, ','))",
             "split(s, ',')", "split(s, 'a')", "split(s, '\\\\.')", "split(s, ', ')",
             "case when b then array(s) end", "if(b, array(s), array(t, s))", "case when b then array(s) when c then null end",
             "coalesce(case when b then array(s) end, array(t))",

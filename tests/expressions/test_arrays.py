@@ -23,6 +23,11 @@ def test_array_keeps_nulls() -> None:
     assert values("array(i, 7000000000)") == [[1, 7000000000], [None, 7000000000], [3, 7000000000]]
 
 
+def test_array_join_leaves_nulls_out() -> None:
+    assert values("array_join(array(s, t, null), '+')") == ["a,b+x", "y", ""]
+    assert values("array_join(case when i > 0 then array('a', 'b') end, '')") == ["ab", None, "ab"]
+
+
 def test_array_compact_removes_nulls() -> None:
     assert values("array_compact(array(s, 'z', t))") == [["a,b", "z", "x"], ["z", "y"], ["", "z"]]
     assert values("array_compact(array('x', null))") == [["x"]] * 3

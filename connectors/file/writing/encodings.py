@@ -11,14 +11,17 @@ import io
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from connectors.shared import json_lines
+from connectors.shared import debezium, json_lines
 from connectors.shared.json_lines import Nulls
-from etl.api import HIDDEN
+from etl.api import HIDDEN, is_changing
 from etl.columns.json.values import as_text, to_json_types
+
+if TYPE_CHECKING:
+    from etl.columns.json.lines import Lines
 
 Format = Literal["json", "csv", "parquet"]
 Compression = Literal["none", "gzip", "zstd"]
@@ -34,6 +37,8 @@ class Encoding:
     compression: Compression
     nulls: Nulls = "keep"
     """For JSON."""
+    changes: Literal["none", "kind", "debezium"] = "none"
+    """How results that change are written."""
 
     @property
     def extension(self) -> str:
@@ -48,7 +53,16 @@ class Encoding:
 
     def encode(self, batch: pa.RecordBatch) -> Any:
         """Encode a batch."""
-        return _COMPRESS[self.compression](_csv(batch) if self.format == "csv" else json_lines.encode(batch, self.nulls))
+        return _COMPRESS[self.compression](_csv(batch) if self.format == "csv" else self._lines(batch).text)
+
+    def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Return the bytes of each event before compression, for JSON lines."""
+        return pa.array(self._lines(batch).lengths) if self.format == "json" else None
+
+    def _lines(self, batch: pa.RecordBatch) -> Lines:
+        if self.changes == "debezium" and is_changing(batch.schema):
+            return debezium.lines(batch, self.nulls)
+        return json_lines.lines(batch, self.nulls)
 
 
 def _csv(batch: pa.RecordBatch, header: bool = False) -> memoryview:

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from connectors.file.writing.disk_sync import write_back
 from connectors.file.writing.encodings import Encoding
-from connectors.shared import json_lines
 from connectors.shared.path_template import Template
-from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible
+from etl.api import ComponentError, Rejects, Result, Staged, Task, nest, visible, with_kind_field, with_kinds
 from etl.columns.texts import materialize
 
 MAX_OPEN_FILES = 64
@@ -51,7 +50,7 @@ class StagingWriter:
             )
         self.task, self.template, self.encoding, self.time_field = task, template, encoding, time_field
         self.max_paths = max_paths
-        self.schema = visible(task.schema)
+        self.schema = visible(with_kind_field(task.schema) if encoding.changes == "kind" else task.schema)
         self.writes_views = encoding.format == "json" and not template.fields
         self.files: dict[str, Any] = {}
         self.open: OrderedDict[str, Any] = OrderedDict()
@@ -59,12 +58,13 @@ class StagingWriter:
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the bytes of each event before compression, for JSON lines."""
-        return json_lines.sizes(batch, self.encoding.nulls) if self.encoding.format == "json" else None
+        return self.encoding.sizes(with_kinds(batch) if self.encoding.changes == "kind" else batch)
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Write the whole batch or, with an OSError, nothing of it. Events of paths beyond ``max_paths`` are rejected."""
         if not batch.num_rows:
             return Result()
+        batch = with_kinds(batch) if self.encoding.changes == "kind" else batch
         batch = batch if self.writes_views else materialize(batch)
         written: list[tuple[Any, int]] = []
         rejected: list[Rejects] = []

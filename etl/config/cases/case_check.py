@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from etl.api import Schema, nearest, visible
+from etl.api import Schema, nearest, visible, with_kind_field
 from etl.config.cases.case import QUIET, Case, Expected, Given, cases_of, flat_event
 from etl.config.model import OptionPath, Pipeline
 from etl.config.report import Report
@@ -43,7 +43,7 @@ def output_schemas(pipeline: Pipeline) -> Mapping[str, Schema]:
     schemas = schemas_of(pipeline)
     sinks = {name: merge([schemas[feed] for feed in sink.inputs]) for name, sink in pipeline.sinks.items()}
     streams = {name: schemas[name] for name in pipeline.streams}
-    return {name: visible(schema) for name, schema in (sinks | streams).items()}
+    return {name: visible(with_kind_field(schema)) for name, schema in (sinks | streams).items()}
 
 
 def _check_given(name: str, given: Given, case: Case, pipeline: Pipeline, report: Report) -> None:

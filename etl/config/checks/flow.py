@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from traceback import extract_tb
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from etl.api import Finding, FrameSource, JoiningStep, Sink, Source, Step
+from etl.api import Finding, FrameSource, JoiningStep, Schema, Sink, Source, Step, is_changing
 from etl.config.checks.known_fields import (
     ABOUT_OTHERS,
     NOTHING_KNOWN,
@@ -23,7 +23,7 @@ from etl.config.layout import InputRef, Layout, StreamPart
 from etl.config.model import OptionPath
 from etl.config.options.variants import Built
 from etl.config.report import Report
-from etl.config.stream_schemas import case_findings, merge, nesting_findings, union_findings
+from etl.config.stream_schemas import case_findings, change_findings, merge, nesting_findings, union_findings
 
 T = TypeVar("T")
 
@@ -46,7 +46,19 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         made = built.get(sink.part.path)
         fields = _join_inputs(sink.inputs, known, layout.likely_names, sink.part.path, report)
         if made and isinstance(made.component, Sink):
-            _report_findings(made, sink.part.path, lambda sink, f=fields: sink.check(f.schema), fields, report)  # type: ignore[misc]
+            _report_findings(made, sink.part.path, lambda sink, f=fields: _sink_findings(sink, f.schema), fields, report)  # type: ignore[misc]
+
+
+def _sink_findings(sink: Sink, incoming: Schema) -> Iterator[Finding]:
+    yield from sink.check(incoming)
+    if is_changing(incoming):
+        yield from sink.check_changes(incoming)
+
+
+def _step_findings(step: Step, incoming: Schema) -> Iterator[Finding]:
+    yield from step.check(incoming)
+    if is_changing(incoming):
+        yield from change_findings(step, incoming)
 
 
 def _check_source(made: Built | None, path: OptionPath, report: Report) -> Fields:
@@ -60,7 +72,7 @@ def _check_source(made: Built | None, path: OptionPath, report: Report) -> Field
 def _check_step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
         return _mark_caused(NOTHING_KNOWN, path, incoming)
-    findings = _report_findings(made, path, lambda step: step.check(incoming.schema), incoming, report)
+    findings = _report_findings(made, path, lambda step: _step_findings(step, incoming.schema), incoming, report)
     given = _call_guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
     for finding in nesting_findings(incoming.schema, given.schema):
         report.add_finding(path, finding)

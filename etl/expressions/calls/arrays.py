@@ -1,4 +1,4 @@
-"""Binds array functions: ``array``, ``array_compact``, ``size``, ``split``."""
+"""Binds array functions: ``array``, ``array_compact``, ``array_join``, ``size``, ``split``."""
 
 from __future__ import annotations
 
@@ -76,6 +76,14 @@ def _compact(value: Any) -> Any:
     offsets = before[np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))].astype(np.int32)
     mask = value.is_null() if value.null_count else None
     return pa.ListArray.from_arrays(pa.array(offsets), items.drop_null(), mask=mask)
+
+
+def array_join(value: BoundNode, separator: BoundNode) -> BoundNode:
+    """``array_join(a, ', ')``: the texts of an array in one, without its nulls."""
+    between = text_literal(separator)
+    if between is None or not pa.types.is_list(value.type) or value.type.value_type != STRING:
+        return no_form("array_join() of these", STRING)
+    return b.apply(STRING, lambda x: pc.binary_join(_compact(x), between), value)
 
 
 def split(text: BoundNode, pattern: BoundNode) -> BoundNode:

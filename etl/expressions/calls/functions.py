@@ -133,6 +133,7 @@ FUNCTIONS: dict[str, Function] = {
     "isnan": Function(1, 1, lambda value: logic.is_nan(value) if value.type in FLOATS else no_form("isnan() of this", BOOLEAN)),
     "array": Function(1, None, arrays.array),
     "array_compact": Function(1, 1, arrays.array_compact),
+    "array_join": Function(2, 2, arrays.array_join),
     "split": Function(2, 2, arrays.split),
     **{name: Function(1, 1, arrays.size) for name in ("size", "cardinality", "array_size")},
     "instr": Function(2, 2, search_calls.instr),

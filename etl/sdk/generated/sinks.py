@@ -46,7 +46,8 @@ class Sinks:
         At least once: a micro-batch that is being printed when the run is killed is printed again. Events of one split keep
         their order. All events are printed; in a table long values are truncated to the width of the terminal, and control
         characters are escaped, so that an event cannot control the terminal. The run ends when the reader of a pipe closes
-        it (``| head``).
+        it (``| head``). Of results that change, the field ``_kind`` says how: `+I` adds a row, `-U` and `+U` are a row before and
+        after a change, `-D` removes a row.
 
         Delivery: at least once.
 
@@ -105,6 +106,8 @@ class Sinks:
         A field goes to the column of its name, dots as underscores (``source.ip`` to ``source_ip``), or to the one in
         ``columns``. Times are UTC, lists and maps JSON text. ``mode`` is insert (an existing key is a bad row), upsert (update
         the given columns), ignore (keep the existing row) or replace (update the whole row, other columns to their defaults).
+        Results that change, such as those of ``top`` with ``changelog: true``, need mode upsert or replace, and as ``key`` the
+        fields by which they replace each other: rows that they remove are deleted.
         After a lost connection, a deadlock, a lock timeout or a full disk the statement is retried as ``retry`` says; a wrong
         password or a missing table or column ends the run.
 
@@ -293,6 +296,7 @@ class Sinks:
         format: Literal["json", "csv", "parquet"] = UNSET,
         compression: Literal["auto", "none", "gzip", "zstd"] = UNSET,
         nulls: Literal["keep", "omit"] = UNSET,
+        changes: Literal["none", "kind", "debezium"] = UNSET,
         roll: Roll = UNSET,
         time_field: str | None = UNSET,
         max_paths: int = UNSET,
@@ -324,6 +328,12 @@ class Sinks:
         (``s3://bucket/folder/``, ``hdfs://host/folder/``). A single Parquet file is written when the run ends. A full disk
         fails the write, which is retried and then ends the run: nothing is lost or repeated.
 
+        Results that change, such as those of ``top`` with ``changelog: true``, are written with ``changes: kind`` with the field
+        ``_kind``: `+I` for a row that is added, `-U` and `+U` for a row before and after a change, `-D` for one that is removed. With
+        ``changes: debezium`` a line is ``{"before": null, "after": {…}, "op": "c"}`` or
+        ``{"before": {…}, "after": null, "op": "d"}``, as Flink's format `debezium-json` writes it: a row that changes is removed and
+        added.
+
         Delivery: exactly once.
 
         Example::
@@ -343,6 +353,8 @@ class Sinks:
                 else none. Default: auto.
             nulls: Whether JSON lines contain null members; omit also removes objects without other members. Default:
                 keep.
+            changes: How results that change are written: not at all, each as an event with its kind in the field
+                `_kind`, or as JSON lines of Debezium. Default: none.
             roll: When a part of a folder is complete. Default: see below.
             time_field: Timestamp for dates in the path; without it the field `timestamp`, else the time of writing.
                 Default: none.

@@ -875,6 +875,7 @@ class Steps:
         late: Duration = UNSET,
         within: Duration | None = UNSET,
         rows: int | None = UNSET,
+        changelog: bool = UNSET,
         ttl: Duration | None = UNSET,
         idle: Duration | None = UNSET,
     ) -> Stream:
@@ -929,6 +930,8 @@ class Steps:
             aggregates: New fields and the aggregates they hold.
             within: Only events that are less than this older count; none means all. Default: none.
             rows: Only the last so many events count, with the event itself; none means all. Default: none.
+            changelog: Whether events may be replaced or removed later, and results are a changelog; all events of a
+                key are kept. Default: false.
             ttl: Without `within`: how long after its last event the state of a key is removed; none means never.
                 Default: none.
             idle: Silence of all sources after which waiting events pass; none means they wait. Default: none.
@@ -1482,6 +1485,8 @@ class Steps:
         distinct: str | Sequence[str] = UNSET,
         rank: str = UNSET,
         change: str = UNSET,
+        then: Mapping[str, Literal["descending", "ascending"]] = UNSET,
+        changelog: bool = UNSET,
         ttl: Duration | None = UNSET,
         idle: Duration | None = UNSET,
     ) -> Stream:
@@ -1543,6 +1548,10 @@ class Steps:
                 Default: [].
             rank: New field for the number, 1 for the best event. Default: rank.
             change: New field for what has changed: enter, update or leave. Default: change.
+            then: Further expressions by which events are ranked whose values of `by` are equal, with the order of
+                each. Default: {}.
+            changelog: Without `size`: whether the rankings pass as a changelog, so that sinks and later steps replace
+                and remove rows, instead of as events that say what has changed. Default: false.
             ttl: Without `size`: how long after its last change the ranking of a key is removed; none means never.
                 Default: none.
             idle: Silence of all sources after which open spans end and events that wait pass; none means never.
@@ -1784,6 +1793,11 @@ class Steps:
         window ends when its group is silent that long). They begin at multiples of ``slide``, or ``size``, since 1970 UTC, and
         hold times ``window_start <= time < window_end``. Without ``time`` they go by the time at which events are read.
 
+        Without ``size`` and ``gap``, and with ``emit: on_change``, there are no windows: aggregates are of all events so far, and
+        their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Such a step takes
+        changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where there
+        are other aggregates, all rows of a group are kept, and those of groups with changes are read again.
+
         ``size: [1m, 5m, 1h]`` gives windows of each of these sizes in one pass: an event is aggregated once, for spans that
         all sizes are made of. ``size: {field: seconds, default: 5m, max: 1d}`` takes the size from a field of the event, and
         windows of equal start and size are one; ``gap`` with a field is the silence after each event. A session begins with
@@ -1875,7 +1889,8 @@ class Steps:
             having: Condition over window_start, window_end, group fields and aggregates that a result must meet.
                 Default: none.
             emit: When a window gives results: once when it closes, after each micro-batch that changed it, or a list
-                of these and of entries with `every`, `late` or `when`. Default: on_close.
+                of these and of entries with `every`, `late` or `when`. Without `size` and `gap`: on_change. Default:
+                on_close.
             emit_reason: New field that says which entry of `emit` a result is from, such as `on_close` or `when`.
                 Default: none.
             idle: Silence of all sources after which open windows are closed; none means they wait. Default: none.

@@ -32,38 +32,58 @@ class Ranking:
     """Whether the smallest value is the best one."""
     distinct: tuple[str, ...]
     """Fields of which each combination of values counts once, with its best row."""
+    then: tuple[bool, ...] = ()
+    """Of further values, for rows with equal ones, whether the smallest is the best: columns `further_value`."""
 
     def best(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """The numbers of the best rows by key and rank, and their ranks, which begin with 1 (int64 each)."""
-        by_value = (numbers(rows, ORDER), numbers(rows, TIME), self.value_keys(rows))
+        values = self._all_value_keys(rows)
+        by_value = (numbers(rows, ORDER), numbers(rows, TIME), *values[::-1])
         keys = tuple(hashes_of(rows)[::-1])
         order = np.lexsort((*by_value, *keys))
         if self.distinct:
             order = order[_firsts(order, keys, _combinations(rows, self.distinct))]
-        ranks = self._ranks(order, keys, by_value[2])
+        ranks = self._ranks(order, keys, values)
         chosen = ranks <= self.limit
         return order[chosen], ranks[chosen]
 
     def value_keys(self, rows: pa.Table) -> Numbers:
         """int64[rows]: the smaller, the better."""
-        keys = order_keys(canonical(rows.column(VALUE).combine_chunks()))
-        return keys if self.ascending else ~keys
+        return _value_keys(rows.column(VALUE), self.ascending)
+
+    def _all_value_keys(self, rows: pa.Table) -> list[Numbers]:
+        further = enumerate(self.then)
+        return [self.value_keys(rows), *(_value_keys(rows.column(further_value(at)), up) for at, up in further)]
 
     def subjects(self, rows: pa.Table) -> Numbers:
         """int64[rows]: a number for each combination of the values of ``distinct``, or for each row."""
         return _combinations(rows, self.distinct) if self.distinct else np.arange(len(rows))
 
-    def _ranks(self, order: Numbers, keys: Sequence[Numbers], values: Numbers) -> Numbers:
+    def _ranks(self, order: Numbers, keys: Sequence[Numbers], values: Sequence[Numbers]) -> Numbers:
         """int64[n]: the ranks of rows in this order."""
         begins = _changes(order, keys)
         first_rows = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
         if self.ties == "row_number":
             return np.arange(len(order)) - first_rows + 1
-        differs = _changes(order, (*keys, values))
+        differs = _changes(order, (*keys, *values))
         if self.ties == "rank":
             return np.maximum.accumulate(np.where(differs, np.arange(len(order)), 0)) - first_rows + 1
         number = np.cumsum(differs)
         return number - number[first_rows] + 1
+
+
+def further_value(number: int) -> str:
+    """The column of a further value."""
+    return f"{VALUE}{number + 1}"
+
+
+def _value_keys(column: pa.ChunkedArray, ascending: bool) -> Numbers:
+    """int64[n]: the smaller, the better; null is the smallest value."""
+    values = canonical(column.combine_chunks())
+    keys = order_keys(values)
+    if values.null_count:
+        keys = np.where(values.is_valid().to_numpy(zero_copy_only=False), keys, np.iinfo(np.int64).min)
+    return keys if ascending else ~keys
 
 
 def _changes(order: Numbers, columns: Sequence[Numbers]) -> Numbers:

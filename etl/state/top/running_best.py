@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from etl.api import NEVER, PANE, PartRows, Schema
+from etl.api import NEVER, PANE, PartRows, Schema, with_columns
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.key_hash import HASH, HASH2
@@ -17,7 +17,7 @@ from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
 from etl.state.keyed.event_rows import as_events, hashes_of, numbers, whole
 from etl.state.keyed.time_to_live import UNLIMITED, TimeToLive
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
-from etl.state.top.best_rows import VALUE, Ranking
+from etl.state.top.best_rows import VALUE, Ranking, further_value
 from etl.state.top.kernels import RankChanges, RankInput, rank_events
 
 CHANGES = ("enter", "update", "leave")
@@ -37,6 +37,8 @@ class RunningBest(WaitingEvents):
     """The new fields for the rank, and for which of `CHANGES` it is."""
     ttl: TimeToLive = UNLIMITED
     """Of a key's ranking, from its last change on."""
+    then: tuple[AggregateArgument, ...] = ()
+    """Further values, by which events with equal ones are ranked."""
 
     @cached_property
     def _events(self) -> Schema:
@@ -44,10 +46,11 @@ class RunningBest(WaitingEvents):
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """The events that have a value."""
-        values = self.by.values(events)
-        fields = self._events.append(pa.field(VALUE, self.by.type))
-        rows, late = self.prepare_events(events.append_column(VALUE, values), fields, watermark)
-        return rows.filter(rows.column(VALUE).is_valid()) if values.null_count else rows, late
+        values = {VALUE: self.by} | {further_value(at): one for at, one in enumerate(self.then)}
+        fields = pa.schema([*self._events, *((name, one.type) for name, one in values.items())])
+        lifted = with_columns(events, {name: one.values(events) for name, one in values.items()})
+        rows, late = self.prepare_events(lifted, fields, watermark)
+        return rows.filter(rows.column(VALUE).is_valid()) if rows.column(VALUE).null_count else rows, late
 
     def needed_past(self, past: pa.Table) -> Numbers:
         """bool[rows]: the best ones of each key."""
@@ -114,7 +117,7 @@ class RunningBest(WaitingEvents):
 
     def _stored(self, rows: pa.Table) -> list[str]:
         """The columns of past rows."""
-        names = [*self._events.names, HASH, HASH2, TIME, ORDER, VALUE]
+        names = [*self._events.names, HASH, HASH2, TIME, ORDER, VALUE, *(further_value(at) for at in range(len(self.then)))]
         return [name for name in names if name in rows.column_names]
 
     def _results(self, rows: pa.Table, events: Numbers, ranks: Numbers, updates: Numbers, left: Numbers) -> pa.RecordBatch:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -19,12 +19,19 @@ from etl.api import (
     Finding,
     Operator,
     Schema,
+    change_key,
     format_type,
     visible,
+    with_changes,
     with_fields,
 )
+from etl.steps.heartbeats import ARRIVAL
 from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ttl_findings
 from etl.steps.option_checks import length_finding, taken_name, unused_option
+
+if TYPE_CHECKING:
+    from etl.state.keyed.time_to_live import TimeToLive
+    from etl.state.over.functions import RunningAggregate
 
 
 class Over(KeyedStep):
@@ -88,6 +95,10 @@ class Over(KeyedStep):
         ge=2,
         le=100_000,
     )
+    changelog: bool = Field(
+        default=False,
+        description="Whether events may be replaced or removed later, and results are a changelog; all events of a key are kept.",
+    )
     ttl: Duration | None = Field(
         default=None,
         description="Without `within`: how long after its last event the state of a key is removed; none means never.",
@@ -107,12 +118,24 @@ class Over(KeyedStep):
             yield from (replace(finding, path=("aggregates", name)) for finding in aggregate.findings)
         for name in self.aggregates:
             yield from taken_name(name, incoming.names, ("aggregates", name))
+        if self.changelog and self.time is None:
+            hint = "give the time by which the events of a key are in order"
+            yield Finding("missing-option", "running values of a changelog need a time", ("changelog",), hint)
         if self.idle is not None and self.time is None:
             yield unused_option("idle", "no event waits that idle could let pass", "leave out idle, or give a time")
 
+    def takes_changes(self) -> bool:
+        """Whether results are recomputed."""
+        return self.changelog
+
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields and the aggregates."""
-        return with_fields(visible(incoming), {name: one.type for name, one in self._checked(incoming).items()})
+        fields = with_fields(visible(incoming), {name: one.type for name, one in self._checked(incoming).items()})
+        return with_changes(fields, change_key(incoming)) if self.changelog else fields
+
+    def event_time(self) -> tuple[str, timedelta]:
+        """That of other keyed steps; rows of a changelog have the time of reading, because old ones may be replaced."""
+        return (ARRIVAL, timedelta(0)) if self.changelog else super().event_time()
 
     def idle_after(self) -> timedelta | None:
         """The option."""
@@ -132,6 +155,8 @@ class Over(KeyedStep):
             for name, one in self._checked(incoming).items()
         }
         frame |= {} if self.ttl is None else {"ttl": str(self.ttl)}
+        if self.changelog:
+            return {**super().remembered(incoming), **frame, "changelog": self.time, **events}
         return {**super().remembered(incoming), **frame, **events, **aggregates}
 
     def operator(self, incoming: Schema) -> Operator:
@@ -144,7 +169,22 @@ class Over(KeyedStep):
         aggregates = {name: running_aggregate(text, incoming, within) for name, text in self.aggregates.items()}
         time, waits = self.event_time()[0], self.time is not None
         ttl = TimeToLive(None if self.ttl is None or within else self.ttl // MICROSECOND)
+        if self.changelog:
+            return self._recomputed(incoming, within, aggregates, ttl)
         return RunningValues(self.fields(incoming), self.keys, time, waits, within, self.rows, aggregates, ttl)
+
+    def _recomputed(
+        self, incoming: Schema, within: int | None, aggregates: Mapping[str, RunningAggregate], ttl: TimeToLive
+    ) -> Operator:
+        """The running values of all events of keys with changes."""
+        from etl.state.changes.recomputed_steps import RecomputedOver
+        from etl.state.over.running_values import RunningValues
+
+        fields, order_by, time = self.fields(incoming), self.time, self.event_time()[0]
+        assert order_by is not None
+        values = RunningValues(visible(fields), self.keys, order_by, False, within, self.rows, aggregates)
+        key = change_key(incoming)
+        return RecomputedOver(fields, incoming, self.keys, time, key, ttl, order_by=order_by, values=values)
 
     def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
         fields, bounded = visible(incoming), self.within is not None

@@ -18,9 +18,12 @@ from etl.api import (
     Finding,
     Operator,
     Schema,
+    change_key,
     format_type,
+    is_changing,
     unknown_field,
     visible,
+    with_changes,
     with_fields,
 )
 from etl.expressions import analyse
@@ -100,6 +103,16 @@ class Top(KeyedStep):
     )
     rank: FieldName = Field(default="rank", description="New field for the number, 1 for the best event.")
     change: FieldName = Field(default="change", description="New field for what has changed: enter, update or leave.")
+    then: dict[Expression, Literal["descending", "ascending"]] = Field(
+        default={},
+        description="Further expressions by which events are ranked whose values of `by` are equal, with the order of each.",
+        examples=[{"timestamp": "ascending"}],
+    )
+    changelog: bool = Field(
+        default=False,
+        description="Without `size`: whether the rankings pass as a changelog, so that sinks and later steps replace and remove "
+        "rows, instead of as events that say what has changed.",
+    )
     ttl: Duration | None = Field(
         default=None,
         description="Without `size`: how long after its last change the ranking of a key is removed; none means never.",
@@ -126,7 +139,7 @@ class Top(KeyedStep):
                 )
         yield from self._check_changes()
         names = [*visible(incoming).names, START, END] if self.size else visible(incoming).names
-        for option in ("rank",) if self.size else ("rank", "change"):
+        for option in ("rank",) if self.size or self.changelog else ("rank", "change"):
             yield from taken_name(getattr(self, option), names, (option,))
 
     def _check_changes(self) -> Iterator[Finding]:
@@ -134,26 +147,38 @@ class Top(KeyedStep):
         if self.size is None and self.ties != "row_number":
             hint = "leave out ties, or give a size"
             yield Finding("unused-option", "ranks of all events so far are row numbers", ("ties",), hint)
+        if self.then and not self.changelog:
+            hint = "add changelog: true, or rank by an expression that differs"
+            yield Finding("unused-option", "events of spans are ranked by one expression, as changes are", ("then",), hint)
+        if self.changelog:
+            yield from self._check_changelog()
         if self.size is None and self.change == self.rank:
             yield Finding("name-conflict", f"rank and change are both {self.rank!r}", ("change",), "give one another name")
         if self.size is not None and "change" in self.model_fields_set:
             yield unused_option("change", "best events of a span do not change", "leave out change, or size")
 
+    def _check_changelog(self) -> Iterator[Finding]:
+        """What does not go with a changelog."""
+        for option in ("size", "time", "idle", "change"):
+            if getattr(self, option) is not None and option in self.model_fields_set:
+                message = f"{option} has no meaning for a changelog: rankings are those of all events read so far"
+                yield Finding("unused-option", message, (option,), f"leave out {option}, or changelog")
+
     def _check_by(self, incoming: Schema) -> Iterator[Finding]:
-        found = analyse(self.by, visible(incoming))
-        yield from found.findings_at("by")
-        if found.errors:
-            return
-        if found.spark_reason:
-            message = f"it needs Spark, which does not run this step: {found.spark_reason}"
-            yield Finding("bad-expression", message, ("by",), "compute it in an earlier set", at=0)
-        elif pa.types.is_nested(found.type) or pa.types.is_null(found.type):
-            message = f"events are ranked by a number, time or text, and this is {format_type(found.type)}"
-            yield Finding("wrong-type", message, ("by",), "use a member of it, or give it a type", at=0)
+        yield from _ranking_findings(self.by, incoming, ("by",))
+        for expression in self.then:
+            yield from _ranking_findings(expression, incoming, ("then", expression))
+
+    def takes_changes(self) -> bool:
+        """Whether results are a changelog, too."""
+        return self.changelog
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields, the edges of the span, the rank and the change."""
         fields = visible(incoming)
+        if self.changelog:
+            key = self.keys if self.limit == 1 else (*self.keys, self.rank)
+            return with_changes(with_fields(fields, {self.rank: pa.int64()}), key)
         if self.size is None:
             return with_fields(fields, {self.rank: pa.int64(), self.change: pa.string()})
         return with_fields(fields, {**dict.fromkeys(_edges(fields), TIMESTAMP), self.rank: pa.int64()})
@@ -178,24 +203,35 @@ class Top(KeyedStep):
         options = self.model_dump(mode="json", include={"size", "by", "limit", "order", "ties", "distinct"})
         events = {f"{OPTIONAL}{field.name}": format_type(field.type) for field in visible(incoming)}
         options |= {} if self.ttl is None else {"ttl": str(self.ttl)}
+        options |= {"then": self.then} if self.then else {}
+        options |= {"changelog": "of changes" if is_changing(incoming) else "of events"} if self.changelog else {}
         return {**super().remembered(incoming), **options, **events}
 
     def operator(self, incoming: Schema) -> Operator:
         """The best events of each span and key, or changes of those so far."""
         from etl.aggregates.calls import TextPart
         from etl.state.aggregates.argument import read_argument
+        from etl.state.changes.changing_best import ChangingBest
+        from etl.state.changes.recomputed_steps import RecomputedBest
         from etl.state.keyed.time_to_live import TimeToLive
         from etl.state.top.best_of_spans import BestOfSpans
         from etl.state.top.best_rows import Ranking
         from etl.state.top.running_best import RunningBest
 
         known, fields, time = visible(incoming), self.fields(incoming), self.event_time()[0]
-        by = read_argument(self.by, TextPart(self.by, 0), None, known)
-        assert not isinstance(by, str), by
-        ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct)
+        values = [read_argument(text, TextPart(text, 0), None, known) for text in (self.by, *self.then)]
+        by, *then = (one for one in values if not isinstance(one, str))
+        assert len(then) == len(self.then), values
+        further = tuple(order == "ascending" for order in self.then.values())
+        ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct, further)
         if self.size is None:
             ttl = TimeToLive(None if self.ttl is None else self.ttl // MICROSECOND)
             waits = self.time is not None
+            if self.changelog and is_changing(incoming):
+                key, best = change_key(fields), (by, *then)
+                return RecomputedBest(fields, incoming, self.keys, time, key, ttl, by=best, ranking=ranking, rank=self.rank)
+            if self.changelog:
+                return ChangingBest(fields, self.keys, time, False, by, ranking, self.rank, self.change, ttl, tuple(then))
             return RunningBest(fields, self.keys, time, waits, by, ranking, self.rank, self.change, ttl)
         return BestOfSpans(fields, self.keys, time, self.size // MICROSECOND, by, ranking, _edges(known), self.rank)
 
@@ -203,3 +239,17 @@ class Top(KeyedStep):
 def _edges(fields: Schema) -> tuple[str, ...]:
     """The new fields for the edges of a span: none if events have one of them."""
     return () if START in fields.names or END in fields.names else (START, END)
+
+
+def _ranking_findings(expression: str, incoming: Schema, path: tuple[str, ...]) -> Iterator[Finding]:
+    """Problems of an expression by which events are ranked."""
+    found = analyse(expression, visible(incoming))
+    yield from found.findings_at(*path)
+    if found.errors:
+        return
+    if found.spark_reason:
+        message = f"it needs Spark, which does not run this step: {found.spark_reason}"
+        yield Finding("bad-expression", message, path, "compute it in an earlier set", at=0)
+    elif pa.types.is_nested(found.type) or pa.types.is_null(found.type):
+        message = f"events are ranked by a number, time or text, and this is {format_type(found.type)}"
+        yield Finding("wrong-type", message, path, "use a member of it, or give it a type", at=0)

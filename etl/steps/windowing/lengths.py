@@ -90,7 +90,12 @@ def length_findings(size: Size | None, slide: timedelta | None, step: timedelta 
     """Lengths that make no window."""
     if (size is None) == (gap is None):
         found = "has both size and gap" if size is not None else "has neither size nor gap"
-        yield Finding("bad-window", f"the window {found}", (), "give size for a fixed length, or gap for sessions")
+        yield Finding(
+            "bad-window",
+            f"the window {found}",
+            (),
+            "give size for a fixed length, gap for sessions, or emit: on_change for totals",
+        )
     for path, value in _lengths({"size": size, "slide": slide, "step": step, "gap": gap}):
         if value <= _NOTHING:
             yield Finding("bad-window", f"{path[0]} is not longer than nothing", path)

@@ -1,0 +1,92 @@
+"""The best events of each key so far, as a changelog: what each micro-batch changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import CHANGE, PANE, Schema
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.changes.diffs import changelog
+from etl.state.keyed.decisions import TIME, EventsByKey
+from etl.state.keyed.event_rows import hashes_of, numbers, whole
+from etl.state.keyed.waiting_events import ORDER
+from etl.state.top.running_best import RunningBest
+
+
+@dataclass(frozen=True)
+class ChangingBest(RunningBest):
+    """The rankings of keys with new events are compared before and after each micro-batch; rows are those of `RunningBest`.
+
+    A row of the result is an event with its rank. Rows of a key never become fewer, because events are only added.
+    """
+
+    @cached_property
+    def _events(self) -> Schema:
+        return pa.schema([field for field in self.fields if field.name not in (self.rank, CHANGE)])
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """The best rows of each key, of events that have arrived and of past ones: no others can be in the ranking."""
+        if self.ttl.micros is not None:
+            return super().combine(rows)
+        best = self.ranking.best(rows)[0]
+        return rows if len(best) == len(rows) else rows.take(pa.array(np.sort(best)))
+
+    def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The positions of rankings whose event is another one than before, and past rows."""
+        groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
+        firsts, panes, known = self._known(groups, past, rows)
+        firsts, known = self._alive(firsts, known, groups, rows)
+        both = whole([known, rows.select(self._stored(rows))])
+        owners = np.append(np.repeat(np.arange(len(groups.hash)), np.diff(firsts)), groups.numbers())
+        best, ranks = self.ranking.best(both)
+        before = self._before(firsts, owners[best], ranks)
+        changed = np.flatnonzero(before != best)
+        yield self._changes(both, before[changed], best[changed], ranks[changed])
+        yield from self._rows_to_keep(both, best, owners, panes, len(known), now)
+
+    def _alive(self, firsts: Numbers, known: pa.Table, groups: EventsByKey, rows: pa.Table) -> tuple[Numbers, pa.Table]:
+        """Known rows without those of rankings that have expired by the times of the new events."""
+        if self.ttl.micros is None or not len(known):
+            return firsts, known
+        owners = np.repeat(np.arange(len(groups.hash)), np.diff(firsts))
+        latest = np.full(len(groups.hash), -(1 << 62))
+        np.maximum.at(latest, owners, numbers(known, TIME))
+        arrives = numbers(rows, TIME)[groups.order[groups.firsts[:-1]]]
+        alive = (arrives - latest < self.ttl.micros)[owners]
+        counts = np.bincount(owners[alive], minlength=len(groups.hash))
+        return np.append(0, np.cumsum(counts)), known.filter(pa.array(alive))
+
+    @staticmethod
+    def _before(firsts: Numbers, owners: Numbers, ranks: Numbers) -> Numbers:
+        """int64[n]: the known row that had the rank of each row in its key, -1 for none."""
+        at = firsts[owners] + ranks - 1
+        found: Numbers = np.where(at < firsts[owners + 1], at, -1)
+        return found
+
+    def _changes(self, rows: pa.Table, before: Numbers, after: Numbers, ranks: Numbers) -> pa.RecordBatch:
+        """The changelog of these positions."""
+        ordered = np.lexsort((ranks, numbers(rows, ORDER)[after], numbers(rows, TIME)[after]))
+        before, after, ranks = before[ordered], after[ordered], ranks[ordered]
+        used = np.append(before[before >= 0], after)
+        table = rows.take(pa.array(used)).append_column(self.rank, pa.array(np.append(ranks[before >= 0], ranks)))
+        old = np.full(len(before), -1)
+        old[before >= 0] = np.arange(int((before >= 0).sum()))
+        return changelog(table, old, np.arange(len(after)) + int((before >= 0).sum()), self.fields)
+
+    def _rows_to_keep(
+        self, rows: pa.Table, best: Numbers, owners: Numbers, panes: Numbers, known: int, now: int
+    ) -> Iterator[pa.Table]:
+        """Past rows: events that have become one of the best, and the other best ones where their key's pane is another one."""
+        new = best >= known
+        times = np.full(len(panes), -(1 << 62))
+        np.maximum.at(times, owners[best[new]], numbers(rows, TIME)[best[new]])
+        later = np.where(times > -(1 << 62), self.ttl.expiry_panes(np.maximum(times, 0)), panes)
+        written = (new | (later != panes)[owners[best]]) & (later > now)[owners[best]]
+        chosen = best[written]
+        if len(chosen):
+            yield rows.take(pa.array(chosen)).append_column(PANE, pa.array(later[owners[chosen]]))

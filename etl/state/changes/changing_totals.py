@@ -1,0 +1,155 @@
+"""Aggregates of all events of each group so far, as a changelog: what each micro-batch changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from etl.api import CHANGE, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.state.aggregates import Accumulator, finish, group, lift
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.aggregates.argument import AggregateArgument
+from etl.state.aggregates.sums import Count
+from etl.state.changes.diffs import changelog
+from etl.state.changes.signed_totals import Signed
+from etl.state.key_hash import HASH, HASH2, key_hashes, new_seed
+from etl.state.keyed.decisions import EventsByKey, rows_of_keys
+from etl.state.keyed.event_rows import hashes_of, numbers, whole
+from etl.state.keyed.time_to_live import UNLIMITED_PANE
+
+ROWS = "\0rows"
+"""Aggregate of partial results: how many rows the group has. A group without rows has no result."""
+
+_SEED = new_seed()
+"""Of hashes that are compared within this process."""
+
+
+@dataclass(frozen=True)
+class ChangingTotals:
+    """State holds partial results, which are only appended: those of a group are merged when it has new events.
+
+    ``fields`` are those of results: groups, aggregates, and the kind of change.
+    """
+
+    fields: Schema
+    group_by: tuple[str, ...]
+    accumulators: Mapping[str, Accumulator]
+    """Of a changelog, those that subtract rows that are removed."""
+    hashed: bool = True
+    after_run: AfterRun = "arrived"
+    rows: Accumulator = field(default_factory=lambda: Signed(Count(AggregateArgument("count(*)", pa.int64(), None, None))))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Groups by name."""
+        return tuple(sorted(self.group_by))
+
+    @cached_property
+    def _all(self) -> Mapping[str, Accumulator]:
+        return {**self.accumulators, ROWS: self.rows}
+
+    @cached_property
+    def _hashes(self) -> list[str]:
+        return [HASH, HASH2]
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """A partial result for each group of these events; none is late."""
+        panes = pa.array(np.full(events.num_rows, UNLIMITED_PANE))
+        columns = {PANE: panes, **{name: events.column(name) for name in self.group_by}, **lift(events, self._all)}
+        return group(pa.table(columns), [PANE, *self.group_by], self._all), 0
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Partial results of the same group as one."""
+        return group(self._completed(rows), [*self._hashes, PANE, *self.group_by], self._all)
+
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether there are events."""
+        return arrived is not None
+
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+        """Of each group with new events the result before and after them, where they differ."""
+        tables = arrived.tables()
+        if not tables:
+            return
+        new = self.combine(whole(tables))
+        known = self._known(new, kept.tables())
+        after = self.combine(whole([self._completed(known), new])) if len(known) else new
+        before = self._aligned(known, after)
+        yield from self._changes(known, before, after)
+
+    def _known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
+        """The partial results of these groups so far, merged."""
+        groups = EventsByKey.of(hashes_of(new), np.zeros(len(new), np.int64))
+        found = [run.take(pa.array(rows)) for _, run, rows in rows_of_keys(groups, tables)]
+        return self.combine(whole(found)) if found else new.slice(0, 0)
+
+    @staticmethod
+    def _aligned(known: pa.Table, after: pa.Table) -> Numbers:
+        """int64[n]: the row in ``known`` of each group of ``after``, -1 for none."""
+        both = np.concatenate([hashes_of(known), hashes_of(after)], axis=1)
+        keys = EventsByKey.of(both, np.zeros(both.shape[1], np.int64)).numbers()
+        rows = np.full(len(known) + len(after), -1)
+        rows[keys[: len(known)]] = np.arange(len(known))
+        found: Numbers = rows[keys[len(known) :]]
+        return found
+
+    def _changes(self, known: pa.Table, before: Numbers, after: pa.Table) -> Iterator[pa.RecordBatch]:
+        old, new = self._finished(known), self._finished(after)
+        results = whole([old, new])
+        had = (before >= 0) & self._exist(known, before)
+        has = self._exist(after, np.arange(len(after)))
+        hashes = key_hashes(results, [name for name in results.column_names if name not in self.group_by], _SEED)
+        same = had & has & (hashes[:, before] == hashes[:, len(old) + np.arange(len(new))]).all(axis=0)
+        changed = np.flatnonzero((had | has) & ~same)
+        if len(changed):
+            rows = np.arange(len(old), len(results))
+            first, last = np.where(had, before, -1)[changed], np.where(has, rows, -1)[changed]
+            yield changelog(results, first, last, self.fields)
+
+    def _exist(self, merged: pa.Table, at: Numbers) -> Numbers:
+        """bool[n]: which of these groups have rows; the only group of all events exists from the first event on."""
+        if not len(merged):
+            return np.zeros(len(at), bool)
+        if not self.group_by:
+            return np.ones(len(at), bool)
+        found: Numbers = (numbers(merged, f"{ROWS}\0{0}") > 0)[at]
+        return found
+
+    def _finished(self, merged: pa.Table) -> pa.Table:
+        """The results of groups, with the types of the fields."""
+        found = {name: merged.column(name) for name in self.group_by} | finish(merged, self.accumulators)
+        schema = pa.schema([one for one in self.fields if one.name != CHANGE])
+        return pa.table([found[one.name].cast(one.type) for one in schema], schema=schema)
+
+    def _completed(self, rows: pa.Table) -> pa.Table:
+        """Rows with all aggregates: nulls for those that the version of the pipeline that wrote them did not have."""
+        for name, one in self._all.items():
+            for number, type_ in enumerate(one.types):
+                if f"{name}\0{number}" not in rows.column_names:
+                    rows = rows.append_column(f"{name}\0{number}", pa.nulls(len(rows), type_))
+        return rows
+
+    @property
+    def state_fields(self) -> Schema:
+        """Groups and aggregates."""
+        return pa.schema([one for one in self.fields if one.name != CHANGE])
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The results so far."""
+        tables = kept.tables()
+        if tables:
+            merged = self.combine(whole(tables))
+            merged = merged.filter(pa.array(self._exist(merged, np.arange(len(merged)))))
+            yield from self._finished(merged).combine_chunks().to_batches()
+
+    def is_over(self, last_pane: int, watermark: int) -> bool:
+        """Never: groups are kept for ever."""
+        return last_pane <= watermark
+
+    def watermark_after(self, watermark: int) -> int:
+        """Results are given as events come."""
+        return watermark

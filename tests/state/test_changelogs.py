@@ -1,0 +1,230 @@
+"""Changelogs of `top`, `over` and totals, folded, are the results of all rows, however the stream is cut into micro-batches."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from state.cuts import CUTS, Cut, after_restart, batches_of
+from state.lane import Lane, Row
+
+from etl.api import CHANGE, DELETE, INSERT, OFFSET, TIMESTAMP, UPDATE_AFTER, UPDATE_BEFORE, StatefulStep, change_key, with_changes
+from etl.steps.heartbeats import ARRIVAL
+from etl.steps.keyed.over import Over
+from etl.steps.keyed.top import Top
+from etl.steps.window import Window
+
+ROWS = pa.schema({"user": pa.string(), "room": pa.int32(), "at": TIMESTAMP, "x": pa.int64(), "n": pa.int64()})
+CHANGING = with_changes(ROWS, ("n",))
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+EVENTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "user": st.sampled_from(["a", "b", None]),
+            "room": st.sampled_from([0, 1, None]),
+            "at": st.integers(0, 5).map(lambda seconds: BEGIN + timedelta(seconds=seconds)),
+            "x": st.sampled_from([0, 1, 2, 5, None]),
+        }
+    ),
+    max_size=40,
+)
+
+
+def inserted(drawn: Sequence[Row]) -> list[Row]:
+    """The events with numbers."""
+    return [{**row, "n": number} for number, row in enumerate(drawn)]
+
+
+def changed(drawn: Sequence[Row]) -> list[Row]:
+    """A changelog in which a row without a room replaces an earlier one, and one without a value removes one."""
+    alive, found = list[Row](), list[Row]()
+    for number, row in enumerate(drawn):
+        new = {**row, "n": number}
+        if row["room"] is None and alive:
+            old = alive.pop(number % len(alive))
+            new["n"] = old["n"]
+            found += [{**old, CHANGE: UPDATE_BEFORE}, {**new, CHANGE: UPDATE_AFTER}]
+        elif row["x"] is None and alive:
+            found.append({**alive.pop(number % len(alive)), CHANGE: DELETE})
+            continue
+        else:
+            found.append({**new, CHANGE: INSERT})
+        alive.append(new)
+    return found
+
+
+def folded(events: Sequence[Row]) -> Counter[str]:
+    """The rows of a changelog, of which each removes only what is there."""
+    rows = Counter[str]()
+    for event in events:
+        kind = event.get(CHANGE) or 0
+        text = _text({name: value for name, value in event.items() if name not in (CHANGE, ARRIVAL, OFFSET)})
+        if kind in (UPDATE_BEFORE, DELETE):
+            assert rows[text] > 0, (text, rows)
+            rows[text] -= 1
+        else:
+            rows[text] += 1
+    return +rows
+
+
+def _text(row: Row) -> str:
+    return json.dumps(row, default=str, sort_keys=True)
+
+
+def alive_rows(events: Sequence[Row]) -> list[Row]:
+    """The rows of an incoming changelog, in the order in which they came."""
+    rows = list[Row]()
+    for event in events:
+        row = {name: value for name, value in event.items() if name != CHANGE}
+        if event.get(CHANGE) in (UPDATE_BEFORE, DELETE):
+            rows.remove(row)
+        else:
+            rows.append(row)
+    return rows
+
+
+def run(step: StatefulStep, schema: pa.Schema, events: Sequence[Row], cuts: Sequence[Cut]) -> list[list[Row]]:
+    """The results of each micro-batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        lane, found, read_at = Lane(step, schema.append(pa.field(ARRIVAL, TIMESTAMP)), Path(folder)), [], BEGIN
+        numbered = [{**row, OFFSET: number} for number, row in enumerate(events)]
+        for cut, batch in batches_of(numbered, cuts):
+            lane = after_restart(lane) if cut.restarts and lane.batches else lane
+            lane.at_once, lane.merges, read_at = cut.at_once, cut.merges, read_at + timedelta(seconds=1)
+            size = -(-len(batch) // cut.splits)
+            timed = [{**row, ARRIVAL: read_at} for row in batch]
+            found.append(lane.run(*(timed[first : first + size] for first in range(0, len(timed), size))))
+        return found
+
+
+def checked(step: StatefulStep, schema: pa.Schema, events: Sequence[Row], cuts: Sequence[Cut]) -> Counter[str]:
+    """The folded results. Of the key of a changelog there is one row, and a row is not replaced by itself."""
+    batches = run(step, schema, events, cuts)
+    fields = step.fields(schema)
+    rows = folded([event for batch in batches for event in batch])
+    if (key := change_key(fields)) is not None:
+        keys = Counter(_text({name: json.loads(text)[name] for name in key}) for text in rows.elements())
+        assert all(count == 1 for count in keys.values()), keys
+    for batch in batches:
+        for before, after in pairwise(batch):
+            if before[CHANGE] == UPDATE_BEFORE:
+                assert after[CHANGE] == UPDATE_AFTER
+                assert {**before, CHANGE: 0} != {**after, CHANGE: 0}
+    return rows
+
+
+# ── What naive Python computes ─────────────────────────────────────────────────────────────────────
+
+
+def ranked(rows: Sequence[Row], limit: int) -> Counter[str]:
+    """The rows with the largest x of each user, then the smallest time, then the earliest."""
+    found = Counter[str]()
+    for user in {row["user"] for row in rows}:
+        own = [(-row["x"], row["at"], number) for number, row in enumerate(rows) if row["user"] == user and row["x"] is not None]
+        for rank, (_, _, number) in enumerate(sorted(own)[:limit]):
+            found[_text({**rows[number], "rank": rank + 1})] += 1
+    return found
+
+
+def totals(rows: Sequence[Row], more: bool) -> Counter[str]:
+    """The aggregates of each user."""
+    found = Counter[str]()
+    for user in {row["user"] for row in rows}:
+        own = [row["x"] for row in rows if row["user"] == user]
+        values = [x for x in own if x is not None]
+        result: dict[str, Any] = {"user": user, "rows": len(own), "values": len(values), "sum": sum(values) if values else None}
+        result["avg"] = sum(values) / len(values) if values else None
+        if more:
+            result |= {"least": min(values, default=None), "most": max(values, default=None), "kinds": len(set(values))}
+        found[_text(result)] += 1
+    return found
+
+
+def running(rows: Sequence[Row], depth: int) -> Counter[str]:
+    """The sum of x of the last rows of a user beside each row."""
+    found = Counter[str]()
+    for user in {row["user"] for row in rows}:
+        own = sorted(((row["at"], number) for number, row in enumerate(rows) if row["user"] == user))
+        for at, (_, number) in enumerate(own):
+            values = [rows[other]["x"] for _, other in own[max(0, at - depth + 1) : at + 1]]
+            known = [x for x in values if x is not None]
+            found[_text({**rows[number], "sum": sum(known) if known else None})] += 1
+    return found
+
+
+TOTALS = {"rows": "count(*)", "values": "count(x)", "sum": "sum(x)", "avg": "avg(x)"}
+MORE = TOTALS | {"least": "min(x)", "most": "max(x)", "kinds": "count(distinct x)"}
+OVER = Over(keys=("user",), time="at", rows=3, aggregates={"sum": "sum(x)"}, changelog=True)
+
+
+def best(limit: int) -> Top:
+    """A ranking by x, then by time."""
+    return Top(keys=("user",), by="x", then={"at": "ascending"}, limit=limit, changelog=True)
+
+
+@settings(max_examples=25, deadline=None)
+@given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3))
+def test_best_rows_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int) -> None:
+    events = inserted(drawn)
+
+    found = checked(best(limit), ROWS, events, cuts)
+
+    assert found == ranked(events, limit)
+
+
+@settings(max_examples=25, deadline=None)
+@given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3))
+def test_best_rows_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int) -> None:
+    events = changed(drawn)
+
+    found = checked(best(limit), CHANGING, events, cuts)
+
+    assert found == ranked(alive_rows(events), limit)
+
+
+@settings(max_examples=25, deadline=None)
+@given(drawn=EVENTS, cuts=CUTS, more=st.booleans())
+def test_totals_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], more: bool) -> None:
+    events = inserted(drawn)
+
+    found = checked(Window(group_by=("user",), emit="on_change", aggregates=MORE if more else TOTALS), ROWS, events, cuts)
+
+    assert found == totals(events, more)
+
+
+@settings(max_examples=25, deadline=None)
+@given(drawn=EVENTS, cuts=CUTS, more=st.booleans())
+def test_totals_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], more: bool) -> None:
+    events = changed(drawn)
+
+    found = checked(Window(group_by=("user",), emit="on_change", aggregates=MORE if more else TOTALS), CHANGING, events, cuts)
+
+    assert found == totals(alive_rows(events), more)
+
+
+@settings(max_examples=25, deadline=None)
+@given(drawn=EVENTS, cuts=CUTS)
+def test_running_values_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut]) -> None:
+    events = changed(drawn)
+
+    found = checked(OVER, CHANGING, events, cuts)
+
+    assert found == running(alive_rows(events), 3)
+
+
+def test_a_micro_batch_that_runs_again_has_the_same_changes() -> None:
+    events = changed([{"user": "a", "room": None if n % 3 else 0, "at": BEGIN, "x": n % 7} for n in range(60)])
+    cuts = [Cut(17, 2), Cut(5, 1, restarts=True)]
+
+    for step in (best(2), OVER, Window(group_by=("user",), emit="on_change", aggregates=MORE)):
+        assert run(step, CHANGING, events, cuts) == run(step, CHANGING, events, cuts)
