@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from etl.api import Finding
+from etl.udf.declaration import functions_of, with_functions
 
 
 class TextPart(NamedTuple):
@@ -108,4 +109,6 @@ def _split_arguments(text: str, tokens: list[_Token], first: int, close: int) ->
 
 
 def _text_part(text: str, tokens: list[_Token]) -> TextPart:
-    return TextPart(text[tokens[0].start : tokens[-1].end], tokens[0].start) if tokens else TextPart("", 0)
+    if not tokens:
+        return TextPart("", 0)
+    return TextPart(with_functions(text[tokens[0].start : tokens[-1].end], functions_of(text)), tokens[0].start)

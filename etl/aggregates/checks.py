@@ -14,8 +14,11 @@ import pyarrow as pa
 
 from etl.aggregates.calls import Call, TextPart, read_call
 from etl.aggregates.signatures import COUNTS_AND_SUMS, FUNCTIONS, AggregateFunction
-from etl.api import Finding, Schema, format_type, nearest
+from etl.api import Finding, Schema, format_type, nearest, visible
 from etl.expressions import analyse, is_condition
+from etl.expressions.calls.user_calls import is_taken
+from etl.udf.annotations import describe
+from etl.udf.declaration import UserFunction, functions_of, versions_of
 
 _ORDER = "\0order\0"
 
@@ -41,12 +44,36 @@ def check_aggregate(text: str, schema: Schema, functions: Mapping[str, Aggregate
     call = read_call(text)
     if isinstance(call, Finding):
         return Aggregate(pa.null(), (call,))
+    own = user_aggregate(text, call)
+    if own is not None:
+        return _check_own(call, own, schema, is_window=functions is FUNCTIONS)
     function = functions.get(call.function)
     if function is not None and call.per_second:
         return _check_rate(call, function, schema)
     if function is None:
         return Aggregate(pa.null(), (_unknown_function(call.function, functions),))
     return _check_call(call, function, schema)
+
+
+def user_aggregate(text: str, call: Call) -> UserFunction | None:
+    """The aggregate of the user that a text calls, if it calls one."""
+    own = {function.name.lower(): function for function in functions_of(text)}.get(call.function)
+    return own if own is not None and (own.form == "aggregate" or own.is_broken) else None
+
+
+def _check_own(call: Call, function: UserFunction, schema: Schema, *, is_window: bool) -> Aggregate:
+    """A call of an aggregate of the user."""
+    if function.is_broken:
+        return Aggregate(pa.null(), fields=frozenset(visible(schema).names))
+    if not is_window or call.per_second:
+        message = f"{function.name}() is for windows, and not for {'per_second' if call.per_second else 'running values'}"
+        return Aggregate(pa.null(), (Finding("bad-aggregate", message, at=0),))
+    wanted = function.parameters[0].type
+
+    def result(found: pa.DataType) -> pa.DataType | None:
+        return function.result if wanted is None or is_taken(found, wanted) else None
+
+    return _check_call(call, AggregateFunction(f"{function.name}(x)", None, result, describe(wanted)), schema)
 
 
 def _check_rate(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:
@@ -58,9 +85,11 @@ def _check_rate(call: Call, function: AggregateFunction, schema: Schema) -> Aggr
 
 
 def with_types(text: str, fields: Iterable[str], schema: Schema) -> str:
-    """An aggregate with the types of its fields, on which its state depends."""
+    """An aggregate with the types of its fields and the versions of the user's functions, on which its state depends."""
     types = [f"{name} {format_type(schema.field(name).type)}" for name in sorted(fields) if name in schema.names]
-    return f"{text} of {', '.join(types)}" if types else text
+    typed = f"{text} of {', '.join(types)}" if types else str(text)
+    versions = versions_of(text)
+    return f"{typed} with the code {versions}" if versions else typed
 
 
 def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:

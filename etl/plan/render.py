@@ -25,6 +25,7 @@ from etl.plan.frames import (
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode
 from etl.state.key_hash import PARTS
+from etl.udf.attaching import called_functions
 
 
 def explained(plan: Plan) -> Iterator[str]:
@@ -71,6 +72,7 @@ def _branch(branch: Branch, segment: Segment, pad: str, graph: StateGraph | None
         yield f"{pad}{node.id}: Arrow{'' if node.reports else ', counted by an earlier query'}"
         if isinstance(node.step, ArrowStep):
             yield from (f"{pad}    {note}" for note in node.step.notes(node.incoming))
+        yield from _own_functions(node, pad)
         yield f"{pad}    {_fields(node.outgoing)}"
     for name in branch.sinks:
         sink = segment.outputs[name].sink
@@ -126,6 +128,7 @@ def _state_graph(graph: StateGraph, pad: str) -> Iterator[str]:
         yield f"{pad}{stage.node.id}: Arrow, keeps state in {PARTS} parts"
         if isinstance(stage.node.step, StatefulStep):
             yield from (f"{pad}    {note}" for note in stage.node.step.notes(stage.node.incoming))
+        yield from _own_functions(stage.node, pad)
         yield f"{pad}    {_fields(stage.node.outgoing)}"
         if number + 1 < len(graph.stages):
             yield from _branch(stage.downstream, Segment({}, {}), pad, graph)
@@ -153,6 +156,13 @@ def _exchange(what: str, given: Exchange, pad: str) -> Iterator[str]:
         idle = f"; idle after {watermark.idle_seconds:g} s: what is open closes" if watermark.idle_seconds else ""
         what = "time of reading" if watermark.arrival else watermark.field
         yield f"{pad}watermark: {what}, {watermark.late_seconds:g} s late at most{idle}"
+
+
+def _own_functions(node: StepNode, pad: str) -> Iterator[str]:
+    """The functions of the user that a step calls, where they are, and how."""
+    for function in dict.fromkeys(called_functions(node.step)):
+        how = "once for each event" if function.kind == "values" else "once for each batch"
+        yield f"{pad}    calls {function.name}() of {function.code.path}:{function.line}, Python, {how}"
 
 
 def _why(node: StepNode) -> str:

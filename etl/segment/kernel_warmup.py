@@ -35,6 +35,7 @@ from etl.columns.cache_folder import compiled_mark
 from etl.plan.segments import Segment, StepNode
 from etl.scanner import warm_up
 from etl.state.key_hash import PARTS, key_hashes
+from etl.udf.attaching import called_functions
 
 SAMPLE_LINES = (
     "one line",
@@ -93,7 +94,7 @@ def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
     for marker, node in missing:
         if isinstance(node.step, ArrowStep):
             run_on_samples(node.step, node.incoming)
-        elif isinstance(node.step, StatefulStep):
+        elif isinstance(node.step, StatefulStep) and not any(called_functions(node.step)):
             with suppress(Exception), tempfile.TemporaryDirectory() as folder:
                 run_with_state(node.step, node.incoming, Path(folder))
         marker.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +102,9 @@ def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
 
 
 def run_on_samples(step: ArrowStep, incoming: Schema) -> None:
-    """Run a step on the sample lines. Errors are ignored: the run gets them again and reports them."""
+    """Run a step on the sample lines, unless it calls the user's functions. Errors are ignored: the run reports them."""
+    if any(called_functions(step)):
+        return
     for text in [pa.string(), pa.string_view()] if step.takes_views else [pa.string()]:
         columns = {field.name: _column(field.type, text) for field in incoming}
         columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())

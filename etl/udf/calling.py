@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from etl.api import ComponentError, format_type
 from etl.udf.call_guard import CallGuard, CallTimeoutError
-from etl.udf.declaration import UserFunction
+from etl.udf.declaration import Kind, UserFunction
 from etl.udf.failures import failure_of
 from etl.udf.loading import load
 from etl.udf.values import to_array
@@ -102,7 +102,7 @@ class Caller:
 
     def _call_arrays(self, columns: Sequence[Any], length: int) -> pa.Array:
         assert self._loaded is not None
-        given = [_CONVERTED[self.function.kind](one) if isinstance(one, pa.Array) else one for one in columns]
+        given = [as_taken(one, self.function.kind) if isinstance(one, pa.Array) else one for one in columns]
         with CallGuard(self.function.timeout.total_seconds()):
             found = self._loaded(*given)
         return self._checked(found, length)
@@ -204,6 +204,11 @@ def _to_polars(array: pa.Array) -> Any:
     except ImportError:
         raise ComponentError("a function takes pl.Series, and Polars is not installed; pip install polars") from None
     return polars.from_arrow(array)
+
+
+def as_taken(array: pa.Array, kind: Kind) -> Any:
+    """An array as functions of a kind take it."""
+    return _CONVERTED[kind](array)
 
 
 _CONVERTED: dict[str, Callable[[pa.Array], Any]] = {

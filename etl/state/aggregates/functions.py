@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
 
 from etl.aggregates import signatures
-from etl.aggregates.calls import read_call
-from etl.aggregates.checks import check_aggregate
+from etl.aggregates.calls import Call, read_call
+from etl.aggregates.checks import check_aggregate, user_aggregate
 from etl.aggregates.parameters import read_buckets
 from etl.api import Finding, Schema, format_type, visible
 from etl.state.aggregates.accumulator import Accumulator
@@ -22,6 +22,8 @@ from etl.state.aggregates.rates import PerSecond
 from etl.state.aggregates.sketches import DistinctEstimate, PercentileEstimate, TopEstimate
 from etl.state.aggregates.sums import Average, Count, Sum, sum_form
 from etl.state.aggregates.tallies import Distinct, DistinctCollect, Histogram, Mode, Percentile, Top
+from etl.state.aggregates.user_aggregate import UserAggregate
+from etl.udf.declaration import UserFunction
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,9 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     errors = [finding.message for finding in checked.findings if finding.severity == "error"]
     if errors or isinstance(call, Finding):
         return errors[0]
+    own = user_aggregate(text, call)
+    if own is not None:
+        return _user_aggregate(text, call, own, incoming_fields)
     function, signature = FUNCTIONS[call.function], signatures.FUNCTIONS[call.function]
     number = signature.parameter is not None
     arguments = []
@@ -122,6 +127,16 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     assert result is not None
     made = function.make(Request(arguments[0], second, parameter, result, time))
     return PerSecond(made) if call.per_second else made
+
+
+def _user_aggregate(text: str, call: Call, function: UserFunction, incoming: Schema) -> Accumulator | str:
+    argument = read_argument(text, call.arguments[0], call.where, incoming)
+    if isinstance(argument, str):
+        return argument
+    wanted = function.parameters[0].type
+    if wanted is None and pa.types.is_null(argument.type):
+        return "the type of its values is unknown before the run"
+    return UserAggregate(argument if wanted is None else replace(argument, type=wanted), function)
 
 
 def _type_reason(type_: pa.DataType, takes: str) -> str | None:
