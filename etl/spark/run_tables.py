@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import EtlError
 from etl.spark.reports.step_measures import TableInUse
+from etl.spark.startup import fast_start
 
 if TYPE_CHECKING:
     from etl.tables.build_process import BuildResult
@@ -51,7 +52,7 @@ def _build_tables(requests: Sequence[TableRequest], root: Path) -> Iterator[Buil
     """Build tables; the import is here because it loads the compiler of kernels."""
     from etl.tables.build_process import build_tables
 
-    return build_tables(requests, root)
+    return build_tables(requests, root, fast_start.forking_program())
 
 
 def _has_earlier_version(result: BuildResult, requests: Mapping[str, TableRequest], root: Path) -> bool:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from etl.api import ComponentError
@@ -31,9 +32,9 @@ class BuildResult:
     """Warnings about the table's rows."""
 
 
-def build_tables(wanted: Sequence[TableRequest], root: Path) -> Iterator[BuildResult]:
-    """Refresh the files of tables, in order, and yield a result for each."""
-    process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def build_tables(wanted: Sequence[TableRequest], root: Path, python: str = sys.executable) -> Iterator[BuildResult]:
+    """Refresh the files of tables, in order, and yield a result for each. ``python`` is the program that runs the process."""
+    process = subprocess.Popen([python, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     with process, process.stdin as requests, process.stdout as results:
@@ -82,6 +83,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from etl.tables import build_process  # pickles name its classes, not those of __main__
-
-    build_process.main()
+    import_module("etl.tables.build_process").main()  # pickles name its classes, not those of __main__

@@ -1,4 +1,4 @@
-"""Look-up tables of a run: built before it, refreshed during it."""
+"""Look-up tables of a run: built before it, refreshed during it, by forks of the session's zygote."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def kind(one: TableRequest, root: Path, key: str) -> str | None:
     return mapped.values("kind", mapped.find([pa.array([key])]))[0].as_py()
 
 
+@pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark")
 def test_a_changed_table_is_used_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     path, root = tmp_path / "intel.csv", tmp_path / "tables"
     path.write_text("ip,kind\na,old\n")
@@ -55,7 +57,9 @@ def test_a_changed_table_is_used_and_a_damaged_one_is_not(tmp_path: Path) -> Non
     assert {path.name for path in (root / one.id).glob("*.table")} == {"000001.table", "000002.table"}
 
 
+@pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark")
 def test_the_table_in_use_is_recorded_and_an_error_is_shown_once(tmp_path: Path) -> None:
     # given
     path, in_use, messages = tmp_path / "intel.csv", {}, []
@@ -112,7 +116,9 @@ def test_equal_messages_of_a_table_without_versions_are_shown_once(tmp_path: Pat
     ]
 
 
+@pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark")
 def test_a_table_that_was_never_read_is_an_error(tmp_path: Path) -> None:
     one = request_for(tmp_path / "none.csv")
 
@@ -123,7 +129,9 @@ def test_a_table_that_was_never_read_is_an_error(tmp_path: Path) -> None:
         raise AssertionError("the run started")
 
 
+@pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark")
 def test_an_earlier_version_of_a_table_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "intel.csv"
     path.write_text("ip,kind\na,old\n")
@@ -137,7 +145,9 @@ def test_an_earlier_version_of_a_table_is_enough(tmp_path: Path) -> None:
     assert messages == ["warning"]
 
 
+@pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark")
 def test_an_earlier_version_that_cannot_be_used_is_not_enough(tmp_path: Path) -> None:
     path = tmp_path / "intel.csv"
     path.write_text("ip,kind\na,old\n")

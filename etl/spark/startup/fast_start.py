@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.spark.startup.archive import JvmLaunch, plan_launch
-from etl.spark.startup.interpreter import interpreter
+from etl.spark.startup.interpreter import interpreter, running_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +48,11 @@ def python_program(is_local: bool, compiled: bool) -> str:
     ``compiled``: all kernels that the run needs have been compiled.
     """
     return interpreter(compiled) if is_local and is_enabled() else sys.executable
+
+
+def forking_program() -> str:
+    """The program that runs a module as Python does; it forks the zygote if this process has one, and so starts at once."""
+    return running_program() if is_enabled() else sys.executable
 
 
 def settings(python: str) -> dict[str, str]:

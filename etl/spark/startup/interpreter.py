@@ -61,7 +61,13 @@ def interpreter(compiled: bool = False) -> str:
     except OSError:  # an old kernel, a folder with a long name or one without execution
         shutil.rmtree(folder, ignore_errors=True)
         return sys.executable
+    _PROGRAMS.append(str(program))
     return str(program)
+
+
+def running_program() -> str:
+    """The script of the zygote that this process has started; Python's own path if it has started none."""
+    return next((program for program in reversed(_PROGRAMS) if os.access(program, os.X_OK)), sys.executable)
 
 
 def _remove_stale_folders() -> None:
@@ -129,6 +135,9 @@ def _ignore_interrupts() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
+
+_PROGRAMS: list[str] = []
+"""The scripts of this process's zygotes."""
 
 _LIFELINES: list[subprocess.Popen[bytes]] = []
 """Zygotes of this process; their pipes close when this process ends in any way."""

@@ -10,11 +10,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from running import wait_for
+
+from etl.spark.run_tables import refreshed_tables
+from etl.steps.lookup import Lookup, tables_of
 
 pytestmark = pytest.mark.slow
 
@@ -292,6 +296,39 @@ def test_without_the_zygote_python_is_started(own_python: Python) -> None:
 
     assert not found["forked"]
     assert found["arguments"] == ["word"]
+
+
+TABLE = """
+import sys
+from pathlib import Path
+from connectors.lookup_tables.file import FileTable
+
+class Looking(FileTable):
+    def version(self):
+        Path(self.path).with_name("forked").write_text(str("pyspark.worker" in sys.modules))
+        return super().version()
+"""
+"""A table that records whether a fork reads it."""
+
+
+def test_a_table_is_built_by_a_fork(shared_driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given
+    (tmp_path / "looking.py").write_text(TABLE)
+    (tmp_path / "intel.csv").write_text("ip,kind\na,bad\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("etl.spark.startup.interpreter._PROGRAMS", [shared_driver.path, str(tmp_path / "removed")])
+    table = import_module("looking").Looking(path=str(tmp_path / "intel.csv"), key="ip")
+    step = Lookup.model_validate({"table": "intel", "on": "ip", "add": {"kind": "kind"}}).with_tables({"intel": table})
+    messages: list[str] = []
+
+    # when
+    with refreshed_tables(tables_of([step]), tmp_path / "tables", False, lambda _, text: messages.append(text)):
+        pass
+
+    # then
+    assert messages == ["table 'intel': 1 row"]
+    assert (tmp_path / "forked").read_text() == "True"
 
 
 def next_run() -> Path:
