@@ -156,7 +156,10 @@ def rows_of_part(files: Sequence[StateFile], part: int, is_over: Callable[[int],
 
     def tables() -> Iterator[pa.Table]:
         for file in files:
-            yield file.schema.empty_table()
-            yield from (pa.Table.from_batches([run.rows]) for run in file.runs(part) if not is_over(run.pane))
+            yield file.no_rows
+            if any(map(is_over, panes := file.panes(part).tolist())):
+                yield from (pa.Table.from_batches([run.rows]) for run in file.runs(part) if not is_over(run.pane))
+            elif panes:
+                yield pa.Table.from_batches([file.part(part)])
 
     return pa.concat_tables(tables(), promote_options="default")

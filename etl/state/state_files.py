@@ -164,13 +164,21 @@ class StateFile:
         for run in self.runs(part, first, end):
             yield pa.Table.from_batches([run.rows])
 
+    @cached_property
+    def no_rows(self) -> pa.Table:
+        """A table without rows; to make one takes longer than to find that a part has none."""
+        return self.schema.empty_table()
+
     def slice(self, part: int, first: int = EARLIEST, end: int = LATEST) -> pa.Table:
         """The rows of a part with ``first <= pane < end``, in the order of panes."""
-        panes = self.panes(part)
+        batch = self._index.batches.get(part)
+        if batch is None:
+            return self.no_rows
+        begin = batch.first_run
+        panes = self._index.panes[begin : batch.end_run]
         low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
         if low == high:
-            return self.schema.empty_table()
-        begin = self._index.batches[part].first_run
+            return self.no_rows
         row = int(self._index.counts[begin : begin + low].sum())
         count = int(self._index.counts[begin + low : begin + high].sum())
         return pa.Table.from_batches([self.part(part).slice(row, count)])
