@@ -5,7 +5,9 @@ A test that stops, kills or changes a server starts one of its own: ``with Kafka
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
@@ -45,6 +47,21 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     yield
     if nextitem is not None and _group(item) != _group(nextitem) and FLEET in item.config.stash:
         item.config.stash[FLEET].discard()
+        forget_kafka_clients()
+
+
+def forget_kafka_clients() -> None:
+    """End the clients that the connector keeps in this process: each tries to reach its broker again and again, and would take
+    some seconds of CPU time until the last test."""
+    if "connectors.kafka.clients" not in sys.modules:
+        return
+    from connectors.kafka import clients, consumer_groups, producer_pool, range_reader
+
+    clients.admin_client.cache_clear()
+    range_reader._idle_consumers.cache_clear()
+    consumer_groups._consumers.clear()
+    producer_pool.PRODUCER_POOL._producers.clear()
+    gc.collect()
 
 
 def _group(item: pytest.Item) -> object:

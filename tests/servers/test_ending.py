@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from servers import fixtures
+from servers import fixtures, ports
 from servers.cache import MissingError
 from servers.fleet import Fleet
 from servers.process import Command
 from servers.server import Server, StartError
+
+from connectors.kafka.clients import admin_client
+from connectors.kafka.connection_options import ClientSettings
 
 LIMIT = 20.0
 
@@ -162,3 +165,19 @@ def test_the_first_request_starts_all_servers_of_its_family(monkeypatch: pytest.
     assert second.process is not None
     fleet.discard()
     assert not second.folder.exists()
+
+
+def test_no_kafka_client_tries_to_reach_a_broker_that_has_ended() -> None:
+    before = kafka_threads()
+    admin_client(ClientSettings(f"{ports.HOST}:{ports.free()[0]}", 1.0, ()))
+    assert kafka_threads() > before
+
+    fixtures.forget_kafka_clients()
+
+    wait(lambda: kafka_threads() <= before)
+
+
+def kafka_threads() -> int:
+    """The threads of librdkafka in this process."""
+    names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+    return sum(name.startswith("rdk:") for name in names)
