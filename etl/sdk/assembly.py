@@ -38,6 +38,9 @@ class Assembled:
     value: dict[str, Any] = field(default_factory=dict)
     places: dict[OptionPath, tuple[Site, OptionPath]] = field(default_factory=dict)
 
+    nodes: dict[str, Node] = field(default_factory=dict)
+    """Sources and streams by name."""
+
     def document(self) -> Document:
         """The value as a document whose lines are the numbers of `places`: column 1 for a key and 2 for its value."""
         numbered = enumerate(self.places, 1)
@@ -126,6 +129,7 @@ class _Assembly:
         taken = self._given_names([(node, node.part.site) for node in sources] + [(node, _site(node)) for node in streams])
         self._name_rest(sources, taken, [MAIN] if len(sources) == 1 else [node.part.type for node in sources])
         self._name_rest(streams, taken, [STEPS] if len(streams) == 1 else [_last_type(node) for node in streams])
+        self.assembled.nodes = {self._names[id(node)]: node for node in (*sources, *streams)}
         taken = self._given_names([(node, node.part.site) for node in outputs])
         self._name_rest(outputs, taken, [MAIN] if len(outputs) == 1 else [node.part.type for node in outputs])
         taken = self._given_names([(node, node.part.site) for node in self._tables])

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, final
 
 from etl.sdk.call_site import Site, call_site
-from etl.sdk.inspection import Inspectable, Text
+from etl.sdk.inspection import Inspectable
 from etl.sdk.nodes import Definition
 from etl.sdk.stream import DeadLetterOutput, Output, Stream, Table
 from etl.sdk.values import plain
@@ -33,18 +33,44 @@ class Pipeline(Inspectable):
         """The name, by which its state folder is called."""
         return self._whole.name
 
+    @classmethod
+    def from_yaml(cls, path_or_text: str | PathLike[str]) -> Pipeline:
+        """A pipeline file, by its path, or as a text of several lines. Raises ConfigError for a file that is none.
+
+        Values such as ``${NAME}`` stay as they are written, until the pipeline is checked or run.
+        """
+        from etl.sdk.reading import read_yaml
+
+        return cls(read_yaml(path_or_text))
+
+    @classmethod
+    def from_sql(cls, path_or_text: str | PathLike[str]) -> Pipeline:
+        """An SQL script, by its path, which ends in ``.sql``, or as text. Raises ConfigError with its problems."""
+        from etl.sdk.reading import read_sql
+
+        return cls(read_sql(path_or_text))
+
+    def __getitem__(self, name: str) -> Stream:
+        """A source or stream by its name in the file, to continue from."""
+        from etl.sdk.assembly import assemble
+
+        nodes = assemble(self._whole).nodes
+        if name not in nodes:
+            raise KeyError(f"there is no source or stream {name!r}; there are: {', '.join(nodes)}")
+        return Stream(nodes[name])
+
     def add(self, *outputs: Output | Stream | DeadLetterOutput | Table) -> Pipeline:
         """This pipeline with more outputs."""
         return Pipeline(_with_outputs(self._whole, outputs))
 
-    def to_yaml(self, path: str | PathLike[str] | None = None) -> Text:
+    def to_yaml(self, path: str | PathLike[str] | None = None) -> str:
         """The YAML file that says the same; with ``path`` also written there."""
         from pathlib import Path
 
         from etl.config.document.yaml_text import yaml_text
         from etl.sdk.assembly import assemble
 
-        text = Text(yaml_text(assemble(self._whole).value))
+        text = yaml_text(assemble(self._whole).value)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Final
 
@@ -70,8 +71,14 @@ def _shown(value: Any) -> str:
     return f"a {kind}" if not callable(value) else f"the {kind} {getattr(value, '__name__', '')!r}"
 
 
+def _finite(value: Any) -> float:
+    if not isfinite(value):
+        raise TypeError(f"{value} is no number that a pipeline file can have")
+    return float(value)
+
+
 def _decimal(value: Decimal) -> int | float:
-    return int(value) if value == value.to_integral_value() else float(value)
+    return int(value) if value == value.to_integral_value() else _finite(float(value))
 
 
 def _unfinished(value: When) -> str:
@@ -96,7 +103,7 @@ _CONVERSIONS: tuple[tuple[type[Any], Callable[[Any], Any]], ...] = (
     (SecretBytes, lambda secret: secret.get_secret_value().decode()),
     (Integral, int),
     (Decimal, _decimal),
-    (Real, float),
+    (Real, _finite),
     (Set, _items),
 )
 """Class → conversion of its values; the first that fits."""
