@@ -224,8 +224,8 @@ def when(condition: str | Column, value: object) -> When:
 
 
 def call(function: str, arguments: Iterable[object], distinct: bool = False) -> Column:
-    """A call of a function of SQL."""
-    texts = ", ".join(_inside(one, _OR) for one in arguments)
+    """A call of a function of SQL; ``count()`` is ``count(*)``."""
+    texts = ", ".join(_inside(one, _OR) for one in arguments) or ("*" if function == "count" else "")
     return Column(f"{function}({'DISTINCT ' if distinct else ''}{texts})")
 
 

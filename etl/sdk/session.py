@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -61,6 +62,18 @@ def run_plan(plan: Plan, state: Path, drain: bool) -> None:
     run_on(shared, plan, state, drain)
 
 
+def _check_workers(session: SparkSession) -> None:
+    """Raises EtlError if Spark's Python processes do not run this interpreter, and so do not find this package."""
+    jvm: Any = session.sparkContext._jvm
+    python = jvm.java.lang.System.getenv("PYSPARK_PYTHON") or shutil.which("python3") or "python3"
+    given = jvm.java.lang.System.getenv("PYSPARK_PYTHON") is not None
+    if not given and Path(python).parent != Path(sys.executable).parent:
+        raise EtlError(
+            f"the workers of this session run {python}, and this program runs {sys.executable}: before the session starts, set "
+            "os.environ['PYSPARK_PYTHON'] = sys.executable"
+        )
+
+
 def given_session(session: SparkSession) -> SharedSession:
     """A session that the caller has started, with Spark's settings of ours that it can change without changing it."""
     from etl.running.shared_session import SharedSession
@@ -70,6 +83,7 @@ def given_session(session: SparkSession) -> SharedSession:
         raise EtlError(
             f"{type(session).__name__} is no SparkSession of this process: a session of Spark Connect runs no pipelines"
         )
+    _check_workers(session)
     own = session.newSession()
     for name, value in SETTINGS.items():
         if name.startswith("spark.sql.") and session.conf.isModifiable(name):

@@ -45,6 +45,7 @@ ROWS = [{"a": 7, "b": -2, "name": "it's", "at": datetime(2026, 1, 2, tzinfo=UTC)
         (col("labels")["env"], "labels['env']"),
         (fn.lower(NAME), "lower(name)"),
         (fn.count(col("*")), "count(*)"),
+        (fn.count(), "count(*)"),
         (fn.count(NAME, distinct=True), "count(DISTINCT name)"),
         (fn.coalesce(A, B, 0) > 0, "coalesce(a, b, 0) > 0"),
         (expr("a + b") * 2, "(a + b) * 2"),
