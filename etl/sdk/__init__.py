@@ -12,6 +12,7 @@ from etl.api import ComponentError, EtlError, PlanError
 from etl.config.problems import ConfigError, Problem
 from etl.sdk.columns import Column, col, expr, lit, when
 from etl.sdk.events import Events
+from etl.sdk.functions import Function, function
 from etl.sdk.generated.functions import Functions
 from etl.sdk.pipeline import Pipeline, pipeline
 from etl.sdk.session import stop_spark
@@ -26,6 +27,7 @@ __all__ = [
     "ConfigError",
     "EtlError",
     "Events",
+    "Function",
     "Output",
     "Pipeline",
     "PlanError",
@@ -37,6 +39,7 @@ __all__ = [
     "dead_letters",
     "expr",
     "fn",
+    "function",
     "lit",
     "pipeline",
     "read",

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from etl.config.document.yaml_document import Document, EntryLocation
 from etl.config.model import OptionPath, YamlLocation
 from etl.config.problems import ConfigError, Problem, json_path
 from etl.sdk.call_site import Site
+from etl.sdk.functions import distinct
 from etl.sdk.nodes import (
     Definition,
     NamedNode,
@@ -169,6 +171,19 @@ class _Assembly:
             self._write_part(("dead_letters",), definition.dead_letters)
         for key in definition.settings:
             self._write_setting(key)
+        self._write_functions()
+
+    def _write_functions(self) -> None:
+        """Declare the functions of the user; the paths of their files are relative to the folder of the definition's file."""
+        steps = [node.part for node in self._nodes if isinstance(node, StepNode)]
+        used = distinct([*self._definition.functions, *(one for part in steps for one in part.functions)])
+        sites = {id(one): part.site for part in steps for one in part.functions}
+        for one in used.values():
+            site = sites.get(id(one), self._definition.site)
+            declaration = one.declaration(Path(self._definition.site.file).parent)
+            if ("functions",) not in self.assembled.places:
+                self._put(("functions",), {}, site, ())
+            self._put(("functions", one.name), declaration, site, ())
 
     def _write_setting(self, key: str) -> None:
         if key in self._definition.settings and key not in self.assembled.value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NoReturn, final
@@ -22,11 +22,13 @@ class Column:
     ``not`` and ``in`` itself, so that they raise TypeError here; comparisons beside ``&`` and ``|`` need parentheses.
     """
 
-    __slots__ = ("_strength", "_text")
+    __slots__ = ("_strength", "_text", "functions")
     __hash__ = None  # type: ignore[assignment]  # two columns are not compared, == builds an expression
 
-    def __init__(self, text: str, strength: int = _ATOM) -> None:
+    def __init__(self, text: str, strength: int = _ATOM, functions: Sequence[Any] = ()) -> None:
         self._text, self._strength = text, strength
+        self.functions: Sequence[Any] = functions
+        """The functions of the user that it calls."""
 
     def __str__(self) -> str:
         return self._text
@@ -70,7 +72,7 @@ class Column:
         return _binary(other, "OR", self, _OR)
 
     def __invert__(self) -> Column:
-        return Column(f"NOT {_inside(self, _NOT + 1)}", _NOT)
+        return _made(f"NOT {_inside(self, _NOT + 1)}", _NOT, self)
 
     def __add__(self, other: object) -> Column:
         return _binary(self, "+", other, _ADD)
@@ -103,11 +105,11 @@ class Column:
         return _binary(other, "%", self, _MULTIPLY)
 
     def __neg__(self) -> Column:
-        return Column(f"-{_inside(self, _ATOM)}", _UNARY)
+        return _made(f"-{_inside(self, _ATOM)}", _UNARY, self)
 
     def __getitem__(self, key: object) -> Column:
         """An element: ``col("tags")[0]`` of an array (from 0), ``col("labels")["env"]`` of a map."""
-        return Column(f"{_inside(self, _ATOM)}[{_inside(key, _OR)}]")
+        return _made(f"{_inside(self, _ATOM)}[{_inside(key, _OR)}]", _ATOM, self, key)
 
     # ── What Python would evaluate by itself ──
 
@@ -129,11 +131,11 @@ class Column:
 
     def is_null(self) -> Column:
         """``IS NULL``."""
-        return Column(f"{_inside(self, _COMPARE + 1)} IS NULL", _COMPARE)
+        return _made(f"{_inside(self, _COMPARE + 1)} IS NULL", _COMPARE, self)
 
     def is_not_null(self) -> Column:
         """``IS NOT NULL``."""
-        return Column(f"{_inside(self, _COMPARE + 1)} IS NOT NULL", _COMPARE)
+        return _made(f"{_inside(self, _COMPARE + 1)} IS NOT NULL", _COMPARE, self)
 
     def equals_null_safe(self, other: object) -> Column:
         """``<=>``: equal, or both null; never null itself."""
@@ -147,12 +149,12 @@ class Column:
             raise ValueError("isin() needs at least one value: IN () is no expression of SQL")
         ordered = sorted(given, key=repr) if isinstance(given, (set, frozenset)) else given
         texts = ", ".join(_inside(value, _OR) for value in ordered)
-        return Column(f"{_inside(self, _COMPARE + 1)} IN ({texts})", _COMPARE)
+        return _made(f"{_inside(self, _COMPARE + 1)} IN ({texts})", _COMPARE, self, *ordered)
 
     def between(self, low: object, high: object) -> Column:
         """``BETWEEN low AND high``, both included."""
         limits = f"{_inside(low, _COMPARE + 1)} AND {_inside(high, _COMPARE + 1)}"
-        return Column(f"{_inside(self, _COMPARE + 1)} BETWEEN {limits}", _COMPARE)
+        return _made(f"{_inside(self, _COMPARE + 1)} BETWEEN {limits}", _COMPARE, self, low, high)
 
     def like(self, pattern: object) -> Column:
         """``LIKE``: ``%`` is any text, ``_`` any character."""
@@ -168,33 +170,35 @@ class Column:
 
     def cast(self, type_: str) -> Column:
         """``CAST(… AS type)``; a value that does not fit rejects the event."""
-        return Column(f"CAST({self._text} AS {type_})")
+        return _made(f"CAST({self._text} AS {type_})", _ATOM, self)
 
     def try_cast(self, type_: str) -> Column:
         """``TRY_CAST(… AS type)``; a value that does not fit becomes null."""
-        return Column(f"TRY_CAST({self._text} AS {type_})")
+        return _made(f"TRY_CAST({self._text} AS {type_})", _ATOM, self)
 
     def _compare(self, operator: str, other: object) -> Column:
-        return Column(f"{_inside(self, _COMPARE + 1)} {operator} {_inside(other, _COMPARE + 1)}", _COMPARE)
+        return _made(f"{_inside(self, _COMPARE + 1)} {operator} {_inside(other, _COMPARE + 1)}", _COMPARE, self, other)
 
 
 class When:
     """The beginning of a CASE; `otherwise` or `end` completes it."""
 
-    def __init__(self, branches: tuple[str, ...]) -> None:
-        self._branches = branches
+    def __init__(self, branches: tuple[str, ...], functions: Sequence[Any] = ()) -> None:
+        self._branches, self.functions = branches, functions
 
     def when(self, condition: str | Column, value: object) -> When:
         """One more branch, for events that none before it has taken."""
-        return When((*self._branches, _branch(condition, value)))
+        return When((*self._branches, _branch(condition, value)), (*self.functions, *_functions(condition, value)))
 
     def otherwise(self, value: object) -> Column:
         """The value of events that no branch has taken."""
-        return Column(f"CASE {' '.join(self._branches)} ELSE {_inside(value, _OR)} END")
+        return Column(
+            f"CASE {' '.join(self._branches)} ELSE {_inside(value, _OR)} END", _ATOM, (*self.functions, *_functions(value))
+        )
 
     def end(self) -> Column:
         """Null for events that no branch has taken."""
-        return Column(f"CASE {' '.join(self._branches)} END")
+        return Column(f"CASE {' '.join(self._branches)} END", _ATOM, self.functions)
 
 
 def col(name: str) -> Column:
@@ -220,13 +224,13 @@ def lit(value: object) -> Column:
 
 def when(condition: str | Column, value: object) -> When:
     """``CASE WHEN condition THEN value``; continue with ``.when(…)``, end with ``.otherwise(value)`` or ``.end()``."""
-    return When((_branch(condition, value),))
+    return When((_branch(condition, value),), _functions(condition, value))
 
 
-def call(function: str, arguments: Iterable[object], distinct: bool = False) -> Column:
+def call(function: str, arguments: Sequence[object], distinct: bool = False, functions: Sequence[Any] = ()) -> Column:
     """A call of a function of SQL; ``count()`` is ``count(*)``."""
     texts = ", ".join(_inside(one, _OR) for one in arguments) or ("*" if function == "count" else "")
-    return Column(f"{function}({'DISTINCT ' if distinct else ''}{texts})")
+    return Column(f"{function}({'DISTINCT ' if distinct else ''}{texts})", _ATOM, (*functions, *_functions(*arguments)))
 
 
 def _branch(condition: str | Column, value: object) -> str:
@@ -240,7 +244,16 @@ def _binary(left: object, operator: str, right: object, strength: int) -> Column
         if not isinstance(one, (Column, bool)):
             hint = "are parentheses missing, as in (a > 1) & (b < 2)?"
             raise TypeError(f"{operator} connects conditions, and {one!r} is none: {hint}")
-    return Column(f"{_inside(left, strength)} {operator} {_inside(right, strength + (not connective))}", strength)
+    return _made(f"{_inside(left, strength)} {operator} {_inside(right, strength + (not connective))}", strength, left, right)
+
+
+def _made(text: str, strength: int, *parts: object) -> Column:
+    """An expression of these parts, of which it has the functions of the user."""
+    return Column(text, strength, _functions(*parts))
+
+
+def _functions(*parts: object) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(one for part in parts if isinstance(part, Column) for one in part.functions))
 
 
 def _inside(value: object, strength: int) -> str:

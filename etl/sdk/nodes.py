@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from etl.sdk.call_site import Site
+from etl.sdk.functions import Function
 from etl.sdk.values import Reference
 
 
@@ -17,6 +18,8 @@ class Part:
     type: str
     options: Mapping[str, Any]
     site: Site
+    functions: tuple[Function, ...] = ()
+    """Functions of the user that its expressions call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,8 @@ class Definition:
     """Streams that no output needs to read."""
     tables: tuple[TableNode, ...] = ()
     dead_letters: Part | None = None
+    functions: tuple[Function, ...] = ()
+    """Functions of the user that expressions given as text call."""
     settings: Mapping[str, tuple[Any, Site]] = field(default_factory=dict)
     in_long_form: bool = False
     """Whether it has names for its parts, even if it has only one source, stream and sink."""

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, final
 
 from etl.sdk.call_site import Site, call_site
+from etl.sdk.functions import Function, function, moved
 from etl.sdk.inspection import Inspectable
 from etl.sdk.nodes import Definition
 from etl.sdk.stream import DeadLetterOutput, Output, Stream, Table
@@ -64,13 +65,19 @@ class Pipeline(Inspectable):
         return Pipeline(_with_outputs(self._whole, outputs))
 
     def to_yaml(self, path: str | PathLike[str] | None = None) -> str:
-        """The YAML file that says the same; with ``path`` also written there."""
+        """The YAML file that says the same; with ``path`` also written there.
+
+        Values are written as they were given: a secret stays out of the file if it is given as ``${NAME}``.
+        """
         from pathlib import Path
 
         from etl.config.document.yaml_text import yaml_text
         from etl.sdk.assembly import assemble
 
-        text = yaml_text(assemble(self._whole).value)
+        value = assemble(self._whole).value
+        if path is not None and "functions" in value:
+            value["functions"] = moved(value["functions"], Path(self._whole.site.file).parent, Path(path).parent)
+        text = yaml_text(value)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -162,6 +169,7 @@ def pipeline(
     description: str | None = None,
     run: RunOptions | None = None,
     tests: Mapping[str, Any] | None = None,
+    functions: Sequence[Function | Callable[..., Any]] = (),
 ) -> Pipeline:
     """A pipeline of these outputs.
 
@@ -172,11 +180,14 @@ def pipeline(
         description: What it is for.
         run: How it runs, such as ``{"trigger": "200ms"}``.
         tests: Its tests, as the YAML file has them.
+        functions: Functions of your own that expressions given as text call; those that ``col`` is given to come by
+            themselves.
     """
     site = call_site(("name",))
     given = {"description": description, "run": run, "tests": tests}
     settings: dict[str, tuple[Any, Site]] = {key: (plain(one, (key,)), site) for key, one in given.items() if one is not None}
-    return Pipeline(_with_outputs(Definition(name, site, settings=settings), outputs))
+    declared = tuple((one if isinstance(one, Function) else function(one)).in_file() for one in functions)
+    return Pipeline(_with_outputs(Definition(name, site, settings=settings, functions=declared), outputs))
 
 
 def _with_outputs(definition: Definition, outputs: Sequence[Output | Stream | DeadLetterOutput | Table]) -> Definition:

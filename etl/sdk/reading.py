@@ -20,7 +20,7 @@ TEXT = "<text>"
 """The file of a pipeline that is given as text."""
 
 _PARTS = ("name", "source", "steps", "sink", "sources", "streams", "sinks", "tables", "dead_letters")
-_SETTINGS = ("description", "run", "tests")
+_SETTINGS = ("description", "functions", "run", "tests")
 
 
 class _MalformedError(Exception):
@@ -37,7 +37,7 @@ def read_sql(given: str | os.PathLike[str]) -> Definition:
     """An SQL script, by its path or as text: one with a blank. Raises ConfigError and OSError."""
     is_text = isinstance(given, str) and not given.rstrip().endswith(".sql")
     data, file = (str(given).encode(), TEXT) if is_text else (Path(given).read_bytes(), os.fspath(given))
-    return _definition(read_script(data, installed()), file)
+    return _definition(read_script(data, installed(), Path(file).parent), file)
 
 
 def _content(given: str | os.PathLike[str]) -> tuple[bytes, str]:

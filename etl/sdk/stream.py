@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from etl.api import Component, Family, nearest
 from etl.catalogue import installed
 from etl.sdk.call_site import call_site
+from etl.sdk.functions import functions_in
 from etl.sdk.generated.sinks import Sinks
 from etl.sdk.generated.sources import Sources
 from etl.sdk.generated.steps import Steps
@@ -178,7 +179,7 @@ def make_part(type_: str, arguments: Mapping[str, Any], positional: Iterable[str
     """A component as it was called. Raises TypeError for values that no option has."""
     given = {name: value for name, value in arguments.items() if name != "self" and value is not UNSET}
     options = {_option(name): _with_nodes(plain(value, (_option(name),))) for name, value in given.items()}
-    return Part(type_, options, call_site(tuple(positional)))
+    return Part(type_, options, call_site(tuple(positional)), tuple(functions_in(given)))
 
 
 def _option(name: str) -> str:

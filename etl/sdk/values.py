@@ -54,7 +54,8 @@ def plain(value: Any, path: OptionPath = ()) -> Any:
             return convert(value)
     if type(value).__module__ == "pyarrow.lib" and hasattr(value, "bit_width"):  # a type, without importing pyarrow for it
         return format_type(value)
-    raise TypeError(f"{json_path(path)}: {_shown(value)} is no value of an option: {_ACCEPTED}")
+    cure = "; call it with expressions: function(f)(col('a'))" if callable(value) else ""
+    raise TypeError(f"{json_path(path)}: {_shown(value)} is no value of an option: {_ACCEPTED}{cure}")
 
 
 _ACCEPTED = "text, number, boolean, None, list, mapping, timedelta, date, datetime, path, or an expression (col(), fn, expr())"
