@@ -146,6 +146,12 @@ class SparkSource(FrameSource):
             nested_schema(self.fields())
         except ValueError as error:
             yield Finding("field-conflict", str(error), ("fields",))
+        first: dict[str, str] = {}
+        for name in self.declared or {}:
+            if (other := first.setdefault(name.lower(), name)) != name:
+                yield Finding(
+                    "field-conflict", f"{name!r} and {other!r} are one column to Spark", ("fields", name), "rename one of them"
+                )
         for name, text in (self.declared or {}).items() if self.format == "csv" else ():
             if pa.types.is_nested(parse_type(text)):
                 yield Finding("wrong-type", f"a column of csv is a single value, not {text}", ("fields", name))

@@ -75,7 +75,8 @@ class Binder:
     def foreign(self, node: Node) -> BoundNode:
         """Bind a node that only Spark computes: its parts are bound for the names in them."""
         for child in node.iter_expressions():
-            self.bind(child)
+            if type(child).__name__ != "DataType":
+                self.bind(child)
         return b.spark_only(f"{_describe(node)} has no Arrow form")
 
     def report(self, code: str, message: str, node: Node, hint: str | None = None) -> None:

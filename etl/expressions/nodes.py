@@ -63,6 +63,13 @@ def _dot(binder: Binder, node: Node) -> BoundNode:
     return binder.foreign(node)
 
 
+def _type_as_value(binder: Binder, node: Node) -> BoundNode:
+    shown = node.sql(dialect="spark").lower()
+    raise MisuseError(
+        f"{shown} is a type, and a value is needed", "bad-expression", f"to give a value this type: cast(value as {shown})"
+    )
+
+
 def _literal(binder: Binder, node: Node) -> BoundNode:
     return b.literal(node.this, STRING) if node.args.get("is_string") else _number_literal(node.this)
 
@@ -193,4 +200,5 @@ NODES: dict[str, Callable[[Binder, Node], BoundNode]] = {
     "Substring": _substring,
     "Extract": _extract,
     "Anonymous": lambda binder, node: binder.call(node),
+    "DataType": _type_as_value,
 }

@@ -40,6 +40,7 @@ def test_formats_with_fixed_fields_need_no_declaration() -> None:
         ({"format": "rate"}, "not-bounded"),
         ({"format": "jdbc", "streaming": True, "fields": {"a": "int"}}, "not-streaming"),
         ({"format": "json", "path": "x", "fields": {"a": "int", "a.b": "int"}}, "field-conflict"),
+        ({"format": "json", "path": "x", "fields": {"level": "int", "Level": "int"}}, "field-conflict"),
         ({"format": "parqet", "fields": {"a": "int"}}, "unknown-format"),
     ],
 )
