@@ -48,7 +48,7 @@ def command(file: Path, language: str | None) -> None:
 
 def _pipeline(file: Path) -> Any:
     document = read_script(file.read_bytes(), installed(), file.parent)
-    if document.flaws:
+    if document.value is None:
         for problem in inspect(file).problems:
             click.echo(str(problem), err=True)
         raise click.exceptions.Exit(1)

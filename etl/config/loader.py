@@ -123,7 +123,7 @@ def inspect_document(
     """The pipeline and problems of a document that has been read from a file, or made by the Python front end."""
     report = Report(file, document)
     for flaw in document.flaws:
-        report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)
+        report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint, flaw.severity)
     report.broken |= set(document.replaced_values)
     root = document.value
     if not isinstance(root, dict):

@@ -21,6 +21,9 @@ class CompiledScript:
     locations: dict[Path, tuple[int | None, int]] = field(default_factory=dict)
     """Path → the character of its key, None for one that the script does not name, and that of its value."""
     errors: list[ScriptError] = field(default_factory=list)
+    warnings: list[ScriptError] = field(default_factory=list)
+    idle: str | None = None
+    """Silence of a source after which no step waits for it."""
 
     def add_component(self, path: tuple[str, str], options: Options, table: CreateTable, more: Mapping[str, Any]) -> None:
         """Add the source, sink or look-up table that a table of the script is."""

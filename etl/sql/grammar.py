@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from etl.sql.statements import (
@@ -48,9 +49,16 @@ def read_script(text: str) -> Script:
     if len(tokens) > MAX_TOKENS:
         script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} words and signs", 0))
         return script
+    if explained := _explained(tokens, text):
+        for first, last in explained:
+            text = f"{text[:first]}{' ' * (last - first)}{text[last:]}"
+        tokens = dialect.tokenize(text)
     for part in _split(tokens):
         try:
-            script.statements += parser(dialect=dialect).parse_statement(part, text)
+            statements = parser(dialect=dialect).parse_statement(part, text)
+            at = part[0].start
+            if not any(last <= at and not text[last:at].strip() for _, last in explained):  # what is explained does not run
+                script.statements += statements
         except ScriptError as error:
             script.errors.append(error)
         except SqlglotError as error:
@@ -58,6 +66,18 @@ def read_script(text: str) -> Script:
         except RecursionError:
             script.errors.append(ScriptError("sql-syntax", "the statement is nested too deeply", part[0].start))
     return script
+
+
+_EXPLAIN = re.compile(
+    r"EXPLAIN\b(\s*(PLAN\s+FOR\b|ESTIMATED_COST\b|CHANGELOG_MODE\b|JSON_EXECUTION_PLAN\b|PLAN_ADVICE\b|,))*", re.IGNORECASE
+)
+
+
+def _explained(tokens: list[Any], text: str) -> list[tuple[int, int]]:
+    """Beginnings and ends of EXPLAIN in front of statements; the tokenizer takes what follows for one text."""
+    firsts = [part[0] for part in _split(tokens)]
+    found = (_EXPLAIN.match(text, token.start) for token in firsts if token.text.upper() == "EXPLAIN")
+    return [one.span() for one in found if one]
 
 
 def _split(tokens: list[Any]) -> list[list[Any]]:
@@ -70,6 +90,9 @@ def _split(tokens: list[Any]) -> list[list[Any]]:
             parts.append([])
         else:
             parts[-1].append(token)
+    for token, following in pairwise(tokens):
+        if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
+            token.token_type = TokenType.VAR  # the function; the clause has a name there
     found = []
     for part in parts:
         words = [token.text.upper() for token in part[:4]]
@@ -166,8 +189,13 @@ def _grammar() -> tuple[Any, Any]:
                 return [self._insert()]
             if self._match_text_seq("SET"):
                 return [SetOption(self._option())] if self._curr else []
-            if self._match_text_seq("EXPLAIN"):
-                return []
+            if self._curr and self._curr.text.upper() in NO_EFFECT:
+                raise ScriptError(
+                    "unsupported-sql",
+                    f"a script has no {self._curr.text.upper()}",
+                    self._curr.start,
+                    NO_EFFECT[self._curr.text.upper()],
+                )
             if self._curr and self._curr.text.upper() in ("SELECT", "WITH", "("):
                 at = self._curr.start
                 return [self._query_insert(None, at, ())]
@@ -320,7 +348,7 @@ def _grammar() -> tuple[Any, Any]:
             if self._match(TokenType.ALIAS):
                 return Column(name, at, expression=self._expression_here()), False
             type_ = self._type()
-            metadata, is_key = None, False
+            metadata, is_key, is_virtual = None, False, False
             while self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
                 if self._match_text_seq("METADATA"):
                     metadata = name
@@ -333,9 +361,11 @@ def _grammar() -> tuple[Any, Any]:
                 elif self._matches_words("PRIMARY KEY"):
                     is_key = True
                     self._match_text_seq("NOT", "ENFORCED")
-                elif not self._match_text_seq("NOT", "NULL") and not self._match_texts(("NULL", "VIRTUAL")):
+                elif self._match_text_seq("VIRTUAL"):
+                    is_virtual = True
+                elif not self._match_text_seq("NOT", "NULL") and not self._match_text_seq("NULL"):
                     raise self._missing("',' or ')'")
-            return Column(name, at, type_, metadata=metadata), is_key
+            return Column(name, at, type_, metadata=metadata, is_virtual=is_virtual), is_key
 
         def _type(self) -> Node:
             token = self._curr
@@ -512,7 +542,9 @@ def _grammar() -> tuple[Any, Any]:
             self._expect(TokenType.L_PAREN, "'('")
             arguments = []
             while not self._match(TokenType.R_PAREN):
+                label = None
                 if self._curr and self._next and self._next.token_type == TokenType.FARROW:
+                    label = self._curr.text
                     self._advance(2)
                 if self._match_text_seq("TABLE"):
                     if self._curr and self._curr.token_type == TokenType.L_PAREN:
@@ -526,6 +558,8 @@ def _grammar() -> tuple[Any, Any]:
                             self._parse_column()
                 else:
                     arguments.append(self._expression_here())
+                if label:
+                    arguments[-1] = exp.Kwarg(this=exp.Var(this=label), expression=arguments[-1])
                 if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
                     raise self._missing("',' or ')'")
             call = exp.Anonymous(this=name, expressions=arguments)
@@ -554,5 +588,29 @@ def _grammar() -> tuple[Any, Any]:
     return Spark(), ScriptParser
 
 
-TYPE_NAMES = {"LONG": "BIGINT", "STRING": "STRING", "BYTES": "BINARY", "TEXT": "STRING", "DATETIME": "TIMESTAMP"}
+NO_EFFECT = {
+    "USE": "names of catalogs and databases in front of a table are left out",
+    "SHOW": "`etl list` shows components, `etl explain` the plan of a script",
+    "DESCRIBE": "`etl describe` shows a component",
+    "DESC": "`etl describe` shows a component",
+    "DROP": "a script is one job: leave out the statement that declares it",
+    "ALTER": "a script is one job: change the statement that declares it",
+    "ADD": "functions are named by CREATE FUNCTION",
+    "RESET": "leave out the SET",
+    "DELETE": "a stream adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key",
+    "UPDATE": "a stream adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key",
+    "ANALYZE": "the engine needs no statistics of tables",
+    "LOAD": "components are installed as packages",
+    "MERGE": "INSERT INTO a table with PRIMARY KEY (…) NOT ENFORCED replaces rows by key",
+}
+"""Statements that other tools have, and what to do instead."""
+
+TYPE_NAMES = {
+    "LONG": "BIGINT",
+    "STRING": "STRING",
+    "BYTES": "BINARY",
+    "VARBINARY": "BINARY",
+    "TEXT": "STRING",
+    "DATETIME": "TIMESTAMP",
+}
 """Names of types that Spark does not have, or reads otherwise."""

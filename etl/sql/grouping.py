@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
-from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted_text, spark_text
+from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, quoted_text, spark_text
 from etl.sql.relation import Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import GROUP_WINDOWS, window_of
@@ -41,12 +41,14 @@ class Grouping:
         window, keys = self._find_window(keys)
         names, texts, columns = self._group_keys(keys)
         aggregates, aliases, places = self._aggregates()
+        if window is not None and window.offset:
+            window = self._shifted(window, at)
         options: dict[str, Any] = {"type": "window", **(window.options if window else {"emit": "on_change"})}
         if names:
             options["group_by"] = names
         options["aggregates"] = aggregates or {"event_count": "count(*)"}
         if window:
-            options |= self._emit_options()
+            options |= {"emit": "on_change"} if self._settings.emits_changes else self._emit_options()
         bounds = (
             () if window is None else (*self._window_columns(columns), *self._renamed_bounds(group.expressions if group else []))
         )
@@ -55,6 +57,9 @@ class Grouping:
         )
         changed = {} if window else {"changes_at": at}
         self._add(options, at, places, scope=scope, window=replace(window, closed=True) if window else None, **changed)
+        if window is not None and window.offset:
+            ends = {name: f"{name} + {_interval(window.offset)}" for name in ("window_start", "window_end")}
+            self._add({"type": "set", "fields": ends}, at)
         if self._joined_texts:
             joined = {name: f"array_join({name}, {quoted_text(separator)})" for name, separator in self._joined_texts.items()}
             self._add({"type": "set", "fields": joined}, at)
@@ -64,6 +69,13 @@ class Grouping:
         self, options: dict[str, Any], at: int, places: Mapping[tuple[str | int, ...], int] | None = None, **changes: Any
     ) -> None:
         self._relation = self._relation.then(StepText(options, at, places or {}), is_exact=False, **changes)
+
+    def _shifted(self, window: WindowRows, at: int) -> WindowRows:
+        """The windows by a time that is earlier by the offset, for which their beginnings are multiples of their length."""
+        time = str(window.options["time"])
+        field = f"{time}_without_offset"
+        self._add({"type": "set", "fields": {field: f"{quoted(time)} - {_interval(window.offset)}"}}, at)
+        return replace(window, options={**window.options, "time": field})
 
     def _by_alias(self, node: Any) -> Any:
         """The expression that a number or an alias of the list of SELECT stands for."""
@@ -220,3 +232,8 @@ class Grouping:
                 late: dict[str, Any] = {"for": duration(self._settings.late or 3600)}
                 entries.append({"late": late | ({"every": duration(delay.seconds)} if delay.seconds else {})})
         return {"emit": ["on_close", *entries]} if entries else {}
+
+
+def _interval(seconds: float) -> str:
+    """Seconds as an interval of Spark."""
+    return f"INTERVAL {round(seconds * 1000)} MILLISECONDS" if seconds % 1 else f"INTERVAL {int(seconds)} SECONDS"

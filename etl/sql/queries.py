@@ -22,7 +22,7 @@ from etl.sql.subqueries import member_rows, membership_of, refuse_groups, split_
 from etl.sql.tables import declared_columns, lookup_options, source_relation
 from etl.sql.values import single_row, values_relation
 from etl.sql.versions import version_join, version_time, versions_of
-from etl.sql.windows import GROUP_WINDOWS, window_of
+from etl.sql.windows import GROUP_WINDOWS, in_order, window_of
 
 
 class Queries:
@@ -243,12 +243,12 @@ class Queries:
             return _aliased(match_rows(self._from(table), clause, self.settings.ttl), node)
         if not call.expressions:
             raise ScriptError("wrong-arguments", f"{call.name} takes a table", start(call), "TABLE(TUMBLE(TABLE t, …))")
-        table, *arguments = call.expressions
-        relation = self._from(table)
         if str(call.name).lower() not in GROUP_WINDOWS:
             raise ScriptError(
                 "unsupported-sql", f"there is no table function {call.name!r}", start(call), "TUMBLE, HOP, CUMULATE or SESSION"
             )
+        table, *arguments = in_order(call)
+        relation = self._from(table)
         window = window_of(call, relation.scope, arguments)
         return _aliased(replace(relation, window=window), node)
 

@@ -32,6 +32,8 @@ class WindowRows:
     start: str = "window_start"
     """Field with the beginning of the window, where windows are closed."""
     closed: bool = False
+    offset: float = 0
+    """Seconds after the multiples of its length at which a window begins."""
 
     @property
     def spacing(self) -> str | None:
@@ -86,3 +88,5 @@ class Settings:
     emit: tuple[Delay, ...] = ()
     late: float | None = None
     """Seconds that windows wait for late events after they have closed."""
+    emits_changes: bool = False
+    """Whether windows give a result with each change."""

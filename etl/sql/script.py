@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,17 +9,15 @@ from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, plain_name
-from etl.sql.expressions import duration
 from etl.sql.grammar import read_script
 from etl.sql.options import read_options
 from etl.sql.own_functions import declare, no_functions
 from etl.sql.queries import Queries
-from etl.sql.relation import FOR_EVER, Target
+from etl.sql.relation import Target
+from etl.sql.settings import add_idle, apply_setting
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, ScriptError, SetOption, Statement
 from etl.sql.tables import declared_columns, sink_options
 
-_TTL = "table.exec.state.ttl"
-_LATENESS = "table.exec.emit.allow-lateness"
 _RESULT = "result"
 """Name of the sink of a query without INSERT."""
 
@@ -47,10 +44,14 @@ def _compile(text: str, catalogue: Catalogue, folder: Path) -> CompiledScript:
     if not compiler.compiled.errors and not compiler.compiled.value["sinks"]:
         compiler.compiled.errors.append(
             ScriptError(
-                "missing-sink", "the script has no query", 0, "INSERT INTO table SELECT …, or a SELECT, which prints its rows"
+                "missing-sink",
+                "the script has no query",
+                0,
+                "INSERT INTO table SELECT …, or a SELECT, which prints its rows; `etl explain` needs no EXPLAIN",
             )
         )
     compiled = compiler.compiled
+    add_idle(compiled)
     compiled.value = {key: value for key, value in compiled.value.items() if value or key in ("sources", "streams", "sinks")}
     return compiled
 
@@ -100,17 +101,7 @@ class _Compiler:
         )
 
     def _set(self, statement: SetOption) -> None:
-        option = statement.option
-        if option.name == _TTL:
-            self._queries.settings = replace(
-                self._queries.settings, ttl=_flink_duration(option.value, option.value_at) or FOR_EVER
-            )
-        elif option.name == _LATENESS:
-            seconds = _flink_seconds(option.value, option.value_at)
-            self._queries.settings = replace(self._queries.settings, late=seconds)
-        elif option.name == "pipeline.name":
-            self.compiled.value["name"] = option.value
-            self.compiled.locations["name",] = option.at, option.value_at
+        self._queries.settings = apply_setting(statement.option, self._queries.settings, self.compiled)
 
     def _insert(self, insert: Insert) -> None:
         table = self._queries.table(insert.table, insert.at) if insert.table else None
@@ -119,7 +110,7 @@ class _Compiler:
         if options and table and options.kind == "rsql" and not insert.columns and _has_names_of(insert.query, table):
             targets = None  # rsqldb writes the columns of the query under their names
         settings = self._queries.settings
-        self._queries.settings = replace(settings, emit=insert.emit)
+        self._queries.settings = replace(settings, emit=insert.emit, emits_changes=insert.emits_changes)
         try:
             relation = self._queries.query(insert.query, targets)
         finally:
@@ -165,19 +156,3 @@ def _has_names_of(query: Any, table: CreateTable) -> bool:
     if "*" in names or len(names) != len(columns):
         return True
     return len(set(names)) == len(names) and columns.issuperset(names)
-
-
-def _flink_seconds(text: str, at: int) -> float:
-    """``1 d``, ``10 min``, ``3600 s`` or milliseconds → seconds. Raises ScriptError."""
-    units = {"d": 86400, "day": 86400, "h": 3600, "hour": 3600, "min": 60, "minute": 60, "m": 60, "s": 1, "sec": 1, "second": 1}
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*?)s?\s*", text.lower())
-    if found and found[2] in ("", "m") and not text.strip().lower().endswith("m"):
-        return float(found[1]) / 1000
-    if found is None or found[2] not in units:
-        raise ScriptError("invalid-value", f"{text!r} is no duration", at, "write '1 d', '10 min' or '30 s'")
-    return float(found[1]) * units[found[2]]
-
-
-def _flink_duration(text: str, at: int) -> str | None:
-    seconds = _flink_seconds(text, at)
-    return duration(seconds) if seconds else None

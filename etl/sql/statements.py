@@ -38,6 +38,8 @@ class Column:
     type: Node | None = None
     expression: Node | None = None
     metadata: str | None = None
+    is_virtual: bool = False
+    """Whether it is only read, and not written."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from etl.api import HIDDEN
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, leaves
 from etl.sql.expressions import quoted, seconds_of, spark_text
+from etl.sql.metadata import metadata_columns
 from etl.sql.options import Options
 from etl.sql.relation import Relation, StepText
 from etl.sql.rsql_syslog import rsql_syslog_steps
@@ -20,17 +21,10 @@ _LINES = ("file", "kafka", "rocketmq", "stdin", "syslog")
 
 
 def declared_columns(table: CreateTable) -> tuple[SqlColumn, ...]:
-    """The columns with a type, without those that are computed."""
+    """The columns with a type, without those that are computed or only read."""
     found = []
     for column in table.columns:
-        if column.metadata is not None and column.expression is None and column.metadata != column.name:
-            raise ScriptError(
-                "unsupported-sql",
-                f"METADATA FROM {column.metadata!r} cannot be read in a script",
-                column.at,
-                "write the pipeline in YAML",
-            )
-        if column.type is not None:
+        if column.type is not None and not column.is_virtual:
             found.append(column_of(column.name, column.name, column.type))
     return tuple(found)
 
@@ -42,7 +36,10 @@ def _readable(column: SqlColumn) -> SqlColumn:
 
 def source_relation(table: CreateTable, name: str, options: Options) -> tuple[dict[str, Any], Relation]:
     """Further options of the source, and the rows of the table, which reads the source of this name. Raises ScriptError."""
-    columns = tuple(map(_readable, declared_columns(table)))
+    read: dict[str, Any] = {}
+    metadata, filled = metadata_columns(table, options, read)
+    of_metadata = {column.name for column in metadata}
+    columns = tuple(_readable(column) for column in declared_columns(table) if column.name not in of_metadata)
     if not columns:
         raise ScriptError(
             "missing-option",
@@ -51,7 +48,7 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
             "name them with their types: (a STRING, …)",
         )
     fields = {leaf.field: str(leaf.type) for column in columns for leaf in leaves(column)}
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = read
     steps: list[StepText] = []
     if options.kind == "rsql" and options.type == "rocketmq":
         headers = {column.name for column in table.columns if column.metadata is not None}
@@ -62,7 +59,9 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
         steps += rsql_syslog_steps(table, fields)
     elif options.type in _LINES:
         steps = _reading_steps(table, options, fields) + steps
-    relation = Relation((name,), tuple(steps), Scope(columns).qualified(table.name))
+    order = {column.name: at for at, column in enumerate(table.columns)}
+    columns = tuple(sorted((*columns, *metadata), key=lambda column: order[column.name]))
+    relation = Relation((name,), (*steps, *filled), Scope(columns).qualified(table.name), is_exact=not metadata)
     for column in table.columns:
         if column.expression is not None:
             relation = _with_computed(relation, column, table.name)
@@ -155,6 +154,11 @@ def _lateness(watermark: Watermark, scope: Scope) -> float:
 def sink_options(table: CreateTable, options: Options) -> dict[str, Any]:
     """Further options of a sink: the key of rows that replace each other, the format of files."""
     more: dict[str, Any] = {}
+    for column in table.columns:
+        if column.metadata is not None and not column.is_virtual and options.kind == "flink":
+            raise ScriptError(
+                "unsupported-sql", f"the metadata {column.metadata!r} is not written", column.at, "declare the column VIRTUAL"
+            )
     if options.type == "database" and table.primary_key and ("mode",) not in options.values:
         more |= {"mode": "upsert", "key": list(table.primary_key)}
     if options.type == "elasticsearch" and table.primary_key and ("id",) not in options.values:

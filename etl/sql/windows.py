@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import call_name, duration, plain_column, seconds_of
 from etl.sql.relation import WindowRows
-from etl.sql.statements import ScriptError, start
+from etl.sql.statements import UNITS, ScriptError, start
 
-GROUP_WINDOWS = ("tumble", "hop", "session", "cumulate")
+GROUP_WINDOWS = ("tumble", "hop", "session", "cumulate", "window", "session_window")
 
 
 def time_options(column: SqlColumn) -> dict[str, Any]:
@@ -21,34 +22,106 @@ def time_options(column: SqlColumn) -> dict[str, Any]:
 
 
 def window_of(call: Any, scope: Scope, arguments: Sequence[Any] | None = None) -> WindowRows:
-    """``TUMBLE(time, size)``, ``HOP(time, slide, size)``, ``CUMULATE(time, step, size)``, ``SESSION(time, gap)``."""
+    """``TUMBLE(time, size)``, ``HOP(time, slide, size)``, ``CUMULATE(time, step, size)``, ``SESSION(time, gap)``, the first three
+    also with an offset; ``WINDOW(time, size[, slide])`` and ``SESSION_WINDOW(time, gap)`` as Spark writes them."""
     kind = call_name(call)
-    time, *spans = call.expressions if arguments is None else arguments
+    time, *spans = (call.expressions or [None]) if arguments is None else (arguments or [None])
+    if time is None:
+        raise ScriptError("wrong-arguments", f"{kind.upper()} takes a time column", start(call), "TUMBLE(t, INTERVAL '1' MINUTE)")
     if call_name(time) == "descriptor" and time.expressions:
         time = time.expressions[0]
-    wanted = 1 if kind in ("tumble", "session") else 2
-    if len(spans) != wanted:
-        raise ScriptError(
-            "wrong-arguments", f"{kind.upper()} takes a time column and {wanted} interval{'s'[: wanted - 1]}", start(call)
-        )
-    lengths = [duration(seconds_of(span)) for span in spans]
-    if call_name(time) == "proctime":
-        options: dict[str, Any] = {}
-    else:
-        column = plain_column(time, scope)
-        if column is None:
-            raise ScriptError(
-                "unsupported-sql", f"{kind.upper()} takes a time column", start(call), "compute it in the table, with a WATERMARK"
-            )
-        options = time_options(column) if column.time else {"time": column.field}
-    names: dict[str, Callable[[list[str]], dict[str, str]]] = {
-        "tumble": lambda found: {"size": found[0]},
-        "hop": lambda found: {"size": found[1], "slide": found[0]},
-        "cumulate": lambda found: {"size": found[1], "step": found[0]},
-        "session": lambda found: {"gap": found[0]},
-    }
-    if kind not in names:
+    wanted = _SPANS.get(kind)
+    if wanted is None:
         raise ScriptError(
             "unsupported-sql", f"there is no window {kind.upper()}", start(call), "TUMBLE, HOP, CUMULATE or SESSION"
         )
-    return WindowRows(options | names[kind](lengths))
+    least = 1 if kind == "window" else wanted
+    if not least <= len(spans) <= wanted + (kind in _WITH_OFFSET):
+        raise ScriptError(
+            "wrong-arguments", f"{kind.upper()} takes a time column and {wanted} interval{'s'[: wanted - 1]}", start(call)
+        )
+    lengths = [_length(span) for span in spans[:wanted]]
+    options = _time_of(time, scope, call) | _OPTIONS[kind](list(map(duration, lengths)))
+    offset = _signed_seconds(spans[wanted]) % (lengths[-1] if kind == "cumulate" else lengths[0]) if len(spans) > wanted else 0
+    if offset and "time" not in options:
+        raise ScriptError("unsupported-sql", "windows by time of reading have no offset", start(call), "use an event time")
+    return WindowRows(options, offset=offset)
+
+
+_SPANS = {"tumble": 1, "hop": 2, "cumulate": 2, "session": 1, "window": 2, "session_window": 1}
+"""Window → its intervals."""
+_WITH_OFFSET = ("tumble", "hop", "cumulate")
+_OPTIONS: dict[str, Callable[[list[str]], dict[str, str]]] = {
+    "tumble": lambda found: {"size": found[0]},
+    "hop": lambda found: {"size": found[1], "slide": found[0]},
+    "cumulate": lambda found: {"size": found[1], "step": found[0]},
+    "session": lambda found: {"gap": found[0]},
+    "window": lambda found: {"size": found[0]} | ({"slide": found[1]} if len(found) > 1 else {}),
+    "session_window": lambda found: {"gap": found[0]},
+}
+_LABELS = {
+    "tumble": ("data", "timecol", "size", "offset"),
+    "hop": ("data", "timecol", "slide", "size", "offset"),
+    "cumulate": ("data", "timecol", "step", "size", "offset"),
+    "session": ("data", "timecol", "gap"),
+}
+
+
+def in_order(call: Any) -> list[Any]:
+    """The arguments of a table function in their order, whether they have names or not. Raises ScriptError."""
+    from sqlglot import exp
+
+    labels = _LABELS.get(call_name(call), ())
+    found: dict[int, Any] = {}
+    for at, one in enumerate(call.expressions):
+        if not isinstance(one, exp.Kwarg):
+            found[at] = one
+            continue
+        label = one.this.name.lower()
+        if label not in labels:
+            hint = f"they are {', '.join(name.upper() for name in labels)}"
+            raise ScriptError("wrong-arguments", f"{call.name} has no argument {one.this.name!r}", start(one.expression), hint)
+        found[labels.index(label)] = one.expression
+    return [found[at] for at in sorted(found)]
+
+
+def _time_of(time: Any, scope: Scope, call: Any) -> dict[str, Any]:
+    if call_name(time) == "proctime":
+        return {}
+    column = plain_column(time, scope)
+    if column is None:
+        raise ScriptError(
+            "unsupported-sql",
+            f"{call_name(call).upper()} takes a time column",
+            start(call),
+            "compute it in the table, with a WATERMARK",
+        )
+    return time_options(column) if column.time else {"time": column.field}
+
+
+def _length(node: Any) -> float:
+    """The seconds of an interval, or of Spark's ``'10 minutes'``."""
+    from sqlglot import exp
+
+    if (
+        isinstance(node, exp.Literal)
+        and node.is_string
+        and (found := re.fullmatch(r"\s*(\d+)\s*([a-z]+?)s?\s*", node.name.lower()))
+    ):
+        unit = found[2].upper()
+        if unit in UNITS:
+            return int(found[1]) * UNITS[unit]
+    return seconds_of(node)
+
+
+def _signed_seconds(node: Any) -> float:
+    """The seconds of an interval that may be negative."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Neg):
+        return -_signed_seconds(node.this)
+    if isinstance(node, exp.Interval) and node.this is not None and node.this.name.startswith("-"):
+        node = node.copy()
+        node.set("this", exp.Literal.string(node.this.name[1:]))
+        return -seconds_of(node)
+    return seconds_of(node)

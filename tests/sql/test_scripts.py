@@ -195,7 +195,7 @@ def test_a_query_alone_prints_its_rows(checked: Callable[[str], Checked]) -> Non
         ("SELECT bytes FROM logs a JOIN logs b ON a.host = b.host", (5, 8), "'bytes' is a column of 'a', 'b'"),
         ("CREATE VIEW v AS SELECT * FROM v; SELECT * FROM v", (5, 13), "the view 'v' reads itself: v → v"),
         ("SELECT host FROM logs WHERE", (5, 1), None),
-        ("DELETE FROM logs", (5, 1), "'DELETE' begins no statement"),
+        ("DELETE FROM logs", (5, 1), "a script has no DELETE"),
         ("CREATE TABLE x (a TIME) WITH ('type' = 'file', 'path' = 'x'); SELECT a FROM x", (5, 19), "there is no type TIME here"),
         ("CREATE TABLE x (a INT) WITH ('connector' = 'kafak'); SELECT a FROM x", (5, 44), "there is no connector 'kafak'"),
         (

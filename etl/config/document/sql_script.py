@@ -24,4 +24,7 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
     document.flaws = [Flaw(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors]
     if document.flaws:
         document.value = None
+    document.flaws += [
+        Flaw(location_of(text, one.at), one.code, str(one), hint=one.hint, severity="warning") for one in compiled.warnings
+    ]
     return document

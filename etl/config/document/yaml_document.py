@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from etl.config.model import OptionPath, YamlLocation
+from etl.config.problems import Severity
 
 Choices: TypeAlias = Mapping[YamlLocation, int]
 """First location of a key that a mapping has more than once → which of its values to take, 0 by default."""
@@ -40,6 +41,7 @@ class Flaw:
     message: str
     path: OptionPath = ()
     hint: str | None = None
+    severity: Severity = "error"
 
 
 @dataclass
