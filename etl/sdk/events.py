@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, overload
 
+from etl.sdk.display import printable
 from etl.testing.yaml_writer import format_scalar
 
 MAX_SHOWN = 50
@@ -47,10 +48,10 @@ class Events(Sequence[Mapping[str, Any]]):
         return str(self)
 
     def __str__(self) -> str:
-        return "\n".join(text_table(self.names, self._cells()) + ([self._more()] if self._more() else []))
+        return "\n".join(text_table(self._heads(), self._cells()) + ([self._more()] if self._more() else []))
 
     def _repr_html_(self) -> str:
-        return html_table(self.names, self._cells(), self.title, self._more())
+        return html_table(self._heads(), self._cells(), printable(self.title, MAX_CHARACTERS), self._more())
 
     def to_pandas(self) -> Any:
         """The events as a pandas DataFrame."""
@@ -60,6 +61,9 @@ class Events(Sequence[Mapping[str, Any]]):
 
     def _cells(self) -> list[list[str]]:
         return [[_cell(row[name]) if name in row else "" for name in self.names] for row in self._rows[:MAX_SHOWN]]
+
+    def _heads(self) -> list[str]:
+        return [printable(name, MAX_CHARACTERS) for name in self.names]
 
     def _more(self) -> str:
         return f"… {len(self._rows) - MAX_SHOWN:,} more" if len(self._rows) > MAX_SHOWN else ""
@@ -86,8 +90,7 @@ def html_table(names: Sequence[str], rows: Sequence[Sequence[str]], title: str =
 def _cell(value: Any) -> str:
     """A value on one line, without control characters."""
     text = value if isinstance(value, str) else format_scalar(value)
-    text = "".join(one if one.isprintable() else "·" for one in text[: MAX_CHARACTERS + 1])
-    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
+    return printable(text, MAX_CHARACTERS)
 
 
 def _line(texts: Sequence[str], widths: Sequence[int]) -> str:

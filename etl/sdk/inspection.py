@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from etl.sdk.call_site import call_site
@@ -27,6 +28,22 @@ class Text(str):
         from html import escape
 
         return f"<pre>{escape(self)}</pre>"
+
+
+class Graph:
+    """A picture, as SVG."""
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture to a file, ``….svg``."""
+        from pathlib import Path
+
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return self.svg
 
 
 class Problems(tuple["Problem", ...]):
@@ -67,6 +84,21 @@ class Inspectable:
         from etl.sdk.checking import load
 
         return load(self._definition(), env)
+
+    def graph(self) -> Graph:
+        """A picture: sources, streams with their steps, sinks. A notebook shows it, and a pipeline itself as its picture."""
+        from etl.sdk.assembly import assemble
+        from etl.sdk.graph import picture
+
+        return Graph(picture(assemble(self._definition()).value).svg())
+
+    def _repr_html_(self) -> str:
+        from etl.config.problems import ConfigError
+
+        try:
+            return self.graph()._repr_html_()
+        except ConfigError as error:
+            return Text(str(error))._repr_html_()
 
     def explain(self, state: str | None = None, env: Mapping[str, str] | None = None) -> Text:
         """Queries, lanes, fields and guarantees, as ``etl explain`` prints them."""
@@ -131,8 +163,3 @@ class Inspectable:
         else:
             found = try_events(pipeline, events, call_site(("n",)), (), None, drain)
         display(Trial({name: found[name][:n] for name in found.outputs}, found.dead_letters[:n]))
-
-
-def lines_of(problems: Sequence[Problem]) -> Iterator[str]:
-    """Problems as lines of text."""
-    return map(str, problems)

@@ -142,11 +142,13 @@ class Pipeline(Inspectable):
         env: Mapping[str, str] | None,
         asked: Mapping[str, Any],
     ) -> Run:
+        from etl.sdk.assembly import assemble
         from etl.sdk.running import start
 
         folder = None if state is None else str(state)
         return start(
             self.model(env),
+            assemble(self._whole).value,
             spark=spark,
             master=master,
             settings=settings,
@@ -160,7 +162,8 @@ class Pipeline(Inspectable):
         return self._whole
 
     def __repr__(self) -> str:
-        return f"<Pipeline {self.name!r}: {len(self._whole.outputs)} outputs>"
+        outputs = len(self._whole.outputs)
+        return f"<Pipeline {self.name!r}: {outputs} output{'' if outputs == 1 else 's'}>"
 
 
 def pipeline(

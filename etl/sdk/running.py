@@ -23,13 +23,15 @@ _COLUMNS = ("sink", "in", "made", "out", "filtered", "dead", "spooled")
 class Run:
     """A run of a pipeline: watch it, stop it, wait for its end. ``with p.start(…) as run:`` stops it after the block."""
 
-    def __init__(self, pipeline: Pipeline, service: RunService, on_message: Callable[[Message], None] | None) -> None:
-        self.name = pipeline.name
+    def __init__(
+        self, name: str, value: Mapping[str, Any], service: RunService, on_message: Callable[[Message], None] | None
+    ) -> None:
+        self.name, self._value = name, value
         self.messages: list[Message] = []
         """What the run reports, in its order: ``message.text``, ``.level``, ``.event``."""
         self._service, self._on_message = service, on_message
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name=f"sluice {pipeline.name}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"sluice {name}", daemon=True)
 
     def stop(self) -> Run:
         """Ask the run to end after the micro-batch at work, and wait for that. Raises the error of a run that failed."""
@@ -42,6 +44,23 @@ class Run:
         if self._error is not None and not self._thread.is_alive():
             raise self._error
         return self
+
+    def watch(self, interval: float = 1.0) -> Run:
+        """Show the run until it ends: in a notebook its picture with numbers, elsewhere its totals when they change.
+
+        An interrupt ends the watching, not the run. Raises the error of a run that failed.
+        """
+        from etl.sdk.display import LiveDisplay
+
+        live = LiveDisplay()
+        try:
+            while self.is_running:
+                live.update(self)
+                self._thread.join(interval)
+        except KeyboardInterrupt:
+            return self
+        live.update(self)
+        return self.wait()
 
     @property
     def is_running(self) -> bool:
@@ -79,7 +98,15 @@ class Run:
         return f"<Run {self._headline()}>"
 
     def _repr_html_(self) -> str:
-        return html_table(_COLUMNS, self._rows(), self._headline())
+        from etl.sdk.graph import picture
+
+        return picture(self._value, self._counts()).svg() + html_table(_COLUMNS, self._rows(), self._headline())
+
+    def _counts(self) -> dict[str, str]:
+        """Lines of the picture: events read of each source, and delivered by each sink."""
+        read = {name: f"{counts.incoming:,} read" for name, counts in list(self.totals.read.items())}
+        dead = {":": f"{self.totals.dead:,}"}
+        return read | {f":{name}": f"{sink.accepted:,} delivered" for name, sink in self.sinks.items()} | dead
 
     def _headline(self) -> str:
         state = "running" if self.is_running else "failed" if self._error else "ended"
@@ -118,6 +145,7 @@ class Run:
 
 def start(
     pipeline: Pipeline,
+    value: Mapping[str, Any],
     *,
     spark: SparkSession | None = None,
     on_message: Callable[[Message], None] | None = None,
@@ -126,11 +154,11 @@ def start(
     new_state: Sequence[str] = (),
     **request: Any,
 ) -> Run:
-    """Begin a run in a thread. Raises EtlError when the pipeline cannot run."""
+    """Begin a run of a pipeline, which has this value as a file, in a thread. Raises EtlError when the pipeline cannot run."""
     from etl.running.planning import RunRequest
     from etl.running.service import RunService
     from etl.sdk.session import given_session, shared_session
 
     shared = shared_session(master, settings) if spark is None else given_session(spark)
     asked = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
-    return Run(pipeline, RunService([pipeline], asked, shared=shared), on_message)._begin()
+    return Run(pipeline.name, value, RunService([pipeline], asked, shared=shared), on_message)._begin()
