@@ -152,7 +152,7 @@ def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeli
     declared = {**as_mapping(root.get("sources")), **as_mapping(root.get("streams"))}
     give_tables(layout, built, report)
     functions = read_functions(root, report)
-    give_functions(layout, functions, built)
+    give_functions(layout, functions, built, report)
     order = check_graph(layout, declared or {**layout.sources, **layout.streams}, report)
     check_flow(layout, order, built, report)
     check_targets(layout, built, report)

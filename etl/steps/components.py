@@ -24,4 +24,5 @@ COMPONENTS = (
     Entry("step", "related", "etl.steps.related:Related"),
     Entry("step", "unnest", "etl.steps.unnest:Unnest"),
     Entry("step", "sql", "etl.steps.sql:Sql"),
+    Entry("step", "python", "etl.steps.python:Python"),
 )

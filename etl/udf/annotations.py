@@ -252,6 +252,47 @@ def _struct(node: ast.ClassDef, names: Names, depth: int) -> pa.DataType:
     return pa.struct(found)
 
 
+EVENT_HINT = "a function of an event returns dict, dict | None, list[dict] or Iterator[dict]"
+
+
+def is_event(node: ast.expr, names: Names) -> bool:
+    """Whether an annotation is that of a whole event: ``dict`` or ``dict[str, Any]``."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return is_event(_parsed(node), names)
+    if isinstance(node, ast.Subscript):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        is_any = len(parts) == 2 and names.full_name(parts[1]) in ("typing.Any", "object")
+        return is_any and names.full_name(node.value) in _EVENTS
+    return names.full_name(node) in _EVENTS
+
+
+_EVENTS = ("dict", "typing.Dict", "typing.Mapping", "collections.abc.Mapping", "typing.MutableMapping")
+
+
+def read_events(node: ast.expr | None, names: Names) -> bool | None:
+    """Whether a result is several events; None if it is no event at all."""
+    if node is None:
+        return None
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return read_events(_parsed(node), names)
+    if is_event(node, names):
+        return False
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        found = {read_events(part, names) for part in (node.left, node.right) if not _is_nothing(part)}
+        return None if None in found or not found else True in found
+    if isinstance(node, ast.Subscript):
+        name = names.full_name(node.value)
+        part = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+        if name == "typing.Optional":
+            return read_events(part, names)
+        return True if (name in _MANY or name in ("list", "typing.List")) and is_event(part, names) else None
+    return None
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def describe(type_: pa.DataType | None) -> str:
     """A type in words."""
     if type_ is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -16,8 +16,25 @@ _CALL = re.compile(r"([A-Za-z_]\w*)`?\s*\(")
 Model = TypeVar("Model", bound=BaseModel)
 
 
+@runtime_checkable
+class NamesFunctions(Protocol):
+    """A step with options that name functions, beside expressions that call them."""
+
+    def named_functions(self) -> Mapping[tuple[str | int, ...], str]:
+        """Path of an option → the function that it names."""
+
+    def with_functions(self, functions: Functions) -> Self:
+        """The step with these of the functions."""
+
+    @property
+    def called(self) -> UserFunction | None:
+        """The function, None before it is known."""
+
+
 def attach(model: Model, functions: Functions) -> Model:
     """The model with functions in each text that may call them; the same model if none does."""
+    if isinstance(model, NamesFunctions):
+        model = model.with_functions(functions)
     changed = {
         name: after
         for name in type(model).model_fields
@@ -31,6 +48,8 @@ def called_functions(value: Any) -> Iterator[UserFunction]:
     if isinstance(value, CallingText):
         yield from value.functions
     elif isinstance(value, BaseModel):
+        if isinstance(value, NamesFunctions) and value.called is not None:
+            yield value.called
         yield from called_functions([getattr(value, name) for name in type(value).model_fields])
     elif isinstance(value, (list, tuple, Mapping)):
         for one in value.values() if isinstance(value, Mapping) else value:

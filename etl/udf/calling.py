@@ -20,7 +20,7 @@ from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import Kind, UserFunction
 from etl.udf.failures import failure_of
 from etl.udf.loading import load
-from etl.udf.values import to_array
+from etl.udf.values import to_array, to_python
 
 MAX_TIMEOUTS = 3
 """Calls for single events of a batch that may take too long; the events after them are not called for."""
@@ -54,7 +54,7 @@ class Caller:
         if not length:
             return CallResult(pa.array([], self.function.result))
         if self.function.kind == "values":
-            return self._call_for_each([one.to_pylist() for one in columns], length)
+            return self._call_for_each([to_python(one) for one in columns], length)
         return self._call_for_batch(columns, length)
 
     def _rows_without_null(self, columns: Sequence[Any], length: int) -> pa.Array | None:
@@ -117,7 +117,7 @@ class Caller:
         result = self.function.result
         if array.type == result:
             return array
-        if not _is_alike(array.type, result):
+        if not is_alike(array.type, result):
             raise TypeError(f"it returned values of type {format_type(array.type)}, and its annotation is {format_type(result)}")
         return array.cast(result)
 
@@ -177,7 +177,7 @@ def _to_arrow(found: Any) -> pa.Array | None:
     return arrow if isinstance(arrow, pa.Array) else None
 
 
-def _is_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+def is_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a result of one type is meant as one of another: both are numbers, texts, times, or null."""
     return pa.types.is_null(found) or (
         pa.types.is_nested(found) == pa.types.is_nested(wanted) and any(test(found) and test(wanted) for test in _ALIKE)

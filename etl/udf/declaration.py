@@ -17,8 +17,9 @@ from etl.options import CallingText
 Kind: TypeAlias = Literal["arrow", "polars", "numpy", "values"]
 """What a function takes: arrays of a library, or Python values, one call for each event."""
 
-Form: TypeAlias = Literal["scalar", "table", "aggregate"]
-"""What a function gives: one value for an event, a list of values for an event, or one value for many events."""
+Form: TypeAlias = Literal["scalar", "table", "aggregate", "events", "batches"]
+"""What a function gives: one value for an event, a list of values for an event, one value for many events; or, for the step
+`python`, events for an event, or a batch for a batch."""
 
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 
@@ -71,6 +72,8 @@ class UserFunction:
     """Of an aggregate the type of its state."""
     state_class: str = ""
     """The class of the state, where it is one of the file, or ``tuple``."""
+    multiplies: bool = False
+    """Whether a function of an event gives a list or an iterator of events."""
     line: int = 0
     """The line of the file at which it begins."""
 
@@ -78,6 +81,11 @@ class UserFunction:
     def broken(cls, name: str) -> UserFunction:
         """One whose declaration has errors: calls of it are not checked."""
         return cls(name, CodeFile("", ""), "", "scalar", "values", (), pa.null())
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether it takes whole events: the step `python` calls it."""
+        return self.form in ("events", "batches")
 
     @property
     def is_broken(self) -> bool:

@@ -10,7 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from etl.contract.errors import FileLocation, Finding, nearest
-from etl.udf.annotations import Annotation, AnnotationError, Names, read_annotation
+from etl.udf.annotations import EVENT_HINT, Annotation, AnnotationError, Names, is_event, read_annotation, read_events
 from etl.udf.code_files import has_module
 from etl.udf.declaration import DEFAULT_TIMEOUT, CodeFile, Form, Kind, Parameter, UserFunction
 
@@ -99,6 +99,8 @@ def _read(given: Declared, names: Names) -> UserFunction:
 
 
 def _function(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
+    if whole := _whole_events(given, node, names):
+        return whole
     result = _result(node, names)
     read = [(one, _parameter_annotation(one, names), required) for one, required in _parameters(node)]
     kinds = {found.kind for _, found, _ in read if found.kind != "values"} | ({result.kind} - {"values"})
@@ -115,6 +117,32 @@ def _function(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, nam
     return UserFunction(
         given.name, given.code, given.attribute, form, kind, parameters, result.type, given.timeout, line=node.lineno
     )  # fmt: skip
+
+
+def _whole_events(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction | None:
+    """A function of whole events, as dicts or as a record batch; None for others."""
+    arguments = node.args.args
+    first = arguments[0].annotation if arguments else None
+    if first is None or not (is_event(first, names) or names.full_name(first) == _BATCH):
+        return None
+    if isinstance(node, ast.AsyncFunctionDef) or len(_parameters(node)) != 1:
+        raise SignatureError("a function of whole events takes one argument", node)
+    if is_event(first, names):
+        multiplies = read_events(node.returns, names)
+        if multiplies is None:
+            raise SignatureError("it takes an event and does not say that it returns events", node.returns or node, EVENT_HINT)
+        form: Form = "events"
+    else:
+        if node.returns is None or names.full_name(node.returns) not in (_BATCH, "pyarrow.Table"):
+            raise SignatureError("it takes a batch and does not return one", node.returns or node, "write -> pa.RecordBatch:")
+        form, multiplies = "batches", True
+    kind: Kind = "values" if form == "events" else "arrow"
+    return UserFunction(
+        given.name, given.code, given.attribute, form, kind, (), pa.null(), given.timeout, multiplies=multiplies, line=node.lineno
+    )
+
+
+_BATCH = "pyarrow.RecordBatch"
 
 
 def _result(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> Annotation:
@@ -187,5 +215,5 @@ def _aggregate(given: Declared, node: ast.ClassDef, names: Names) -> UserFunctio
     assert result.type is not None
     return UserFunction(
         given.name, given.code, given.attribute, "aggregate", kind, parameters, result.type, given.timeout,
-        state.type, state.class_name, node.lineno,
+        state.type, state.class_name, line=node.lineno,
     )  # fmt: skip

@@ -13,6 +13,16 @@ def to_array(values: list[Any], type_: pa.DataType) -> pa.Array:
     return pa.array(_to_plain(values, type_), type_)
 
 
+def to_python(array: pa.Array) -> list[Any]:
+    """The values of an array; times by Polars, which is ten times as fast as Arrow's scalars."""
+    if not (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
+        return array.to_pylist()
+    import polars
+
+    series: Any = polars.from_arrow(array)
+    return series.to_list()
+
+
 def _to_plain(values: list[Any], type_: pa.DataType) -> list[Any]:
     """Values in which tuples and instances of classes are mappings, where the type is a struct or holds some."""
     if pa.types.is_struct(type_):

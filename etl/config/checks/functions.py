@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from etl.api import Step, parse_duration
+from etl.api import Step, nearest, parse_duration
 from etl.config.layout import Layout
 from etl.config.model import OptionPath
 from etl.config.nested_values import as_mapping
 from etl.config.options.variants import Built
 from etl.config.report import Report
-from etl.udf.attaching import attach
+from etl.udf.attaching import NamesFunctions, attach
 from etl.udf.declaration import DEFAULT_TIMEOUT, CodeFile, Functions, UserFunction
 
 FUNCTIONS = "functions"
@@ -42,13 +42,26 @@ def read_functions(root: Mapping[str, Any], report: Report) -> Functions:
     return found
 
 
-def give_functions(layout: Layout, functions: Functions, built: dict[OptionPath, Built]) -> None:
+def give_functions(layout: Layout, functions: Functions, built: dict[OptionPath, Built], report: Report) -> None:
     """Give the steps' expressions the functions that they call."""
-    for part in (step for stream in layout.streams.values() for step in stream.steps) if functions else ():
+    for part in (step for stream in layout.streams.values() for step in stream.steps):
         known = built.get(part.path)
-        if known is not None and isinstance(known.component, Step):
-            first, *others = (attach(one, functions) for one in known.variants)
+        if known is None or not isinstance(known.component, Step):
+            continue
+        if isinstance(known.component, NamesFunctions):
+            _check_names(known.component, part.path, functions, report)
+        first, *others = (attach(one, functions) for one in known.variants)
+        if first is not known.component or others:
             built[part.path] = replace(known, component=first, others=tuple(others))
+
+
+def _check_names(step: NamesFunctions, path: OptionPath, functions: Functions, report: Report) -> None:
+    """Report names of functions that the file does not declare."""
+    for at, name in step.named_functions().items():
+        if name.lower() not in functions and not report.is_broken((*path, *at)):
+            names = [function.name for function in functions.values()]
+            declared = f"functions here: {', '.join(names)}" if names else "the file declares them under 'functions'"
+            report.fail((*path, *at), "unknown-function", f"there is no function {name!r}", nearest(name, names) or declared)
 
 
 def _read_one(name: str, value: str | dict[str, Any], path: OptionPath, report: Report) -> UserFunction | None:
