@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,3 +71,86 @@ def plain_name(name: str) -> str:
     """A name of a source, stream or sink: letters, digits, _ and -."""
     plain = "".join(one if one.isascii() and (one.isalnum() or one in "_-") else "_" for one in name)
     return plain if plain[:1].isalpha() else f"t{plain}"
+
+
+# ── Columns that no query uses ────────────────────────────────────────────────────────────────────
+
+_DEFINING = frozenset({"select", "window"})
+"""Types of steps after which events have no other fields than those that their options name."""
+
+_NAMING = frozenset({"filter", "set", "convert", "join", "top", "over", "dedupe", "lookup", "unnest", "grok"})
+"""Types of steps that hand on all fields, and whose options name those that they use."""
+
+_PLAIN_FIELD = re.compile(r"[\w.`]+")
+
+
+def drop_unused_columns(value: Mapping[str, Any]) -> None:
+    """Take fields that no query uses out of `json` steps, and out of `select` steps where they are plain fields.
+
+    Each costs time, and memory in the state of joins; Flink does not read them, either.
+    """
+    for name, stream in reversed(value.get("streams", {}).items()):
+        for at, step in reversed(list(enumerate(stream["steps"]))):
+            if step["type"] in ("json", "select"):
+                used = _texts_until_defined(value, name, stream["steps"][at + 1 :])
+                if used is not None:
+                    _keep_fields(step, "\n".join(used).replace("`", ""))
+
+
+def _keep_fields(step: dict[str, Any], used: str) -> None:
+    """Keep the fields that a text names, one at least: a row of an empty object is a row, too."""
+    fields = step["fields"]
+
+    def is_needed(name: str, text: str) -> bool:
+        if step["type"] == "select" and not _PLAIN_FIELD.fullmatch(str(text)):
+            return True
+        return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", used, re.IGNORECASE) is not None
+
+    kept = {name: text for name, text in fields.items() if is_needed(name, text)}
+    step["fields"] = kept or dict([next(iter(fields.items()))])
+    if "paths" in step:
+        step["paths"] = {name: path for name, path in step["paths"].items() if name in step["fields"]}
+        if not step["paths"]:
+            del step["paths"]
+
+
+def _texts_until_defined(value: Mapping[str, Any], stream: str, steps: Iterable[Mapping[str, Any]]) -> list[str] | None:
+    """The texts in the options of these steps, and of all that follow them until a step defines the fields of events.
+
+    None where some events reach a sink, or another step, with all their fields.
+    """
+    found: list[str] = []
+    prefixes: list[str] = []
+    for step in steps:
+        if step["type"] not in _DEFINING | _NAMING or (step["type"] == "dedupe" and not step.get("keys")):
+            return None
+        found += _texts(step)
+        prefixes += [step["prefix"]] if "prefix" in step else []
+        if step["type"] in _DEFINING:
+            return found + [text.replace(prefix, "") for prefix in prefixes for text in found]
+    if any(stream in _inputs(sink) for sink in value["sinks"].values()):
+        return None
+    for name, following in value["streams"].items():
+        if stream in _inputs(following):
+            texts = _texts_until_defined(value, name, following["steps"])
+            if texts is None:
+                return None
+            found += texts
+    return found + [text.replace(prefix, "") for prefix in prefixes for text in found]
+
+
+def _inputs(reader: Mapping[str, Any]) -> list[str]:
+    inputs = reader["from"]
+    return [inputs] if isinstance(inputs, str) else inputs
+
+
+def _texts(node: Any) -> Iterator[str]:
+    """All texts in a value, keys too."""
+    if isinstance(node, Mapping):
+        yield from map(str, node)
+        node = node.values()
+    elif isinstance(node, str) or not isinstance(node, list):
+        yield str(node)
+        return
+    for one in node:
+        yield from _texts(one)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.catalogue import Catalogue
-from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.compiled import CompiledScript, drop_unused_columns, plain_name
 from etl.sql.grammar import read_script
 from etl.sql.options import read_options
 from etl.sql.own_functions import declare, no_functions
@@ -52,6 +52,8 @@ def _compile(text: str, catalogue: Catalogue, folder: Path) -> CompiledScript:
         )
     compiled = compiler.compiled
     add_idle(compiled)
+    if not compiled.errors:
+        drop_unused_columns(compiled.value)
     compiled.value = {key: value for key, value in compiled.value.items() if value or key in ("sources", "streams", "sinks")}
     return compiled
 

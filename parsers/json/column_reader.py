@@ -26,8 +26,8 @@ from parsers.json.object_texts import trim_objects
 from parsers.json.row_reader import RowLeaf, read_row
 from parsers.json.tries import declared_tree
 from parsers.json.undeclared_members import rest_column
-from parsers.timestamp.column_reader import read_texts
-from parsers.timestamp.formats import TimeZoneContext, readers
+from parsers.timestamp.column_reader import read_column
+from parsers.timestamp.formats import TimeZoneContext, readers, unambiguous_reader
 
 if TYPE_CHECKING:
     from parsers.timestamp.instants import Bools
@@ -221,8 +221,6 @@ def _make_parsed(columns: dict[str, pa.Array], reasons: Mapping[int, str], rows:
 
 def _convert_column(column: pa.Array, type_: pa.DataType, name: str, reasons: dict[int, str]) -> pa.Array:
     """The column as its declared type; ``reasons`` gets the rows whose value does not fit."""
-    if type_ in _READ_AS and column.type == pa.string_view():
-        column = materialize_array(column)
     if type_ == pa.float32():
         values = column.cast(type_)
         bad = pc.is_inf(values)
@@ -238,8 +236,8 @@ def _convert_column(column: pa.Array, type_: pa.DataType, name: str, reasons: di
 _NAMES = {TIMESTAMP: "an ISO 8601 timestamp", pa.timestamp("us"): "an ISO 8601 time", pa.date32(): "a date such as 2024-12-31"}
 
 
-def _times(texts: pa.StringArray, type_: pa.DataType) -> tuple[pa.Array, pa.BooleanArray]:
-    format_ = "yyyy-MM-dd" if type_ == pa.date32() else "iso8601"
-    values = read_texts(texts, list(readers(format_, TimeZoneContext("UTC", now=0))))
+def _times(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, pa.BooleanArray]:
+    format_, context = "yyyy-MM-dd" if type_ == pa.date32() else "iso8601", TimeZoneContext("UTC", now=0)
+    values = read_column(texts, unambiguous_reader([format_], context), list(readers(format_, context)))
     bad = pc.and_(pc.is_null(values), pc.is_valid(texts))
     return values if type_ == TIMESTAMP else values.cast(pa.timestamp("us")).cast(type_), bad

@@ -177,6 +177,40 @@ def test_a_sink_gets_the_rows_of_all_inserts() -> None:
     assert compiled.value["sinks"]["out"] == {"from": ["out_rows", "out_rows_2"], "type": "console"}
 
 
+PARTS = """
+CREATE TABLE parts (kind INT, a ROW<id BIGINT, `size` INT, `when` TIMESTAMP(3)>, b ROW<id BIGINT, text STRING>, c STRING)
+WITH ('connector' = 'filesystem', 'path' = 'parts.jsonl', 'format' = 'json');
+CREATE TABLE sums (id BIGINT) WITH ('connector' = 'print');
+CREATE VIEW av AS SELECT a.id, a.`size`, a.`when` FROM parts WHERE kind = 1;
+CREATE VIEW bv AS SELECT b.id, b.text FROM parts WHERE kind = 2;
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        ("SELECT id FROM av", {"kind", "a.id"}),
+        ("SELECT CAST(`size` + id AS BIGINT) FROM av", {"kind", "a.id", "a.size"}),
+        ("SELECT av.id FROM av JOIN bv ON av.id = bv.id WHERE bv.text <> 'x'", {"kind", "a.id", "b.id", "b.text"}),
+        ("SELECT id FROM (SELECT DISTINCT id, `when` FROM av)", {"kind", "a.id", "a.when"}),
+        ("SELECT 1 FROM parts", {"kind"}),
+    ],
+)
+def test_columns_that_no_query_uses_are_not_read(query: str, read: set[str]) -> None:
+    compiled = compile_script(PARTS + f"INSERT INTO sums {query}", installed())
+
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    [reader] = [step for stream in compiled.value["streams"].values() for step in stream["steps"] if step["type"] == "json"]
+    assert set(reader["fields"]) == read
+
+
+def test_columns_are_read_where_all_go_to_a_sink() -> None:
+    compiled = compile_script(PARTS + "SELECT * FROM parts", installed())
+
+    [reader] = [step for stream in compiled.value["streams"].values() for step in stream["steps"] if step["type"] == "json"]
+    assert list(reader["fields"]) == ["kind", "a.id", "a.size", "a.when", "b.id", "b.text", "c"]
+
+
 def test_a_query_alone_prints_its_rows(checked: Callable[[str], Checked]) -> None:
     pipeline = checked(LOGS + "SELECT host FROM logs").pipeline
     assert pipeline is not None
