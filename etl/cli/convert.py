@@ -1,4 +1,4 @@
-"""``etl convert``: SQL scripts, and filter expressions of RocketMQ Streams, as YAML that says the same."""
+"""``etl convert``: SQL scripts, and rules and scripts of RocketMQ Streams, as YAML that says the same."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from etl.rsql.problems import SourceError
 @click.option(
     "--from",
     "language",
-    type=click.Choice(["sql", "rules"]),
-    help="What the file holds; by default its name says so: .sql or .rules.",
+    type=click.Choice(["sql", "rules", "script"]),
+    help="What the file holds; by default its name says so: .sql, .rules or .script.",
 )
 def command(file: Path, language: str | None) -> None:
-    """Print in YAML what another language says: an SQL script, or filter expressions of RocketMQ Streams.
+    """Print in YAML what another language says: an SQL script, or rules and scripts of RocketMQ Streams.
 
-    An SQL script becomes a pipeline, and filter expressions such as (field,function,value)&(…) become rules of the step rules.
+    An SQL script becomes a pipeline, filter expressions such as (field,function,value)&(…) become rules of the step rules, and a
+    script such as level=lower(level);rm(raw); becomes steps.
 
     \b
     Examples:
       etl convert job.sql > job.yaml
       etl convert filters.rules > rules/filters.yml
+      etl convert enrich.script
     """
     language = language or ("sql" if is_script(file) else file.suffix[1:].lower())
     if language == "sql":
@@ -42,7 +44,7 @@ def command(file: Path, language: str | None) -> None:
     elif language in _LANGUAGES:
         value = _converted(file, _LANGUAGES[language])
     else:
-        raise click.UsageError(f"{file}: the name does not end in .sql or .rules; say what it holds with --from")
+        raise click.UsageError(f"{file}: the name does not end in .sql, .rules or .script; say what it holds with --from")
     click.echo(yaml_text(value), nl=False)
 
 
@@ -76,4 +78,16 @@ def _convert_rules(text: str) -> tuple[Any, list[SourceError]]:
     return [{"name": rule.name, "where": rule.where} for rule in rules], errors
 
 
-_LANGUAGES = {"rules": _convert_rules}
+def _convert_script(text: str) -> tuple[Any, list[SourceError]]:
+    from etl.rsql.scripts import convert_script
+
+    try:
+        steps, scope = convert_script(text)
+    except SourceError as error:
+        return None, [error]
+    for message, at in scope.warnings.items():
+        click.echo(f"warning: {message} (line {text.count(chr(10), 0, at) + 1})", err=True)
+    return {"steps": steps}, []
+
+
+_LANGUAGES = {"rules": _convert_rules, "script": _convert_script}

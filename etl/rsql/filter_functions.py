@@ -113,10 +113,10 @@ _FUNCTIONS: Mapping[str, Condition] = {
 _ELSEWHERE: Mapping[str, str] = dict.fromkeys(
     ("in_expression_resouce", "not_in_expression_resouce", "in_resouce"),
     "a step lookup with the table, and filter by a field that it adds",
-) | {"operator": "write what the script computes as a condition in Spark SQL"}
+)
 """Functions that need what a condition does not have → what to use."""
 
-_NAMES = (*_COMPARISONS, *_FUNCTIONS)
+_NAMES = (*_COMPARISONS, *_FUNCTIONS, "operator")
 
 
 def condition(field: str, function: str | None, values: Sequence[str], at: int, function_at: int, *, is_list: bool = True) -> str:
@@ -137,6 +137,8 @@ def condition(field: str, function: str | None, values: Sequence[str], at: int, 
     if not values:
         hint = f"write ({name},{function},)" if "ull" in function else f"write ({name},{function},value)"
         raise SourceError("rule-syntax", f"the function {function!r} has no value", function_at, hint)
+    if function == "operator":
+        return _script_condition(",".join(values), function_at)
     type_ = TYPES.get(values[0].lower()) if len(values) == 2 else None
     if type_ is None and len(values) > 1 and not is_list and _FUNCTIONS.get(function) not in (_in, _not_in):
         hint = f"types are {', '.join(TYPES)}"
@@ -179,3 +181,10 @@ def _check_value(function: str, value: str, at: int) -> None:
                 raise SourceError(
                     "invalid-value", f"{one.strip()!r} is no network", at, "write an address or 10.0.0.0/8"
                 ) from error
+
+
+def _script_condition(script: str, at: int) -> str:
+    """The condition of a script's expression, in which ``^^^^`` is a quote."""
+    from etl.rsql.scripts import condition_of
+
+    return condition_of(script.replace("^^^^", "'"), at)

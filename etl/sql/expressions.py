@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from etl.expressions.library.catalogue import script_function
 from etl.expressions.quoting import quoted, quoted_text
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
+from etl.rsql.script_names import library_name
 from etl.sql.columns import Scope, SqlColumn, parts_of
 from etl.sql.own_functions import own_function
 from etl.sql.statements import UNITS, ScriptError, start
@@ -131,8 +133,16 @@ def _resolved(node: Node, scope: Scope) -> Node:
     rewrite = _FUNCTIONS.get(call_name(copy))
     if rewrite:
         return rewrite(copy)
-    copy.set("this", script_function(copy.name))
+    copy.set("this", _function_name(copy.name, len(copy.expressions)))
     return copy
+
+
+def _function_name(name: str, count: int) -> str:
+    """The function of expressions for a name in a script; RocketMQ Streams has several names for one function."""
+    found = script_function(name)
+    if found != name.lower() or found in SPARK_FUNCTIONS:
+        return found
+    return library_name(found, count) or found
 
 
 def _path(node: Any) -> list[str]:

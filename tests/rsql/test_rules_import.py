@@ -25,7 +25,6 @@ REFUSED = {
     "(vmip,isNull)": "rule-syntax",
     "(name, = , Alice)": "unknown-function",
     "(name,nosuchfunction,x)": "unknown-function",
-    "(name,operator,'equals(name,^^^^Alice^^^^)')": "unknown-function",
     "(tag,in_expression_resouce,'ns;nl')": "unknown-function",
     "(tag,not_in_expression_resouce,'ns;nl')": "unknown-function",
 }

@@ -52,7 +52,7 @@ _STEPS = {
     "geo geo_ip geolocation maxmind": "`geoip` looks up places of addresses",
     "nginx apache httpd access_log combined clf": "`weblog` reads access and error logs of web servers",
     "rfc5424 rfc3164": "`syslog` reads lines of RFC 5424 and 3164",
-    "script lua ruby javascript js exec wasm code udf": "`python` calls a function of a Python file; `set` takes Spark SQL",
+    "lua ruby javascript js exec wasm code udf": "`python` calls a function of a Python file; `set` takes Spark SQL",
     "sigma detect detection alert alerts": "`rules` matches Sigma rules and conditions in Spark SQL",
     "correlation": "`correlate` gives an alert for each burst of matches",
     "print log stdout debug": "`console` is a sink: sink: {type: console}",

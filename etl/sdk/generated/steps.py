@@ -1130,6 +1130,29 @@ class Steps:
         """
         return self._step("rules", locals(), ())
 
+    def script(
+        self,
+        script: str,
+    ) -> Stream:
+        """Run a script of RocketMQ Streams: ``level=lower(level);if(level=='debug'){break();};``.
+
+        It is compiled to the steps ``set``, ``filter``, ``rename``, ``keep``, ``drop`` and ``unnest``, and runs as they do; ``etl
+        convert`` prints them. Functions have the meaning that their documents give them, not that of the old engine where it
+        differs; a value that cannot be computed is null, and no event fails. A name that is no field of the event is null, with a
+        warning. Functions that cannot exist here, such as those of threat intelligence or of Groovy, are errors that say what to
+        use. `grok` in a script needs ``etl convert``, or a step of its own.
+
+        Example::
+
+            stream.script(
+                "level=lower(level);\\nif(equal(level,'debug')){break();};\\naddress=regexGroup(message,'ip=([0-9.]+)');\\nrm(message);\\n",
+            )
+
+        Args:
+            script: The script.
+        """
+        return self._step("script", locals(), ("script",))
+
     def select(
         self,
         fields: Mapping[str, Expression],

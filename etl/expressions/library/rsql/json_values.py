@@ -138,6 +138,19 @@ def _object(*pairs: Any) -> str:
     return _json({name: value for name, value in zip(pairs[::2], pairs[1::2], strict=False) if value is not None})
 
 
+def _nested(*pairs: Any) -> str:
+    """An object in which dotted names are members of inner objects."""
+    found: dict[str, Any] = {}
+    for name, value in zip(pairs[::2], pairs[1::2], strict=False):
+        *outer, last = name.split(".")
+        node = found
+        for part in outer:
+            node = node.setdefault(part, {})
+        if value is not None:
+            node[last] = value
+    return _json(found)
+
+
 def _of_json(type_: pa.DataType, function: Callable[..., Any], *, nulls: bool = False) -> Callable[..., BoundNode]:
     build = by_value(type_, _null_if_bad(function), nulls=nulls, fails=False)
     return lambda value, *rest: build(_nested_or_text(value), *map(text_of, rest))
@@ -265,6 +278,16 @@ FUNCTIONS = (
         "JSON of names and values.",
         "json_create('a', 'x', 'n', 7, 'z', null)",
         '{"a":"x","n":7}',
+        "null values are left out",
+    ),
+    _entry(
+        "json_nested",
+        "names_and_values: any...",
+        "string",
+        _of_values(STRING, _nested),
+        "JSON of names and values; dotted names are members of inner objects.",
+        "json_nested('a', 'x', 'm.z', 1)",
+        '{"a":"x","m":{"z":1}}',
         "null values are left out",
     ),
     _entry(

@@ -161,6 +161,27 @@ def _map_of(text: str, pairs: str = ",", separator: str = "=") -> list[tuple[str
     return list(found.items())
 
 
+def _without_constants(text: str) -> str:
+    """Texts in single quotes replaced by ``constants_001`` and so on."""
+    import re
+    from itertools import count
+
+    numbers = count(1)
+    return re.sub(r"'[^']*'", lambda found: f"constants_{next(numbers):03d}", text)
+
+
+def _without_brackets(text: str, opening: str = "", closing: str = "") -> str:
+    """What stands between two signs, with them, replaced by ``bracket1`` and so on."""
+    import re
+    from itertools import count
+
+    if not opening or not closing:
+        return text
+    numbers = count(1)
+    inside = f"{re.escape(opening)}.*?{re.escape(closing)}"
+    return re.sub(inside, lambda found: f"bracket{next(numbers)}", text, flags=re.DOTALL)
+
+
 def _can_encode(text: str, source: str, target: str) -> bool:
     """Whether the bytes in one encoding are the same text in the other."""
     try:
@@ -309,6 +330,15 @@ FUNCTIONS = (
     ),
     _pairs(
         "jsoncreate", "text", _map_of, "Pairs such as name=value as a map.", "jsoncreate('a=1,b=2')", [("a", "1"), ("b", "2")]
+    ),
+    _text("val", "text", _without_constants, "Texts in single quotes replaced by constants_001 and so on.", "val('a')", "a"),
+    _text(
+        "backet",
+        "text opening? closing?",
+        _without_brackets,
+        "What stands between two signs replaced by bracket1 and so on.",
+        "backet('a [x y] b', '[', ']')",
+        "a bracket1 b",
     ),
     _flag(
         "isencoding",

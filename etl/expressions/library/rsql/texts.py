@@ -132,9 +132,9 @@ def _cast(value: BoundNode, type_: BoundNode) -> BoundNode:
     if name in ("string", "varchar"):
         return text_of(value)
     if name in ("date", "timestamp", "datetime"):
-        from etl.expressions.library.rsql.times import as_time
+        from etl.expressions.library.rsql.times import to_date
 
-        return cast(as_time(value), pa.timestamp("us", "UTC"))
+        return to_date(value)
     if name not in targets:
         raise MisuseError(f"there is no type {name!r}", hint=f"one of: {', '.join((*targets, 'string', 'date'))}")
     node = as_whole(value) if targets[name] in (INT32, INT64) else value

@@ -238,7 +238,7 @@ def _of_number(divisor: int) -> Callable[..., BoundNode]:
     return build
 
 
-def _to_date(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+def to_date(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     return b.apply(_TIMESTAMP, lambda time: pc.cast(pc.assume_timezone(time, "UTC"), _TIMESTAMP), as_time(value, pattern))
 
 
@@ -436,7 +436,7 @@ FUNCTIONS = (
         "to_date",
         _WITH_PATTERN,
         "timestamp",
-        _to_date,
+        to_date,
         "The time of a text.",
         f"curstamp_second(rsql_to_date({_DAY}))",
         1649425530,

@@ -1,0 +1,268 @@
+"""Syntax trees of scripts, ``r=concat(a,'-',b);if(a=='x'){…}else{…};``, and the parser that makes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from etl.rsql.problems import SourceError
+
+MAX_DEPTH = 100
+"""Calls and conditions inside each other: more stop with an error."""
+MAX_CHARACTERS = 1 << 20
+"""Size of the largest script."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A text in quotes, a number, true, false or null."""
+
+    value: str | int | float | bool | None
+    at: int
+
+
+@dataclass(frozen=True)
+class Word:
+    """A field, or for some functions a text without quotes."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call; comparisons and logical signs are calls of ``=``, ``>``, ``&`` …"""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    at: int
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``'name':value``, an argument of functions that make JSON."""
+
+    name: Expression
+    value: Expression
+    at: int
+
+
+Expression = Constant | Word | Call | Pair
+
+
+@dataclass(frozen=True)
+class Assignment:
+    field: str
+    value: Expression
+    at: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A condition, None for else, and its statements."""
+
+    condition: Expression | None
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class If:
+    branches: tuple[Branch, ...]
+    at: int
+
+
+Statement = Assignment | Call | If
+
+_TOKEN = re.compile(
+    r"""
+    (?P<blank>\s+|//[^\n]*)
+  | (?P<text>'(?:[^']|'')*'|"[^"]*")
+  | (?P<number>-?\d+(?:\.\d+)?(?![\w.]))
+  | (?P<sign>&&|\|\||==|!=|<>|>=|<=|[=<>&|(){};,:+*/%-])
+  | (?P<word>!?[^\W\d][\w.$@-]*|!(?!=)|`[^`]+`)
+    """,
+    re.VERBOSE,
+)
+_LOGIC = {"&": "and", "&&": "and", "|": "or", "||": "or"}
+_COMPARISONS = ("==", "!=", "<>", ">=", "<=", ">", "<")
+_ARITHMETIC = {"+": "addition", "-": "subtraction", "*": "multiplication", "/": "division", "%": "mod"}
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+
+
+def parse_script(text: str) -> tuple[Statement, ...]:
+    """The statements of a script. Raises SourceError."""
+    if len(text) > MAX_CHARACTERS:
+        raise SourceError("file-too-large", f"more than {MAX_CHARACTERS >> 20} MiB", 0)
+    return _Parser(_tokens(text), len(text)).statements(0)
+
+
+def parse_expression(text: str) -> Expression:
+    """One expression. Raises SourceError."""
+    return _Parser(_tokens(text), len(text)).whole_expression()
+
+
+def _tokens(text: str) -> list[_Token]:
+    found, at = [], 0
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            what = "this quote is not closed" if text[at] in "'\"" else f"{text[at]!r} does not belong here"
+            raise SourceError("script-syntax", what, at)
+        if token.lastgroup != "blank":
+            found.append(_Token(str(token.lastgroup), token[0], at))
+        at = token.end()
+    return found
+
+
+class _Parser:
+    """Parses the tokens of one script."""
+
+    def __init__(self, tokens: list[_Token], end: int) -> None:
+        self._tokens = tokens
+        self._number = 0
+        self._end = _Token("end", "", end)
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._number] if self._number < len(self._tokens) else self._end
+
+    def _take(self, *texts: str) -> bool:
+        found = self._next.text in texts and self._next.kind not in ("text", "end")
+        self._number += found
+        return found
+
+    def _expect(self, text: str, hint: str | None = None) -> None:
+        if not self._take(text):
+            raise self._unexpected(repr(text), hint)
+
+    def _unexpected(self, wanted: str, hint: str | None = None) -> SourceError:
+        found = repr(self._next.text) if self._next.kind != "end" else "the end"
+        return SourceError("script-syntax", f"{wanted} is expected, not {found}", self._next.at, hint)
+
+    def statements(self, depth: int) -> tuple[Statement, ...]:
+        """Statements up to the end, or up to the bracket that ends a branch."""
+        found: list[Statement] = []
+        if depth > MAX_DEPTH:
+            raise SourceError("script-syntax", f"more than {MAX_DEPTH} conditions are inside each other", self._next.at)
+        while self._next.kind != "end" and (self._next.text != "}" or not depth):
+            if self._take(";"):
+                continue
+            found.append(self._statement(depth))
+            if self._next.kind != "end" and self._next.text != "}" and not isinstance(found[-1], If):
+                self._expect(";", "a statement ends with ';'")
+        return tuple(found)
+
+    def _statement(self, depth: int) -> Statement:
+        token = self._next
+        if token.text == "if":
+            return self._if(depth)
+        if token.kind not in ("word", "text"):
+            raise self._unexpected("a statement", "write field=function(…); or function(…);")
+        following = self._tokens[self._number + 1] if self._number + 1 < len(self._tokens) else self._end
+        if following.text == "=":
+            self._number += 2
+            return Assignment(_unquoted(token.text), self._either(0), token.at)
+        found = self._either(0)
+        if not isinstance(found, Call):
+            raise SourceError("script-syntax", "this is no statement", token.at, "write field=function(…); or function(…);")
+        return found
+
+    def _if(self, depth: int) -> If:
+        at = self._next.at
+        branches = []
+        word = self._next.text
+        while word in ("if", "elseif"):
+            self._number += 1
+            self._expect("(")
+            condition = self._either(0)
+            self._expect(")")
+            branches.append(Branch(condition, self._block(depth)))
+            word = self._next.text
+            if word == "else" and self._number + 1 < len(self._tokens) and self._tokens[self._number + 1].text == "if":
+                self._number += 1
+                word = "if"
+            elif word != "elseif":
+                break
+        if self._take("else"):
+            branches.append(Branch(None, self._block(depth)))
+        return If(tuple(branches), at)
+
+    def _block(self, depth: int) -> tuple[Statement, ...]:
+        self._expect("{", "the statements of a condition stand in { }")
+        found = self.statements(depth + 1)
+        self._expect("}")
+        return found
+
+    def whole_expression(self) -> Expression:
+        found = self._either(0)
+        self._take(";")
+        if self._next.kind != "end":
+            raise self._unexpected("the end")
+        return found
+
+    def _either(self, depth: int) -> Expression:
+        return self._joined(("|", "||"), depth)
+
+    def _both(self, depth: int) -> Expression:
+        return self._joined(("&", "&&"), depth)
+
+    def _joined(self, signs: tuple[str, ...], depth: int) -> Expression:
+        at = self._next.at
+        read = self._both if "|" in signs else self._compared
+        parts = [read(depth)]
+        while self._take(*signs):
+            parts.append(read(depth))
+        return parts[0] if len(parts) == 1 else Call(_LOGIC[signs[0]], tuple(parts), at)
+
+    def _compared(self, depth: int) -> Expression:
+        left = self._term(depth)
+        sign = self._next
+        if self._take(*_COMPARISONS):
+            return Call(sign.text, (left, self._term(depth)), sign.at)
+        if (sign.kind == "number" and sign.text.startswith("-")) or (sign.kind == "sign" and sign.text in _ARITHMETIC):
+            name = _ARITHMETIC[sign.text[0]]
+            raise SourceError(
+                "script-syntax", f"{sign.text[0]!r} computes nothing in a script", sign.at, f"write {name}(a,b), or a step set"
+            )
+        return left
+
+    def _term(self, depth: int) -> Expression:
+        token = self._next
+        if depth > MAX_DEPTH:
+            raise SourceError("script-syntax", f"more than {MAX_DEPTH} calls are inside each other", token.at)
+        if self._take("("):
+            found = self._either(depth + 1)
+            self._expect(")")
+            return found
+        if token.kind == "end" or token.kind == "sign":
+            raise self._unexpected("a value")
+        self._number += 1
+        if token.kind == "text":
+            return Constant(token.text[1:-1], token.at)
+        if token.kind == "number":
+            return Constant(float(token.text) if "." in token.text else int(token.text), token.at)
+        if self._take("("):
+            return Call(token.text, self._arguments(depth + 1), token.at)
+        if token.text in ("true", "false", "null"):
+            return Constant({"true": True, "false": False, "null": None}[token.text], token.at)
+        return Word(_unquoted(token.text), token.at)
+
+    def _arguments(self, depth: int) -> tuple[Expression, ...]:
+        found: list[Expression] = []
+        while not self._take(")"):
+            at = self._next.at
+            value = self._either(depth)
+            found.append(Pair(value, self._either(depth), at) if self._take(":") else value)
+            if not self._take(",") and self._next.text != ")":
+                raise self._unexpected("',' or ')'")
+        return tuple(found)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if text[:1] in "`'\"" else text
