@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from etl.api import JoiningStep, Schema, SideStep, Source, SparkStep, StatefulStep
 from etl.plan.arrow_queries import alignment
-from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, Stage, StageInput, StateGraph, Union
+from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, Stage, StageInput, StateGraph, Union, frame_sources
 from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, runs_on_arrow
 
 
@@ -44,7 +44,7 @@ class _Builder:
     def graph(self) -> StateGraph:
         """The graph of all that was added. Raises StepPlanError if Spark and our reading tasks both read events."""
         if self.on_spark is not None and self.roots:
-            raise _two_readers(next(iter(self.nodes.values())))
+            raise _two_readers(next(iter(self.nodes.values())), self.on_spark, self.roots)
         numbers = {id_: number for number, id_ in enumerate(self.nodes)}
         stages = tuple(
             Stage(node, self.downstream.get(id_, Branch((), node.outgoing)), node.incoming) for id_, node in self.nodes.items()
@@ -72,7 +72,7 @@ class _Builder:
             return
         if _is_sparks(child):
             if self.on_spark is not None:
-                raise _two_readers(node)
+                raise _two_readers(node, child)
             self.on_spark = child
             for side in range(2 if isinstance(node.step, JoiningStep) else 1):
                 self.inputs.append(_Input(node, side))
@@ -104,7 +104,7 @@ class _Builder:
                     align = alignment(f"{stage.id} union", outgoing(child), schema)
                     self._lead(child, (*align, *then), stage)
             case _:
-                raise _two_readers(stage)
+                raise _two_readers(stage, frame)
 
     def _extended(self, branch: Branch, then: tuple[StepNode, ...], stage: StepNode, source: str) -> Branch:
         """A branch of a read with further steps after each end, which lead to a stage."""
@@ -136,9 +136,14 @@ def _computed_by_spark(steps: tuple[StepNode, ...], given: Schema) -> Frame | No
     return frame if steps else None
 
 
-def _two_readers(node: StepNode) -> StepPlanError:
-    reason = "Spark reads some of the sources of this step, and Sluice reads others"
-    return StepPlanError(node, reason, "read all of them with sources of type spark, or none")
+def _two_readers(node: StepNode, on_spark: Frame, others: Iterable[str] = ()) -> StepPlanError:
+    """Events that Spark reads are not marked with the step that they are for, as those of splits are: all go to the first one."""
+    read = " and ".join(repr(leaf.name) for leaf in frame_sources(on_spark) if isinstance(leaf, SparkRead))
+    beside = "events of " + " and ".join(map(repr, others)) if others else "results of another stateful step"
+    reason = (
+        f"Spark reads {read}, and all of its events go to the first stateful step: {beside} cannot reach one in the same query"
+    )
+    return StepPlanError(node, reason, "read all sources with type spark, or none; or unite them before the first stateful step")
 
 
 def merged(known: Branch, way: Branch) -> Branch:

@@ -104,4 +104,4 @@ def test_a_source_that_spark_reads_beside_results_is_a_problem_of_the_file(tmp_p
     ((line, code, message),) = problems(tmp_path, text)
 
     assert (line, code) == (5, "needs-spark")
-    assert "Spark reads some of the sources" in message
+    assert "Spark reads 'b', and all of its events go to the first stateful step: results of another" in message
