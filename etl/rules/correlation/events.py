@@ -70,7 +70,8 @@ def _route(
     route, events, count = numbered.route, batch.take(pa.array(at[hits])), len(hits)
     texts = {name: _text(events.column(name)) for name in {*route.group, *route.part, *route.values}}
     value = pc.binary_join_element_wise(*(texts[name] for name in route.values), ", ") if route.values else None
-    place = pa.array([numbered.indexes[numbered.numbers.index(number)] for number in rule[hits]])
+    order = np.argsort(numbered.numbers)
+    place = pa.array(np.array(numbered.indexes)[order[np.searchsorted(numbered.numbers, rule[hits], sorter=order)]])
     columns = [
         pa.repeat(pa.scalar(route.head), count),
         _join([texts[name] for name in route.group], count),
