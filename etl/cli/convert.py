@@ -26,18 +26,24 @@ from etl.rsql.problems import SourceError
     type=click.Choice(["sql", "rules", "script"]),
     help="What the file holds; by default its name says so: .sql, .rules or .script.",
 )
-def command(file: Path, language: str | None) -> None:
-    """Print in YAML what another language says: an SQL script, or rules and scripts of RocketMQ Streams.
+@click.option("--to", "target", type=click.Choice(["yaml", "sql"]), default="yaml", help="What is printed.")
+def command(file: Path, language: str | None, target: str) -> None:
+    """Print in YAML what another language says: an SQL script, or rules and scripts of RocketMQ Streams. Or a pipeline as SQL.
 
     An SQL script becomes a pipeline, filter expressions such as (field,function,value)&(…) become rules of the step rules, and a
-    script such as level=lower(level);rm(raw); becomes steps.
+    script such as level=lower(level);rm(raw); becomes steps. With --to sql a pipeline becomes a script that is the same pipeline,
+    or the command says which step SQL has no words for.
 
     \b
     Examples:
       etl convert job.sql > job.yaml
       etl convert filters.rules > rules/filters.yml
       etl convert enrich.script
+      etl convert job.yaml --to sql > job.sql
     """
+    if target == "sql":
+        click.echo(_script(file), nl=False)
+        return
     language = language or ("sql" if is_script(file) else file.suffix[1:].lower())
     if language == "sql":
         value = _pipeline(file)
@@ -55,6 +61,29 @@ def _pipeline(file: Path) -> Any:
             click.echo(str(problem), err=True)
         raise click.exceptions.Exit(1)
     return document.value
+
+
+def _script(file: Path) -> str:
+    from etl.config.document.parser import read
+    from etl.sql.to_sql import NotSqlError, to_script
+
+    checked = inspect(file)
+    if checked.pipeline is None:
+        for problem in checked.problems:
+            click.echo(str(problem), err=True)
+        raise click.exceptions.Exit(1)
+    document = None if is_script(file) else read(file.read_bytes())
+    value = dict(_pipeline(file) if document is None else document.value)
+    if value.pop("tests", None) is not None:
+        click.echo(f"tests are left out: those of a script are in a file beside it, {file.stem}_test.yaml", err=True)
+    try:
+        return to_script(value, installed())
+    except NotSqlError as error:
+        short = {("streams", "steps", "steps"): ("steps",), ("sources", "main"): ("source",), ("sinks", "result"): ("sink",)}
+        path = next((new + error.path[len(old) :] for old, new in short.items() if error.path[: len(old)] == old), error.path)
+        found = document.locations.get(path if "source" in value else error.path) if document else None
+        place = f"{file}:{found.value[0]}:{found.value[1]}" if found else str(file)
+        raise click.ClickException(f"{place}: {error}") from None
 
 
 def _converted(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]]]) -> Any:

@@ -84,14 +84,24 @@ class Scope:
     columns: tuple[SqlColumn, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
     """SQL text of an expression that a step has computed already → the field that holds it."""
+    is_open: bool = False
+    """Whether there are other columns than these, which only the check of the pipeline knows."""
+    name: str | None = None
+    """Name in FROM, of an open scope."""
 
     def qualified(self, name: str | None) -> Scope:
         """The same under a name of FROM."""
-        return replace(self, columns=tuple(replace(one, qualifier=name) for one in self.columns)) if name else self
+        if not name:
+            return self
+        columns = tuple(replace(one, qualifier=name) for one in self.columns)
+        return replace(self, columns=columns, name=name if self.is_open else None)
 
     def find(self, parts: list[str], at: int) -> SqlColumn:
         """The column that ``a``, ``t.a`` or ``t.a.member`` means. Raises ScriptError."""
         found = list(self._matches(parts))
+        if not found and self.is_open:
+            own = parts[1:] if len(parts) > 1 and self.name and parts[0].lower() == self.name.lower() else parts
+            return SqlColumn(".".join(own), ".".join(own))
         if not found:
             raise self._unknown(parts, at)
         if len(found) > 1:

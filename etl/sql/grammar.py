@@ -531,7 +531,7 @@ def _grammar() -> tuple[Any, Any]:
                 return node
             table = super()._parse_table(*args, **options)
             if table is not None and self._match_text_seq("MATCH_RECOGNIZE"):
-                from etl.sql.match_grammar import read_match
+                from etl.sql.forms.match_grammar import read_match
 
                 return read_match(self, table)
             return table
@@ -544,8 +544,8 @@ def _grammar() -> tuple[Any, Any]:
             while not self._match(TokenType.R_PAREN):
                 label = None
                 if self._curr and self._next and self._next.token_type == TokenType.FARROW:
-                    label = self._curr.text
-                    self._advance(2)
+                    label = self._id("an argument")
+                    self._advance()
                 if self._match_text_seq("TABLE"):
                     if self._curr and self._curr.token_type == TokenType.L_PAREN:
                         arguments.append(self._parse_select(nested=True, table=True))
@@ -556,6 +556,8 @@ def _grammar() -> tuple[Any, Any]:
                         while self._curr and self._next and self._curr.text == "," and self._next.text.upper() != "DESCRIPTOR":
                             self._take()
                             self._parse_column()
+                elif label is None and self._is_nested_call():
+                    arguments.append(self._window_call())
                 else:
                     arguments.append(self._expression_here())
                 if label:
@@ -565,6 +567,13 @@ def _grammar() -> tuple[Any, Any]:
             call = exp.Anonymous(this=name, expressions=arguments)
             call.meta["start"] = at
             return call
+
+        def _is_nested_call(self) -> bool:
+            """Whether a call follows whose first argument is a table: ``step(TABLE t, …)`` or ``step(step(…), …)``."""
+            following = self._tokens[self._index + 1 : self._index + 4]
+            if len(following) < 3 or following[0].token_type != TokenType.L_PAREN or self._is_at("DESCRIPTOR"):
+                return False
+            return following[1].text.upper() == "TABLE" or following[2].token_type == TokenType.L_PAREN
 
         def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
             return None if self._is_at("EMIT") or self._is_at("MATCH_RECOGNIZE") else super()._parse_table_alias(alias_tokens)

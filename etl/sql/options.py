@@ -153,18 +153,19 @@ def _own(name: str, texts: Mapping[str, Option], chosen: Option) -> Options:
     found = Options("own", name, chosen.value_at, texts={one: option.value for one, option in texts.items()})
     for option in texts.values():
         if option is not chosen and (option.name != "format" or name in _WITH_FORMAT):
-            found.values[tuple(option.name.split("."))] = (_own_value(option.value), option.at, option.value_at)
+            found.values[tuple(option.name.split("."))] = (option_value(option.value), option.at, option.value_at)
     return found
 
 
-def _own_value(text: str) -> Any:
-    """A list or mapping in YAML's notation, or the text, which the schema converts."""
-    if text[:1] in ("[", "{"):
-        try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError:
-            return text
-    return text
+def option_value(text: str) -> Any:
+    """A list or mapping in YAML's notation, or the text, which the schema converts; ``{name}`` is a text, as in templates."""
+    if text[:1] not in ("[", "{"):
+        return text
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return text
+    return text if isinstance(found, dict) and None in found.values() else found
 
 
 def _mapped(

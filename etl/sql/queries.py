@@ -11,18 +11,19 @@ from etl.catalogue import Catalogue
 from etl.sql.columns import Scope, leaves
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.expressions import call_name, spark_text
+from etl.sql.forms.matching import match_rows
+from etl.sql.forms.notation import is_step, step_rows, unknown_function
+from etl.sql.forms.subqueries import member_rows, membership_of, refuse_groups, split_correlated
+from etl.sql.forms.values import single_row, values_relation
+from etl.sql.forms.versions import version_join, version_time, versions_of
 from etl.sql.joins import KINDS, conjuncts, is_over_both, join_step, read_condition
 from etl.sql.laterals import lateral_rows
-from etl.sql.matching import match_rows
 from etl.sql.options import read_options
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
 from etl.sql.statements import CreateTable, CreateView, ScriptError, start
-from etl.sql.subqueries import member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.tables import declared_columns, lookup_options, source_relation
-from etl.sql.values import single_row, values_relation
-from etl.sql.versions import version_join, version_time, versions_of
-from etl.sql.windows import GROUP_WINDOWS, in_order, window_of
+from etl.sql.windows import TABLE_WINDOWS, in_order, window_of
 
 
 class Queries:
@@ -129,7 +130,8 @@ class Queries:
 
     def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
         left = self.query(node.this, targets)
-        names = targets or [Target(column.name, None) for column in left.columns]
+        is_open = left.scope.is_open and targets is None
+        names = None if is_open else targets or [Target(column.name, None) for column in left.columns]
         right = self.query(node.expression, names)
         sides = [
             self._compiled.as_stream(one, f"part_of_union_{len(self._compiled.value['streams'])}", start(node))
@@ -140,7 +142,8 @@ class Queries:
             for one, other in zip(left.columns, right.columns, strict=False)
         )
         changes = next((one.changes_at for one in sides if one.changes_at is not None), None)
-        relation = Relation((*sides[0].inputs, *sides[1].inputs), (), Scope(columns), None, changes)
+        scope = Scope(columns, is_open=is_open or right.scope.is_open)
+        relation = Relation((*sides[0].inputs, *sides[1].inputs), (), scope, None, changes, is_exact=not scope.is_open)
         if not node.args.get("distinct"):
             return relation
         keys = [leaf.field for column in columns for leaf in leaves(column)]
@@ -220,7 +223,8 @@ class Queries:
             return self._window_table(node)
         if isinstance(node, exp.Table):
             relation = self._named(node)
-            return _aliased(replace(relation, scope=Scope(relation.columns).qualified(node.name)), node)
+            scope = replace(relation.scope, aliases={}).qualified(node.name)
+            return _aliased(replace(relation, scope=scope), node)
         raise ScriptError(
             "unsupported-sql",
             f"{node.sql(dialect='spark')[:40]!r} cannot be read",
@@ -243,14 +247,38 @@ class Queries:
             return _aliased(match_rows(self._from(table), clause, self.settings.ttl), node)
         if not call.expressions:
             raise ScriptError("wrong-arguments", f"{call.name} takes a table", start(call), "TABLE(TUMBLE(TABLE t, …))")
-        if str(call.name).lower() not in GROUP_WINDOWS:
-            raise ScriptError(
-                "unsupported-sql", f"there is no table function {call.name!r}", start(call), "TUMBLE, HOP, CUMULATE or SESSION"
-            )
+        if str(call.name).lower() not in TABLE_WINDOWS:
+            if is_step(call, self._catalogue):
+                return _aliased(self._step(call), node)
+            raise unknown_function(call, self._catalogue)
         table, *arguments = in_order(call)
         relation = self._from(table)
         window = window_of(call, relation.scope, arguments)
         return _aliased(replace(relation, window=window), node)
+
+    def _step(self, call: Any) -> Relation:
+        """The rows of a step that is written as a table function."""
+        relation = step_rows(call, self._step_inputs)
+        table = relation.steps[-1].options.get("table")
+        if relation.steps[-1].options["type"] == "lookup" and isinstance(table, str) and table.lower() in self._tables:
+            self._own_table(self._tables[table.lower()])
+        return relation
+
+    def _step_inputs(self, nodes: Sequence[Any]) -> Relation:
+        from sqlglot import exp
+
+        found = [self._step(node) if isinstance(node, exp.Anonymous) else self._from(node) for node in nodes]
+        if len(found) == 1:
+            return found[0]
+        name = f"input_{len(self._compiled.value['streams'])}"
+        sides = [self._compiled.as_stream(one, name, start(node)) for one, node in zip(found, nodes, strict=True)]
+        return Relation(tuple(one for side in sides for one in side.inputs), (), Scope((), is_open=True), is_exact=False)
+
+    def _own_table(self, table: CreateTable) -> None:
+        """Declare a look-up table with the options that the script gives it."""
+        name = plain_name(table.name)
+        if name not in self._compiled.value.setdefault("tables", {}):
+            self._compiled.add_component(("tables", name), read_options(table, "table", self._catalogue), table, {})
 
     def _joined(self, node: Any, relation: Relation, joins: list[Any]) -> tuple[Any, Relation]:
         """The relation after all joins; of the condition in WHERE what concerns no two tables is left."""

@@ -108,7 +108,7 @@ class _Compiler:
     def _insert(self, insert: Insert) -> None:
         table = self._queries.table(insert.table, insert.at) if insert.table else None
         options = read_options(table, "sink", self._catalogue) if table else None
-        targets = self._targets(table, insert) if table else None
+        targets = self._targets(table, insert) if table and table.columns else None
         if options and table and options.kind == "rsql" and not insert.columns and _has_names_of(insert.query, table):
             targets = None  # rsqldb writes the columns of the query under their names
         settings = self._queries.settings

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, leaves
 from etl.sql.expressions import call_name, plain_column, quoted, spark_text
+from etl.sql.forms.grouping_sets import expanded
+from etl.sql.forms.over import run_over, with_named_windows
 from etl.sql.grouping import Grouping, is_grouped
-from etl.sql.grouping_sets import expanded
-from etl.sql.over import run_over, with_named_windows
 from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
@@ -144,6 +144,8 @@ class SelectCompiler:
     # ── The list of SELECT ────────────────────────────────────────────────────────────────────
 
     def _project(self, targets: Sequence[Target] | None) -> Relation:
+        if self._relation.scope.is_open and any(item.is_star for item in self._node.expressions):
+            return self._with_all(targets)
         items = [one for item in self._node.expressions for one in self._expand(item)]
         if targets is not None and len(items) != len(targets):
             names = ", ".join(target.name for target in targets)
@@ -161,7 +163,7 @@ class SelectCompiler:
                 target = targets[number]
                 name = target.name
                 if target.type and target.type != type_:
-                    text, type_ = f"cast({text} as {target.type})", target.type
+                    text, type_ = f"CAST({text} AS {target.type.upper()})", target.type
             if column.members:
                 for leaf in leaves(column):
                     fields[name + leaf.field[len(column.field) :]] = quoted(leaf.field)
@@ -183,6 +185,22 @@ class SelectCompiler:
             return self._distinct(relation)
         relation = relation.then(StepText({"type": "select", "fields": fields}, start(self._node), places), is_exact=True)
         return self._distinct(relation)
+
+    def _with_all(self, targets: Sequence[Target] | None) -> Relation:
+        """``SELECT *`` and ``SELECT *, x AS y`` of rows with further columns that are not known. Raises ScriptError."""
+        others = [item for item in self._node.expressions if not item.is_star]
+        at = start(self._node)
+        if targets is not None or self._node.args.get("distinct") or len(others) < len(self._node.expressions) - 1:
+            hint = "name the columns in the list of SELECT, or leave out those of the table"
+            raise ScriptError("wrong-columns", "which columns * stands for is not known here", at, hint)
+        unnamed = next((item for item in others if not item.alias), None)
+        if unnamed is not None:
+            raise ScriptError("sql-syntax", "a column beside * needs a name", start(unnamed), "write AS name after it")
+        if others:
+            fields = {item.alias: spark_text(item.unalias(), self._relation.scope) for item in others}
+            places: dict[tuple[str | int, ...], int] = {("fields", item.alias): start(item.unalias()) for item in others}
+            self._add({"type": "set", "fields": fields}, start(others[0]), places)
+        return self._relation
 
     def _distinct(self, relation: Relation) -> Relation:
         if not self._node.args.get("distinct"):

@@ -40,6 +40,8 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
     metadata, filled = metadata_columns(table, options, read)
     of_metadata = {column.name for column in metadata}
     columns = tuple(_readable(column) for column in declared_columns(table) if column.name not in of_metadata)
+    if not columns and not metadata and options.kind == "own" and not table.columns:
+        return {}, Relation((name,), (), Scope((), is_open=True).qualified(table.name), is_exact=False)
     if not columns:
         raise ScriptError(
             "missing-option",

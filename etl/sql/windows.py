@@ -11,7 +11,8 @@ from etl.sql.expressions import call_name, duration, plain_column, seconds_of
 from etl.sql.relation import WindowRows
 from etl.sql.statements import UNITS, ScriptError, start
 
-GROUP_WINDOWS = ("tumble", "hop", "session", "cumulate", "window", "session_window")
+TABLE_WINDOWS = ("tumble", "hop", "session", "cumulate")
+GROUP_WINDOWS = (*TABLE_WINDOWS, "window", "session_window")
 
 
 def time_options(column: SqlColumn) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
-from etl.sql.conditions import comparisons_of
 from etl.sql.expressions import call_name, duration, plain_column, quoted, seconds_of, spark_text
-from etl.sql.over import ONE_KEY
+from etl.sql.forms.conditions import comparisons_of
+from etl.sql.forms.over import ONE_KEY
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options

@@ -1,0 +1,1 @@
+"""Forms of queries, each compiled to the steps that compute it."""
