@@ -38,6 +38,7 @@ from benchmarks import (
     startup,
     state,
     syslog,
+    user_functions,
     w1,
     w1_window,
 )
@@ -62,6 +63,7 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "lint": lint.run,
     "micro": micro.run,
     "library": library.run,
+    "user-functions": user_functions.run,
     "ready": ready.run,
     "recipes": recipes.run,
     "kafka": kafka.run,

@@ -1,22 +1,28 @@
 """A time limit for calls of code that may hang.
 
 In the main thread, where Spark's workers run tasks, a timer of the operating system raises `CallTimeoutError` inside the call: it
-interrupts Python code, sleeping and waiting for input or output. In another thread a watchdog thread raises it, which only
-interrupts Python code. What reacts to neither, such as a loop of native code or code that catches the error, ends the process
-`GRACE` later, with the stacks of all threads on standard error; the task fails, and no event is lost.
+interrupts Python code, sleeping and waiting for input or output. In another thread a thread of the guard raises it, which only
+interrupts Python code. What does not react ends the process after twice the limit and `GRACE`, with the stacks of all threads on
+standard error; the task fails, and no event is lost: a thread watches for calls that wait or catch the error, and a timer of CPU
+time for native code that computes and lets no thread of Python run.
+
+It costs a few microseconds for each use.
 """
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
+import os
 import signal
+import sys
 import threading
+import time
 from types import TracebackType
 from typing import Any, Self
 
 GRACE = 10.0
-"""Seconds that a call has to react."""
+"""Seconds that a call has to react, after twice its limit."""
 
 _STANDARD_ERROR = 2
 
@@ -29,57 +35,102 @@ class CallGuard:
     """Bounds the time of a call, or of each of several calls in a row that `next_call` separates."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._calls = self._seen = 0
+        self.seconds = seconds
+        self.calls = self._seen = 0
         self._in_main = threading.current_thread() is threading.main_thread()
         self._thread = threading.get_ident()
         self._over = threading.Event()
         self._previous: Any = None
 
     def __enter__(self) -> Self:
-        self._seen = self._calls
+        self.calls += 1
+        self._seen = self.calls
         self._over.clear()
-        self._arm_exit()
+        _watchdog.watch(self)
         if self._in_main:
             self._previous = signal.signal(signal.SIGALRM, self._ticked)
-            signal.setitimer(signal.ITIMER_REAL, self._seconds, self._seconds)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds, self.seconds)
+            signal.setitimer(signal.ITIMER_PROF, self.limit)
         else:
-            threading.Thread(target=self._watch, name="call guard", daemon=True).start()
+            threading.Thread(target=self._raise_when_over, name="call guard", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._over.set()
         if self._in_main:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGALRM, self._previous)
-        faulthandler.cancel_dump_traceback_later()
+        _watchdog.forget(self)
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which a call ends the process."""
+        return 2 * self.seconds + GRACE
 
     def next_call(self) -> None:
         """The call before is over, and the next one begins: each has the whole time."""
-        self._calls += 1
-
-    def _arm_exit(self) -> None:
-        faulthandler.dump_traceback_later(2 * self._seconds + GRACE, exit=True, file=_STANDARD_ERROR)
+        self.calls += 1
 
     def _ticked(self, number: int, frame: object) -> None:
         if self._over.is_set():
             return
         if self._is_same_call():
-            raise CallTimeoutError(f"it took longer than {self._seconds:g} s")
-        self._arm_exit()
+            raise CallTimeoutError(f"it took longer than {self.seconds:g} s")
+        signal.setitimer(signal.ITIMER_PROF, self.limit)
 
-    def _watch(self) -> None:
-        while not self._over.wait(self._seconds):
+    def _raise_when_over(self) -> None:
+        while not self._over.wait(self.seconds):
             if self._is_same_call():
-                raised = ctypes.py_object(_NAMED_TIMEOUTS.setdefault(self._seconds, _timeout_class(self._seconds)))
+                raised = ctypes.py_object(_timeout_class(self.seconds))
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), raised)
-            else:
-                self._arm_exit()
 
     def _is_same_call(self) -> bool:
         """Whether the call that runs now ran at the last tick already, or since the beginning."""
-        same, self._seen = self._seen == self._calls, self._calls
+        same, self._seen = self._seen == self.calls, self.calls
         return same
+
+
+class _Watchdog:
+    """A thread of this process that ends it when a guarded call does not react."""
+
+    def __init__(self) -> None:
+        self._guards: dict[int, CallGuard] = {}
+        self._process: int | None = None
+
+    def watch(self, guard: CallGuard) -> None:
+        """Watch the guard's calls. The first use in a process, which may be forked from one that used it, starts the thread."""
+        if self._process != os.getpid():
+            self._process, self._guards = os.getpid(), {}
+            faulthandler.register(signal.SIGPROF, file=_STANDARD_ERROR, all_threads=True, chain=True)
+            threading.Thread(target=self._run, name="call watchdog", daemon=True).start()
+        self._guards[id(guard)] = guard
+
+    def forget(self, guard: CallGuard) -> None:
+        """The calls are over."""
+        self._guards.pop(id(guard), None)
+
+    def _run(self) -> None:
+        since: dict[tuple[int, int], float] = {}
+        while True:
+            time.sleep(GRACE / 2)
+            now, guards = time.monotonic(), list(self._guards.values())
+            since = {(id(one), one.calls): since.get((id(one), one.calls), now) for one in guards}
+            for guard in guards:
+                if now - since.get((id(guard), guard.calls), now) > guard.limit:
+                    _end_process(guard)
+
+
+def _end_process(guard: CallGuard) -> None:
+    """End this process: only so does a call end that does not react."""
+    text = f"a call of a function has not ended {guard.limit:g} s after its beginning; its time limit is {guard.seconds:g} s\n"
+    os.write(_STANDARD_ERROR, text.encode())
+    faulthandler.dump_traceback(file=_STANDARD_ERROR, all_threads=True)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+_watchdog = _Watchdog()
 
 
 def _timeout_class(seconds: float) -> type[CallTimeoutError]:
@@ -90,6 +141,3 @@ def _timeout_class(seconds: float) -> type[CallTimeoutError]:
             super().__init__(f"it took longer than {seconds:g} s")
 
     return CallOfThreadTimeoutError
-
-
-_NAMED_TIMEOUTS: dict[float, type[CallTimeoutError]] = {}
