@@ -37,12 +37,49 @@ def conjuncts(node: Any) -> Iterator[Any]:
         yield node
 
 
-def is_over_both(node: Any, left: Scope, right: Scope) -> bool:
-    """Whether a condition names columns of both sides."""
+def sides_of(node: Any, left: Scope, right: Scope) -> set[str]:
+    """The sides whose columns a condition names: ``left``, ``right``, and ``other`` for columns of neither and for queries."""
     from sqlglot import exp
 
-    sides = {_side(column, left, right)[0] for column in node.find_all(exp.Column)}
-    return {"left", "right"} <= sides
+    found = {"other"} if node.find(exp.Subquery, exp.Exists) else set()
+    for column in node.find_all(exp.Column):
+        try:
+            found.add(_side(column, left, right)[0])
+        except ScriptError:  # of a table that is joined later, or of none: reported where it is used
+            found.add("other")
+    return found
+
+
+def filtered_sides(
+    left: Relation, right: Relation, side: str, on: Sequence[Any], where: Sequence[Any]
+) -> tuple[Relation, Relation, list[Any], list[Any]]:
+    """Both relations with filters for what ON and WHERE say of one of them alone, and the other parts of ON and WHERE.
+
+    What is filtered before a join is not remembered. ``side`` is that of an outer join, whose rows without a match pass ON.
+    """
+    of = {id(part): sides_of(part, left.scope, right.scope) for part in (*on, *where)}
+    kept = {"": ("left", "right"), "LEFT": ("left",), "RIGHT": ("right",)}.get(side, ())
+    matched = {"": ("left", "right"), "LEFT": ("right",), "RIGHT": ("left",)}.get(side, ())
+    movable = [
+        (part, of[id(part)])
+        for parts, sides in ((on, matched), (where, kept))
+        for part in parts
+        for one in sides
+        if of[id(part)] == {one}
+    ]
+    moved = {id(part) for part, _ in movable}
+    left = _filtered(left, [part for part, sides in movable if sides == {"left"}])
+    right = _filtered(right, [part for part, sides in movable if sides == {"right"}])
+    return left, right, [part for part in on if id(part) not in moved], [part for part in where if id(part) not in moved]
+
+
+def _filtered(relation: Relation, parts: Sequence[Any]) -> Relation:
+    from sqlglot import exp
+
+    if not parts:
+        return relation
+    text = spark_text(exp.and_(*parts), relation.scope)
+    return relation.then(StepText({"type": "filter", "where": text}, start(parts[0]), {("where",): start(parts[0])}))
 
 
 def read_condition(parts: Sequence[Any], left: Scope, right: Scope) -> Condition:

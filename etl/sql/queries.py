@@ -16,7 +16,7 @@ from etl.sql.forms.notation import is_step, step_rows, unknown_function
 from etl.sql.forms.subqueries import member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.forms.values import single_row, values_relation
 from etl.sql.forms.versions import version_join, version_time, versions_of
-from etl.sql.joins import KINDS, conjuncts, is_over_both, join_step, read_condition
+from etl.sql.joins import KINDS, conjuncts, filtered_sides, join_step, read_condition, sides_of
 from etl.sql.laterals import lateral_rows
 from etl.sql.options import read_options
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
@@ -300,9 +300,11 @@ class Queries:
                 continue
             right = self._from(join.this)
             if side == "":
-                both = [part for part in rest if is_over_both(part, relation.scope, right.scope)]
+                both = [part for part in rest if {"left", "right"} <= sides_of(part, relation.scope, right.scope)]
                 rest = [part for part in rest if part not in both]
                 on += both
+            if relation.changes_at is None and right.changes_at is None:
+                relation, right, on, rest = filtered_sides(relation, right, side, on, rest)
             condition = read_condition(on, relation.scope, right.scope)
             kind = KINDS.get(side)
             if kind is None or relation.changes_at is not None or right.changes_at is not None:

@@ -317,3 +317,23 @@ def test_scripts_with_words_lost_added_or_exchanged_are_compiled_or_refused(data
 
     assert compiled.errors or compiled.value["sinks"]
     assert all(0 <= error.at <= len(text) for error in compiled.errors)
+
+
+@pytest.mark.parametrize(
+    ("query", "filters"),
+    [
+        ("SELECT av.id FROM av, bv WHERE av.id = bv.id AND av.`size` > 1 AND bv.text = 'x'", {"size > 1", "text = 'x'"}),
+        ("SELECT av.id FROM av JOIN bv ON av.id = bv.id AND bv.text = 'x' WHERE av.`size` > 1", {"size > 1", "text = 'x'"}),
+        ("SELECT av.id FROM av LEFT JOIN bv ON av.id = bv.id AND bv.text = 'x' WHERE av.`size` > 1", {"size > 1", "text = 'x'"}),
+        ("SELECT av.id FROM av LEFT JOIN bv ON av.id = bv.id AND av.`size` > 1 WHERE bv.text IS NULL", set()),
+        ("SELECT av.id FROM av RIGHT JOIN bv ON av.id = bv.id AND av.`size` > 1 WHERE av.`when` IS NULL", {"size > 1"}),
+        ("SELECT av.id FROM av FULL JOIN bv ON av.id = bv.id AND av.`size` > 1", set()),
+    ],
+)
+def test_conditions_on_one_side_of_a_join_are_met_before_it(query: str, filters: set[str]) -> None:
+    compiled = compile_script(PARTS + f"INSERT INTO sums {query}", installed())
+
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    streams = compiled.value["streams"]
+    before = {name: stream["steps"] for name, stream in streams.items() if "_of_join_" in name}
+    assert {step["where"] for steps in before.values() for step in steps if step["type"] == "filter"} == filters
