@@ -25,7 +25,7 @@ from etl.expressions.values.number_casts import (
     where_any,
 )
 from etl.expressions.values.times import outside_calendar, parse_dates, parse_timestamps, print_timestamps
-from etl.expressions.widening import BOOLEAN, DATE, DOUBLE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_decimal
+from etl.expressions.widening import BOOLEAN, DATE, DOUBLE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, decimal_of, is_decimal
 
 Convert: TypeAlias = Callable[[Any], Converted]
 
@@ -45,7 +45,7 @@ def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False) -> BoundN
     convert = converter(value.type, target)
     if convert is None:
         return b.spark_only(f"cast({format_type(value.type)} as {format_type(target)}) has no Arrow form", target)
-    never_fails = (value.type, target) in _NEVER_FAIL or is_decimal(value.type)
+    never_fails = (value.type, target) in _NEVER_FAIL or is_decimal(value.type) or is_decimal(target)
     return bind_conversion(value, target, convert, format_type(target), safe=safe or never_fails)
 
 
@@ -70,9 +70,19 @@ def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
         return lambda values: (pc.cast(values, target, safe=False), None)
     if is_decimal(source) and target == DOUBLE:  # by way of a text, which rounds as Java does
         return lambda values: (pc.cast(pc.cast(values, STRING), DOUBLE), None)
+    if is_decimal(target) and _widens(source, target):
+        return lambda values: (pc.cast(values, target), None)
     if source == TIMESTAMP and target in INTEGERS:
         return lambda values: narrow(_epoch_seconds(values), target)
     return _CONVERTERS.get((source, target))
+
+
+def _widens(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether all values of a whole number's or decimal type are values of a decimal type."""
+    if source not in INTEGERS and not is_decimal(source):
+        return False
+    one = decimal_of(source)
+    return bool(target.scale >= one.scale and target.precision - target.scale >= one.precision - one.scale)
 
 
 def _convert_or_null(convert: Convert, target: pa.DataType, values: Any) -> Any:

@@ -96,6 +96,10 @@ class Scope:
         columns = tuple(replace(one, qualifier=name) for one in self.columns)
         return replace(self, columns=columns, name=name if self.is_open else None)
 
+    def has(self, name: str) -> bool:
+        """Whether a column has this name."""
+        return any(one.name.lower() == name.lower() for one in self.columns)
+
     def find(self, parts: list[str], at: int) -> SqlColumn:
         """The column that ``a``, ``t.a`` or ``t.a.member`` means. Raises ScriptError."""
         found = list(self._matches(parts))

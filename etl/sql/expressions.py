@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from etl.expressions.library.catalogue import script_function
+from etl.expressions.library.function import PREFIXES
 from etl.expressions.quoting import quoted, quoted_text
-from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
-from etl.rsql.script_names import library_name
 from etl.sql.columns import Scope, SqlColumn, parts_of
+from etl.sql.meaning import translate, typed
 from etl.sql.own_functions import own_function
 from etl.sql.statements import UNITS, ScriptError, start
 
@@ -25,9 +24,33 @@ AGGREGATES = frozenset(
 """Names of aggregates in a script."""
 
 
+_WORDS = {
+    "unknown": ("cast(null as boolean)", "boolean"),
+    "pi": ("pi()", "double"),
+    "localtimestamp": ("current_timestamp()", "timestamp"),
+    "localtime": ("flink_cast(current_timestamp(), 'time')", "time"),
+    "current_time": ("flink_cast(current_timestamp(), 'time')", "time"),
+    "current_date": ("current_date()", "date"),
+    "current_timestamp": ("current_timestamp()", "timestamp"),
+}
+"""Words that are values where no column has their name."""
+
+
 def spark_text(node: Node, scope: Scope) -> str:
     """Spark SQL of an expression, with the columns' fields for their names. Raises ScriptError."""
-    return str(_resolved(node, scope).sql(dialect="spark"))
+    return str(_generator().generate(_resolved(node, scope)))
+
+
+@lru_cache(maxsize=1)
+def _generator() -> Any:
+    """Writes Spark SQL; functions of the library have their names in lower case."""
+    from sqlglot.dialects.spark import Spark
+
+    class Generator(Spark.Generator):  # type: ignore[misc, valid-type]
+        def normalize_func(self, name: str) -> str:
+            return name.lower() if name.lower().startswith(tuple(PREFIXES)) else str(super().normalize_func(name))
+
+    return Generator(dialect=Spark())
 
 
 def plain_column(node: Any, scope: Scope) -> SqlColumn | None:
@@ -108,14 +131,17 @@ def _resolved(node: Node, scope: Scope) -> Node:
     if computed is not None:
         return exp.Var(this=quoted(computed))
     if isinstance(node, (exp.Column, exp.Dot)) and (parts := _path(node)):
+        word = _WORDS.get(parts[0].lower()) if len(parts) == 1 and not scope.has(parts[0]) else None
+        if word:
+            return typed(exp.Var(this=word[0]), word[1])
         column = scope.find(parts, start(node))
         if not column.field:
-            return exp.Var(this="current_timestamp()")
+            return typed(exp.Var(this="current_timestamp()"), "timestamp")
         if column.members:
             raise ScriptError(
                 "struct-column", f"{column.name!r} is a ROW, and a value is needed", start(node), "name one of its members"
             )
-        return exp.Var(this=quoted(column.field))
+        return typed(exp.Var(this=quoted(column.field)), column.type)
     if isinstance(node, (exp.Subquery, exp.Exists)) or (isinstance(node, exp.In) and node.args.get("query")):
         raise ScriptError("unsupported-sql", "a query cannot stand inside an expression here", start(node), "join it instead")
     if isinstance(node, exp.Window):
@@ -123,26 +149,33 @@ def _resolved(node: Node, scope: Scope) -> Node:
     copy = node.copy()
     for key, value in list(node.args.items()):
         if isinstance(value, exp.Expression):
-            copy.set(key, _resolved(value, scope))
+            copy.set(key, _part(node, key, value, scope))
         elif isinstance(value, list):
-            copy.set(key, [_resolved(one, scope) if isinstance(one, exp.Expression) else one for one in value])
+            copy.set(key, [_part(node, key, one, scope) if isinstance(one, exp.Expression) else one for one in value])
     if isinstance(copy, exp.DataType):
         return node.copy()
-    if not isinstance(copy, exp.Anonymous) or own_function(copy.name) is not None:
-        return copy
-    rewrite = _FUNCTIONS.get(call_name(copy))
-    if rewrite:
-        return rewrite(copy)
-    copy.set("this", _function_name(copy.name, len(copy.expressions)))
-    return copy
+    return translate(copy, node)
 
 
-def _function_name(name: str, count: int) -> str:
-    """The function of expressions for a name in a script; RocketMQ Streams has several names for one function."""
-    found = script_function(name)
-    if found != name.lower() or found in SPARK_FUNCTIONS:
-        return found
-    return library_name(found, count) or found
+def _part(node: Any, key: str, part: Node, scope: Scope) -> Node:
+    """A part of a node; units and types are words, which name no column."""
+    from sqlglot import exp
+
+    is_word = (key in ("unit", "to") and not isinstance(part, exp.Column)) or (isinstance(node, exp.Extract) and key == "this")
+    if is_word or _is_unit(node, part) or _is_map(node, key, part):
+        return part.copy()
+    return _resolved(part, scope)
+
+
+def _is_unit(node: Any, part: Any) -> bool:
+    """Whether it is the unit of ``TIMESTAMPADD(DAY, …)``."""
+    return call_name(node) in ("timestampadd", "timestampdiff") and bool(node.expressions) and part is node.expressions[0]
+
+
+def _is_map(node: Any, key: str, part: Any) -> bool:
+    from sqlglot import exp
+
+    return isinstance(node, exp.Bracket) and key == "this" and isinstance(part, exp.Column) and part.name.upper() == "MAP"
 
 
 def _path(node: Any) -> list[str]:
@@ -152,51 +185,3 @@ def _path(node: Any) -> list[str]:
         return [] if isinstance(node.this, exp.Star) else parts_of(node)
     left = _path(node.this) if isinstance(node.this, (exp.Column, exp.Dot)) else []
     return [*left, node.expression.name] if left and isinstance(node.expression, exp.Identifier) else []
-
-
-# ── Functions with other names, orders or meanings than Spark's ───────────────────────────────────
-
-
-def _template(pattern: str, *, minimum: int, maximum: int | None = None) -> Callable[[Any], Node]:
-    """Rewrite a call by a text with {0}, {1} … for its arguments."""
-    from sqlglot import exp
-
-    def rewrite(call: Any) -> Node:
-        arguments = call.expressions
-        if not minimum <= len(arguments) <= (maximum or minimum):
-            counts = str(minimum) if maximum is None else f"{minimum} to {maximum}"
-            raise ScriptError("wrong-arguments", f"{call.name} takes {counts} arguments, not {len(arguments)}", start(call))
-        text = pattern.format(
-            *(one.sql(dialect="spark") for one in arguments), all=", ".join(one.sql(dialect="spark") for one in arguments)
-        )
-        return exp.Var(this=f"{text}")
-
-    return rewrite
-
-
-def _date_format(call: Any) -> Node:
-    """rsqldb's ``DATE_FORMAT(text, pattern, pattern of the result)``; with two arguments Spark's."""
-    three = _template("date_format(try_to_timestamp({0}, {1}), {2})", minimum=3)
-    return three(call) if len(call.expressions) == 3 else call
-
-
-_FUNCTIONS: dict[str, Callable[[Any], Node]] = {
-    "date_format": _date_format,
-    "split_index": _template("get(split({0}, concat('\\\\Q', {1}, '\\\\E')), {2})", minimum=3),
-    "regexp_extract": _template("nullif(regexp_extract({all}), '')", minimum=2, maximum=3),
-    "char_length": _template("length({0})", minimum=1),
-    "character_length": _template("length({0})", minimum=1),
-    "is_alpha": _template("coalesce({0} rlike '^[A-Za-z]+$', false)", minimum=1),
-    "is_digit": _template("coalesce({0} rlike '^[0-9]+$', false)", minimum=1),
-    "is_decimal": _template("(try_cast({0} as double) is not null)", minimum=1),
-    "to_base64": _template("base64({0})", minimum=1),
-    "from_base64": _template("cast(unbase64({0}) as string)", minimum=1),
-    "ifnull": _template("coalesce({0}, {1})", minimum=2),
-    "truncate": _template("(sign({0}) * floor(abs({0})))", minimum=1),
-    "now": _template("current_timestamp()", minimum=0),
-    "localtimestamp": _template("current_timestamp()", minimum=0),
-    "proctime": _template("current_timestamp()", minimum=0),
-    "first_value": _template("first({0})", minimum=1),
-    "last_value": _template("last({0})", minimum=1),
-    "json_value": _template("get_json_object({0}, {1})", minimum=2),
-}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from etl.sql.json_calls import JSON_CALLS, JsonCalls
 from etl.sql.statements import (
     UNITS,
     Column,
@@ -149,12 +150,22 @@ def _grammar() -> tuple[Any, Any]:
 
     _sqlglot_log.setLevel("ERROR")
 
-    class ScriptParser(SparkParser):
+    class ScriptDialect(Spark):
+        """Words and signs of scripts: a backslash in a text is a character like others, as in the SQL standard."""
+
+        class Tokenizer(Spark.Tokenizer):
+            STRING_ESCAPES = ["'"]  # noqa: RUF012
+            UNICODE_STRINGS = [(f"{letter}&'", "'") for letter in "Uu"]  # noqa: RUF012
+
+    class ScriptParser(JsonCalls, SparkParser):
         """Parses one statement. Functions stay as they are written."""
 
         FUNCTIONS = {}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
-            name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in SPECIAL_CALLS
+            **{name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in SPECIAL_CALLS},
+            "CAST": lambda self: self._cast_to_type(False),
+            "TRY_CAST": lambda self: self._cast_to_type(True),
+            **{name: partial(JsonCalls.parse_json_call, name=name) for name in JSON_CALLS},
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name not in ("TRANSFORM",)
@@ -384,6 +395,27 @@ def _grammar() -> tuple[Any, Any]:
             node.meta.setdefault("start", token.start)
             return node
 
+        def _cast_to_type(self, safe: bool) -> Node:
+            """``x AS type`` in CAST or TRY_CAST, with the types of scripts."""
+            value = self._expression_here()
+            self._expect(TokenType.ALIAS, "AS")
+            return exp.TryCast(this=value, to=self._type(), safe=safe)
+
+        def _parse_case(self) -> Any:
+            """``CASE x WHEN 1, 2 THEN …``: a branch with several values becomes one for each."""
+            subject = None if self._match_text_seq("WHEN", advance=False) else self._parse_disjunction()
+            branches = []
+            while self._match(TokenType.WHEN):
+                values = [self._expression_here()]
+                while subject is not None and self._match(TokenType.COMMA):
+                    values.append(self._expression_here())
+                self._expect(TokenType.THEN, "THEN")
+                taken = self._expression_here()
+                branches += [exp.If(this=value, true=taken.copy()) for value in values]
+            default = self._expression_here() if self._match(TokenType.ELSE) else None
+            self._expect(TokenType.END, "END")
+            return exp.Case(this=subject, ifs=branches, default=default)
+
         def _row_type(self, token: Any) -> Node:
             """``ROW<name TYPE, …>`` or ``ROW(name TYPE, …)``."""
             end = TokenType.GT if self._match(TokenType.LT) else TokenType.R_PAREN
@@ -594,7 +626,7 @@ def _grammar() -> tuple[Any, Any]:
                 return exp.Version(this="TIMESTAMP", expression=self._parse_bitwise(), kind="AS OF")
             return super()._parse_version()
 
-    return Spark(), ScriptParser
+    return ScriptDialect(), ScriptParser
 
 
 NO_EFFECT = {

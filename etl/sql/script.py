@@ -14,8 +14,9 @@ from etl.sql.options import read_options
 from etl.sql.own_functions import declare, no_functions
 from etl.sql.queries import Queries
 from etl.sql.relation import Target
+from etl.sql.script_dialect import dialect_of
 from etl.sql.settings import add_idle, apply_setting
-from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, ScriptError, SetOption, Statement
+from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Script, ScriptError, SetOption, Statement
 from etl.sql.tables import declared_columns, sink_options
 
 _RESULT = "result"
@@ -24,12 +25,12 @@ _RESULT = "result"
 
 def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None) -> CompiledScript:
     """Compile all statements; errors are collected, one for each statement. ``folder``: that of the script, for its functions."""
-    with no_functions():
-        return _compile(text, catalogue, folder or Path())
-
-
-def _compile(text: str, catalogue: Catalogue, folder: Path) -> CompiledScript:
     script = read_script(text)
+    with no_functions(), dialect_of(script.statements):
+        return _compile(script, catalogue, folder or Path())
+
+
+def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScript:
     compiler = _Compiler(catalogue, folder)
     compiler.compiled.errors += script.errors
     for statement in script.statements:

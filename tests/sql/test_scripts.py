@@ -46,7 +46,10 @@ def steps(text: str, stream: str = "out_rows") -> list[dict[str, Any]]:
 def test_a_query_is_a_filter_and_a_list_of_fields() -> None:
     assert steps(LOGS + "INSERT INTO out SELECT upper(host), bytes * 2 FROM logs WHERE bytes > 10") == [
         {"type": "filter", "where": "bytes > 10"},
-        {"type": "select", "fields": {"host": "CAST(UPPER(host) AS STRING)", "amount": "CAST(bytes * 2 AS BIGINT)"}},
+        {
+            "type": "select",
+            "fields": {"host": "CAST(UPPER(host) AS STRING)", "amount": "CAST(flink_multiply(bytes, 2) AS BIGINT)"},
+        },
     ]
 
 

@@ -11,7 +11,17 @@ from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "own": ("own.addresses", "own.texts"),
-    "flink": (),
+    "flink": (
+        "flink.operators",
+        "flink.casts",
+        "flink.numbers",
+        "flink.texts",
+        "flink.patterns",
+        "flink.encodings",
+        "flink.times",
+        "flink.collections",
+        "flink.json_functions",
+    ),
     "rsql": (
         "rsql.conditions",
         "rsql.json_values",

@@ -4,8 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SAME_AS_SPARK: Mapping[str, str] = {}
+_SAME = (
+    "upper",
+    "lower",
+    "char_length",
+    "character_length",
+    "trim",
+    "concat",
+    "concat_ws",
+    "coalesce",
+    "ifnull",
+    "nullif",
+    "if",
+    "sqrt",
+    "power",
+    "exp",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "degrees",
+    "radians",
+    "pi",
+    "e",
+    "hex",
+    "md5",
+    "sha1",
+    "rand",
+    "uuid",
+    "current_timestamp",
+    "current_date",
+    "current_database",
+)
+
+SAME_AS_SPARK: Mapping[str, str] = {name: name for name in _SAME}
 """Name in scripts → Spark's function with the same meaning for all values."""
 
-NOT_HERE: Mapping[str, str] = {}
+NOT_HERE: Mapping[str, str] = {
+    "typeof": "types have no NOT NULL and no lengths of texts here; Spark's typeof gives Spark's name",
+    "current_watermark": "an expression sees one event, not the stream's watermark",
+    "source_watermark": "WATERMARK FOR column AS column - INTERVAL … says it",
+    "call": "a function is called by its name",
+}
 """Name → why the function does not exist here."""

@@ -1,0 +1,395 @@
+"""Flink's functions of times, in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import TIMESTAMP
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls.arguments import MisuseError, text_literal, whole_literal
+from etl.expressions.library.flink import calendar, zones
+from etl.expressions.library.flink.casts import cast, truncate_time
+from etl.expressions.library.flink.time_parsing import layout, parse_times, to_times
+from etl.expressions.library.function import TIME, LibraryFunction
+from etl.expressions.library.kernels import by_value, constant
+from etl.expressions.rows import ActiveRows, broadcast
+from etl.expressions.values.time_texts import BadPatternError, writer
+from etl.expressions.values.times import parse_dates
+from etl.expressions.widening import BOOLEAN, DATE, INT32, INT64, NULL, STRING
+
+DEFAULT = "yyyy-MM-dd HH:mm:ss"
+
+
+# ── Texts ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _write(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
+    is_known, text = constant(pattern)
+    if not is_known:
+        return _write_each(dialect, time, pattern)
+    if text is None:
+        return b.apply(STRING, lambda x: pc.if_else(pc.is_valid(x), pa.scalar(None, STRING), pa.scalar(None, STRING)), time)
+    try:
+        return b.apply(STRING, writer(text, dialect), time)
+    except BadPatternError as error:
+        return b.apply_failing(STRING, partial(_fail_all, str(error)), time)
+
+
+def _fail_all(reason: str, rows: ActiveRows, values: Any) -> Any:
+    rows.fail(pc.is_valid(values), reason)
+    return pa.nulls(rows.length, STRING)
+
+
+def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
+    def one(micros: int, text: str) -> Any:
+        from etl.expressions.library.kernels import RowError
+
+        try:
+            return writer(text, dialect)(pa.scalar(micros, INT64).cast(TIMESTAMP)).as_py()
+        except BadPatternError as error:
+            raise RowError(str(error)) from error
+
+    return by_value(STRING, one)(b.apply(INT64, lambda x: pc.cast(x, INT64), time), pattern)
+
+
+def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
+    if time.type == STRING:
+        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _layout(DEFAULT, False), lenient=False)), time)
+    return _write("java", cast(time, TIMESTAMP) if time.type == NULL else time, pattern)
+
+
+def from_unixtime(seconds: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    time = b.apply(TIMESTAMP, lambda x: pc.cast(pc.multiply(x, 1_000_000), TIMESTAMP), seconds)
+    return _write("simple", time, pattern or b.literal(DEFAULT, STRING))
+
+
+def _layout(pattern: str, lenient: bool) -> Any:
+    return layout(pattern, lenient=lenient)
+
+
+def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> BoundNode:
+    """Timestamps of texts by a pattern, null where they do not fit, or the pattern is none."""
+    is_known, given = (True, DEFAULT) if pattern is None else constant(pattern)
+    if not is_known and pattern is not None:
+
+        def one(value: str, wanted: str) -> int | None:
+            known = layout(wanted, lenient=lenient)
+            return None if known is None else parse_times(pa.array([value]), known, lenient=lenient)[0].as_py()
+
+        return b.apply(TIMESTAMP, lambda x: pc.cast(x, TIMESTAMP), by_value(INT64, one, fails=False)(text, pattern))
+    known = None if given is None else layout(given, lenient=lenient)
+    if known is None:
+        return b.apply(
+            TIMESTAMP, lambda x: pc.if_else(pc.is_valid(x), pa.scalar(None, TIMESTAMP), pa.scalar(None, TIMESTAMP)), text
+        )
+    return b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, known, lenient=lenient)), text)
+
+
+_DAY_LAYOUT, _FRACTION_LAYOUT = "yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss.SSS"
+
+
+def _free_times(texts: pa.Array) -> pa.Array:
+    """``2024-05-07``, with a time, with a fraction of any length."""
+    cut = pc.replace_substring_regex(texts, r"(\.[0-9]{0,9})\z", r"\1000")
+    cut = pc.replace_substring_regex(cut, r"(\.[0-9]{3})[0-9]*\z", r"\1")
+    found = [parse_times(cut, _layout(one, False), lenient=False) for one in (DEFAULT, _FRACTION_LAYOUT, _DAY_LAYOUT)]
+    return pc.coalesce(*found)
+
+
+def to_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    if pattern is None:
+        return b.apply(TIMESTAMP, to_times(_free_times), text)
+    return b.apply(TIMESTAMP, lambda x: truncate_time(x, 3), _parse(text, pattern, lenient=False))
+
+
+def to_timestamp_ltz(value: BoundNode, *more: BoundNode) -> BoundNode:
+    """Of a number with the digits of its fraction (0 or 3), or of a text with a pattern and a time zone."""
+    if value.type == STRING:
+        time = to_timestamp(value, more[0] if more else None)
+        return time if len(more) < 2 else zones.shift(time, more[1])
+    precision = whole_literal(more[0]) if more else 3
+    if precision not in (0, 3):
+        raise MisuseError(f"the precision is 0 or 3, not {precision}")
+    factor = 1000 if precision == 3 else 1_000_000
+    whole = cast(value, INT64)
+    return b.apply(TIMESTAMP, lambda x: pc.cast(pc.multiply(x, factor), TIMESTAMP), whole)
+
+
+def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    if pattern is None:
+        return b.apply(DATE, _free_dates, text)
+    return cast(_parse(text, pattern, lenient=False), DATE)
+
+
+def _free_dates(texts: Any) -> Any:
+    days, failed = parse_dates(texts)
+    return days if failed is None else pc.if_else(failed, pa.scalar(None, DATE), days)
+
+
+_NO_TIME = -(2**63)
+"""What UNIX_TIMESTAMP gives for a text that is no time."""
+
+
+def unix_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+    time = _parse(text, pattern, lenient=True)
+
+    def kernel(texts: Any, times: Any) -> Any:
+        seconds = pc.divide(pc.cast(times, INT64), 1_000_000)
+        return pc.if_else(pc.and_(pc.is_valid(texts), pc.is_null(seconds)), pa.scalar(_NO_TIME, INT64), seconds)
+
+    runs = [node.run for node in (text, time) if node.run is not None]
+    return b.lazily(INT64, lambda rows: kernel(*(broadcast(run(rows), rows.length) for run in runs)), text, time)
+
+
+# ── Parts ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _century(span: int) -> Callable[[Any], Any]:
+    return lambda x: pc.add(pc.divide(pc.subtract(pc.year(x), 1), span), 1)
+
+
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    "year": lambda x: pc.year(x),
+    "quarter": lambda x: pc.quarter(x),
+    "month": lambda x: pc.month(x),
+    "week": lambda x: pc.iso_week(x),
+    "day": lambda x: pc.day(x),
+    "dow": lambda x: pc.day_of_week(x, count_from_zero=False, week_start=7),
+    "isodow": lambda x: pc.day_of_week(x, count_from_zero=False),
+    "doy": lambda x: pc.day_of_year(x),
+    "isoyear": lambda x: pc.iso_year(x),
+    "century": _century(100),
+    "millennium": _century(1000),
+    "decade": lambda x: pc.divide(pc.year(x), 10),
+    "epoch": lambda x: calendar._floor(pc.cast(pc.cast(x, TIMESTAMP), INT64), 1_000_000),
+    "hour": lambda x: pc.hour(x),
+    "minute": lambda x: pc.minute(x),
+    "second": lambda x: pc.second(x),
+    "millisecond": lambda x: _micros_of_second(x, 1000),
+    "microsecond": lambda x: _micros_of_second(x, 1),
+    "nanosecond": lambda x: pc.multiply(_micros_of_second(x, 1), 1000),
+}
+_CLOCK = {"hour": 3600, "minute": 60, "second": 1}
+
+
+def _micros_of_second(values: Any, divisor: int) -> Any:
+    micros = pc.cast(pc.cast(values, TIMESTAMP), INT64)
+    return pc.divide(pc.subtract(micros, pc.multiply(calendar._floor(micros, 1_000_000), 1_000_000)), divisor)
+
+
+def extract(unit: BoundNode, time: BoundNode) -> BoundNode:
+    name = (text_literal(unit) or "").lower()
+    if name not in _PARTS:
+        raise MisuseError(f"{name!r} is not a part of a time; parts are {', '.join(_PARTS)}")
+    if time.type == TIME:
+        seconds = _CLOCK.get(name)
+        if seconds is None:
+            raise MisuseError(f"a time of day has no {name}")
+        limit = 24 if name == "hour" else 60
+        return b.apply(INT64, lambda x: _remainder(pc.divide(pc.cast(pc.cast(x, INT32), INT64), seconds), limit), time)
+    if time.type == DATE and name in ("hour", "minute", "second", "millisecond", "microsecond", "nanosecond"):
+        time = cast(time, TIMESTAMP)
+    return b.apply(INT64, lambda x: pc.cast(_PARTS[name](x), INT64), cast(time, DATE) if time.type == NULL else time)
+
+
+def _remainder(values: Any, divisor: int) -> Any:
+    return pc.subtract(values, pc.multiply(pc.divide(values, divisor), divisor))
+
+
+# ── Sums and differences ──────────────────────────────────────────────────────────────────────────
+
+_MICROS = {
+    "microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": calendar.DAY,
+    "week": 7 * calendar.DAY,
+}  # fmt: skip
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
+
+
+def _unit(unit: BoundNode) -> str:
+    name = (text_literal(unit) or "").lower().removeprefix("sql_tsi_")
+    if name not in _MICROS and name not in _MONTHS:
+        raise MisuseError(f"{name!r} is not a unit of time; units are {', '.join([*_MICROS, *_MONTHS])}")
+    return name
+
+
+def timestampadd(unit: BoundNode, count: BoundNode, time: BoundNode) -> BoundNode:
+    """A date stays a date where the unit is a day or longer."""
+    name = _unit(unit)
+    number = cast(count, INT64)
+    if time.type == TIME:
+        return b.apply(TIME, partial(_add_to_clock, _MICROS.get(name, 0) // 1_000_000), number, time)
+    is_date = time.type == DATE and (name in _MONTHS or _MICROS[name] % calendar.DAY == 0)
+    moment = cast(time, TIMESTAMP) if time.type in (DATE, NULL) else time
+
+    def kernel(numbers: Any, times: Any) -> Any:
+        micros = pc.cast(times, INT64)
+        if name in _MONTHS:
+            return pc.cast(calendar.add_months(micros, pc.multiply(numbers, _MONTHS[name])), moment.type)
+        return pc.cast(pc.add(micros, pc.multiply(numbers, _MICROS[name])), moment.type)
+
+    made = b.apply(moment.type, kernel, number, moment)
+    return cast(made, DATE) if is_date else made
+
+
+def _add_to_clock(seconds: int, numbers: Any, times: Any) -> Any:
+    total = pc.add(pc.cast(pc.cast(times, INT32), INT64), pc.multiply(numbers, seconds))
+    return pc.cast(pc.cast(pc.subtract(total, pc.multiply(calendar._floor(total, 86_400), 86_400)), INT32), TIME)
+
+
+def timestampdiff(unit: BoundNode, first: BoundNode, last: BoundNode) -> BoundNode:
+    name = _unit(unit)
+    sides = [side if side.type == TIMESTAMP else cast(side, TIMESTAMP) for side in (first, last)]
+
+    def kernel(x: Any, y: Any) -> Any:
+        one, other = pc.cast(x, INT64), pc.cast(y, INT64)
+        if name in _MONTHS:
+            return pc.cast(pc.divide(calendar.months_between(one, other), _MONTHS[name]), INT32, safe=False)
+        return pc.cast(pc.divide(pc.subtract(other, one), _MICROS[name]), INT32, safe=False)
+
+    return b.apply(INT32, kernel, *sides)
+
+
+def overlaps(*ends: BoundNode) -> BoundNode:
+    """Whether two spans of time have a moment together; each is given by its ends in any order."""
+    numbers = [_as_number(end) for end in ends]
+
+    def kernel(a: Any, z: Any, c: Any, y: Any) -> Any:
+        spans = [
+            (pc.min_element_wise(*one, skip_nulls=False), pc.max_element_wise(*one, skip_nulls=False)) for one in ((a, z), (c, y))
+        ]
+        (first, last), (other, end) = spans
+        return pc.and_(pc.greater_equal(last, other), pc.greater_equal(end, first))
+
+    return b.apply(BOOLEAN, kernel, *numbers)
+
+
+def _as_number(time: BoundNode) -> BoundNode:
+    if time.type == TIME:
+        return b.apply(INT64, lambda x: pc.cast(pc.cast(x, INT32), INT64), time)
+    return b.apply(INT64, lambda x: pc.cast(x, INT64), cast(time, TIMESTAMP) if time.type != TIMESTAMP else time)
+
+
+def _entry(
+    name: str, arguments: str, result: str, build: Any, about: str, example: str, gives: Any, **more: Any
+) -> LibraryFunction:
+    return LibraryFunction(f"flink_{name}", arguments, result, build, about, example, gives, **more)
+
+
+_NULL = "null if an argument is null, or the text is no time"
+_TIME = "timestamp|date|time"
+
+FUNCTIONS = (
+    _entry(
+        "date_format",
+        "time: timestamp|string, pattern: string",
+        "string",
+        date_format,
+        "A time by a pattern of Java's DateTimeFormatter; a text is read as yyyy-MM-dd HH:mm:ss.",
+        "flink_date_format(timestamp'2024-05-07 13:04:05', 'EEE, d MMM yyyy')",
+        "Tue, 7 May 2024",
+        null=_NULL,
+        errors="a pattern that is none",
+    ),
+    _entry(
+        "from_unixtime",
+        "seconds: bigint, pattern: string?",
+        "string",
+        from_unixtime,
+        "Seconds since 1970 by a pattern, yyyy-MM-dd HH:mm:ss.",
+        "flink_from_unixtime(44)",
+        "1970-01-01 00:00:44",
+        errors="a pattern that is none",
+    ),
+    _entry(
+        "to_timestamp",
+        "text: string, pattern: string?",
+        "timestamp",
+        to_timestamp,
+        "A text as a time: a day, with a time of day, with a fraction, or by a pattern; 30 February is its last day.",
+        "flink_to_timestamp('07/May/2024:13:14:15', 'dd/MMM/yyyy:HH:mm:ss')",
+        "2024-05-07 13:14:15+00:00",
+        null=_NULL,
+    ),
+    _entry(
+        "to_timestamp_ltz",
+        "value: string|number, more: any...",
+        "timestamp",
+        to_timestamp_ltz,
+        "A number of milliseconds (of seconds with precision 0), or a text with a pattern and a time zone, as a time.",
+        "flink_to_timestamp_ltz(100, 0)",
+        "1970-01-01 00:01:40+00:00",
+        null=_NULL,
+    ),
+    _entry(
+        "to_date",
+        "text: string, pattern: string?",
+        "date",
+        to_date,
+        "A text as a date, by ISO or a pattern.",
+        "flink_to_date('07/05/2024', 'dd/MM/yyyy')",
+        "2024-05-07",
+        null=_NULL,
+    ),
+    _entry(
+        "unix_timestamp",
+        "text: string, pattern: string?",
+        "bigint",
+        unix_timestamp,
+        "The seconds since 1970 of a text; what is no time gives the least number.",
+        "flink_unix_timestamp('1970-01-01 08:00:01')",
+        28801,
+    ),
+    _entry(
+        "extract",
+        f"unit: string, time: {_TIME}",
+        "bigint",
+        extract,
+        "A part of a time: year, quarter, month, week (ISO), day, dow (Sunday is 1), doy, isodow, isoyear, epoch or hour.",
+        "flink_extract('dow', date'2024-01-07')",
+        1,
+    ),
+    _entry(
+        "timestampadd",
+        f"unit: string, count: integer, time: {_TIME}",
+        "the time's type",
+        timestampadd,
+        "A time some units later; a day that the month lacks is its last.",
+        "flink_timestampadd('month', 1, date'2024-01-31')",
+        "2024-02-29",
+    ),
+    _entry(
+        "timestampdiff",
+        "unit: string, first: timestamp|date, last: timestamp|date",
+        "int",
+        timestampdiff,
+        "The whole units from one time to another.",
+        "flink_timestampdiff('day', date'2024-03-01', date'2024-02-28')",
+        -2,
+    ),
+    _entry(
+        "overlaps",
+        f"begin: {_TIME}, end: {_TIME}, other_begin: {_TIME}, other_end: {_TIME}",
+        "boolean",
+        overlaps,
+        "Whether two spans of time have a moment together.",
+        "flink_overlaps(date'2024-01-01', date'2024-02-01', date'2024-02-01', date'2024-03-01')",
+        True,
+    ),
+    _entry(
+        "convert_tz",
+        "text: string, from: string, to: string",
+        "string",
+        by_value(STRING, zones.convert_tz, fails=False),
+        "A text yyyy-MM-dd HH:mm:ss of one time zone in another; an unknown zone is UTC.",
+        "flink_convert_tz('2024-07-01 12:00:00', 'UTC', 'Asia/Shanghai')",
+        "2024-07-01 20:00:00",
+        null=_NULL,
+        loops=True,
+    ),
+)

@@ -1,0 +1,136 @@
+"""Flink's functions and operators give Flink's values and types, on Arrow."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from flink_values import arrow_type, flink_type, same, written
+
+from etl.expressions import analyse, compile_expression
+from etl.sql.columns import Scope
+from etl.sql.expressions import spark_text
+from etl.sql.grammar import read_script
+from etl.sql.statements import ScriptError
+
+ONE_ROW = pa.record_batch({"": [0]})
+
+_TYPED = "types have no NOT NULL and no lengths of texts here"
+_INTERVAL = "an interval is no value of a column here: it shifts times only"
+_MIXED = "a script of RocketMQ Streams may mix texts and numbers, so this is no error"
+OTHERWISE = {
+    "CAST('NaN' AS DOUBLE) > CAST('Infinity' AS DOUBLE)": "NaN is the greatest number, as in Spark and in ORDER BY",
+    "'1' = 1": _MIXED,
+    "'abc' = 1": _MIXED,
+    "'a' || 1": _MIXED,
+    "CONCAT('a', 1)": _MIXED,
+    "UPPER(5)": _MIXED,
+    "CASE WHEN 1 = 1 THEN 'x' ELSE 1 END": _MIXED,
+    "LOWER('İ')": "Flink cuts to the CHAR(1) of the literal",
+    "TIMESTAMP '2024-01-01 12:34:56.123456789'": "times have microseconds",
+    "CAST('-Infinity' AS FLOAT)": "an error of Flink's planner: over a column it answers",
+    "99999999999999999999": "a number with 20 digits is a DECIMAL(20, 0)",
+    "INTERVAL '10' DAY": _INTERVAL,
+    "INTERVAL '10 00:00:00.004' DAY TO SECOND": _INTERVAL,
+    "INTERVAL '2-10' YEAR TO MONTH": _INTERVAL,
+    "INTERVAL '1' MONTH": _INTERVAL,
+    "INTERVAL '-5' MINUTE": _INTERVAL,
+    "(TIMESTAMP '2024-01-02 00:00:00' - TIMESTAMP '2024-01-01 00:00:00') DAY": _INTERVAL,
+    "INTERVAL '1' DAY + INTERVAL '2' HOUR": _INTERVAL,
+    "2 * INTERVAL '3' DAY": _INTERVAL,
+    "EXTRACT(DAY FROM INTERVAL '10 02:03:04' DAY TO SECOND)": _INTERVAL,
+    "CAST(INTERVAL '1' DAY AS STRING)": _INTERVAL,
+    "CAST(INTERVAL '14' MONTH AS STRING)": _INTERVAL,
+    "TYPEOF(1)": _TYPED,
+    "TYPEOF('abc')": _TYPED,
+    "TYPEOF(1.50)": _TYPED,
+    "TYPEOF(CAST(NULL AS STRING))": _TYPED,
+    "TYPEOF(ARRAY[1, 2])": _TYPED,
+    "TYPEOF(TIMESTAMP '2024-01-01 00:00:00')": _TYPED,
+    "TYPEOF(1, TRUE)": _TYPED,
+    "TYPEOF(1 + 1.5)": _TYPED,
+}
+"""Expressions with another value, and why."""
+
+_BY_SPARK = ("RAND", "UUID", "CURRENT_", "LOCALTIME", "NOW()", "PROCTIME", "UNIX_TIMESTAMP()")
+"""Beginnings of what only Spark computes: random numbers, and the time, which Spark records for a micro-batch."""
+
+
+def outcome(case: dict[str, Any]) -> str:
+    """ok, or what is wrong with an expression's value, type or error."""
+    refused = case.get("stage") == "plan"
+    script = read_script(f"SELECT {case['expr']}")
+    if script.errors:
+        return "ok" if refused else f"syntax: {script.errors[0]}"
+    try:
+        text = spark_text(script.statements[0].query.expressions[0], Scope(()))  # type: ignore[union-attr]
+    except ScriptError as error:
+        return "ok" if refused else f"script: {error}"
+    analysis = analyse(text, pa.schema([]))
+    if any(name in case["expr"] for name in _BY_SPARK):
+        return "spark"
+    if analysis.errors:
+        return "ok" if refused else f"{text}: {analysis.findings[0].message}"
+    if refused and "No match found for function signature" in case["error"]:
+        return "ok"  # a function that Flink lacks
+    if analysis.spark_reason:
+        return f"{text}: {analysis.spark_reason}"
+    found = compile_expression(text, pa.schema([]))(ONE_ROW)
+    failed = found.failed is not None and found.failed[0].as_py()
+    if failed or "error" in case:
+        return "ok" if failed and case.get("stage") == "run" else f"{text}: {found}"
+    value, expected = found.values[0].as_py(), case["value"]
+    if pa.types.is_map(found.values.type) and value is not None:
+        value = sorted(value, key=str)
+    shown = written(value, case["type"])
+    if not same(shown, expected):
+        return f"{text}: {shown!r} is not {expected!r}"
+    if arrow_type(found.values.type) != flink_type(case["type"]):
+        return f"{text}: {arrow_type(found.values.type)} is not {flink_type(case['type'])}"
+    return "ok"
+
+
+def test_expressions_are_as_in_flink(acceptance: Path) -> None:
+    if not (acceptance / "flink_functions").is_dir():
+        pytest.skip(f"there is no {acceptance / 'flink_functions'}")
+    lines = (acceptance / "flink_functions" / "expressions.jsonl").read_text("utf-8").splitlines()
+    cases = [case for line in lines if "note" not in (case := json.loads(line))]
+    found = {case["expr"]: outcome(case) for case in cases}
+    counts = Counter("other" if result not in ("ok", "spark") else result for result in found.values())
+
+    wrong = {expr: result for expr, result in found.items() if result not in ("ok", "spark") and expr not in OTHERWISE}
+    assert wrong == {}
+    assert [expr for expr in OTHERWISE if found.get(expr, "other") == "ok"] == [], "these are right now"
+    assert counts["ok"] >= 0.95 * len(cases)
+    assert counts["spark"] <= 16
+
+
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        ("a + b * 2", "flink_add(a, flink_multiply(b, 2))"),
+        ("x * 2", "x * 2"),
+        ("CAST(a AS BIGINT)", "CAST(a AS BIGINT)"),
+        ("CAST(a AS TINYINT)", "flink_cast(a, 'tinyint')"),
+        ("CAST(s AS INT)", "flink_cast(s, 'int')"),
+        ("TRY_CAST(s AS INT)", "flink_try_cast(s, 'int')"),
+        ("t + INTERVAL '5' SECOND", "t + INTERVAL '5' SECOND"),
+        ("t - INTERVAL '1' MONTH", "flink_timestampadd('month', -1, t)"),
+        ("s LIKE 'a\\%'", "s LIKE 'a\\\\\\\\%'"),
+        ("SPLIT_INDEX(s, '/', 2)", "flink_split_index(s, '/', 2)"),
+        ("DATE_FORMAT(t, 'yyyy-MM-dd')", "flink_date_format(t, 'yyyy-MM-dd')"),
+        ("EXTRACT(DOW FROM t)", "flink_extract('dow', t)"),
+    ],
+)
+def test_what_spark_says_as_flink_does_stays_as_it_is(sql: str, text: str) -> None:
+    from etl.sql.columns import SqlColumn
+
+    types = {"a": "int", "b": "int", "x": "double", "s": "string", "t": "timestamp"}
+    scope = Scope(tuple(SqlColumn(name, name, type_) for name, type_ in types.items()))
+    (statement,) = read_script(f"SELECT {sql}").statements
+
+    assert spark_text(statement.query.expressions[0], scope) == text  # type: ignore[union-attr]
