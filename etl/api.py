@@ -43,7 +43,7 @@ from etl.contract.errors import (
     nearest,
     unknown_field,
 )
-from etl.contract.joins import SIDE, SIDE_PREFIXES, SIDE_TIME, JoiningStep, SideStep, side_fields, united_fields
+from etl.contract.joins import SIDE, SIDE_PREFIXES, SIDE_TIME, JoiningStep, SideStep, side_fields, side_keys, united_fields
 from etl.contract.parsers import Parsed, Parser
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
@@ -200,6 +200,7 @@ __all__ = [
     "refused_changes",
     "replace_file",
     "side_fields",
+    "side_keys",
     "signs",
     "united_fields",
     "unknown_field",

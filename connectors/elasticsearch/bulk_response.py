@@ -84,7 +84,7 @@ _HINTS = {
 def _failed_documents(results: list[dict[str, Any]], action: Action) -> Iterator[DocumentFailure]:
     for row, result in enumerate(results):
         status = result["status"]
-        if status > 299:
+        if status > 299 and not (status == 404 and "error" not in result):  # a document to delete that is not there
             error = result.get("error") or {}
             reason = f"{status}: {_reason(error)}"
             yield DocumentFailure(row, _classify(status, reason, action), reason)

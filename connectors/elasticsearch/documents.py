@@ -14,7 +14,7 @@ from connectors.elasticsearch.index_naming import TIME_FIELD, index_names
 from connectors.shared import json_lines
 from connectors.shared.json_lines import Frame
 from connectors.shared.path_template import Template, parse_template
-from etl.api import IDENTITY, visible
+from etl.api import IDENTITY, is_changing, signs, visible
 
 if TYPE_CHECKING:
     from etl.columns.json.lines import Lines
@@ -58,12 +58,23 @@ class BulkEncoding:
         return index_names(self._template, batch, self.time_field or TIME_FIELD) if self._template.fields else None
 
     def lines(self, batch: pa.RecordBatch) -> Lines:
-        """Return two lines for each event, concatenated, with the total bytes of both."""
+        """Return two lines for each event, concatenated, with the total bytes of both; one for a document that is deleted."""
+        if not is_changing(batch.schema):
+            return self._documents(batch)
+        is_added = signs(batch) > 0
+        parts = (is_added, self._documents), (~is_added, self._deletions)
+        return json_lines.merged_lines([(mask, write(batch.filter(pa.array(mask)))) for mask, write in parts if mask.any()])
+
+    def _documents(self, batch: pa.RecordBatch) -> Lines:
         members = dict(self._members(batch))
         start = f'{{"{self.action}":{{'
         front = [f'{"," if number else start}"{name}":' for number, name in enumerate(members)]
         document = batch.select(visible(batch.schema).names)
         return json_lines.write_framed(document, self._frame(front), list(members.values()))
+
+    def _deletions(self, batch: pa.RecordBatch) -> Lines:
+        members = {f"delete.{name}": column for name, column in self._members(batch)}
+        return json_lines.write_framed(pa.RecordBatch.from_pydict(members), json_lines.PLAIN)
 
     def _frame(self, front: Sequence[str]) -> Frame:
         if self.action == "update":

@@ -14,7 +14,19 @@ from connectors.elasticsearch.documents import Action, BulkEncoding
 from connectors.elasticsearch.index_templates import IndexTemplate
 from connectors.elasticsearch.writer import BulkWriter
 from connectors.shared.path_template import example_path, parse_template
-from etl.api import Batching, FieldName, Finding, Guarantee, Schema, Sink, Task, unknown_field, visible
+from etl.api import (
+    Batching,
+    FieldName,
+    Finding,
+    Guarantee,
+    Schema,
+    Sink,
+    Task,
+    key_findings,
+    refused_changes,
+    unknown_field,
+    visible,
+)
 
 
 class ElasticsearchSink(ClusterOptions, Sink):
@@ -52,6 +64,9 @@ class ElasticsearchSink(ClusterOptions, Sink):
     other documents are indexed. After a busy server or shard (429, 503), a lost connection or a full disk (which blocks
     indices) the failed documents are retried; a request that is too large for the server is divided. A refused login, a
     missing right, a missing index that the server may not create or a missing ingest pipeline ends the run without loss.
+
+    Results that change, such as those of ``top`` with ``changelog: true``, need ``action: index`` or ``update``, and as ``id``
+    the fields by which they replace each other: documents of rows that are removed are deleted.
 
     Tested against Elasticsearch 7.17, 8.19 and 9.5, and OpenSearch 2.19, the latter also with users, rights and TLS: clusters
     down at the start, runs killed at random moments and continued, with no document missing or duplicated. API keys and
@@ -118,6 +133,14 @@ class ElasticsearchSink(ClusterOptions, Sink):
             yield Finding("missing-id", "update needs id", ("action",), "add id: [field, …]")
         if self.data_stream:
             yield from self._check_data_stream(incoming)
+
+    def check_changes(self, incoming: Schema) -> Iterable[Finding]:
+        """Changes are documents by the key of the changelog."""
+        if self.action == "create":
+            hint = "write action: index, with the key of the results as id"
+            yield from refused_changes(incoming, "action create keeps the first document of an id", hint)
+        else:
+            yield from key_findings(incoming, self.id, "id")
 
     def guaranteed(self) -> Guarantee:
         """Return the guarantee; a data stream does not check ids of earlier indices after a rollover."""

@@ -20,7 +20,7 @@ from connectors.elasticsearch.documents import BulkEncoding, find_bad_ids
 from connectors.elasticsearch.index_naming import IndexLimit
 from connectors.http.client import Client
 from connectors.http.connection import Response
-from etl.api import ComponentError, Rejects, Result, Staged
+from etl.api import ComponentError, Rejects, Result, Staged, is_changing, last_of_keys
 
 MAX_SINGLE_FAILURES = 20
 """Number of single-document requests that may fail before the fault is attributed to the request and not to the documents."""
@@ -53,6 +53,9 @@ class BulkWriter:
         """Send the batch and return the outcome of each document."""
         rejected: list[Rejects] = []
         rows: pa.Array | None = None  # rows of the sent events in the batch; None for all
+        if is_changing(batch.schema):  # of a document only the last change counts
+            rows = pa.array(last_of_keys(batch, self.documents.id))
+            batch = batch.take(rows)
         for check in (self._check_ids, self._check_limit):
             found = check(batch)
             if found is not None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from connectors.kafka.field_texts import to_payloads, to_texts
 from connectors.kafka.topic_template import TopicTemplate
 from connectors.shared import json_lines
+from etl.api import CHANGE, is_changing, signs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,11 +83,18 @@ class MessageEncoding:
         return EncodedMessages(topic_of_row, self._values(batch), keys, millis, self._headers(batch))
 
     def _values(self, batch: pa.RecordBatch) -> Sequence[Payload]:
+        if is_changing(batch.schema):
+            return self._values_or_tombstones(batch)
         if self.value_field is not None:
             return to_payloads(batch.column(self.value_field))
         lines = json_lines.encode(batch).tobytes().split(b"\n")
         lines.pop()
         return lines
+
+    def _values_or_tombstones(self, batch: pa.RecordBatch) -> Sequence[Payload]:
+        """Null for events that remove the row of their key."""
+        values = self._values(batch.drop_columns([CHANGE]))
+        return [value if sign > 0 else None for value, sign in zip(values, signs(batch).tolist(), strict=True)]
 
     def _value_sizes(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         import numpy as np

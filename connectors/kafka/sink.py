@@ -28,6 +28,7 @@ from etl.api import (
     Task,
     Writer,
     format_type,
+    key_findings,
     unknown_field,
     visible,
 )
@@ -59,6 +60,9 @@ class KafkaSink(ClusterOptions, Sink):
     compression; 1 MB if it cannot be read), ``null-key`` for a compacted topic, ``bad-topic`` and
     ``unknown-topic`` for a topic name from an event, ``refused`` for messages that brokers reject. A fixed topic that
     does not exist, a wrong password or a wrong certificate ends the run; while brokers are down, the sink retries.
+
+    Results that change, such as those of ``top`` with ``changelog: true``, need as ``key`` the fields by which they replace each
+    other: a message has the row of its key, and no value (a tombstone) if the row is removed, as with Flink's `upsert-kafka`.
 
     Tested against Kafka 4.3, open, with SCRAM (with and without TLS) and with client certificates: brokers down at the
     start and restarted, deleted topics, messages of 5 MiB, kill -9 of driver and workers with both deliveries.
@@ -125,6 +129,10 @@ class KafkaSink(ClusterOptions, Sink):
         named += [(name, (option,)) for option, name in single.items() if name]
         yield from _check_fields_exist(named, visible_fields)
         yield from self._check_types(visible_fields)
+
+    def check_changes(self, incoming: Schema) -> Iterable[Finding]:
+        """Changes are messages by the key of the changelog."""
+        return key_findings(incoming, self.key)
 
     def guaranteed(self) -> Guarantee:
         """Return the guarantee that `delivery` chooses."""

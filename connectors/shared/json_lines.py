@@ -66,6 +66,27 @@ def framed_lines(batch: pa.RecordBatch, frame: Frame, nulls: Nulls) -> Lines:
     return written if nulls == "keep" else _without_nulls(written)
 
 
+def merged_lines(parts: Sequence[tuple[Any, Lines]]) -> Lines:
+    """The lines of one batch from those of parts of its rows; each part has a mask of its rows (bool[rows])."""
+    import numpy as np
+
+    from etl.columns.json.lines import Lines
+
+    if len(parts) == 1:
+        return parts[0][1]
+    rows = np.argsort(np.concatenate([np.flatnonzero(mask) for mask, _ in parts]), kind="stable")
+    merged = pa.concat_arrays([_as_array(lines) for _, lines in parts]).take(pa.array(rows))
+    offsets = np.frombuffer(merged.buffers()[1], np.int64)[: len(merged) + 1]
+    return Lines(memoryview(merged.buffers()[2])[: int(offsets[-1])], np.diff(offsets))
+
+
+def _as_array(lines: Lines) -> pa.Array:
+    import numpy as np
+
+    offsets = np.append(0, np.cumsum(lines.lengths)).astype(np.int64)
+    return pa.Array.from_buffers(pa.large_binary(), len(lines.lengths), [None, pa.py_buffer(offsets), pa.py_buffer(lines.text)])
+
+
 def _without_nulls(written: Lines) -> Lines:
     import numpy as np
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from etl.contract.changelogs import change_key, is_changing, with_changes
 from etl.contract.errors import Finding
 from etl.contract.state import StatefulStep
 from etl.contract.steps import ArrowStep
@@ -32,7 +33,29 @@ def united_fields(left: Schema, right: Schema, timed: bool) -> Schema:
     fields = {SIDE: pa.int8()} | ({SIDE_TIME: TIMESTAMP} if timed else {})
     for prefix, side in zip(SIDE_PREFIXES, (left, right), strict=True):
         fields |= {prefix + field.name: field.type for field in visible(side)}
-    return pa.schema(list(fields.items()))
+    return with_united_changes(pa.schema(list(fields.items())), left, right)
+
+
+def with_united_changes(united: Schema, left: Schema, right: Schema) -> Schema:
+    """The fields of the rows of both sides with the kind of change, if a side is a changelog. The key has the fields of the keys
+    of both, or there is none if a side has none."""
+    if not (is_changing(left) or is_changing(right)):
+        return united
+    keys = change_key(left), change_key(right)
+    if keys[0] is None or keys[1] is None:
+        return with_changes(united, None)
+    return with_changes(united, [*(LEFT + name for name in keys[0]), *(RIGHT + name for name in keys[1])])
+
+
+def side_keys(united: Schema) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The keys of the left and of the right side; None unless both are changelogs with a key."""
+    key = change_key(united)
+    if key is None:
+        return None
+    return (
+        tuple(name.removeprefix(LEFT) for name in key if name.startswith(LEFT)),
+        tuple(name.removeprefix(RIGHT) for name in key if name.startswith(RIGHT)),
+    )
 
 
 def side_fields(united: Schema) -> tuple[Schema, Schema]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.expressions import duration, seconds_of, spark_text
-from etl.sql.relation import Relation, StepText, WindowRows
+from etl.sql.relation import FOR_EVER, Relation, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 
 
@@ -163,14 +163,37 @@ def _time(node: Any, left: Scope, right: Scope) -> tuple[str, float] | None:
 KINDS = {"": "inner", "INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
 
-def join_step(left: Relation, right: Relation, condition: Condition, kind: str, prefix: str, ttl: str, at: int) -> Relation:
-    """The relation of a join over the streams that hold both sides. Raises ScriptError."""
+def without_times(scope: Scope) -> Scope:
+    """The scope of rows that change: their times bound no join."""
+    return replace(scope, columns=tuple(replace(column, time=None) for column in scope.columns))
+
+
+def join_step(
+    left: Relation,
+    right: Relation,
+    condition: Condition,
+    kind: str,
+    prefix: str,
+    ttl: str,
+    at: int,
+    changes_at: int | None = None,
+) -> Relation:
+    """The relation of a join over the streams that hold both sides; ``changes_at``: what makes their results change. Raises
+    ScriptError."""
     if not condition.equal:
         raise ScriptError("unsupported-sql", "a join needs equal columns of both sides", at, "add ON a.key = b.key")
     options: dict[str, Any] = {"type": "join"}
     if kind != "inner":
         options["kind"] = kind
-    equal = _with_times(condition, left, right, options, ttl, at)
+    if changes_at is None:
+        equal = _with_times(condition, left, right, options, ttl, at)
+        if "within" in options and options["within"] == ttl and kind != "inner":
+            del options["within"]  # a row without a match is given at once, and removed when there is one
+            changes_at = at
+    else:
+        equal = condition.equal
+    if changes_at is not None:
+        options |= {"changelog": True} | ({} if ttl == FOR_EVER else {"ttl": ttl})
     options["on"] = {one.field: other.field for one, other in equal}
     options["prefix"] = prefix
     taken = {leaf.field for column in left.columns for leaf in leaves(column)}
@@ -179,11 +202,11 @@ def join_step(left: Relation, right: Relation, condition: Condition, kind: str, 
     if condition.others:
         options["where"] = " and ".join(f"({spark_text(one, scope)})" for one in condition.others)
     steps = (StepText(options, at, {("where",): start(condition.others[0])} if condition.others else {}),)
-    window = _joined_window(left, options)
+    window = _joined_window(left, options) if changes_at is None else None
     inputs = tuple(dict.fromkeys((left.inputs[0], right.inputs[0])))
     if len(inputs) == 1:
         options |= {"left": inputs[0], "right": inputs[0]}
-    return Relation(inputs, steps, scope, window, is_exact=False)
+    return Relation(inputs, steps, scope, window, changes_at, is_exact=False)
 
 
 def _joined_window(left: Relation, options: dict[str, Any]) -> WindowRows | None:

@@ -16,7 +16,7 @@ from etl.sql.forms.notation import is_step, step_rows, unknown_function
 from etl.sql.forms.subqueries import member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.forms.values import single_row, values_relation
 from etl.sql.forms.versions import version_join, version_time, versions_of
-from etl.sql.joins import KINDS, conjuncts, filtered_sides, join_step, read_condition, sides_of
+from etl.sql.joins import KINDS, conjuncts, filtered_sides, join_step, read_condition, sides_of, without_times
 from etl.sql.laterals import lateral_rows
 from etl.sql.options import read_options
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
@@ -303,15 +303,17 @@ class Queries:
                 both = [part for part in rest if {"left", "right"} <= sides_of(part, relation.scope, right.scope)]
                 rest = [part for part in rest if part not in both]
                 on += both
-            if relation.changes_at is None and right.changes_at is None:
+            changes = next((one.changes_at for one in (relation, right) if one.changes_at is not None), None)
+            if changes is None:
                 relation, right, on, rest = filtered_sides(relation, right, side, on, rest)
-            condition = read_condition(on, relation.scope, right.scope)
+            scopes = [one.scope if changes is None else without_times(one.scope) for one in (relation, right)]
+            condition = read_condition(on, *scopes)
             kind = KINDS.get(side)
-            if kind is None or relation.changes_at is not None or right.changes_at is not None:
-                raise ScriptError("unsupported-sql", "results that change cannot be joined", at, "group by windows")
+            if kind is None:
+                raise ScriptError("unsupported-sql", f"{side} JOIN is not supported", at, "INNER, LEFT, RIGHT or FULL")
             left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
             right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
-            relation = join_step(left, right, condition, kind, _prefix(number), self.settings.ttl, at)
+            relation = join_step(left, right, condition, kind, _prefix(number), self.settings.ttl, at, changes)
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
         return node, relation

@@ -164,9 +164,11 @@ def sink_options(table: CreateTable, options: Options) -> dict[str, Any]:
     if options.type == "database" and table.primary_key and ("mode",) not in options.values:
         more |= {"mode": "upsert", "key": list(table.primary_key)}
     if options.type == "elasticsearch" and table.primary_key and ("id",) not in options.values:
-        more["id"] = "-".join(f"{{{name}}}" for name in table.primary_key)
+        more |= {"id": list(table.primary_key)} | ({} if ("action",) in options.values else {"action": "index"})
+    if options.type == "kafka" and table.primary_key and ("key",) not in options.values:
+        more["key"] = list(table.primary_key)
     if options.type == "file" and (format_ := options.texts.get("format")):
-        more["format"] = format_
+        more |= {"changes": "debezium"} if format_ == "debezium-json" else {"format": format_}
     return more
 
 

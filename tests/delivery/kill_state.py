@@ -81,7 +81,10 @@ class StateSetup(KillSetup):
         spark = ["{type: set, fields: {sound: soundex(key)}}"] if self.route == "after Spark" else []
         steps = ", ".join([*self.input.steps, *spark])
         streams = "".join(self._streams(number, case) for number, case in enumerate(self.cases.values()))
-        sinks = "".join(f"  sink-{n}: {{from: case-{n}, type: file, path: '{self.path(n)}'}}\n" for n in range(len(self.cases)))
+        sinks = "".join(
+            f"  sink-{n}: {{from: case-{n}, type: file, path: '{self.path(n)}'{case.sink}}}\n"
+            for n, case in enumerate(self.cases.values())
+        )
         return (
             f"name: {name}\nsources:\n{self.input.options}\n"
             f"streams:\n  all: {{from: [{self.input.names}], steps: [{steps}]}}\n{streams}"

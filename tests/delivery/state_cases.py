@@ -64,6 +64,8 @@ class Case:
     sides: tuple[str, ...] = ()
     reduce: Callable[[Sequence[Row]], Iterable[Row]] = tuple
     """Rows that were given → rows to compare; a row that must not be, such as a repeat, is not removed."""
+    sink: str = ""
+    """Further options of the sink."""
 
 
 # windows
@@ -462,6 +464,65 @@ CHAINS = {
     ),
 }
 
+# changelogs
+
+
+def changelog(steps: Sequence[str], fields: Sequence[str], expected: Callable[[Sequence[Event]], Iterable[Row]]) -> Case:
+    """A case whose results change, of which the rows count that are left at the end."""
+    return Case((*steps,), ("_kind", *fields), expected, reduce=folded, sink=", changes: kind")
+
+
+def folded(rows: Sequence[Row]) -> list[Row]:
+    """The rows of a changelog that are left, and each change that removes a row that is not there."""
+    left, wrong = Counter[Row](), list[Row]()
+    for kind, *values in rows:
+        row = tuple(values)
+        if kind in ("+I", "+U"):
+            left[row] += 1
+        elif left[row]:
+            left[row] -= 1
+        else:
+            wrong.append((kind, *row))
+    return [*left.elements(), *wrong]
+
+
+def by_key(events: Iterable[Event]) -> dict[str, list[Event]]:
+    found = defaultdict[str, list[Event]](list)
+    for one in events:
+        found[one["key"]].append(one)
+    return dict(found)
+
+
+def last_rows(events: Sequence[Event]) -> list[Row]:
+    return [(key, some[-1]["n"]) for key, some in by_key(events).items()]
+
+
+def best_so_far(events: Sequence[Event]) -> list[Row]:
+    ranked = (sorted(some, key=lambda one: -one["v"])[:3] for some in by_key(events).values())
+    return [(one["n"], rank) for some in ranked for rank, one in enumerate(some, 1)]
+
+
+def totals(events: Sequence[Event]) -> list[Row]:
+    return [(key, len(some), sum(one["v"] for one in some), some[-1]["n"]) for key, some in by_key(events).items()]
+
+
+def totals_of_best(events: Sequence[Event]) -> list[Row]:
+    best = [max(one["v"] for one in some) for some in by_key(events).values()]
+    return [(len(best), sum(best), min(best))] if best else []
+
+
+_TOTALS = "{type: window, emit: on_change, group_by: [key], aggregates: {c: count(*), s: sum(v), m: max(n)}}"
+_OF_BEST = "{type: window, emit: on_change, aggregates: {c: count(*), s: sum(v), m: min(v)}}"
+_LAST = "{type: top, keys: [key], by: n, limit: 1, changelog: true}"
+_BEST = "{type: top, keys: [key], by: v, limit: LIMIT, rank: r, changelog: true}"
+
+CHANGES = {
+    "top, last rows": changelog([_LAST], ("key", "n"), last_rows),
+    "top, best so far": changelog([_BEST.replace("LIMIT", "3")], ("n", "r"), best_so_far),
+    "window, totals": changelog([_TOTALS], ("key", "c", "s", "m"), totals),
+    "top, then totals": changelog([_BEST.replace("LIMIT", "1"), _OF_BEST], ("c", "s", "m"), totals_of_best),
+}
+
 # quiet streams
 
 _EVERY = "size: 30s, emit: [on_close, {every: 1s}], emit_reason: why"
@@ -472,7 +533,7 @@ _WITH_IDLE = (
     *("over, within", "over, ttl", "sequence, not followed by", "correlate, at most"),
     *("join, full", "join, latest", "window, then window", "join, then window"),
 )
-_ALL = {**WINDOWS, **EMITS, **KEYED, **ORDERED, **JOINS, **CHAINS}
+_ALL = {**WINDOWS, **EMITS, **KEYED, **ORDERED, **JOINS, **CHAINS, **CHANGES}
 
 
 def idle(case: Case) -> Case:
@@ -490,7 +551,15 @@ QUIET = {f"{name}, idle": idle(_ALL[name]) for name in _WITH_IDLE} | {
     ),
 }
 
-GROUPS = {"windows": WINDOWS, "emit": EMITS, "keys": KEYED, "order": ORDERED, "joins": JOINS, "chains": CHAINS}
+GROUPS = {
+    "windows": WINDOWS,
+    "emit": EMITS,
+    "keys": KEYED,
+    "order": ORDERED,
+    "joins": JOINS,
+    "chains": CHAINS,
+    "changes": CHANGES,
+}
 """Cases that run in one pipeline, each as a query of its own."""
 QUIET_GROUPS = {f"quiet-{number}": dict(list(QUIET.items())[number::3]) for number in range(3)}
 CASES = _ALL | QUIET

@@ -264,6 +264,35 @@ def test_results_that_change_need_a_sink_that_replaces_rows(checked: Callable[[s
     assert checked(LOGS + database + f"INSERT INTO d {query}").pipeline is not None
 
 
+LAST = "(SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY t DESC, bytes) AS r FROM logs) WHERE r = 1"
+CHANGING = """
+CREATE VIEW sums AS SELECT host, sum(bytes) AS total FROM logs GROUP BY host;
+CREATE VIEW newest AS SELECT host, bytes FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY t DESC) AS r FROM logs)
+WHERE r = 1;
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (f"SELECT host, bytes FROM {LAST}", {"by": "t", "then": {"bytes": "ascending"}, "limit": 1, "changelog": True}),
+        ("SELECT host, count(*) FROM logs GROUP BY host", {"type": "window", "emit": "on_change", "group_by": ["host"]}),
+        ("SELECT s.host, n.bytes FROM sums s LEFT JOIN newest n ON s.host = n.host", {"kind": "left", "changelog": True}),
+        ("SELECT a.host, b.bytes FROM logs a FULL JOIN logs b ON a.host = b.host", {"kind": "full", "changelog": True}),
+        ("SELECT a.host, b.bytes FROM logs a JOIN logs b ON a.host = b.host", {"within": "36500d"}),
+    ],
+)
+def test_results_that_change(query: str, expected: dict[str, Any]) -> None:
+    [*_, found] = [step for step in steps(LOGS + CHANGING + f"INSERT INTO out {query};") if step["type"] != "select"]
+
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_aggregates_of_results_that_change(checked: Callable[[str], Checked]) -> None:
+    for query in ("SELECT 'all', max(total) FROM sums", "SELECT DISTINCT 'x', bytes FROM newest", "SELECT host, total FROM sums"):
+        assert checked(LOGS + CHANGING + f"INSERT INTO out {query};").problems == (), query
+
+
 def test_each_statement_has_its_own_mistakes(checked: Callable[[str], Checked]) -> None:
     problems = checked(LOGS + "SELECT a FROM logs;\nSELECT b FROM logs;\nSELEC c FROM logs;").problems
     assert [problem.line for problem in problems] == [5, 6, 7]

@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,22 @@ from hypothesis import strategies as st
 from state.cuts import CUTS, Cut, after_restart, batches_of
 from state.lane import Lane, Row
 
-from etl.api import CHANGE, DELETE, INSERT, OFFSET, TIMESTAMP, UPDATE_AFTER, UPDATE_BEFORE, StatefulStep, change_key, with_changes
+from etl.api import (
+    CHANGE,
+    DELETE,
+    INSERT,
+    OFFSET,
+    SIDE,
+    SIDE_PREFIXES,
+    TIMESTAMP,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    StatefulStep,
+    change_key,
+    with_changes,
+)
 from etl.steps.heartbeats import ARRIVAL
+from etl.steps.joining.join import Join
 from etl.steps.keyed.over import Over
 from etl.steps.keyed.top import Top
 from etl.steps.window import Window
@@ -228,3 +242,83 @@ def test_a_micro_batch_that_runs_again_has_the_same_changes() -> None:
 
     for step in (best(2), OVER, Window(group_by=("user",), emit="on_change", aggregates=MORE)):
         assert run(step, CHANGING, events, cuts) == run(step, CHANGING, events, cuts)
+
+
+@settings(max_examples=10, deadline=None)
+@given(drawn=EVENTS, cuts=CUTS, more=st.booleans())
+def test_totals_of_all_changes(drawn: Sequence[Row], cuts: Sequence[Cut], more: bool) -> None:
+    events = changed(drawn)
+    aggregates = {"rows": "count(*)", "sum": "sum(x)"} | ({"most": "max(x)"} if more else {})
+
+    found = checked(Window(emit="on_change", aggregates=aggregates), CHANGING, events, cuts)
+
+    values = [row["x"] for row in alive_rows(events) if row["x"] is not None]
+    result = {"rows": len(alive_rows(events)), "sum": sum(values) if values else None}
+    result |= {"most": max(values, default=None)} if more else {}
+    assert found == (Counter([_text(result)]) if result["rows"] else Counter())
+
+
+# ── Joins ──────────────────────────────────────────────────────────────────────────────────────────
+
+SIDES: dict[str, tuple[pa.Schema, pa.Schema]] = {
+    "events": (ROWS, ROWS),
+    "left changes": (CHANGING, ROWS),
+    "both change": (CHANGING, CHANGING),
+}
+
+
+def joined(left: Sequence[Row], right: Sequence[Row], kind: str, where: bool) -> Counter[str]:
+    """The join of rows by user, with or without a condition on x."""
+
+    def is_pair(one: Row, other: Row) -> bool:
+        fits = not where or (one["x"] is not None and other["x"] is not None and one["x"] <= other["x"])
+        return one["user"] is not None and one["user"] == other["user"] and fits
+
+    names = [name for name in ROWS.names if name != "user"]
+    found = [(one, other) for one in left for other in right if is_pair(one, other)]
+    lonely = [one for one in left if not any(is_pair(one, other) for other in right)]
+    rows = list[Row]()
+    if kind in ("semi", "anti"):
+        chosen = lonely if kind == "anti" else [one for one in left if one not in lonely]
+        return Counter(map(_text, chosen))
+    rows += [{**one, **{f"right.{name}": other[name] for name in names}} for one, other in found]
+    if kind in ("left", "full"):
+        rows += [{**one, **{f"right.{name}": None for name in names}} for one in lonely]
+    if kind in ("right", "full"):
+        alone = [other for other in right if not any(is_pair(one, other) for one in left)]
+        rows += [
+            {"user": other["user"], **dict.fromkeys(names), **{f"right.{name}": other[name] for name in names}} for other in alone
+        ]
+    return Counter(map(_text, rows))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    drawn=EVENTS,
+    cuts=CUTS,
+    sides=st.sampled_from(list(SIDES)),
+    kind=st.sampled_from(["inner", "left", "right", "full", "semi", "anti"]),
+    where=st.booleans(),
+    of_right=st.integers(2, 4),
+)
+def test_joins(drawn: Sequence[Row], cuts: Sequence[Cut], sides: str, kind: str, where: bool, of_right: int) -> None:
+    schemas = SIDES[sides]
+    own = [[row for number, row in enumerate(drawn) if (number % of_right == 1) == bool(side)] for side in (0, 1)]
+    streams = [changed(some) if CHANGE in schema.names else inserted(some) for some, schema in zip(own, schemas, strict=True)]
+    step = Join(on={"user": "user"}, kind=kind, changelog=True, where="x <= right.x" if where else None)
+    united = step.united({"l": schemas[0], "r": schemas[1]})
+    events = [united_row(row, side) for side, stream in enumerate(streams) for row in stream]
+    events = [
+        event for pair in zip_longest(*([e for e in events if e[SIDE] == side] for side in (0, 1))) for event in pair if event
+    ]
+
+    found = checked(step, united, events, cuts)
+
+    assert found == joined(alive_rows(streams[0]), alive_rows(streams[1]), kind, where)
+
+
+def united_row(row: Row, side: int) -> Row:
+    """A row before the join."""
+    prefix = SIDE_PREFIXES[side]
+    values = {prefix + name: value for name, value in row.items() if name != CHANGE}
+    return {**values, SIDE: side, CHANGE: row.get(CHANGE, INSERT)}

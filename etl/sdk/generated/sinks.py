@@ -239,6 +239,9 @@ class Sinks:
         indices) the failed documents are retried; a request that is too large for the server is divided. A refused login, a
         missing right, a missing index that the server may not create or a missing ingest pipeline ends the run without loss.
 
+        Results that change, such as those of ``top`` with ``changelog: true``, need ``action: index`` or ``update``, and as ``id``
+        the fields by which they replace each other: documents of rows that are removed are deleted.
+
         Tested against Elasticsearch 7.17, 8.19 and 9.5, and OpenSearch 2.19, the latter also with users, rights and TLS: clusters
         down at the start, runs killed at random moments and continued, with no document missing or duplicated. API keys and
         tokens were tested against a simulated server only, data streams on OpenSearch only.
@@ -478,6 +481,9 @@ class Sinks:
         compression; 1 MB if it cannot be read), ``null-key`` for a compacted topic, ``bad-topic`` and
         ``unknown-topic`` for a topic name from an event, ``refused`` for messages that brokers reject. A fixed topic that
         does not exist, a wrong password or a wrong certificate ends the run; while brokers are down, the sink retries.
+
+        Results that change, such as those of ``top`` with ``changelog: true``, need as ``key`` the fields by which they replace each
+        other: a message has the row of its key, and no value (a tombstone) if the row is removed, as with Flink's `upsert-kafka`.
 
         Tested against Kafka 4.3, open, with SCRAM (with and without TLS) and with client certificates: brokers down at the
         start and restarted, deleted topics, messages of 5 MiB, kill -9 of driver and workers with both deliveries.

@@ -534,6 +534,8 @@ class Steps:
         shift: Duration = UNSET,
         limit: int | None = UNSET,
         where: Expression | None = UNSET,
+        changelog: bool = UNSET,
+        ttl: Duration | None = UNSET,
         prefix: str = UNSET,
         late: Duration = UNSET,
         idle: Duration | None = UNSET,
@@ -571,6 +573,11 @@ class Steps:
         on one side and on the other together (`within: 10m` makes it 20 minutes), one minute at least, and begins at its multiples
         since 1970 UTC. Results are those of a join of the events that are taken. Within a micro-batch the earliest ones are taken.
 
+        With `changelog: true` all events match, whenever they are read, and either side may be a changelog. Results are a changelog:
+        a row of a left event without a match is removed when a match comes, and given again when its last match is removed. State holds
+        the rows of both sides for ever, or for `ttl`; after that results are what Flink's are: those of rows that have expired
+        stay, and are not changed any more. There is no time, bound, `match: latest`, `shift` or `limit`.
+
         State holds the events of both sides, of `inner` for as long as a match may come, of the other kinds for `before` and
         `after` together, in 16 parts by the hash of the keys, which has 128 bits. With `limit` all are kept for a span, and a key has
         three times as many on each side at most, unless `late` is longer or one side is ahead. With `match: latest` and without
@@ -597,6 +604,9 @@ class Steps:
             limit: Events of a key that each side takes in a span of time, of the longest wait for a match; none means
                 all. Default: none.
             where: Further condition on the fields of a pair. Default: none.
+            changelog: Whether all events match for ever, or for a `ttl`, rows of the sides may be replaced and
+                removed later, and results are a changelog. Default: false.
+            ttl: With `changelog`: how long a row is kept after it was read; none means for ever. Default: none.
             prefix: Prefix of the name of a right field that the left side has, too. Default: right..
             late: How far behind the latest event time an event may come and still count. Default: 10s.
             idle: Silence of a side after which nothing waits for it, and of both after which waiting events are

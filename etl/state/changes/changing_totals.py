@@ -111,11 +111,9 @@ class ChangingTotals:
             yield changelog(results, first, last, self.fields)
 
     def _exist(self, merged: pa.Table, at: Numbers) -> Numbers:
-        """bool[n]: which of these groups have rows; the only group of all events exists from the first event on."""
+        """bool[n]: which of these groups have rows."""
         if not len(merged):
             return np.zeros(len(at), bool)
-        if not self.group_by:
-            return np.ones(len(at), bool)
         found: Numbers = (numbers(merged, f"{ROWS}\0{0}") > 0)[at]
         return found
 

@@ -78,7 +78,8 @@ def remaining_rows(rows: pa.Table, weights: Numbers, names: list[str]) -> Number
 def _pairs(rows: pa.Table, gone: Numbers, come: Numbers, key: tuple[str, ...]) -> tuple[Numbers, Numbers]:
     """Of each key the row that goes and the one that comes, -1 for none."""
     chosen = np.append(gone, come)
-    hashes = key_hashes(rows.select(list(key)).take(pa.array(chosen)), key, _SEED)
+    of_key = rows.select(list(key)).take(pa.array(chosen)) if key else rows.slice(0, len(chosen))
+    hashes = key_hashes(of_key, key, _SEED)
     groups = EventsByKey.of(hashes, np.zeros(len(chosen), np.int64))
     keys: Any = groups.numbers()
     old, new = np.full(len(groups.hash), -1), np.full(len(groups.hash), -1)

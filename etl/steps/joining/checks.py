@@ -18,7 +18,7 @@ def join_findings(step: Join, pair: JoinedFields) -> Iterator[Finding]:
     """Keys that cannot be compared, times, bounds, names, the condition."""
     yield from _check_keys(step.on, pair.left, pair.right)
     yield from _check_times(step, pair.left, pair.right)
-    yield from _check_bounds(step)
+    yield from _check_changelog(step) if step.changelog else _check_bounds(step)
     yield from _check_names(pair)
     if step.where is not None:
         analysis = analyse(step.where, pair.schema)
@@ -52,7 +52,17 @@ def _check_times(step: Join, left: Schema, right: Schema) -> Iterator[Finding]:
         yield from time_findings(name, side, (option,) if getattr(step, option) else ("time",))
 
 
+def _check_changelog(step: Join) -> Iterator[Finding]:
+    """Options without a meaning where all events match."""
+    for option in ("time", "within", "before", "after", "shift", "limit", "match", "idle", "late"):
+        if option in step.model_fields_set:
+            message = f"{option} has no meaning for a changelog: all events match, whenever they are read"
+            yield Finding("unused-option", message, (option,), f"leave out {option}, or changelog")
+
+
 def _check_bounds(step: Join) -> Iterator[Finding]:
+    if step.ttl is not None:
+        yield unused_option("ttl", "times say how long events wait for a match", "leave out ttl, or add changelog: true")
     if step.within is not None and (step.before, step.after) != (None, None):
         other = "before" if step.before is not None else "after"
         yield Finding("one-of-two", f"within sets the same as {other}", (other,), "leave out within, or before and after")
@@ -67,7 +77,7 @@ def _check_bounds(step: Join) -> Iterator[Finding]:
         if step.limit is not None:
             yield unused_option("limit", "match: latest gives each left event once", "leave it out; before bounds the versions")
     elif (step.within, step.before, step.after) == (None, None, None):
-        hint = "within: 10m; or before and after, for different times to both sides"
+        hint = "within: 10m; before and after, for different times to both sides; or changelog: true, where all match"
         yield Finding("missing-option", "nothing says how long events wait for a match", (), hint)
 
 

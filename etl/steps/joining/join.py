@@ -22,16 +22,19 @@ from etl.api import (
     Operator,
     Schema,
     SideStep,
+    change_key,
     format_duration,
     format_type,
     nearest,
     side_fields,
+    side_keys,
     united_fields,
+    with_changes,
 )
 from etl.expressions import compile_expression
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.joining.checks import join_findings
-from etl.steps.joining.join_fields import JoinedFields, KeyPairs
+from etl.steps.joining.join_fields import JoinedFields, KeyPairs, joined_key
 from etl.steps.joining.sides import JoinSide
 from etl.steps.keyed.options import MICROSECOND
 from etl.steps.option_checks import idle_by_clock
@@ -78,6 +81,11 @@ class Join(JoiningStep):
     time; the others are dropped, and the run's summary counts them. A span is as long as an event may wait for a match
     on one side and on the other together (`within: 10m` makes it 20 minutes), one minute at least, and begins at its multiples
     since 1970 UTC. Results are those of a join of the events that are taken. Within a micro-batch the earliest ones are taken.
+
+    With `changelog: true` all events match, whenever they are read, and either side may be a changelog. Results are a changelog:
+    a row of a left event without a match is removed when a match comes, and given again when its last match is removed. State holds
+    the rows of both sides for ever, or for `ttl`; after that results are what Flink's are: those of rows that have expired
+    stay, and are not changed any more. There is no time, bound, `match: latest`, `shift` or `limit`.
 
     State holds the events of both sides, of `inner` for as long as a match may come, of the other kinds for `before` and
     `after` together, in 16 parts by the hash of the keys, which has 128 bits. With `limit` all are kept for a span, and a key has
@@ -126,6 +134,16 @@ class Join(JoiningStep):
     )
     where: Expression | None = Field(
         default=None, description="Further condition on the fields of a pair.", examples=["amount > limit"]
+    )
+    changelog: bool = Field(
+        default=False,
+        description="Whether all events match for ever, or for a `ttl`, rows of the sides may be replaced and removed later, and "
+        "results are a changelog.",
+    )
+    ttl: Duration | None = Field(
+        default=None,
+        description="With `changelog`: how long a row is kept after it was read; none means for ever.",
+        examples=["1d"],
     )
     prefix: str = Field(
         default="right.",
@@ -195,17 +213,45 @@ class Join(JoiningStep):
     def _joined(self, incoming: Schema) -> JoinedFields:
         return JoinedFields(self.on, self.prefix, *side_fields(incoming))
 
+    def takes_changes(self) -> bool:
+        """Whether results are a changelog, too."""
+        return self.changelog
+
     def fields(self, incoming: Schema) -> Schema:
         """The fields of a pair, or of left events."""
         pair = self._joined(incoming)
-        return pair.left if self.kind in ("semi", "anti") else pair.schema
+        fields = pair.left if self.kind in ("semi", "anti") else pair.schema
+        return with_changes(fields, joined_key(self, pair, side_keys(incoming))) if self.changelog else fields
 
     def event_time(self) -> tuple[str, timedelta]:
         """That of each row's side, and lateness; time of reading is never late."""
         return (SIDE_TIME, self.late) if self.time else (ARRIVAL, timedelta(0))
 
+    def _changing(self, incoming: Schema) -> Operator:
+        from etl.state.changes.changing_join import ChangingJoin, key_names
+        from etl.state.keyed.time_to_live import TimeToLive
+
+        pair, fields = self._joined(incoming), self.fields(incoming)
+        where = compile_expression(self.where, pair.schema) if self.where else None
+        ttl = TimeToLive(None if self.ttl is None else self.ttl // MICROSECOND)
+        return ChangingJoin(
+            fields,
+            incoming,
+            key_names(len(self.on)),
+            ARRIVAL,
+            change_key(fields),
+            ttl,
+            pair=pair.schema,
+            right_names=pair.right_names,
+            on=self.on,
+            kind=self.kind,
+            where=where,
+        )
+
     def idle_after(self) -> timedelta | None:
         """The option; by time of reading, events are given once their time is over on the clock."""
+        if self.changelog:
+            return None
         if self.time or (self.match == "all" and self.kind in ("inner", "semi")):
             return self.idle
         return idle_by_clock(self.idle, self.max_delay())
@@ -235,6 +281,9 @@ class Join(JoiningStep):
             for name, other in self.on.items()
         }
         fields = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in united_fields(left, right, timed=False)}
+        if self.changelog:
+            ttl = {} if self.ttl is None else {"ttl": str(self.ttl)}
+            return {"kind": self.kind, "match": "changelog", **keys, **ttl, **fields}
         before, after = self._bounds
         times = {"time": " = ".join(self.times or (ARRIVAL,)), "before": str(before), "after": str(after)}
         limited = {"limit": "yes"} if self._side_limit else {}
@@ -242,6 +291,10 @@ class Join(JoiningStep):
 
     def notes(self, incoming: Schema) -> Iterator[str]:
         """How long events are kept."""
+        if self.changelog:
+            kept = "for ever" if self.ttl is None else f"for {format_duration(self.ttl)} after it was read, or a quarter longer"
+            yield f"keeps each row of both sides {kept}"
+            return
         before, after = (format_duration(max(bound, timedelta(0))) for bound in self._bounds)
         if self.match == "latest":
             for_ever = "the last right event of every key for ever (before removes older ones)"
@@ -274,6 +327,8 @@ class Join(JoiningStep):
 
     def operator(self, incoming: Schema) -> Operator:
         """Pairs of both sides in files."""
+        if self.changelog:
+            return self._changing(incoming)
         from etl.state.joins.latest_join import LatestJoin
         from etl.state.joins.time_join import TimeJoin
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from etl.api import FieldName, Schema, wider
+
+if TYPE_CHECKING:
+    from etl.steps.joining.join import Join
 
 
 def _pairs(given: object) -> object:
@@ -64,3 +67,16 @@ class JoinedFields:
         if self.on.get(field.name) != field.name or field.name not in self.right.names:
             return field.type
         return wider(field.type, self.right.field(field.name).type) or field.type
+
+
+def joined_key(step: Join, pair: JoinedFields, keys: tuple[tuple[str, ...], tuple[str, ...]] | None) -> tuple[str, ...] | None:
+    """The key of the results of a join of two changelogs with keys: that of the left rows where each has one match at most."""
+    if keys is None:
+        return None
+    left, right = keys
+    if step.kind in ("semi", "anti") or (step.kind in ("inner", "left") and set(right) <= set(step.on.values())):
+        return left
+    of_right = tuple(pair.right_names.get(name, name) for name in right)
+    if step.kind in ("inner", "right") and set(left) <= set(step.on):
+        return of_right
+    return tuple(dict.fromkeys((*left, *of_right)))

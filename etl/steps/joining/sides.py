@@ -7,7 +7,20 @@ from typing import Literal
 
 import pyarrow as pa
 
-from etl.api import OFFSET, SIDE, SIDE_PREFIXES, SIDE_TIME, TIMESTAMP, Outcome, Schema, SideStep, visible, with_fields
+from etl.api import (
+    CHANGE,
+    INSERT,
+    OFFSET,
+    SIDE,
+    SIDE_PREFIXES,
+    SIDE_TIME,
+    TIMESTAMP,
+    Outcome,
+    Schema,
+    SideStep,
+    visible,
+    with_fields,
+)
 
 
 class JoinSide(SideStep):
@@ -40,11 +53,17 @@ class JoinSide(SideStep):
 
     def _rows(self, batch: pa.RecordBatch, side: int, schema: Schema) -> pa.RecordBatch:
         columns: Mapping[str, pa.Array] = {SIDE_PREFIXES[side] + name: batch.column(name) for name in batch.schema.names}
-        given = {**columns, SIDE: pa.repeat(pa.scalar(side, pa.int8()), batch.num_rows), OFFSET: batch.column(OFFSET)}
+        given = {**columns, CHANGE: self._kinds(batch), OFFSET: batch.column(OFFSET)}
+        given[SIDE] = pa.repeat(pa.scalar(side, pa.int8()), batch.num_rows)
         if self.times is not None:
             given[SIDE_TIME] = batch.column(self.times[side]).cast(TIMESTAMP, safe=False)
         arrays = [given[f.name] if f.name in given else pa.nulls(batch.num_rows, f.type) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, names=schema.names)
+
+    @staticmethod
+    def _kinds(batch: pa.RecordBatch) -> pa.Array:
+        known = CHANGE in batch.schema.names
+        return batch.column(CHANGE) if known else pa.repeat(pa.scalar(INSERT, pa.int8()), batch.num_rows)
 
 
 def _alternating(sides: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ import pytest
 from databases import EVERY, Database, events, of, task
 
 from connectors.database.sink import DatabaseSink
-from etl.api import OFFSET, ComponentError, Rejects
+from etl.api import CHANGE, DELETE, INSERT, OFFSET, UPDATE_AFTER, UPDATE_BEFORE, ComponentError, Rejects
 
 HOSTILE = [
     "plain",
@@ -72,6 +72,26 @@ def test_no_text_is_executed_as_sql(database: Database) -> None:
 
     assert not refused
     assert [row[0] for row in database.run("SELECT message FROM {t} ORDER BY id")] == HOSTILE
+
+
+def test_changes_insert_update_and_delete_rows_by_their_key(database: Database) -> None:
+    database.run("CREATE TABLE {t} (id BIGINT, part VARCHAR(9), n BIGINT, UNIQUE (id, part))")
+    sink = database.sink(mode="upsert", key=["id", "part"])
+
+    first = changes(0, (1, "a", 10, INSERT), (2, "a", 20, INSERT), (1, "a", 10, UPDATE_BEFORE), (1, "a", 11, UPDATE_AFTER))
+    then = changes(4, (2, "a", 20, DELETE), (1, "a", 11, DELETE), (1, "a", 12, INSERT), (3, "it's", 0, DELETE))
+    written(sink, first)
+    assert database.run("SELECT id, n FROM {t} ORDER BY id") == [(1, 11), (2, 20)]
+
+    written(sink, first, then)
+    assert database.run("SELECT id, n FROM {t} ORDER BY id") == [(1, 12)]
+
+
+def changes(offset: int, *rows: tuple[int, str, int, int]) -> pa.RecordBatch:
+    """Events of a changelog."""
+    ids, parts, values, kinds = zip(*rows, strict=True)
+    columns = {"id": pa.array(ids), "part": pa.array(parts), "n": pa.array(values), CHANGE: pa.array(kinds, pa.int8())}
+    return pa.record_batch({**columns, OFFSET: pa.array(range(offset, offset + len(rows)), pa.int64())})
 
 
 def test_every_type_is_read_back_unchanged(database: Database) -> None:

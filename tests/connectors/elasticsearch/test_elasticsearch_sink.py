@@ -15,7 +15,7 @@ from fake_http import FakeCluster, FakeServer, Reply, Request
 from connectors.elasticsearch.index_naming import MAX_NAME_BYTES, safe_value
 from connectors.elasticsearch.sink import ElasticsearchSink
 from connectors.elasticsearch.writer import BulkWriter
-from etl.api import IDENTITY, OFFSET, ComponentError, Rejects, Result, Task
+from etl.api import CHANGE, DELETE, IDENTITY, INSERT, OFFSET, UPDATE_AFTER, UPDATE_BEFORE, ComponentError, Rejects, Result, Task
 from etl.delivery.sink_writer import SinkWriter
 
 TASK = Task("p", "out", "split", "/nowhere", pa.schema([]))
@@ -96,6 +96,30 @@ def test_an_index_replaces_and_numbers_are_ids(cluster: FakeCluster) -> None:
         write(cluster, batch(key=[7], n=[n]), action="index", id=["key"])
 
     assert cluster.documents == {("logs", "7"): {"key": 7, "n": 2}}
+
+
+def test_changes_replace_and_delete_documents_by_their_id(cluster: FakeCluster) -> None:
+    kinds = pa.array([INSERT, INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE, DELETE], pa.int8())
+    events = batch(key=[1, 2, 1, 1, 2, 3], n=[10, 20, 10, 11, 20, 30]).append_column(CHANGE, kinds)
+
+    result = write(cluster, events, action="index", id=["key"], index="logs-{key}")
+
+    assert cluster.requests[0].lines == [
+        {"index": {"_index": "logs-1", "_id": "1"}},
+        {"key": 1, "n": 11},
+        {"delete": {"_index": "logs-2", "_id": "2"}},
+        {"delete": {"_index": "logs-3", "_id": "3"}},
+    ]
+    assert (again(result), dead(result)) == ([], [])
+
+
+def test_a_document_to_delete_that_is_not_there_is_no_failure(cluster: FakeCluster) -> None:
+    cluster.fate = lambda id_, _: (429, "busy", "later") if id_ == "2" else None
+    kinds = pa.array([DELETE, UPDATE_BEFORE, UPDATE_AFTER], pa.int8())
+
+    result = write(cluster, batch(key=[1, 2, 2], n=[1, 2, 3]).append_column(CHANGE, kinds), action="index", id=["key"])
+
+    assert (again(result), dead(result)) == ([2], [])
 
 
 def test_fields_and_dates_name_the_index(cluster: FakeCluster) -> None:

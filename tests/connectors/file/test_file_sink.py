@@ -29,7 +29,19 @@ from pydantic import ValidationError
 from connectors.file.sink import FileSink
 from connectors.file.writing import appender, copying, disk_sync, ledger, part_publisher, staging, stores
 from connectors.shared.path_template import parse_template, safe_name
-from etl.api import TIMESTAMP, BatchId, ComponentError, Staged, Task, visible
+from etl.api import (
+    CHANGE,
+    DELETE,
+    INSERT,
+    TIMESTAMP,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    BatchId,
+    ComponentError,
+    Staged,
+    Task,
+    visible,
+)
 from etl.file_modes import private_files
 
 SCHEMA = pa.schema([("n", pa.int64()), ("host", pa.string())])
@@ -114,6 +126,41 @@ def test_json_nests_dotted_fields_and_hides_the_offset(tmp_path: Path) -> None:
     run.batch(0, pa.record_batch({"source.ip": ["::1"], "x": pa.nulls(1, pa.string()), "_offset": [7]}))
 
     assert (tmp_path / "out.json").read_text() == '{"source":{"ip":"::1"},"x":null}\n'
+
+
+CHANGED = [(1, "a", INSERT), (1, "a", UPDATE_BEFORE), (1, "b", UPDATE_AFTER), (2, "c", DELETE)]
+
+
+def changes(folder: Path, component: FileSink) -> None:
+    """Write these changes as a micro-batch."""
+    n, host, kinds = zip(*CHANGED, strict=True)
+    columns = {"n": pa.array(n), "host": pa.array(host), CHANGE: pa.array(kinds, pa.int8()), "_offset": pa.array(range(len(n)))}
+    batch = pa.record_batch(columns)
+    writer = component.open(Task("p", "s", "split", str(folder), batch.schema.remove(3)))
+    writer.write(batch)
+    output = writer.close()
+    assert output is not None
+    component.committer(str(folder)).commit(BatchId("q", 0), [output])
+
+
+def test_changes_are_lines_of_debezium(tmp_path: Path) -> None:
+    changes(tmp_path, sink(tmp_path, "out.json", changes="debezium"))
+
+    found = [(row["op"], row["before"], row["after"]) for row in rows(tmp_path / "out.json")]
+    assert found == [
+        ("c", None, {"n": 1, "host": "a"}),
+        ("d", {"n": 1, "host": "a"}, None),
+        ("c", None, {"n": 1, "host": "b"}),
+        ("d", {"n": 2, "host": "c"}, None),
+    ]
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.csv"])
+def test_changes_are_events_with_their_kinds(tmp_path: Path, name: str) -> None:
+    changes(tmp_path, sink(tmp_path, name, changes="kind", format=name.removeprefix("out.")))
+
+    found = [(row["_kind"], int(row["n"]), row["host"]) for row in rows(tmp_path / name)]
+    assert found == [("+I", 1, "a"), ("-U", 1, "a"), ("+U", 1, "b"), ("-D", 2, "c")]
 
 
 def test_csv_keeps_dotted_names_and_has_one_header(tmp_path: Path) -> None:

@@ -135,10 +135,16 @@ class FakeCluster(FakeServer):
     def bulk(self, request: Request) -> Reply:
         at = request.path.partition("/_bulk")[0].strip("/")
         assert request.body.endswith(b"\n")
-        lines = request.lines
-        items = [self._done(*next(iter(a.items())), d, at) for a, d in zip(lines[::2], lines[1::2], strict=True)]
+        lines, items = iter(request.lines), list[dict[str, Any]]()
+        for line in lines:
+            [(action, meta)] = line.items()
+            items.append(self._deleted(meta, at) if action == "delete" else self._done(action, meta, next(lines), at))
         errors = any("error" in result for item in items for result in item.values())
         return Reply(body=json.dumps({"errors": errors, "items": items}).encode())
+
+    def _deleted(self, meta: Any, at: str) -> dict[str, Any]:
+        found = self.documents.pop((meta.get("_index", at), meta["_id"]), None)
+        return {"delete": {"status": 404 if found is None else 200}}
 
     def _done(self, action: str, meta: Any, document: Any, at: str) -> dict[str, Any]:
         key = (meta.get("_index", at), meta["_id"])

@@ -18,7 +18,19 @@ from servers.kafka_server import Kafka
 from connectors.kafka.ledger import LedgerCleaner, LedgerEntry
 from connectors.kafka.producer_pool import PRODUCER_POOL
 from connectors.kafka.sink import KafkaSink
-from etl.api import BatchId, ComponentError, Result, SplitLostError, Staged, Task
+from etl.api import (
+    CHANGE,
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    BatchId,
+    ComponentError,
+    Result,
+    SplitLostError,
+    Staged,
+    Task,
+)
 
 pytestmark = pytest.mark.servers
 
@@ -58,6 +70,18 @@ def test_an_event_is_a_message_of_json(broker: Broker, delivery: str) -> None:
         '{"source":{"ip":null},"n":2,"message":"ü"}'.encode(),
     ]
     assert [one.key() for one in broker.messages(topic)] == [None, None]
+
+
+@BOTH
+def test_of_changes_the_last_of_a_key_is_sent_and_a_row_that_is_removed_is_a_tombstone(broker: Broker, delivery: str) -> None:
+    topic, kinds = broker.topic(), [INSERT, INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE]
+    rows = zip([1, 2, 1, 1, 2], [10, 20, 10, 11, 20], kinds, strict=True)
+    batch = events([{"id": id_, "n": n, CHANGE: kind} for id_, n, kind in rows])
+
+    result, _ = write(broker, sink(broker, topic, key=["id"], delivery=delivery), batch)
+
+    assert result.retryable is None
+    assert [(one.key(), one.value()) for one in broker.messages(topic)] == [(b"1", b'{"id":1,"n":11}'), (b"2", None)]
 
 
 @BOTH
