@@ -13,8 +13,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
+from etl.api import EtlError
 from etl.config.document.yaml_document import EntryLocation
 from etl.config.model import OptionPath, YamlLocation
+from etl.udf.loading import FUNCTION_MODULE
 
 _PACKAGE = str(Path(__file__).parent)
 """Frames of this package are not the caller's."""
@@ -76,15 +78,31 @@ class FileSite:
 
 def call_site(positional: Sequence[str] = ()) -> CallSite:
     """The call, by the user of this package, that is at work now."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
-        frame = frame.f_back
-    assert frame is not None
+    frame = _caller()
     lines = islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
     line, end_line, column, end_column = next(lines, (None,) * 4)
     line = line or frame.f_lineno
     begin = (column or 0) + 1 if line == end_line else 1
     return CallSite(frame.f_code.co_filename, line, begin, (end_line or line, end_column or 0), tuple(positional))
+
+
+def refuse_while_loading() -> None:
+    """Raise EtlError where a file that is only loaded for its functions tries or runs a pipeline, which would load it again."""
+    frame = _caller()
+    if str(frame.f_globals.get("__name__", "")).startswith(FUNCTION_MODULE):
+        raise EtlError(
+            f"{frame.f_code.co_filename}:{frame.f_lineno}: this file is loaded for its functions, and its last lines would run a "
+            "pipeline again each time: put them under if __name__ == '__main__':"
+        )
+
+
+def _caller() -> FrameType:
+    """The innermost frame outside of this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    assert frame is not None
+    return frame
 
 
 @lru_cache(maxsize=8)

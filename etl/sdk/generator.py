@@ -135,7 +135,7 @@ def _method(module: Module, name: str, component: type[Component], annotations: 
     sides = ("left", "right") if joins else ()
     schemas = {option: schema for option, schema in option_schemas(component).items() if option not in sides}
     required = [option for option in component.model_json_schema().get("required", ()) if option in schemas]
-    first = required[:1] if not joins else []
+    first = _positional(component, required) if not joins else []
     lines = ["self,", *(["other: Stream,"] if joins else [])]
     lines += [_argument(name, option, schemas[option], annotations, is_required=True) for option in first]
     rest = [option for option in schemas if option not in first]
@@ -152,6 +152,16 @@ def _method(module: Module, name: str, component: type[Component], annotations: 
         f"{_docstring(module, name, about, schemas, joins, first)}"
         f"        return {build.replace(chr(39), chr(34))}\n"
     )
+
+
+def _positional(component: type[Component], required: Sequence[str]) -> list[str]:
+    """The option that may be given by position: the first required one that is not common to the whole family."""
+    common = {name for base in component.__mro__ if base.__module__.startswith("etl.contract") for name in _fields(base)}
+    return [name for name in required if name not in common][:1] or list(required[:1])
+
+
+def _fields(cls: type[Any]) -> Sequence[str]:
+    return list(getattr(cls, "model_fields", ()))
 
 
 def _argument(component: str, option: str, schema: Json, annotations: Annotations, *, is_required: bool) -> str:

@@ -81,8 +81,10 @@ class Inspectable:
 
     def model(self, env: Mapping[str, str] | None = None) -> Model:
         """The checked pipeline that the engine runs. Raises ConfigError with all problems."""
+        from etl.sdk.call_site import refuse_while_loading
         from etl.sdk.checking import load
 
+        refuse_while_loading()
         return load(self._definition(), env)
 
     def graph(self) -> Graph:

@@ -13,6 +13,9 @@ from etl.udf.call_guard import CallGuard
 from etl.udf.declaration import CodeFile, UserFunction
 from etl.udf.failures import describe_failure
 
+FUNCTION_MODULE = "etl_function_"
+"""How names of modules begin that hold functions of the user."""
+
 
 def load(function: UserFunction) -> Callable[..., Any]:
     """The function, from its file's text. Raises ComponentError if the file cannot be run."""
@@ -37,7 +40,7 @@ def _module(code: CodeFile, function: UserFunction) -> ModuleType:
 @lru_cache(maxsize=32)
 def _run(code: CodeFile) -> ModuleType:
     """The module that a text gives; a text that raises an error is run again by the next call."""
-    module = ModuleType(f"etl_function_{code.fingerprint}")
+    module = ModuleType(f"{FUNCTION_MODULE}{code.fingerprint}")
     module.__file__ = code.path
     module.__package__ = code.package
     lines = code.text.splitlines(keepends=True)

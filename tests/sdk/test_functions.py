@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 
-from etl.sdk import Pipeline, col, fn, function, pipeline, read, when
+from etl.sdk import EtlError, Pipeline, col, fn, function, pipeline, read, when
 
 
 @function
@@ -112,3 +113,12 @@ def test_two_functions_of_one_name_are_refused() -> None:
 
     with pytest.raises(ValueError, match="two functions are named 'domain'"):
         read.file("a").set({"a": domain(col("message")), "b": other(col("message"))}).lint()
+
+
+def test_a_file_that_tries_its_pipeline_while_it_is_loaded_says_what_to_do(tmp_path: Path) -> None:
+    lines = ["from etl.sdk import col, function, read", "@function", "def f(text: str) -> str:", "    return text"]
+    text = "\n".join([*lines, "read.file('a').set({'b': f(col('message'))}).test(['x'])"])
+    (tmp_path / "own.py").write_text(text)
+
+    with pytest.raises(EtlError, match="put them under if __name__ == '__main__':"):
+        runpy.run_path(str(tmp_path / "own.py"))

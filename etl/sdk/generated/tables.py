@@ -30,9 +30,9 @@ class Tables:
 
     def database(
         self,
-        key: FilePath | Sequence[FilePath],
-        *,
         url: str,
+        *,
+        key: FilePath | Sequence[FilePath],
         columns: Mapping[str, TypeText] = UNSET,
         refresh: Duration | None = UNSET,
         user: str | None = UNSET,
@@ -67,11 +67,11 @@ class Tables:
         Example::
 
             table.database(
-                'ip',
-                url='mysql://db.example.org:3306/intel',
+                'mysql://db.example.org:3306/intel',
                 user='sluice',
                 password='${DB_PASSWORD}',
                 table='bad_addresses',
+                key='ip',
                 columns={'score': 'int'},
                 refresh='1m',
                 time='changed_at',
@@ -106,13 +106,13 @@ class Tables:
                 Default: none.
             whole: How often a refresh reads the whole table although `time` is set. Default: none.
         """
-        return self._table("database", locals(), ("key",))
+        return self._table("database", locals(), ("url",))
 
     def file(
         self,
-        key: FilePath | Sequence[FilePath],
-        *,
         path: FilePath,
+        *,
+        key: FilePath | Sequence[FilePath],
         columns: Mapping[str, TypeText] = UNSET,
         refresh: Duration | None = UNSET,
         format: Literal["auto", "csv", "json", "parquet"] = UNSET,
@@ -128,7 +128,7 @@ class Tables:
 
         Example::
 
-            table.file('ip', path='intel.csv', columns={'score': 'int'}, refresh='10m')
+            table.file('intel.csv', key='ip', columns={'score': 'int'}, refresh='10m')
 
         Args:
             key: The column with the keys, or several that are one key; of ranges those of the first and the last
@@ -140,13 +140,13 @@ class Tables:
             delimiter: Delimiter of the fields of a CSV file. Default: ,.
             header: Column names of a CSV file without a header line. Default: [].
         """
-        return self._table("file", locals(), ("key",))
+        return self._table("file", locals(), ("path",))
 
     def http(
         self,
-        key: FilePath | Sequence[FilePath],
-        *,
         url: str,
+        *,
+        key: FilePath | Sequence[FilePath],
         columns: Mapping[str, TypeText] = UNSET,
         refresh: Duration | None = UNSET,
         format: Literal["csv", "json", "text"] = UNSET,
@@ -173,10 +173,10 @@ class Tables:
         Example::
 
             table.http(
-                'ip',
-                url='https://feeds.example.org/bad-addresses.csv',
+                'https://feeds.example.org/bad-addresses.csv',
                 token='${FEED_TOKEN:-}',
                 format='csv',
+                key='ip',
                 columns={'score': 'int'},
                 refresh='1h',
             )
@@ -198,13 +198,13 @@ class Tables:
             timeout: How long a request and its whole response may take. Default: 1m.
             max_bytes: Largest accepted response. Default: 128MiB.
         """
-        return self._table("http", locals(), ("key",))
+        return self._table("http", locals(), ("url",))
 
     def inline(
         self,
-        key: FilePath | Sequence[FilePath],
-        *,
         rows: Sequence[Mapping[str, str | int | float | bool | None]],
+        *,
+        key: FilePath | Sequence[FilePath],
         columns: Mapping[str, TypeText] = UNSET,
         refresh: Duration | None = UNSET,
     ) -> Table:
@@ -215,9 +215,9 @@ class Tables:
         Example::
 
             table.inline(
-                'code',
+                [{'code': 4624, 'meaning': 'logon'}, {'code': 4625, 'meaning': 'failed logon'}],
+                key='code',
                 columns={'code': 'int'},
-                rows=[{'code': 4624, 'meaning': 'logon'}, {'code': 4625, 'meaning': 'failed logon'}],
             )
 
         Args:
@@ -227,4 +227,4 @@ class Tables:
             refresh: How often a run that follows its sources reads the table again. Default: none.
             rows: The rows: column → value.
         """
-        return self._table("inline", locals(), ("key",))
+        return self._table("inline", locals(), ("rows",))
