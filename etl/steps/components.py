@@ -26,4 +26,5 @@ COMPONENTS = (
     Entry("step", "script", "etl.steps.script:Script"),
     Entry("step", "sql", "etl.steps.sql:Sql"),
     Entry("step", "python", "etl.steps.python:Python"),
+    Entry("step", "keyed_python", "etl.steps.keyed.keyed_python:KeyedPython"),
 )

@@ -104,8 +104,8 @@ class Python(ArrowStep):
             yield from reserved_name(name, path)
             yield from (conflict_finding(name, other, path) for one, other in struct_conflicts(names, [name]) if one == name)
         function = self._function
-        if function is not None and not function.is_broken and not function.takes_events:
-            message = f"{function.name}() takes single fields, and this step calls functions of whole events"
+        if function is not None and not function.is_broken and function.form not in ("events", "batches"):
+            message = f"{function.name}() is no function of one event or of a batch"
             hint = "annotate def f(event: dict) -> dict, or call it in an expression of a `set` step"
             yield Finding("bad-function", message, ("function",), hint)
 

@@ -17,9 +17,9 @@ from etl.options import CallingText
 Kind: TypeAlias = Literal["arrow", "polars", "numpy", "values"]
 """What a function takes: arrays of a library, or Python values, one call for each event."""
 
-Form: TypeAlias = Literal["scalar", "table", "aggregate", "events", "batches"]
-"""What a function gives: one value for an event, a list of values for an event, one value for many events; or, for the step
-`python`, events for an event, or a batch for a batch."""
+Form: TypeAlias = Literal["scalar", "table", "aggregate", "events", "batches", "keyed"]
+"""What a function gives: one value for an event, a list of values for an event, one value for many events; or, for the steps
+`python` and `keyed_python`, events for an event, a batch for a batch, or events and a state for those of a key."""
 
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 
@@ -84,8 +84,8 @@ class UserFunction:
 
     @property
     def takes_events(self) -> bool:
-        """Whether it takes whole events: the step `python` calls it."""
-        return self.form in ("events", "batches")
+        """Whether it takes whole events: a step calls it, and no expression."""
+        return self.form in ("events", "batches", "keyed")
 
     @property
     def is_broken(self) -> bool:

@@ -123,6 +123,8 @@ def _whole_events(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef,
     """A function of whole events, as dicts or as a record batch; None for others."""
     arguments = node.args.args
     first = arguments[0].annotation if arguments else None
+    if first is not None and read_events(first, names):
+        return _keyed(given, node, names)
     if first is None or not (is_event(first, names) or names.full_name(first) == _BATCH):
         return None
     if isinstance(node, ast.AsyncFunctionDef) or len(_parameters(node)) != 1:
@@ -140,6 +142,25 @@ def _whole_events(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef,
     return UserFunction(
         given.name, given.code, given.attribute, form, kind, (), pa.null(), given.timeout, multiplies=multiplies, line=node.lineno
     )
+
+
+def _keyed(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
+    """A function of the events of a key and its state."""
+    hint = f"write def {node.name}(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:"
+    returns = node.returns.slice if isinstance(node.returns, ast.Subscript) else None
+    parts = returns.elts if isinstance(returns, ast.Tuple) else []
+    taken = [one.annotation for one, _ in _parameters(node)]
+    if len(taken) != 2 or taken[1] is None or len(parts) != 2 or not read_events(parts[0], names):
+        raise SignatureError("a function of the events of a key takes and returns events and a state", node, hint)
+    state, after = read_annotation(taken[1], names), read_annotation(parts[1], names)
+    if not state.nullable:
+        raise SignatureError("the state of a key is None at first", taken[1], hint)
+    if state.kind != "values" or state.type is None or state.type != after.type:
+        raise SignatureError("the state that it returns is of another type than the one it takes", parts[1], hint)
+    return UserFunction(
+        given.name, given.code, given.attribute, "keyed", "values", (), pa.null(), given.timeout,
+        state.type, state.class_name, line=node.lineno,
+    )  # fmt: skip
 
 
 _BATCH = "pyarrow.RecordBatch"

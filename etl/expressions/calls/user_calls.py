@@ -31,7 +31,7 @@ def bind_call(function: UserFunction, args: Sequence[BoundNode]) -> BoundNode:
     if function.form == "aggregate":
         raise MisuseError(f"{function.name}() is about many events, and this expression sees one; use a window", "bad-expression")
     if function.takes_events:
-        raise MisuseError(f"{function.name}() takes whole events: the step python calls it", "bad-expression")
+        raise MisuseError(f"{function.name}() takes whole events: a step calls it, such as python", "bad-expression")
     if not function.required <= len(args) <= len(function.parameters):
         raise MisuseError(_count_message(function, len(args)))
     given = [_argument(function, at, arg) for at, arg in enumerate(args)]

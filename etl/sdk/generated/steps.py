@@ -777,6 +777,63 @@ class Steps:
         """
         return self._step("key_value", locals(), ())
 
+    def keyed_python(
+        self,
+        keys: str | Sequence[str],
+        *,
+        function: str,
+        time: str | None = UNSET,
+        late: Duration = UNSET,
+        fields: Mapping[str, TypeText] = UNSET,
+        ttl: Duration | None = UNSET,
+        idle: Duration | None = UNSET,
+    ) -> Stream:
+        """Call a Python function with the events of each key and the state of the key.
+
+        `functions` of the file names the function. It gets the events of one key as dicts and the state that it returned for the key
+        before, `None` at first, and returns events and the new state; `None` as state forgets the key:
+
+        ```python
+        class State(NamedTuple):
+            logins: int
+            countries: list[str]
+
+
+        def track(events: list[dict], state: State | None) -> tuple[list[dict], State | None]: ...
+        ```
+
+        The annotation of the state says what is stored: a NamedTuple or dataclass of the file, a list, a `dict[str, int]` or a single
+        value. Returned dicts may have the incoming fields and those in `fields`; one that is missing is null.
+
+        With ``time`` the function is called when the watermark has passed the times of events, so that it gets them in the order of
+        their times; it is the latest time of **all** events read, less ``late``, and events older than it are late: they are dropped
+        and counted. Events without a time go to the dead letters.
+        How many events of a key one call gets depends on when they came, so that the result should not. Without ``time`` events
+        pass at once, those of a micro-batch in the order of their offsets.
+
+        This is dear, as all Python with dicts: some microseconds for each event and each key of a micro-batch. An error in the
+        function ends the run with its file and line, because a state without the event would be wrong; so does a call that takes
+        longer than the function's `timeout`.
+
+        State is a row for each key, kept for ever unless there is a ``ttl``; then it is removed when the watermark is that much
+        later than its last event, or up to a quarter longer. Exactly-once across restarts. Other keys or another ``time`` or
+        ``ttl`` need a new state, and so does changed code of the function's file, other than comments and formatting.
+
+        Example::
+
+            stream.keyed_python(['user_name'], function='track', fields={'new_country': 'boolean'}, ttl='30d')
+
+        Args:
+            keys: Fields that two events of one key have in common; null is a value.
+            time: Event time field, a timestamp; without it the time of reading counts. Default: none.
+            late: How far behind the latest event time an event may come and still count. Default: 10s.
+            function: The function, as `functions` of the file names it.
+            fields: Fields that the function gives or changes, with their types in Spark SQL. Default: {}.
+            ttl: How long after its last event the state of a key is removed; none means never. Default: none.
+            idle: Silence of all sources after which waiting events pass; none means they wait. Default: none.
+        """
+        return self._step("keyed_python", locals(), ("keys",))
+
     def leef(
         self,
         *,
