@@ -7,7 +7,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import call_name, spark_text
-from etl.sql.own_functions import own_function
+from etl.sql.own_functions import own_function, refuse_foreign
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 from etl.udf.declaration import UserFunction
@@ -35,13 +35,16 @@ def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
         if len(arguments) > 1:
             first = f"split({first}, concat('\\\\Q', {spark_text(arguments[1], relation.scope)}, '\\\\E'))"
         return _unnested(relation, first, names or ["value"], qualifier, is_left, start(call))
+    if name == "json_array" and len(arguments) > 2:
+        return _json_rows(relation, call, names, qualifier, is_left)
     if name == "grok" and len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
         return _matched(relation, arguments, names, qualifier, is_left, start(call))
+    refuse_foreign(name, start(call))
     raise ScriptError(
         "unsupported-sql",
         f"there is no table function {call_name(call) or node.sql(dialect='spark')!r}",
         start(call),
-        "STRING_SPLIT, UNNEST or GROK",
+        "STRING_SPLIT, UNNEST, JSON_ARRAY or GROK",
     )
 
 
@@ -73,6 +76,25 @@ def _rows_of(
     )
     steps = StepText({"type": "set", "fields": {field: text}}, at), StepText(unnest, at)
     return relation.then(*steps, scope=Scope((*relation.columns, *columns), relation.scope.aliases), is_exact=False)
+
+
+def _json_rows(relation: Relation, call: Any, names: list[str], qualifier: str | None, is_left: bool) -> Relation:
+    """rsqldb's ``JSON_ARRAY(text, 'a', 'b')``: a row for each object of an array, with a column for each name, all texts."""
+    _, text, *members = call.expressions  # the first says what becomes of null in the function JSON_ARRAY
+    keys = [one.name for one in members]
+    if names and len(names) != len(keys):
+        raise ScriptError(
+            "wrong-columns", f"JSON_ARRAY names {len(keys)} members, and here are {len(names)} columns", start(call)
+        )
+    field = _free(relation, "json_row")
+    arguments = ", ".join(spark_text(one, relation.scope) for one in (text, *members))
+    set_rows = StepText({"type": "set", "fields": {field: f"rsql_json_rows({arguments})"}}, start(call))
+    unnest = StepText({"type": "unnest", "field": field, **({"empty": "keep"} if is_left else {})}, start(call))
+    columns = (
+        SqlColumn(name, f"{field}.c{number}", "string", qualifier=qualifier) for number, name in enumerate(names or keys, 1)
+    )
+    scope = Scope((*relation.columns, *columns), relation.scope.aliases)
+    return relation.then(set_rows, unnest, scope=scope, is_exact=False)
 
 
 def _call(node: Any) -> Any:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.expressions.library.catalogue import script_function
+from etl.expressions.library.catalogue import find, script_function
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.rsql.script_names import library_name
-from etl.sql.own_functions import own_function
+from etl.sql.own_functions import own_function, refuse_foreign
 from etl.sql.script_dialect import is_rsql
 from etl.sql.statements import ScriptError, start
 
@@ -429,6 +429,8 @@ def _function(node: Any, written: Any) -> Any:
         return rewrite(node, written)
     if (found := _function_name(name, len(node.expressions))) != name:
         node.set("this", found)
+    elif name not in SPARK_FUNCTIONS and find(name) is None:
+        refuse_foreign(str(node.this), start(written))
     type_ = _RESULTS.get(str(node.this).lower())
     return typed(node, type_, 3 if type_ == "timestamp" else None)
 

@@ -14,14 +14,28 @@ _declared: ContextVar[dict[str, UserFunction]] = ContextVar("declared_functions"
 """Functions of the script that is compiled, by name in lower case."""
 
 
+_foreign: ContextVar[dict[str, str]] = ContextVar("foreign_functions")
+"""Functions in another language that the script declares: name in lower case → class."""
+
+
 @contextmanager
 def no_functions() -> Iterator[None]:
     """Begin a script, which has declared no function yet."""
-    token = _declared.set({})
+    tokens = _declared.set({}), _foreign.set({})
     try:
         yield
     finally:
-        _declared.reset(token)
+        _declared.reset(tokens[0])
+        _foreign.reset(tokens[1])
+
+
+def refuse_foreign(name: str, at: int) -> None:
+    """Raises ScriptError for a function that the script declares in another language than Python."""
+    target = _foreign.get({}).get(name.lower())
+    if target is not None:
+        message = f"{name!r} is the class {target!r} of Java, which does not run here"
+        hint = f"write it in Python: CREATE FUNCTION {name} AS 'functions.py:{name.lower()}' LANGUAGE PYTHON"
+        raise ScriptError("unknown-function", message, at, hint)
 
 
 def own_function(name: str) -> UserFunction | None:
@@ -35,6 +49,7 @@ def declare(statement: CreateFunction, folder: Path) -> dict[str, str] | None:
     What is wrong with the code is reported when the entry is checked. Raises ScriptError.
     """
     if statement.language != "PYTHON" and not statement.file:
+        _foreign.get()[statement.name.lower()] = statement.target
         return None
     if own_function(statement.name) is not None:
         raise ScriptError("duplicate-name", f"the function {statement.name!r} is declared twice", statement.at)

@@ -14,6 +14,7 @@ from etl.sql.options import read_options
 from etl.sql.own_functions import declare, no_functions
 from etl.sql.queries import Queries
 from etl.sql.relation import Target
+from etl.sql.rsql_dialect import give_rsql_meaning, has_rsql_tables
 from etl.sql.script_dialect import dialect_of
 from etl.sql.settings import add_idle, apply_setting
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Script, ScriptError, SetOption, Statement
@@ -33,6 +34,8 @@ def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None) 
 def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScript:
     compiler = _Compiler(catalogue, folder)
     compiler.compiled.errors += script.errors
+    if has_rsql_tables(script.statements):
+        give_rsql_meaning(script.statements)
     for statement in script.statements:
         try:
             compiler.add(statement)

@@ -132,3 +132,55 @@ def test_insert_goes_by_names_or_else_by_places() -> None:
 
     assert by_places.value["streams"]["t_rows"]["steps"][-1]["fields"] == {"x": "a", "y": "b"}
     assert by_names.value["streams"]["t_rows"]["steps"][-1]["fields"] == {"y": "a", "x": "b"}
+
+
+def test_a_function_in_java_is_refused_where_it_is_called() -> None:
+    text = "CREATE FUNCTION f AS 'a.B'; CREATE TABLE t (a STRING) WITH (type = 'file', filePath = 'f'); SELECT f(a) FROM t"
+
+    [found] = compile_script(text, installed()).errors
+
+    assert str(found) == "'f' is the class 'a.B' of Java, which does not run here"
+    assert found.hint == "write it in Python: CREATE FUNCTION f AS 'functions.py:f' LANGUAGE PYTHON"
+    assert found.at == text.index("f(a)")
+
+
+@pytest.mark.parametrize(
+    ("expression", "rsql", "flink"),
+    [
+        ("md5(a)", "rsql_md5(a)", "md5(a)"),
+        ("b / b", "b / nullif(b, 0)", "flink_divide(b, b)"),
+        ("date_format(a, 'yyyy', 'MM')", "flink_date_format(flink_to_timestamp(a, 'yyyy'), 'MM')", None),
+        ("str_to_map(a)['k']", "rsql_item(rsql_str_to_map(a), 'k')", None),
+        ("regexp_replace(a, a, 'x')", "flink_regexp_replace(a, a, 'x')", None),
+        ("if(b > 1, 'x', a)", "IF(b > 1, 'x', a)", None),
+    ],
+)
+def test_functions_have_the_meaning_of_the_dialect(expression: str, rsql: str, flink: str | None) -> None:
+    for options, expected in (
+        ("type = 'file', filePath = 'f'", rsql),
+        ("'connector' = 'filesystem', 'path' = 'f', 'format' = 'json'", flink),
+    ):
+        if expected is not None:
+            text = f"CREATE TABLE t (a STRING, b BIGINT) WITH ({options}); SELECT {expression} AS r FROM t"
+            compiled = compile_script(text, installed())
+            found = [
+                step["fields"]["r"]
+                for one in compiled.value["streams"].values()
+                for step in one["steps"]
+                if "r" in step.get("fields", {})
+            ]
+            assert [one.lower() for one in found] == [expected.lower()]
+
+
+def test_json_array_gives_a_row_for_each_object() -> None:
+    text = "CREATE TABLE t (a STRING) WITH (type = 'file', filePath = 'f');"
+    text += "SELECT x, y FROM t, LATERAL TABLE(json_array(a, 'k', 'n')) AS r(x, y)"
+
+    compiled = compile_script(text, installed())
+
+    assert [step["type"] for one in compiled.value["streams"].values() for step in one["steps"]] == [
+        "json",
+        "set",
+        "unnest",
+        "select",
+    ]

@@ -16,7 +16,7 @@ import pyarrow as pa
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import by_value
-from etl.expressions.library.rsql.arguments import is_flag, is_numeric, text_of
+from etl.expressions.library.rsql.arguments import constant_text, is_flag, is_numeric, text_of
 from etl.expressions.widening import INT32, STRING
 
 _NULL = "null if an argument is null or no JSON"
@@ -113,6 +113,8 @@ def _size(value: Any) -> int | None:
 
 def _item(value: Any, key: Any) -> str | None:
     found = _read(value)
+    if isinstance(found, list) and found and isinstance(found[0], tuple):  # a map
+        found = dict(found)
     return _text(found[int(key)] if isinstance(found, list) else found.get(str(key)))
 
 
@@ -149,6 +151,16 @@ def _nested(*pairs: Any) -> str:
         if value is not None:
             node[last] = value
     return _json(found)
+
+
+def _objects(names: list[str], value: Any) -> list[dict[str, Any]]:
+    return [{f"c{number}": _text(row.get(name)) for number, name in enumerate(names, 1)} for row in _rows(value)]
+
+
+def _json_rows(value: BoundNode, *names: BoundNode) -> BoundNode:
+    keys = [constant_text(name, "the name of a member") for name in names]
+    row = pa.struct([(f"c{number}", STRING) for number in range(1, len(keys) + 1)])
+    return by_value(pa.list_(row), _null_if_bad(partial(_objects, keys)), fails=False)(_nested_or_text(value))
 
 
 def _of_json(type_: pa.DataType, function: Callable[..., Any], *, nulls: bool = False) -> Callable[..., BoundNode]:
@@ -202,7 +214,7 @@ FUNCTIONS = (
         "value: any, key: any",
         "string",
         _of_json(STRING, _item),
-        "An element of an array by its number from 0, or a member of an object, as a text.",
+        "An element of an array by its number from 0, or a member of an object or map, as a text.",
         """item('["x","y"]', 1)""",
         "y",
     ),
@@ -279,6 +291,15 @@ FUNCTIONS = (
         "json_create('a', 'x', 'n', 7, 'z', null)",
         '{"a":"x","n":7}',
         "null values are left out",
+    ),
+    _entry(
+        "json_rows",
+        "json: any, names: string...",
+        "an array of rows c1, c2 …",
+        _json_rows,
+        "A row for each object of an array, with the members of these names as texts.",
+        f"array_size(rsql_json_rows({_ROWS}, 'k', 'n'))",
+        2,
     ),
     _entry(
         "json_nested",

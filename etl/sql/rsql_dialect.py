@@ -1,0 +1,89 @@
+"""Scripts of rsqldb: functions have RocketMQ Streams' meaning under their own names, and a division by zero is null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from etl.expressions.library.catalogue import functions
+from etl.rsql.script_names import library_name
+from etl.sql.expressions import AGGREGATES
+from etl.sql.rsql_options import RSQL, UNAVAILABLE
+from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Statement
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+_SQL_NAMES = AGGREGATES | {"if", "case", "and", "or", "not", "in", "date", "timestamp", "true", "null", "cast", "filter", "get"}
+"""Names that SQL has for something else than the function of scripts."""
+
+_MAPS = ("str_to_map", "strtomap", "jsoncreate")
+"""Functions that give a map, of which ``m['key']`` reads a value."""
+
+_BUILT_IN = "org.apache.rocketmq.streams.script."
+"""Beginning of the classes of functions that exist here without being declared."""
+
+_OF_CONSTANTS = ("pattern", "unit", "separator", "pattern_or_part", "pattern_or_count", "weekday", "charset", "group")
+"""Arguments of functions that must be constants: a call with others has Spark's meaning."""
+
+
+def has_rsql_tables(statements: Sequence[Statement]) -> bool:
+    """Whether tables of a script have rsqldb's types and options, and not only ours, and none Flink's."""
+    tables = [{option.name: option.value for option in one.options} for one in statements if isinstance(one, CreateTable)]
+    if any("connector" in options or "connector.type" in options for options in tables):
+        return False
+    return any(map(_has_rsql_names, tables))
+
+
+def _has_rsql_names(options: Mapping[str, str]) -> bool:
+    type_ = options.get("type", "")
+    if type_ in UNAVAILABLE or type_ in ("print", "db", "rds", "es", "metaq") or "data_format" in options:
+        return True
+    camel_case = (name for name in options if name.lower() != name)
+    return type_ in RSQL and any(name in RSQL[type_].options for name in camel_case)
+
+
+def give_rsql_meaning(statements: Sequence[Statement]) -> None:
+    """Change the calls and divisions of all statements in place."""
+    own = {one.name.lower() for one in statements if isinstance(one, CreateFunction) and not one.target.startswith(_BUILT_IN)}
+    for root in _expressions(statements):
+        for node in list(root.walk()):
+            _change(node, own)
+
+
+def _expressions(statements: Sequence[Statement]) -> Iterator[Node]:
+    for statement in statements:
+        if isinstance(statement, CreateTable):
+            yield from (column.expression for column in statement.columns if column.expression is not None)
+        elif isinstance(statement, CreateView | Insert):
+            yield statement.query
+
+
+def _change(node: Any, own: set[str]) -> None:
+    from sqlglot import exp
+
+    if isinstance(node, exp.Div):
+        divisor = node.expression
+        node.set("expression", exp.Anonymous(this="nullif", expressions=[divisor.copy(), exp.Literal.number(0)]))
+    if isinstance(node, exp.Bracket) and str(node.this.name).lower().removeprefix("rsql_") in _MAPS:
+        node.replace(exp.Anonymous(this="rsql_item", expressions=[node.this, node.expressions[0]]))
+    if isinstance(node, exp.Anonymous) and str(node.name).lower() not in own and (name := _library_name(node)):
+        node.set("this", name)
+
+
+def _library_name(call: Any) -> str | None:
+    """The function of the table that a call means; None where SQL has another of that name."""
+    from sqlglot import exp
+
+    name, arguments = str(call.name).lower(), call.expressions
+    found = None if name in _SQL_NAMES else library_name(name, len(arguments))
+    if found is None:
+        return None
+    function = functions("rsql")[found]
+    if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
+        return None
+    if function.most is None:
+        return found if name != "concat_ws" or isinstance(arguments[0], exp.Literal) else None
+    named = zip(function.parameters, arguments, strict=False)
+    is_constant = all(isinstance(value, exp.Literal) for one, value in named if one.name in _OF_CONSTANTS)
+    return found if is_constant else None
