@@ -148,6 +148,16 @@ def test_times(agree: Agree) -> None:
     agree([f"{name}({a})" for name, a in product(("hour", "minute", "second"), ("ts", "day"))])
     units = ("year", "QUARTER", "mon", "week", "dd", "hour", "minute", "second", "millisecond", "microsecond")
     agree([f"date_trunc('{unit}', ts)" for unit in units])
+
+
+def test_times_as_texts(agree: Agree) -> None:
+    patterns = [
+        "yyyy-MM-dd", "HH:mm", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm:ss.SSS", "yy/M/d h:m:s a", "EEE, d MMM yyyy",
+        "EEEE MMMM D DDD",
+        "y yyy SSSSSS SSSSSSSSS", "k K hh", "'week' HH", "",
+    ]  # fmt: skip
+    quoted = [pattern.replace("'", "\\'") for pattern in patterns]
+    agree([f"date_format({time}, '{pattern}')" for time in ("ts", "day") for pattern in quoted])
     agree(
         [
             "unix_timestamp(ts)",

@@ -87,6 +87,7 @@ FUNCTIONS: dict[str, Function] = {
     "date_trunc": Function(2, 2, time_calls.date_trunc),
     "to_timestamp": Function(1, 2, time_calls.to_timestamp),
     "try_to_timestamp": Function(1, 2, partial(time_calls.to_timestamp, safe=True)),
+    "date_format": Function(2, 2, time_calls.date_format),
     "to_date": Function(1, 2, time_calls.to_date),
     "unix_timestamp": Function(1, 1, time_calls.unix_timestamp),
     "to_unix_timestamp": Function(1, 1, time_calls.unix_timestamp),

@@ -15,7 +15,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import no_form, text_literal
 from etl.expressions.casts import bind_conversion, cast, floor_divide
 from etl.expressions.rows import ActiveRows
-from etl.expressions.values import time_patterns
+from etl.expressions.values import time_patterns, time_texts
 from etl.expressions.values.number_casts import bounds, truncate
 from etl.expressions.values.times import outside_calendar
 from etl.expressions.widening import DATE, DOUBLE, FLOATS, INT8, INT16, INT32, INT64, INTEGERS, NULL, STRING
@@ -67,6 +67,18 @@ def to_timestamp(text: BoundNode, pattern: BoundNode | None = None, *, safe: boo
         shown = "a computed pattern" if layout is None else f"the pattern {layout!r}"
         return no_form(f"to_timestamp() with {shown} (the step `timestamp` reads many formats on Arrow)", TIMESTAMP)
     return bind_conversion(text, TIMESTAMP, read, f"timestamp by {layout!r}", safe=safe)
+
+
+def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
+    """``date_format`` by a constant pattern of letters that mean the same for all times and in all locales."""
+    layout = text_literal(pattern)
+    if layout is None:
+        return no_form("date_format() with a computed pattern", STRING)
+    try:
+        write = time_texts.writer(layout)
+    except time_texts.BadPatternError as error:
+        return no_form(f"date_format(): {error}; it", STRING)
+    return b.apply_failing(STRING, partial(_in_calendar, write), cast(time, TIMESTAMP))
 
 
 def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:

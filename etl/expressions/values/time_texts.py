@@ -35,14 +35,18 @@ def _year(times: pa.Array) -> Any:
     return pc.if_else(pc.less_equal(year, 0), pc.subtract(1, year), year)
 
 
-def _year_text(width: int, signed: bool) -> Write:
+def _year_text(width: int, dialect: str) -> Write:
+    """Spark counts years through 0, with a sign; ``SimpleDateFormat`` writes no plus."""
+
     def write(times: pa.Array) -> Any:
-        year = _year(times)
+        plain = pc.year(times)
+        year = pc.abs(plain) if dialect == "spark" else _year(times)
         if width == 2:
             return pc.utf8_lpad(pc.cast(pc.subtract(year, pc.multiply(pc.divide(year, 100), 100)), pa.string()), 2, "0")
         texts = pc.utf8_lpad(pc.cast(year, pa.string()), width, "0")
-        plus = pc.and_(pc.greater(year, 10 ** max(width, 1) - 1), signed and width >= 4)
-        return pc.binary_join_element_wise(pc.if_else(plus, "+", ""), texts, "")
+        plus = pc.and_(pc.greater(plain, 10**width - 1), dialect != "simple" and width >= 4)
+        minus = pc.and_(pc.less(plain, 0), dialect == "spark")
+        return pc.binary_join_element_wise(pc.if_else(minus, "-", pc.if_else(plus, "+", "")), texts, "")
 
     return write
 
@@ -147,7 +151,7 @@ def _piece(letters: str, dialect: str) -> tuple[int, Write]:
     if sign in numbers and width <= numbers[sign][0]:
         return numbers[sign][1], _digits(numbers[sign][2], width)
     if sign in "yu" and width <= 6 and (sign == "y" or dialect != "spark"):
-        return _DAY, _year_text(width, signed=dialect != "simple")
+        return _DAY, _year_text(width, dialect)
     if sign == "M" and width <= 4:
         return _DAY, _month(width)
     if sign in "Qq" and width <= 3 and dialect != "spark":
