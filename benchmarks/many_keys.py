@@ -1,4 +1,4 @@
-"""Running totals of fifty million keys: memory and disk; and a restart on ten million."""
+"""Running totals of fifty million keys: memory and disk; a restart on ten million, and a window of as many that closes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ MOST_KEYS, RESTART_KEYS, BLOCK = 50_000_000, 10_000_000, 1_000_000
 ABOUT = (
     "Files of JSON lines of as many addresses as lines are read once on `local[2]` into running totals (`window` of a day, "
     "results on change). *Bytes a key* are those of the state folder. PSS is of all processes, with the pages of mapped "
-    "files that are in memory. *Restart* is a run that continues with 1,000 more lines: from its start to its first result."
+    "files that are in memory. *Restart* is a run that continues with 1,000 more lines: from its start to its first result. "
+    "The last row is a window of a day with as many groups on `local[1]`, which closes at the end (`--drain`)."
 )
 PIPELINE = """
 name: many-keys
@@ -42,17 +43,36 @@ run: {{max_batch_bytes: 16MB}}
 
 def run(_: Settings) -> Result:
     """Each once."""
-    rows = [*_measured(RESTART_KEYS), *_measured(MOST_KEYS)]
+    rows = [*_measured(RESTART_KEYS), *_measured(MOST_KEYS), _closing(RESTART_KEYS)]
     fresh("many-keys")
     return Result("many-keys", TITLE, ABOUT, rows)
 
 
-def _measured(keys: int) -> list[Row]:
+def _prepared(keys: int, pipeline: str) -> Path:
+    """A folder with an event of each key, and a pipeline that reads them."""
     folder = fresh("many-keys")
     (folder / "in").mkdir()
     for first in range(0, keys, BLOCK):
         _write(folder / "in" / f"{first:012d}.jsonl", np.arange(first, first + BLOCK), 100)
-    (folder / "pipeline.yaml").write_text(PIPELINE.format(folder=folder))
+    (folder / "pipeline.yaml").write_text(pipeline.format(folder=folder))
+    return folder
+
+
+def _closing(groups: int) -> Row:
+    """The memory of a run whose window closes."""
+    folder = _prepared(groups, PIPELINE.replace("emit: on_change, ", "").replace(", having: bytes >= 5000", ""))
+    argv = [sys.executable, "-m", "etl", "run", str(folder / "pipeline.yaml"), "--state", str(folder / "state")]
+    cost, _, _ = measure.run([*argv, "--once", "--drain", "--master", "local[1]"], folder)
+    with (folder / "out.json").open("rb") as output:
+        results = sum(1 for _ in output)
+    if results != groups:
+        raise ValueError(f"{folder}: {results} groups of {groups}")
+    print(f"  {groups:,} groups of a window that closes: {cost.peak:.0f} MB", file=sys.stderr, flush=True)
+    return Row(f"{groups:,} groups of a window that closes, memory", "MB PSS", [cost.peak], at_most=1000.0)
+
+
+def _measured(keys: int) -> list[Row]:
+    folder = _prepared(keys, PIPELINE)
     argv = [sys.executable, "-m", "etl", "run", str(folder / "pipeline.yaml"), "--state", str(folder / "state")]
     cost, _, _ = measure.run([*argv, "--once", "--master", "local[2]"], folder)
     size = sum(file.stat().st_size for file in (folder / "state").rglob("rows-*") if file.is_file())

@@ -30,8 +30,9 @@ _PROMPT_ROWS = 1 << 18
 _PROMPT_FACTOR = 16
 """Rows that are merged for each that arrives, at most, in larger merges."""
 
-MERGED_BYTES = 256 << 20
-"""Bytes of a part's rows that are merged together: sorting takes twice as much again."""
+MERGED_BYTES = 64 << 20
+"""Bytes of a part's rows that are merged together: combining and sorting takes up to four times as much. A file has 1 GiB at most
+unless its keys are many in one part."""
 
 LARGEST_BYTES = 1 << 30
 """Bytes of rows that are one record batch at most: Arrow's texts have 31 bits for them."""

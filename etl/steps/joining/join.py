@@ -89,8 +89,9 @@ class Join(JoiningStep):
 
     State holds the events of both sides, of `inner` for as long as a match may come, of the other kinds for `before` and
     `after` together, in 16 parts by the hash of the keys, which has 128 bits. With `limit` all are kept for a span, and a key has
-    three times as many on each side at most, unless `late` is longer or one side is ahead. With `match: latest` and without
-    `before` the last version of every key is kept for ever. Exactly-once across restarts; other keys, times, another kind, or
+    three times as many on each side at most, unless `late` is longer or one side is ahead. With `match: latest`
+    versions that the watermark has passed are removed when a later one replaces them; the last one of every key is kept for
+    `before`, such as `90d`, and without it for ever. Exactly-once across restarts; other keys, times, another kind, or
     `limit` where there was none or the other way round need a new state, another number does not.
 
     ```yaml
