@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from etl.api import nearest
 from etl.catalogue import NamedPattern, installed, type_name
+from etl.cli.config_options import PipelineFile
 from etl.expressions.library.catalogue import all_functions, find, script_names
 from etl.expressions.library.flink.names import NOT_HERE
 from etl.expressions.library.pages import describe
@@ -24,9 +26,12 @@ MAX_SHOWN = 300
 
 @click.command()
 @click.argument("name")
-def command(name: str) -> None:
+@click.option(
+    "--pipeline", type=PipelineFile(exists=True, dir_okay=False), help="A pipeline whose functions of your own are known, too."
+)
+def command(name: str, pipeline: Path | None) -> None:
     """Explain a component: what it does, its options, an example. Or a pattern that `grok` knows: what it reads. Or a function of
-    expressions, by its name in YAML or in SQL scripts.
+    expressions, by its name in YAML or in SQL scripts, also one of your own.
 
     \b
     Examples:
@@ -34,13 +39,32 @@ def command(name: str) -> None:
       etl describe file
       etl describe SYSLOGBASE
       etl describe ip_in
+      etl describe domain --pipeline mail.yaml
     """
+    if pipeline is not None and (own := _own_text(name, pipeline)):
+        click.echo(own)
+        return
     pages = [_text(page(component)) for component in dict.fromkeys(installed().find(name))]
     pages = pages or [_pattern_text(pattern) for pattern in installed().patterns if pattern.name == name]
     pages = pages or _function_texts(name.lower())
     if not pages:
         raise click.UsageError(f"there is no component, pattern or function {name!r}; {_hint(name)}")
     click.echo("\n\n".join(pages))
+
+
+def _own_text(name: str, pipeline: Path) -> str | None:
+    """The description of a function that a pipeline declares."""
+    from etl.config.loader import inspect
+    from etl.udf.pages import describe_function
+
+    checked = inspect(pipeline)
+    if checked.pipeline is None:
+        raise click.UsageError(f"{pipeline} has errors; see: etl lint {pipeline}")
+    function = checked.pipeline.functions.get(name.lower())
+    if function is None:
+        return None
+    head, *lines = describe_function(function)
+    return "\n".join([click.style(head, bold=True), *lines])
 
 
 def _hint(name: str) -> str:

@@ -58,7 +58,7 @@ def start_compiling(segments: Iterable[Segment], stateful: Iterable[StepNode] = 
     """Start a process that compiles the kernels missing on this machine for these segments and for steps on the state lane; None
     if there are none."""
     nodes = (*stateful, *(node for segment in segments for node in step_nodes(segment)))
-    markers = {_marker_file(node): node for node in nodes}
+    markers = {_marker_file(node): node for node in nodes if not any(called_functions(node.step))}
     missing = [(marker, node) for marker, node in markers.items() if not marker.exists()]
     if not missing and warm_up.marker().exists():
         return None
@@ -94,7 +94,7 @@ def _compile(missing: Iterable[tuple[Path, StepNode]]) -> None:
     for marker, node in missing:
         if isinstance(node.step, ArrowStep):
             run_on_samples(node.step, node.incoming)
-        elif isinstance(node.step, StatefulStep) and not any(called_functions(node.step)):
+        elif isinstance(node.step, StatefulStep):
             with suppress(Exception), tempfile.TemporaryDirectory() as folder:
                 run_with_state(node.step, node.incoming, Path(folder))
         marker.parent.mkdir(parents=True, exist_ok=True)

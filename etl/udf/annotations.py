@@ -57,6 +57,8 @@ _UNTYPED: Mapping[str, Kind] = {
     "object": "values",
 }
 """Classes that do not name the type of their values."""
+_DEEPEST, _MOST_READ = 20, 20_000
+"""Depth of an annotation, and number of annotations of a file with those inside others, to which classes multiply them."""
 _MANY = frozenset(
     f"{module}.{name}" for module in ("typing", "collections.abc") for name in ("Iterator", "Iterable", "Generator")
 )
@@ -99,6 +101,8 @@ class Names:
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     aliases: dict[str, ast.expr] = field(default_factory=dict)
+    reads: int = 0
+    """Annotations read so far, with those inside others."""
 
     @classmethod
     def of(cls, tree: ast.Module) -> Names:
@@ -134,7 +138,8 @@ class Names:
 
 def read_annotation(node: ast.expr, names: Names, depth: int = 0) -> Annotation:
     """What an annotation says. Raises AnnotationError."""
-    if depth > 20:
+    names.reads += 1
+    if depth > _DEEPEST or names.reads > _MOST_READ:
         raise AnnotationError("the annotation is nested too deeply", node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return read_annotation(_parsed(node), names, depth + 1)

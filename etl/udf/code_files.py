@@ -63,6 +63,8 @@ def has_module(name: str) -> bool:
 
 def _read(path: Path, shown: str, package: str = "") -> CodeFile:
     try:
+        if path.exists() and not path.is_file():
+            raise CodeFileError(f"{shown!r} is no file")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:

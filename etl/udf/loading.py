@@ -22,9 +22,13 @@ def load(function: UserFunction) -> Callable[..., Any]:
     return getattr(_module(function.code, function), function.attribute)
 
 
-def load_class(function: UserFunction, name: str) -> Callable[..., Any]:
-    """A class of the file."""
-    return getattr(_module(function.code, function), name)
+def restore_state(function: UserFunction, stored: Any) -> Any:
+    """A stored state as the function takes it: an instance of its class."""
+    if function.state_class == "tuple":
+        return tuple(stored.values())
+    if not function.state_class:
+        return stored
+    return getattr(_module(function.code, function), function.state_class)(**stored)
 
 
 def _module(code: CodeFile, function: UserFunction) -> ModuleType:

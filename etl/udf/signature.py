@@ -57,7 +57,7 @@ def read_function(given: Declared) -> UserFunction | Finding:
         return found
     except (SyntaxError, ValueError) as error:
         return _finding(given, error)
-    except RecursionError:
+    except (RecursionError, MemoryError):
         return _finding(given, SignatureError("the file is nested too deeply"))
 
 

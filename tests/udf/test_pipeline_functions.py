@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from running import Engine
 
@@ -94,6 +95,22 @@ def test_mistakes(tmp_path: Path, functions: str, expression: str, problem: str)
     assert found.startswith(problem)
 
 
+def test_describe_shows_a_function_of_a_pipeline(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from etl.cli.main import cli
+
+    code = CODE.replace("StringArray:\n", 'StringArray:\n    """Louder."""\n', 1)
+    path = _write(tmp_path, code=code)
+
+    shown = CliRunner().invoke(cli, ["describe", "shout", "--pipeline", str(path)])
+
+    assert shown.output == (
+        "shout(text: string) → string, functions.py:5\n\nLouder.\n\n"
+        "  expressions call it once for each batch, with Arrow arrays; a call takes at most 30s\n"
+    )
+
+
 def test_lint_runs_no_code(tmp_path: Path) -> None:
     assert _problems(tmp_path, "shout: functions.py", "shout(message)", f"raise SystemExit(1)\n{CODE}") == []
 
@@ -102,3 +119,28 @@ def test_what_only_spark_computes_cannot_be_an_argument(tmp_path: Path) -> None:
     [found] = _problems(tmp_path, "shout: functions.py", "shout(soundex(message))")
 
     assert "error arrow-only" in found
+
+
+def test_the_code_in_a_condition_of_a_stateful_step_is_part_of_its_fingerprint(tmp_path: Path) -> None:
+    from etl.plan.planner import plan
+    from etl.spark.state.fingerprint import fingerprint
+
+    pipeline = """\
+functions: {{port: functions.py:port_of, shout: functions.py}}
+source: {{type: file, path: in.log}}
+steps:
+  - {{type: json, fields: {{at: timestamp, k: string}}}}
+  - {{type: set, fields: {{k: shout(k)}}}}
+  - {{type: sequence, keys: [k], time: at, within: 1m, events: {{one: port(k) = 1, two: port(k) = 2}}, pattern: one then two}}
+"""
+
+    def stages(code: str) -> list[dict[str, str]]:
+        checked = inspect(_write(tmp_path, pipeline, code))
+        assert checked.pipeline is not None, checked.problems
+        [query] = plan(checked.pipeline, checked.pipeline.sinks["console"].sink, pa.schema([])).queries
+        return list(fingerprint(query)["stages"])
+
+    [before], [after] = stages(CODE), stages(CODE.replace("[2]", "[0]"))
+
+    assert before["code"].startswith("port ")
+    assert before["code"] != after["code"]

@@ -116,9 +116,9 @@ def _code_file(options: Mapping[str, Any], path: OptionPath, report: Report) -> 
 
 
 def _warn_of_hidden(name: str, path: OptionPath, report: Report) -> None:
-    from etl.expressions.calls.functions import FUNCTIONS as BUILT_IN
+    from etl.expressions.library import catalogue
     from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK
 
-    if name.lower() in BUILT_IN or name.lower() in SPARK:
+    if name.lower() in SPARK or catalogue.find(name.lower()) is not None:
         message = f"{name!r} is a built-in function, too: this file calls its own"
         report.add(path, "hides-function", message, "give it another name", key=True, severity="warning")

@@ -162,8 +162,9 @@ _WORKER_ENDED = "Python worker exited unexpectedly"
 """Spark's error when the process of a task has ended."""
 
 _WORKER_ENDED_TEXT = (
-    "a Python worker was killed or crashed; a system that runs out of memory kills processes, as its log shows (dmesg). "
-    "Nothing is lost: the next run continues where this one was"
+    "a Python worker was killed or crashed; a system that runs out of memory kills processes, as its log shows (dmesg), and a "
+    "function of your own that does not end kills its process after its timeout. Nothing is lost: the next run continues where "
+    "this one was"
 )
 
 _NO_HEAP_TEXT = (

@@ -6,6 +6,7 @@ its checkpoint under the name it had first, also when it has gained or lost sour
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.state.continued_steps import REMOVED, continued, misfits, step_called, write_continued
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
+from etl.udf.attaching import called_functions
 
 Fingerprint: TypeAlias = dict[str, Any]
 """The properties of a query on which its checkpoint depends, as JSON."""
@@ -132,7 +134,16 @@ def _stages(query: QueryPlan) -> Iterator[dict[str, Any]]:
     for stage in stages(query.frame):
         step = stage.node.step
         assert isinstance(step, StatefulStep)
-        yield {"step": step.type, **step.remembered(stage.node.incoming)}
+        remembered = step.remembered(stage.node.incoming)
+        yield {"step": step.type, **remembered, **_code(step, remembered)}
+
+
+def _code(step: StatefulStep, remembered: dict[str, Any]) -> dict[str, str]:
+    """The versions of the user's functions in the expressions on which the state depends, unless they are there already."""
+    texts = json.dumps(remembered, default=str).lower()
+    named = [one.version for one in called_functions(step) if f"{one.name.lower()}(" in texts]
+    called = {version for version in named if version.lower() not in texts}
+    return {"code": ", ".join(sorted(called))} if called else {}
 
 
 def _with_removed(old: list[Fingerprint], new: Fingerprint) -> Fingerprint:

@@ -16,7 +16,7 @@ from etl.state.aggregates.argument import AggregateArgument
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import UserFunction
 from etl.udf.failures import failure_of
-from etl.udf.loading import load, load_class
+from etl.udf.loading import load, restore_state
 from etl.udf.values import to_array
 
 
@@ -74,7 +74,7 @@ class UserAggregate:
 
     def _fold(self, states: pa.Array, values: pa.Array, guard: CallGuard) -> Any:
         """The state of all of these states and values; None if there is nothing."""
-        known = [self._state(one) for one in states.drop_null().to_pylist()]
+        known = [restore_state(self.function, one) for one in states.drop_null().to_pylist()]
         if not known and not len(values):
             return None
         state = known[0] if known else self._call(guard, self._one.create)
@@ -103,12 +103,6 @@ class UserAggregate:
             return load(self.function)()
         except Exception as error:
             raise self._failed(error) from error
-
-    def _state(self, plain: Any) -> Any:
-        """A state as the class's methods take it."""
-        if self.function.state_class == "tuple":
-            return tuple(plain.values())
-        return load_class(self.function, self.function.state_class)(**plain) if self.function.state_class else plain
 
     def _call(self, guard: CallGuard, call: Callable[..., Any], *values: Any) -> Any:
         guard.next_call()

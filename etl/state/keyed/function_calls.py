@@ -26,7 +26,7 @@ from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import UserFunction
 from etl.udf.event_calls import as_dicts
 from etl.udf.failures import failure_of
-from etl.udf.loading import load, load_class
+from etl.udf.loading import load, restore_state
 from etl.udf.values import to_array
 
 STATE = "\0value"
@@ -121,12 +121,7 @@ class FunctionCalls(WaitingEvents):
     def _states(self, past: pa.Table, latest: Numbers) -> list[Any]:
         """The state of each key as the function takes it."""
         column = past.column(STATE).combine_chunks().take(pa.array(latest, mask=latest < 0))
-        return [None if one is None else self._restored(one) for one in column.to_pylist()]
-
-    def _restored(self, plain: Any) -> Any:
-        if self.function.state_class == "tuple":
-            return tuple(plain.values())
-        return load_class(self.function, self.function.state_class)(**plain) if self.function.state_class else plain
+        return [None if one is None else restore_state(self.function, one) for one in column.to_pylist()]
 
     def _past_rows(
         self, rows: pa.Table, lifetimes: KeyLifetimes, latest: Numbers, states: list[Any], now: int
