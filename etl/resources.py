@@ -16,8 +16,13 @@ def folder(name: Literal["pipelines", "schemas", "samples"]) -> Path:
 
 
 def recipes() -> dict[str, Path]:
-    """Name of a recipe → its pipeline file."""
-    return {path.stem: path for path in sorted(folder("pipelines").glob("*.yaml"))}
+    """Name of a recipe in YAML → its pipeline file."""
+    return {path.stem: path for path in sorted(folder("pipelines").glob("*.yaml")) if not path.stem.endswith("_test")}
+
+
+def scripts() -> dict[str, Path]:
+    """Name of a recipe in SQL → its script."""
+    return {path.stem: path for path in sorted(folder("pipelines").glob("*.sql"))}
 
 
 def schema_file() -> Path:

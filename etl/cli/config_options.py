@@ -25,9 +25,9 @@ class PipelineFile(click.Path):
             return super().convert(value, param, ctx)
         if re.fullmatch(r"[\w-]+", str(value)):
             from etl.api import nearest
-            from etl.resources import recipes
+            from etl.resources import recipes, scripts
 
-            found = recipes()
+            found = recipes() | scripts()
             if value not in found:
                 hint = nearest_file(str(value)) or nearest(str(value), found) or "`etl recipes` lists those that there are"
                 self.fail(f"there is no file or recipe {str(value)!r}; {hint}", param, ctx)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from etl.resources import recipes
+from etl.resources import recipes, scripts
 
 if TYPE_CHECKING:
     from etl.finding.match import Match
@@ -42,10 +42,43 @@ sink:
 """
 
 
+SCRIPT_NAME = "job.sql"
+SCRIPT = """\
+-- A script: tables are where events come from and go to, queries what is done to them.
+-- Check it:  etl lint job.sql
+-- Run it:    etl run job.sql --once --drain
+-- In YAML:   etl convert job.sql
+
+CREATE TABLE logins (
+  user_name STRING,
+  address STRING,
+  outcome STRING,
+  `time` TIMESTAMP(3),
+  WATERMARK FOR `time` AS `time` - INTERVAL '5' SECOND   -- how late events may come
+) WITH ('type' = 'file', 'path' = '${LOGINS:-logins.jsonl}', 'format' = 'json');
+
+CREATE TABLE alerts (
+  address STRING,
+  failures BIGINT,
+  users BIGINT,
+  until_time TIMESTAMP(3)
+) WITH ('type' = 'console');
+
+-- addresses with many failures in a minute
+INSERT INTO alerts
+SELECT address, count(*), count(DISTINCT user_name), window_end
+FROM TABLE(TUMBLE(TABLE logins, DESCRIPTOR(`time`), INTERVAL '1' MINUTE))
+WHERE outcome = 'failed'
+GROUP BY address, window_start, window_end
+HAVING count(*) >= 3;
+"""
+
+
 @click.command()
 @click.argument("recipe", required=False)
+@click.option("--sql", "as_script", is_flag=True, help="Write an SQL script to fill in.")
 @click.option("--for", "origin", type=click.Path(path_type=Path), metavar="FILE", help="Find what reads FILE best, and read it.")
-def command(recipe: str | None, origin: Path | None) -> None:
+def command(recipe: str | None, as_script: bool, origin: Path | None) -> None:
     """Write a pipeline file into this folder: a copy of RECIPE, what fits a FILE, or one to fill in.
 
     \b
@@ -53,14 +86,20 @@ def command(recipe: str | None, origin: Path | None) -> None:
       etl init
       etl recipes
       etl init ssh-failed-logins
+      etl init --sql
       etl init --for /var/log/auth.log
     """
     if recipe and origin:
         raise click.UsageError("give a recipe or --for FILE; etl infer FILE shows what reads a file")
+    if as_script and (recipe or origin):
+        raise click.UsageError("--sql writes a script to fill in; `etl convert FILE --to sql` makes a script of a pipeline")
+    if as_script:
+        _write(Path(SCRIPT_NAME), SCRIPT)
+        return
     if origin:
         _init_for(origin)
     else:
-        _write(Path(f"{recipe}.yaml" if recipe else STARTER_NAME), _recipe(recipe) if recipe else STARTER)
+        _write(Path(f"{recipe}{_suffix(recipe)}" if recipe else STARTER_NAME), _recipe(recipe) if recipe else STARTER)
 
 
 def _write(target: Path, text: str, then: str = "lint") -> None:
@@ -117,12 +156,16 @@ def _file_name(origin: Path) -> str:
     return name if name[:1].isalpha() else f"pipeline-{name}".rstrip("-")
 
 
+def _suffix(recipe: str) -> str:
+    return ".sql" if recipe in scripts() else ".yaml"
+
+
 def _recipe(name: str) -> str:
     from difflib import get_close_matches
 
     from etl.finding.pipeline_file import recipe_text
 
-    found = recipes()
+    found = recipes() | scripts()
     if name not in found:
         near = get_close_matches(name, found, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"recipes are: {', '.join(found) or 'none'}"

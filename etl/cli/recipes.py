@@ -8,7 +8,7 @@ import click
 
 from etl.config.document.parser import parse
 from etl.config.nested_values import as_mapping
-from etl.resources import recipes
+from etl.resources import recipes, scripts
 
 
 @click.command()
@@ -19,7 +19,7 @@ def command() -> None:
     Example:
       etl recipes
     """
-    found = recipes()
+    found = dict(sorted((recipes() | scripts()).items()))
     width = max(map(len, found), default=0)
     for name, path in found.items():
         click.echo(f"{name:<{width}}  {purpose(path)}")
@@ -30,6 +30,8 @@ def command() -> None:
 def purpose(path: Path) -> str:
     """A pipeline's description, else its first comment."""
     text = path.read_text("utf-8")
+    if path.suffix == ".sql":
+        return next((line.lstrip("- ") for line in text.splitlines() if line.startswith("--")), "")
     description = as_mapping(parse(text).value).get("description")
     comments = (line.lstrip("# ").rstrip() for line in text.splitlines() if line.startswith("#"))
     first = (line for line in comments if line and not line.startswith("yaml-language-server"))

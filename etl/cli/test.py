@@ -16,7 +16,7 @@ from etl.config.cases.case import Case
 from etl.config.cases.case_file import Suite, inspect_tests
 from etl.config.problems import Problem
 from etl.lean import forbid
-from etl.resources import recipes
+from etl.resources import recipes, scripts
 from etl.testing import update
 from etl.testing.edits import Edit
 from etl.testing.on_spark import session
@@ -93,13 +93,19 @@ def test_files(paths: Sequence[str]) -> list[Path]:
         if path.is_dir():
             found += [file for file in pipeline_files([path]) if _has_tests(file)]
         elif path.exists():
-            found.append(path)
-        elif name in recipes():
-            found.append(recipes()[name])
+            found.append(_beside(path))
+        elif name in (known := recipes() | scripts()):
+            found.append(_beside(known[name]))
         else:
-            near = nearest_file(name) or nearest(name, recipes())
+            near = nearest_file(name) or nearest(name, known)
             raise click.UsageError(f"there is no file, folder or recipe {name!r}{f'; {near}' if near else ''}")
     return list(dict.fromkeys(found))
+
+
+def _beside(path: Path) -> Path:
+    """The file of tests beside a script; other files, and a script without one, as they are."""
+    tests = path.with_name(f"{path.stem}_test.yaml")
+    return tests if path.suffix == ".sql" and tests.is_file() else path
 
 
 def _has_tests(path: Path) -> bool:

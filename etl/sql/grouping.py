@@ -185,12 +185,14 @@ class Grouping:
 
         if not call.expressions:
             raise ScriptError("wrong-arguments", f"{call.name} takes an expression", start(call))
-        *others, value = call.expressions if call_name(call) == "concat_agg" else reversed(call.expressions)
+        is_distinct = isinstance(call.expressions[0], exp.Distinct)
+        arguments = call.expressions[0].expressions if is_distinct else call.expressions
+        *others, value = arguments if call_name(call) == "concat_agg" else reversed(arguments)
         if len(others) > 1 or (others and not isinstance(others[0], exp.Literal)):
             raise ScriptError("wrong-arguments", f"{call.name} takes a constant separator and an expression", start(call))
-        return f"collect({spark_text(value, self._relation.scope)}, {MAX_JOINED})", others[
-            0
-        ].name if others else "\n" if call_name(call) == "concat_agg" else ","
+        text = spark_text(value, self._relation.scope)
+        separator = others[0].name if others else "\n" if call_name(call) == "concat_agg" else ","
+        return f"{'collect_set' if is_distinct else 'collect'}({text}, {MAX_JOINED})", separator
 
     @staticmethod
     def _window_columns(keys: Sequence[SqlColumn]) -> Iterator[SqlColumn]:

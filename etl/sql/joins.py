@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, leaves
-from etl.sql.expressions import duration, seconds_of, spark_text
+from etl.sql.expressions import duration, quoted, seconds_of, spark_text
 from etl.sql.relation import FOR_EVER, Relation, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 
@@ -168,6 +168,20 @@ def without_times(scope: Scope) -> Scope:
     return replace(scope, columns=tuple(replace(column, time=None) for column in scope.columns))
 
 
+def with_own_keys(right: Relation, condition: Condition, kind: str, at: int) -> Relation:
+    """The right side of an outer join, with other names for keys that the left side has under the same name: a pair would have
+    one field for both, in which rows without a match have the other side's key."""
+    if kind == "inner":
+        return right
+    copies: dict[str, str] = {}
+    for number, (one, other) in enumerate(condition.equal):
+        if one.field == other.field and other.time is None:
+            name = f"{other.field}_of_right"
+            copies[name] = quoted(other.field)
+            condition.equal[number] = one, replace(other, field=name)
+    return right.then(StepText({"type": "set", "fields": copies}, at), is_exact=False) if copies else right
+
+
 def join_step(
     left: Relation,
     right: Relation,
@@ -187,7 +201,7 @@ def join_step(
         options["kind"] = kind
     if changes_at is None:
         equal = _with_times(condition, left, right, options, ttl, at)
-        if "within" in options and options["within"] == ttl and kind != "inner":
+        if "within" in options and options["within"] == ttl and kind not in ("inner", "semi"):
             del options["within"]  # a row without a match is given at once, and removed when there is one
             changes_at = at
     else:
@@ -196,7 +210,8 @@ def join_step(
         options |= {"changelog": True} | ({} if ttl == FOR_EVER else {"ttl": ttl})
     options["on"] = {one.field: other.field for one, other in equal}
     options["prefix"] = prefix
-    taken = {leaf.field for column in left.columns for leaf in leaves(column)}
+    shared = {one.field for one, other in equal if one.field == other.field}  # one field of the pair holds both
+    taken = {leaf.field for column in left.columns for leaf in leaves(column)} - shared
     renamed = tuple(_prefixed(column, prefix, taken) for column in right.columns)
     scope = Scope((*left.columns, *renamed))
     if condition.others:

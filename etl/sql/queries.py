@@ -16,10 +16,10 @@ from etl.sql.forms.notation import is_step, step_rows, unknown_function
 from etl.sql.forms.subqueries import member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.forms.values import single_row, values_relation
 from etl.sql.forms.versions import version_join, version_time, versions_of
-from etl.sql.joins import KINDS, conjuncts, filtered_sides, join_step, read_condition, sides_of, without_times
+from etl.sql.joins import KINDS, conjuncts, filtered_sides, join_step, read_condition, sides_of, with_own_keys, without_times
 from etl.sql.laterals import lateral_rows
 from etl.sql.options import read_options
-from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
+from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
 from etl.sql.statements import CreateTable, CreateView, ScriptError, start
 from etl.sql.tables import declared_columns, lookup_options, source_relation
@@ -177,14 +177,13 @@ class Queries:
         parts = [(part, membership_of(part)) for part in conjuncts(where.this)] if where else []
         if not any(member for _, member in parts):
             return node, relation
-        if relation.changes_at is not None:
-            raise ScriptError("unsupported-sql", "results that change cannot be joined", start(where), "group by windows")
         if rest := [part for part, member in parts if member is None]:
             text = spark_text(exp.and_(*rest), relation.scope)
             relation = relation.then(StepText({"type": "filter", "where": text}, start(where), {("where",): start(rest[0])}))
         for _, member in parts:
             if member is not None:
                 relation = member_rows(relation, member, self._compiled, self.settings.ttl, self._member_query)
+                self._warn_of_state(relation, member.at)
         node = node.copy()
         node.set("where", None)
         return node, relation
@@ -204,8 +203,6 @@ class Queries:
                     rows = rows.then(StepText({"type": "filter", "where": spark_text(exp.and_(*own), rows.scope)}, start(node)))
                 return rows, correlated, node.expressions[0].unalias() if len(node.expressions) == 1 else None
         rows = self.query(node)
-        if rows.changes_at is not None:
-            raise ScriptError("unsupported-sql", "results that change cannot be joined", rows.changes_at, "group by windows")
         value = exp.column(rows.columns[0].name) if len(rows.columns) == 1 else None
         return rows, [], value
 
@@ -311,12 +308,24 @@ class Queries:
             kind = KINDS.get(side)
             if kind is None:
                 raise ScriptError("unsupported-sql", f"{side} JOIN is not supported", at, "INNER, LEFT, RIGHT or FULL")
+            right = with_own_keys(right, condition, kind, at)
             left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
             right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
             relation = join_step(left, right, condition, kind, _prefix(number), self.settings.ttl, at, changes)
+            self._warn_of_state(relation, at)
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
         return node, relation
+
+    def _warn_of_state(self, joined: Relation, at: int) -> None:
+        """Warn of a join that keeps all rows of both sides."""
+        options = joined.steps[-1].options
+        if FOR_EVER in (options.get("within"), options.get("before"), options.get("after")) or (
+            options.get("changelog") and "ttl" not in options
+        ):
+            message = "the join has no bound: it keeps the columns that are used of every row of both sides for ever"
+            hint = "add AND b.t BETWEEN a.t - INTERVAL '1' HOUR AND a.t, or SET 'table.exec.state.ttl' = '1 d'"
+            self._compiled.warnings.append(ScriptError("unbounded-state", message, at, hint))
 
     def _version(self, relation: Relation, join: Any, on: list[Any], side: str, number: int) -> Relation:
         """``JOIN … FOR SYSTEM_TIME AS OF``: the version at an event time, or a look-up at the time of reading."""
@@ -327,9 +336,11 @@ class Queries:
             return self._lookup(relation, join, on, side)
         right = self.query(versions_of(view)) if view else self._named(join.this)
         right = replace(right, scope=Scope(right.columns).qualified(join.this.alias or join.this.name))
+        condition = read_condition(on, relation.scope, right.scope)
+        right = with_own_keys(right, condition, KINDS.get(side, "inner"), at)
         left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
         right = self._compiled.as_stream(right, f"versions_{len(self._compiled.value['streams'])}", at)
-        return version_join(left, right, time, on, side, _prefix(number), at)
+        return version_join(left, right, time, condition, side, _prefix(number), at)
 
     def _lookup(self, relation: Relation, join: Any, on: list[Any], side: str) -> Relation:
         """``JOIN table FOR SYSTEM_TIME AS OF time ON …``: the step lookup."""

@@ -195,6 +195,18 @@ def test_what_init_writes_is_sound(folder: Path) -> None:
     assert etl("lint", "--strict", "pipeline.yaml") == 0
 
 
+def test_init_writes_scripts_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert etl("init", "--sql") == 0
+    assert etl("lint", "job.sql") == 0
+    assert etl("init", "web-errors") == 0
+    assert etl("lint", "web-errors.sql") == 0
+    assert etl("explain", "web-errors.sql") == 0
+    assert etl("graph", "web-errors.sql") == 0
+    assert etl("recipes") == 0
+    assert "web-errors " in capsys.readouterr().out
+    assert etl("init", "web-errors", "--sql") == 2
+
+
 def test_init_from_a_recipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("recipes") == 0
     name = capsys.readouterr().out.split()[0]

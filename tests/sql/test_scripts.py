@@ -173,6 +173,18 @@ def test_string_split_makes_rows() -> None:
     ]
 
 
+def test_not_in_without_a_bound_is_a_changelog_and_warned_of(checked: Callable[[str], Checked]) -> None:
+    query = "SELECT host, bytes FROM logs l WHERE NOT EXISTS (SELECT 1 FROM logs r WHERE r.host = l.host AND r.bytes > 100{})"
+    [step, _] = steps(LOGS + f"INSERT INTO out {query.format('')}")
+    assert step["kind"] == "anti"
+    assert step["changelog"] is True
+    [warning] = checked(LOGS + f"INSERT INTO out {query.format('')}").problems
+    assert (warning.code, warning.severity) == ("unbounded-state", "warning")
+    bound = " AND r.t BETWEEN l.t - INTERVAL '1' MINUTE AND l.t"
+    assert checked(LOGS + f"INSERT INTO out {query.format(bound)}").problems == ()
+    assert checked(LOGS + f"SET 'table.exec.state.ttl' = '1 d'; INSERT INTO out {query.format('')}").problems == ()
+
+
 def test_a_sink_gets_the_rows_of_all_inserts() -> None:
     compiled = compile_script(
         LOGS + "INSERT INTO out SELECT host, 1 FROM logs; INSERT INTO out SELECT host, 2 FROM logs", installed()

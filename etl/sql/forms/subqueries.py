@@ -10,7 +10,7 @@ from etl.sql.columns import Scope, SqlColumn
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import find_aggregates, plain_column, spark_text
 from etl.sql.joins import conjuncts, join_step, read_condition
-from etl.sql.relation import FOR_EVER, Relation, StepText
+from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 
 INNER = "subquery"
@@ -61,27 +61,13 @@ def member_rows(
     right = replace(right, scope=Scope(right.columns).qualified(INNER))
     condition = read_condition(correlated, left.scope, right.scope)
     condition.equal += keys
-    is_timed = condition.before is not None or condition.after is not None or _are_windows(condition.equal, left, right)
-    if member.is_negated and ttl == FOR_EVER and not is_timed:
-        raise ScriptError(
-            "unsupported-sql",
-            "without a bound in time it is never known that a row has no match",
-            member.at,
-            "compare the times of both sides, or SET 'table.exec.state.ttl' = '1 h' to wait that long",
-        )
     number = len(compiled.value["streams"])
     left = compiled.as_stream(left, f"left_of_join_{number}", member.at)
     right = compiled.as_stream(right, f"right_of_join_{number}", member.at)
-    joined = join_step(left, right, condition, "anti" if member.is_negated else "semi", "right.", ttl, member.at)
-    return replace(joined, scope=outer.scope, window=outer.window, is_exact=False)
-
-
-def _are_windows(equal: list[tuple[SqlColumn, SqlColumn]], left: Relation, right: Relation) -> bool:
-    """Whether windows are compared by their beginnings."""
-    if not (left.window and right.window and left.window.closed and right.window.closed):
-        return False
-    starts = left.window.start, right.window.start
-    return any((one.field, other.field) == starts for one, other in equal)
+    kind = "anti" if member.is_negated else "semi"
+    changes = next((one.changes_at for one in (left, right) if one.changes_at is not None), None)
+    joined = join_step(left, right, condition, kind, "right.", ttl, member.at, changes)
+    return replace(joined, scope=outer.scope, window=outer.window if joined.changes_at is None else None, is_exact=False)
 
 
 def _with_values(

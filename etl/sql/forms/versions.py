@@ -6,7 +6,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import call_name, duration, plain_column
-from etl.sql.joins import KINDS, conjuncts, join_step, read_condition
+from etl.sql.joins import KINDS, Condition, conjuncts, join_step
 from etl.sql.relation import FOR_EVER, Relation
 from etl.sql.statements import CreateView, ScriptError, start
 
@@ -59,7 +59,9 @@ def _is_first(node: Any, ranks: set[str]) -> bool:
     return is_bound and node.expression.name == "1"
 
 
-def version_join(left: Relation, right: Relation, time: SqlColumn, on: list[Any], side: str, prefix: str, at: int) -> Relation:
+def version_join(
+    left: Relation, right: Relation, time: SqlColumn, condition: Condition, side: str, prefix: str, at: int
+) -> Relation:
     """The rows of the left side with the version of the right one that was valid at their time. Raises ScriptError."""
     versions = next((one for one in right.columns if one.time is not None and one.time.late is not None), None)
     if versions is None:
@@ -71,12 +73,10 @@ def version_join(left: Relation, right: Relation, time: SqlColumn, on: list[Any]
         )
     if side not in ("", "LEFT"):
         raise ScriptError("unsupported-sql", f"{side} JOIN of versions is not supported", at, "JOIN and LEFT JOIN are")
-    condition = read_condition(on, left.scope, right.scope)
     joined = join_step(left, right, condition, KINDS[side], prefix, FOR_EVER, at)
     [step] = joined.steps
-    options = {
-        key: value for key, value in step.options.items() if key not in ("within", "before", "after", "time", "right_time")
-    }
+    others = ("within", "before", "after", "time", "right_time", "changelog", "ttl")
+    options = {key: value for key, value in step.options.items() if key not in others}
     assert time.time is not None
     assert versions.time is not None
     options |= {"match": "latest", "time": time.field, "late": duration(max(time.time.late or 0, versions.time.late or 0))}
