@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, overload
 
 from etl.sdk.columns import Column, When, call
-from etl.sdk.values import plain
+from etl.sdk.values import Named, plain
 from etl.udf.loading import FUNCTION_MODULE
 
 
-class Function:
+class Function(Named):
     """A function of a file; with expressions among its arguments a call is an expression, else a call of Python."""
 
     def __init__(self, wrapped: Callable[..., Any], name: str | None, timeout: str | timedelta | None) -> None:
@@ -74,9 +74,16 @@ def function(
     return Function(wrapped, name, timeout)
 
 
+def as_function(given: Function | Callable[..., Any]) -> Function:
+    """A function of a file, wrapped if it is not yet."""
+    return (given if isinstance(given, Function) else Function(given, None, None)).in_file()
+
+
 def functions_in(value: Any) -> Iterator[Function]:
-    """The functions that the expressions in a value call."""
-    if isinstance(value, (Column, When)):
+    """The functions that a value names, or that its expressions call."""
+    if isinstance(value, Function):
+        yield value.in_file()
+    elif isinstance(value, (Column, When)):
         yield from value.functions
     elif isinstance(value, Mapping):
         for one in value.values():

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, final
 
 from etl.sdk.call_site import Site, call_site
-from etl.sdk.functions import Function, function, moved
+from etl.sdk.functions import Function, as_function, moved
 from etl.sdk.inspection import Inspectable
 from etl.sdk.nodes import Definition
 from etl.sdk.stream import DeadLetterOutput, Output, Stream, Table
@@ -189,7 +189,7 @@ def pipeline(
     site = call_site(("name",))
     given = {"description": description, "run": run, "tests": tests}
     settings: dict[str, tuple[Any, Site]] = {key: (plain(one, (key,)), site) for key, one in given.items() if one is not None}
-    declared = tuple((one if isinstance(one, Function) else function(one)).in_file() for one in functions)
+    declared = tuple(map(as_function, functions))
     return Pipeline(_with_outputs(Definition(name, site, settings=settings, functions=declared), outputs))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from etl.api import Component, Family, nearest
 from etl.catalogue import installed
 from etl.sdk.call_site import call_site
-from etl.sdk.functions import functions_in
+from etl.sdk.functions import as_function, functions_in
 from etl.sdk.generated.sinks import Sinks
 from etl.sdk.generated.sources import Sources
 from etl.sdk.generated.steps import Steps
@@ -163,6 +163,9 @@ class TableReader(Tables):
             return _foreign(self, name, {"": ("table", self._table)})
 
 
+_FUNCTION = "function"
+"""The option of a step that calls a function of the user, which may be given itself."""
+
 read = Read()
 table = TableReader()
 dead_letters = DeadLetters()
@@ -178,6 +181,8 @@ def union(*streams: Stream) -> Stream:
 def make_part(type_: str, arguments: Mapping[str, Any], positional: Iterable[str] = ()) -> Part:
     """A component as it was called. Raises TypeError for values that no option has."""
     given = {name: value for name, value in arguments.items() if name != "self" and value is not UNSET}
+    if callable(given.get(_FUNCTION)):
+        given[_FUNCTION] = as_function(given[_FUNCTION])
     options = {_option(name): _with_nodes(plain(value, (_option(name),))) for name, value in given.items()}
     return Part(type_, options, call_site(tuple(positional)), tuple(functions_in(given)))
 

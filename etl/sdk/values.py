@@ -11,6 +11,7 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Final
 
+import pyarrow as pa
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from etl.api import format_duration, format_type
@@ -39,6 +40,12 @@ class Reference:
     """A part of the pipeline that an option names, such as a look-up table; its name is known when the pipeline is complete."""
 
 
+class Named:
+    """What an option gives by its name, such as a function of the user."""
+
+    name: str
+
+
 def plain(value: Any, path: OptionPath = ()) -> Any:
     """The value as a text, number, boolean, None, list or mapping, with references left as they are. Raises TypeError."""
     if value is None or isinstance(value, (bool, str, Reference)):
@@ -52,8 +59,6 @@ def plain(value: Any, path: OptionPath = ()) -> Any:
     for kind, convert in _CONVERSIONS:
         if isinstance(value, kind):
             return convert(value)
-    if type(value).__module__ == "pyarrow.lib" and hasattr(value, "bit_width"):  # a type, without importing pyarrow for it
-        return format_type(value)
     cure = "; call it with expressions: function(f)(col('a'))" if callable(value) else ""
     raise TypeError(f"{json_path(path)}: {_shown(value)} is no value of an option: {_ACCEPTED}{cure}")
 
@@ -92,6 +97,8 @@ def _items(values: Iterable[Any]) -> list[Any]:
 
 _CONVERSIONS: tuple[tuple[type[Any], Callable[[Any], Any]], ...] = (
     (Column, str),
+    (Named, lambda named: str(named.name)),
+    (pa.DataType, format_type),
     (When, _unfinished),
     (timedelta, format_duration),
     (datetime, datetime.isoformat),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import yaml
+from pydantic import Field
 
-from etl.catalogue import installed
+import etl.sdk
+from etl.api import ArrowStep
+from etl.catalogue import Catalogue, installed
 from etl.sdk import ConfigError, Stream, col, dead_letters, fn, pipeline, read, table, union
 from etl.sdk.pipeline import Pipeline
 
@@ -198,3 +202,25 @@ def test_a_sample_is_the_first_events_of_the_sources(tmp_path: Path, capsys: pyt
     numbers.show(2)
 
     assert capsys.readouterr().out.split() == ["n", "─", "0", "2"]
+
+
+class Shout(ArrowStep):
+    """Shout."""
+
+    type: Literal["shout"] = "shout"
+    as_name: str = Field(alias="as", default="loud")
+
+
+def test_a_component_of_another_package_is_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Catalogue((*installed().listed, Shout))
+    monkeypatch.setattr("etl.sdk.stream.installed", lambda: both)
+
+    stream = read.file("a").shout(as_="x")  # type: ignore[attr-defined]
+
+    assert value(pipeline("p", stream.to_discard()))["steps"] == [{"type": "shout", "as": "x"}]
+    assert "shout" in dir(stream)
+    assert stream.shout.__doc__ == "Shout."
+
+
+def test_the_package_says_that_it_has_types() -> None:
+    assert (Path(etl.sdk.__file__).parent.parent / "py.typed").is_file()

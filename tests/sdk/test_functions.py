@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -76,6 +77,17 @@ def test_functions_of_a_file_are_found_from_another_folder(tmp_path: Path) -> No
     Pipeline.from_yaml(tmp_path / "a.yaml").to_yaml(tmp_path / "more" / "b.yaml")
 
     assert Pipeline.from_yaml(tmp_path / "more" / "b.yaml").test(["ab"]).events == [{"message": "ab", "m": "abab"}]
+
+
+def first_word(event: dict[str, Any]) -> dict[str, Any]:
+    return {"first": event["message"].split()[0]}
+
+
+def test_a_function_of_whole_events_is_given_to_the_step_python() -> None:
+    firsts = read.file("a").python(first_word, fields={"first": pa.string()})
+
+    assert firsts.test(["to be"]).events == [{"message": "to be", "first": "to"}]
+    assert yaml.safe_load(pipeline("p", firsts.to_discard()).to_yaml())["functions"] == {"first_word": HERE.name}
 
 
 def test_a_function_is_still_one_of_python() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,11 +16,22 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "python.md").read_text("utf-8")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 SPARK = "starts Spark"
+CHECKED = """
+import runpy, sys
+from etl.sdk import Pipeline
+sys.path.insert(0, ".")
+def check(names):
+    for pipeline in names.values():
+        if isinstance(pipeline, Pipeline):
+            assert pipeline.lint().errors == (), pipeline.lint()
+"""
+"""A program that checks the pipelines that files make."""
 
 
 def blocks(folder: Path) -> list[tuple[Path, str]]:
     """Each block as a file, with what it prints."""
     shutil.copy(ROOT / "samples" / "ssh-auth.log", folder / "auth.log")
+    (folder / "intel.csv").write_text("ip,score\n192.0.2.1,90\n")
     made = []
     for number, (text, printed) in enumerate(BLOCK.findall(PAGE)):
         named = re.match(r"# (\w+\.py)", text)
@@ -30,7 +42,7 @@ def blocks(folder: Path) -> list[tuple[Path, str]]:
 
 
 def run(folder: Path, program: str) -> str:
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "DB_PASSWORD": "x", "ETL_STATE": str(folder / "states")}
+    env = {**os.environ, "DB_PASSWORD": "x", "ETL_STATE": str(folder / "states")}
     ran = subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -40,9 +52,9 @@ def test_code_without_spark_runs_and_prints_what_the_page_shows(tmp_path: Path) 
     quick = [(path, printed) for path, printed in blocks(tmp_path) if SPARK not in path.read_text()]
     ends = "print('--- end ---', flush=True)"
     names = {path: path.stem if path.name == "logins.py" else "__main__" for path, _ in quick}  # which runs where it is main
-    lines = [f"runpy.run_path({path.name!r}, run_name={name!r}); {ends}" for path, name in names.items()]
+    lines = [f"check(runpy.run_path({path.name!r}, run_name={name!r})); {ends}" for path, name in names.items()]
 
-    found = run(tmp_path, "import runpy, sys; sys.path.insert(0, '.')\n" + "\n".join(lines)).split("--- end ---\n")
+    found = run(tmp_path, CHECKED + "\n".join(lines)).split("--- end ---\n")
 
     assert len(quick) > 8
     for (path, printed), out in zip(quick, found, strict=False):
