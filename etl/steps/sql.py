@@ -14,6 +14,7 @@ from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, nested_sche
 from etl.expressions import Analysis, analyse_node, flatten, quote_name, register
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.select_statement import GENERATORS, SelectStatement, read_select, start_offset
+from etl.udf.declaration import functions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,7 +47,14 @@ class Sql(SparkStep):
         """A query that is not one SELECT over events, unknown fields, columns without a name."""
         read = read_select(self.query)
         found = read if isinstance(read, list) else _check_columns(read, visible(incoming))
-        yield from (replace(finding, path=("query",)) for finding in found)
+        yield from (replace(finding, path=("query",), hint=self._own_function_hint(finding) or finding.hint) for finding in found)
+
+    def _own_function_hint(self, finding: Finding) -> str | None:
+        """What to do about a call of a function of the user, which is none of Spark's."""
+        own = [one.name for one in functions_of(self.query) if repr(one.name.lower()) in finding.message.lower()]
+        if finding.code != "unknown-function" or not own:
+            return None
+        return f"functions of your own run on Arrow: compute {own[0]}() in a `set` step before"
 
     def fields(self, incoming: Schema) -> Schema:
         """The columns, flat; a type that only Spark knows is null."""

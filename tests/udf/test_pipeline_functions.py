@@ -95,6 +95,18 @@ def test_mistakes(tmp_path: Path, functions: str, expression: str, problem: str)
     assert found.startswith(problem)
 
 
+def test_spark_sql_knows_no_function_of_the_file(tmp_path: Path) -> None:
+    pipeline = (
+        "functions: {{shout: functions.py}}\nsource: {{type: file, path: in.log}}\n"
+        "steps:\n  - {{type: sql, query: SELECT shout(message) AS x FROM events}}\n"
+    )
+
+    [found] = inspect(_write(tmp_path, pipeline)).problems
+
+    assert (found.code, found.line) == ("unknown-function", 4)
+    assert found.hint == "functions of your own run on Arrow: compute shout() in a `set` step before"
+
+
 def test_describe_shows_a_function_of_a_pipeline(tmp_path: Path) -> None:
     from click.testing import CliRunner
 

@@ -173,3 +173,18 @@ def test_mistakes(text: str, message: str) -> None:
     [finding] = step.check(SCHEMA)
 
     assert message.lower() in finding.message.lower()
+
+
+def test_what_spark_computes_for_an_aggregate_keeps_the_functions() -> None:
+    aggregates = {"g": "geometric(half(x)) filter (where soundex(s) = 'A000')", "h": "sum(length(soundex(s)) + n)"}
+    step = attach(Window.model_validate(WINDOW | {"aggregates": aggregates, "having": "half(g) > 1"}), _functions())
+
+    *front, window = step.parts(SCHEMA)
+
+    incoming = SCHEMA
+    for part in front:
+        assert list(part.check(incoming)) == []
+        incoming = part.fields(incoming)
+    assert len(front) == 2
+    assert list(window.check(incoming)) == []
+    assert "with the code Geometric " in window.remembered(incoming)["aggregate g"]  # type: ignore[attr-defined]

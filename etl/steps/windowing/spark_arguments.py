@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from etl.aggregates.calls import Call, TextPart, read_call
 from etl.api import Schema, Step, visible
 from etl.expressions import analyse, quote_name
+from etl.udf.declaration import functions_of, with_functions
 
 if TYPE_CHECKING:
     from etl.steps.window import Window
@@ -36,17 +37,17 @@ def _rewritten(text: str, incoming: Schema, computed: dict[str, str]) -> str:
     call = read_call(text)
     if not isinstance(call, Call):
         return text
-    where = call.where
+    where, functions = call.where, functions_of(text)
     changes: list[tuple[TextPart, str]] = []
     for part in call.arguments:
         if _needs_spark(part, incoming):  # computed for the events that meet the filter only, for others it may fail
             value = f"case when ({where.text}\n) then ({part.text}\n) end" if where else part.text
-            changes.append((part, _field(value, computed)))
+            changes.append((part, _field(with_functions(value, functions), computed)))
     if where and _needs_spark(where, incoming):
         changes.append((where, _field(where.text, computed)))
     for part, name in sorted(changes, key=lambda one: one[0].at, reverse=True):
         text = text[: part.at] + quote_name(name) + text[part.at + len(part.text) :]
-    return text
+    return with_functions(text, functions)
 
 
 def _needs_spark(part: TextPart, incoming: Schema) -> bool:
