@@ -91,8 +91,10 @@ def _converted(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]
     if isinstance(text, Flaw):
         raise click.ClickException(f"{file}: {text.message}")
     value, errors = convert(text)
-    for error in errors:
+    for error in errors[:_MOST_ERRORS]:
         click.echo(error.shown(str(file), text), err=True)
+    if len(errors) > _MOST_ERRORS:
+        click.echo(f"{len(errors) - _MOST_ERRORS:,} more errors", err=True)
     if errors:
         raise click.exceptions.Exit(1)
     return value
@@ -118,5 +120,8 @@ def _convert_script(text: str) -> tuple[Any, list[SourceError]]:
         click.echo(f"warning: {message} (line {text.count(chr(10), 0, at) + 1})", err=True)
     return {"steps": steps}, []
 
+
+_MOST_ERRORS = 100
+"""Errors of a file that are shown."""
 
 _LANGUAGES = {"rules": _convert_rules, "script": _convert_script}

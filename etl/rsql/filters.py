@@ -98,9 +98,10 @@ class FilterReader:
         """What stands between the commas up to the bracket that closes the part; quotes and inner brackets hold commas."""
         text, pieces, depth = self._text, list[_Piece](), 0
         start = at = self.at
+        is_blank = True  # since the last comma
         while at < len(text):
             sign = text[at]
-            if sign == "'" and not text[start:at].strip():
+            if sign == "'" and is_blank:
                 end = text.find("'", at + 1)
                 if end < 0:
                     raise SourceError("rule-syntax", "this quote is not closed", at, "add the second '")
@@ -112,11 +113,13 @@ class FilterReader:
             elif sign == ")" or (sign == "," and not depth):
                 pieces.append(_piece(text[start:at], start))
                 start = at + 1
+                is_blank = True
                 if sign == ")":
                     self.at = at + 1
                     return pieces
             elif sign == "\n" and not pieces:
                 break
+            is_blank = start == at + 1 or (is_blank and sign.isspace())
             at += 1
         raise SourceError("rule-syntax", "this '(' is not closed", begin, "a part is (field,function,value)")
 

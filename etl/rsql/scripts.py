@@ -25,6 +25,9 @@ from etl.rsql.script_tree import (
     parse_script,
 )
 
+MAX_STATEMENTS = 10_000
+"""Statements of a script, those of for_field() for each field: lint takes a second for so many."""
+
 _FLAG = "_if"
 """Prefix of the fields that hold conditions while their branches run."""
 
@@ -77,9 +80,13 @@ class _Compiler:
         self.scope = scope
         self.steps = StepList(scope)
         self._flags = 0
+        self._count = 0
 
     def run(self, statements: Sequence[Statement], flag: str | None) -> None:
         for statement in statements:
+            self._count += 1
+            if self._count > MAX_STATEMENTS:
+                raise SourceError("file-too-large", f"more than {MAX_STATEMENTS:,} statements", statement.at)
             if isinstance(statement, If):
                 self._if(statement, flag)
             elif isinstance(statement, Assignment):

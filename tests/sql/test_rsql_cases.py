@@ -14,12 +14,9 @@ import yaml
 from running import Engine
 
 OTHERWISE = {
-    "arithmetic_null_zero": "a division by zero is an error of the event, not null",
     "tumble_concat_agg": "a column that is declared BIGINT and holds texts is an error of the event",
     "tumble_late_record": "events are late after the micro-batch that moves the watermark, not within it",
-    "dedupe_first": "ordered by a text: the first row changes with every event",
     "where_equals_text": "a column that is declared VARCHAR is a text, also where the JSON has a number",
-    "topn": "the best rows over all time change with every event",
 }
 """Cases whose rows are others, and why."""
 

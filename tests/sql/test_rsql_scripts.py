@@ -21,7 +21,7 @@ REFUSED = {
     "old_stream_dim_mysql_4": "names a table data_source, which it does not have",
     "old_stream_function_3": "declares a function and has no query",
     "old_stream_function_4": "a table of type print has a file",
-    "old_stream_query_topn_2": "the best rows over all time change with every event",
+    "old_stream_query_topn_2": "a column of the key of rows that change is converted to a text",
     "old_stream_sink_es_2": "a type is misspelt: varbianary",
     "s201_deployment_standalone_1": "CAST(x) has no type",
     "s201_stream_sink_kafka_1": "options of Kafka for the type metaq",

@@ -40,6 +40,8 @@ _TESTS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] =
 def compared(operator: str, one: BoundNode, other: BoundNode) -> BoundNode:
     """Numbers, and texts that hold numbers, are compared as numbers, anything else as texts; false for null."""
     numbers, texts = _TESTS[operator]
+    if _is_word(one) or _is_word(other):
+        return _false_for_null(b.apply(BOOLEAN, texts, text_of(one), text_of(other)))
     nodes = (as_double(one), as_double(other), text_of(one), text_of(other))
 
     def run(rows: ActiveRows) -> Any:
@@ -48,6 +50,17 @@ def compared(operator: str, one: BoundNode, other: BoundNode) -> BoundNode:
         return pc.fill_null(found, False)
 
     return b.lazily(BOOLEAN, run, *nodes)
+
+
+def _is_word(value: BoundNode) -> bool:
+    """Whether it is a constant text that holds no number."""
+    if not value.is_literal or not isinstance(value.value, str):
+        return False
+    try:
+        float(value.value)
+    except ValueError:
+        return value.value.strip().lower() not in ("nan", "infinity", "inf")
+    return False
 
 
 def _between(one: BoundNode, low: BoundNode, high: BoundNode) -> BoundNode:
