@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from etl.running.messages import Message
     from etl.sdk.generated.options import RunOptions
     from etl.sdk.running import Run
+    from etl.testing.results import Result
 
 
 @final
@@ -81,6 +82,16 @@ class Pipeline(Inspectable):
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
+
+    def run_tests(self, env: Mapping[str, str] | None = None) -> list[Result]:
+        """Run the pipeline's own tests, those under ``tests`` of its file: ``result.passed``, ``.name``, ``.lines()``."""
+        from etl.config.cases.case_file import Suite
+        from etl.sdk.session import run_plan
+        from etl.testing.results import result
+
+        model = self.model(env)
+        suite = Suite(model.file, model, model.tests, model.locations)
+        return [result(suite, case, run_plan) for case in model.tests]
 
     def run(
         self,

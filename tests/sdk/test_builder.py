@@ -13,7 +13,7 @@ from pydantic import Field
 import etl.sdk
 from etl.api import ArrowStep
 from etl.catalogue import Catalogue, installed
-from etl.sdk import ConfigError, Stream, col, dead_letters, fn, pipeline, read, table, union
+from etl.sdk import ConfigError, EtlError, Stream, col, dead_letters, fn, pipeline, read, table, union
 from etl.sdk.pipeline import Pipeline
 
 LINE = "2026-11-20T06:25:03Z gate sshd[12]: Failed password for root from 198.51.100.7 port 34416 ssh2"
@@ -224,3 +224,69 @@ def test_a_component_of_another_package_is_a_method(monkeypatch: pytest.MonkeyPa
 
 def test_the_package_says_that_it_has_types() -> None:
     assert (Path(etl.sdk.__file__).parent.parent / "py.typed").is_file()
+
+
+def test_what_is_no_part_of_a_pipeline_is_refused() -> None:
+    logs = read.file("a")
+
+    with pytest.raises(TypeError, match="and not of str"):
+        pipeline("p", "a.log")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one sink of dead letters"):
+        pipeline("p", logs.to_discard(), dead_letters.to_file("a"), dead_letters.to_file("b"))
+    with pytest.raises(TypeError, match="a source has no description"):
+        logs.named("a", "logs")
+    with pytest.raises(TypeError, match="union\\(\\) takes streams"):
+        union(logs, "b")  # type: ignore[arg-type]
+
+
+def test_lint_uses_the_environment_that_it_is_given() -> None:
+    built = pipeline("p", read.file("${LOGS}/a.log").to_discard())
+
+    assert [problem.code for problem in built.lint(env={})] == ["undefined-env"]
+    assert built.lint(env={"LOGS": "logs"}) == ()
+    assert str(built.lint(env={"LOGS": "logs"})) == "no problems"
+
+
+def test_explain_shows_the_plan_of_a_stream() -> None:
+    shown = read.file("a").regex("(?P<n>[0-9]+)").explain()
+
+    assert "steps[0] regex: Arrow" in shown
+    assert repr(shown) == str(shown)
+    assert shown._repr_html_().startswith("<pre>")
+
+
+def test_own_tests_of_a_pipeline_are_run() -> None:
+    tests = {
+        "passes": {"input": ["1", "x"], "expect": [{"n": "1"}], "dead_letters": 1},
+        "fails": {"input": ["2"], "expect": "none"},
+    }
+
+    passes, fails = pipeline("p", read.file("a").regex("(?P<n>[0-9]+)").to_discard(), tests=tests).run_tests()
+
+    assert (passes.name, passes.passed, fails.passed) == ("passes", True, False)
+    assert next(iter(fails.lines())).startswith(f"{__file__}:")
+
+
+def test_events_that_a_source_cannot_have_are_refused() -> None:
+    numbers = read.file("a").regex("(?P<n>[0-9]+)")
+
+    with pytest.raises(ConfigError, match="there is no stream or sink 'x'"):
+        numbers.test(["1"], observe=["x"])
+    with pytest.raises(ConfigError, match="there is no source 'b'"):
+        numbers.test({"b": ["1"]})
+    with pytest.raises(TypeError, match="events are a list, or a mapping of sources"):
+        numbers.test(3)  # type: ignore[arg-type]
+    with pytest.raises(EtlError, match="of which a sample is not taken; give events"):
+        read.stdin().show()
+
+
+def test_several_outputs_are_asked_by_name() -> None:
+    both = read.file("a").regex("(?P<n>[0-9]+)")
+
+    result = pipeline("p", both.to_discard().named("all"), both.filter("n > 1").to_discard().named("some")).test(["1", "2"])
+
+    assert result["some"] == [{"n": "2"}]
+    assert len(result["all"]) == 2
+    with pytest.raises(EtlError, match="name one of 'all', 'some'"):
+        result.events  # noqa: B018
+    assert str(result).startswith("all:\nn\n")

@@ -48,6 +48,7 @@ def run(folder: Path, program: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.slow
 def test_code_without_spark_runs_and_prints_what_the_page_shows(tmp_path: Path) -> None:
     quick = [(path, printed) for path, printed in blocks(tmp_path) if SPARK not in path.read_text()]
     ends = "print('--- end ---', flush=True)"
@@ -62,6 +63,7 @@ def test_code_without_spark_runs_and_prints_what_the_page_shows(tmp_path: Path) 
             assert out == printed, path.name
 
 
+@pytest.mark.slow
 def test_the_yaml_of_the_page_is_that_of_its_first_pipeline(tmp_path: Path) -> None:
     blocks(tmp_path)
 

@@ -110,7 +110,7 @@ def test_a_script_is_read_too() -> None:
     assert "type: file" in read.to_yaml()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.recursive(
         st.one_of(st.text(st.characters(exclude_categories=["Cs"])), st.integers(), st.booleans(), st.none()),

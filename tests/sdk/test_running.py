@@ -48,6 +48,7 @@ def test_a_run_in_the_background_is_watched_and_stopped(tmp_path: Path, spark: S
         wait_for(lambda: run.totals.as_numbers()["events"] == 2)
         assert run.is_running
         assert run.wait(0.01).is_running
+        assert "2 read" in run._repr_html_()
 
     assert not run.is_running
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
