@@ -7,6 +7,8 @@ import gc
 import logging
 import mmap
 import os
+import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from hypothesis import settings
+from memory_files import new_folder
 from running import ROOT, Engine, Etl
 from servers.fleet import BROKERS, asked
 
@@ -111,6 +114,21 @@ def own_logger() -> Iterator[None]:
         logger.setLevel(level)
     if relay := sys.modules.get("etl.spark.reports.log_relay"):
         relay._worker_pipeline["pipeline"] = ""
+
+
+IN_MEMORY = tuple(ROOT / "tests" / name for name in ("state", "steps", "connectors/file"))
+"""Folders of tests that write thousands of small files."""
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of the test's own; that of tests with many files is in memory, unless Spark writes to it, and then removed."""
+    if not any(map(request.path.is_relative_to, IN_MEMORY)) or has_marker(request.node, "spark"):
+        yield tmp_path_factory.mktemp(re.sub(r"\W", "_", request.node.name)[:30])
+        return
+    folder = new_folder()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -144,6 +144,7 @@ def test_values_of_messages_are_fields_with_types(tmp_path: Path) -> None:
     assert 7 in first.values()
 
 
+@pytest.mark.slow
 def test_a_stack_trace_belongs_to_its_event(tmp_path: Path) -> None:
     trace = "java.io.IOException: gone\n\tat a.B.c(B.java:17)\nCaused by: x.Y: z\n\t... 3 more"
     path = written(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from state.cuts import CUTS, Cut, numbered, on_time, run_in_cuts
 from state.lane import Row
 
@@ -81,7 +81,7 @@ def frame(events: Sequence[Event]) -> pl.DataFrame:
 
 
 def folder() -> Path:
-    return Path(tempfile.mkdtemp())
+    return passing_folder()
 
 
 # join

@@ -94,6 +94,7 @@ class TwoStreams:
         return sum(file.rows for file in self.lane.kept)
 
 
+@pytest.mark.slow
 def test_with_idle_the_other_side_goes_on_and_state_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     streams, waits, rows = TwoStreams(join(idle=f"{IDLE}s"), tmp_path, monkeypatch), [], []
     streams.read("left", "right", user="both")
@@ -126,6 +127,7 @@ def test_a_side_that_comes_back_after_idle_is_joined_with_what_is_still_near(
     assert streams.lane.late == 0
 
 
+@pytest.mark.slow
 def test_without_idle_a_silent_side_holds_results_and_state_until_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

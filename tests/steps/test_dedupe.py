@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from running import Engine
 from state.lane import Lane
 
@@ -63,7 +63,7 @@ def _watermarks(stream: list[list[list[Event]]]) -> list[float]:
 @settings(deadline=None)
 @given(STREAMS, st.booleans())
 def test_the_first_event_of_a_key_passes_at_once(drawn: list, merges: bool) -> None:
-    stream, folder = _numbered(drawn), Path(tempfile.mkdtemp())
+    stream, folder = _numbered(drawn), passing_folder()
     lane = Lane(Dedupe(keys=("host", "user"), time="at", within="60s", late="30s"), INCOMING, folder, merges=merges)
     passed: dict[tuple[str | None, int | None], list[int]] = defaultdict(list)
     late = 0
@@ -86,7 +86,7 @@ def test_the_first_event_of_a_key_passes_at_once(drawn: list, merges: bool) -> N
 @settings(deadline=None)
 @given(STREAMS, st.sampled_from(["first", "last"]), st.booleans())
 def test_one_event_of_each_span_passes_when_the_span_is_over(drawn: list, keep: str, merges: bool) -> None:
-    stream, folder = _numbered(drawn), Path(tempfile.mkdtemp())
+    stream, folder = _numbered(drawn), passing_folder()
     step = Dedupe(keys=("host", "user"), time="at", within="60s", late="30s", keep=keep, count="repeats")
     lane, marks = Lane(step, INCOMING, folder, merges=merges), _watermarks(stream)
     end = (None, None, 10_000, -1)

@@ -168,6 +168,7 @@ def test_with_a_limit_results_are_those_of_the_events_that_are_taken(
     assert not running.kept
 
 
+@pytest.mark.slow
 def test_a_limit_bounds_the_state_and_the_pairs_of_a_key_but_of_no_other(tmp_path: Path) -> None:
     running, found, rows = lane(join(limit=5), tmp_path, merges=True), Counter(), []
 

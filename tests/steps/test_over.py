@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, localcontext
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
@@ -146,7 +146,7 @@ def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_values_are_those_of_the_events_before_whatever_the_cuts(
     drawn: list, within: int | None, rows: int | None, merges: bool
 ) -> None:
-    stream, folder = _events(drawn), Path(tempfile.mkdtemp())
+    stream, folder = _events(drawn), passing_folder()
     step = Over(keys=("host",), time="at", late="30s", within=within and f"{within}s", rows=rows, aggregates=AGGREGATES)
     lane = Lane(step, INCOMING, folder, merges=merges)
 
@@ -163,7 +163,7 @@ def test_values_are_those_of_the_events_before_whatever_the_cuts(
 def test_a_key_without_events_for_its_time_to_live_begins_anew_whatever_the_cuts(
     drawn: list, ttl: int, rows: int | None, merges: bool
 ) -> None:
-    stream, folder = _events(drawn), Path(tempfile.mkdtemp())
+    stream, folder = _events(drawn), passing_folder()
     step = Over(keys=("host",), time="at", late="30s", ttl=f"{ttl}s", rows=rows, aggregates=AGGREGATES)
     lane = Lane(step, INCOMING, folder, merges=merges)
 
@@ -173,6 +173,7 @@ def test_a_key_without_events_for_its_time_to_live_begins_anew_whatever_the_cuts
     assert found == _sorted(_naive(_on_time(stream), None, rows, ttl))
 
 
+@pytest.mark.slow
 def test_state_of_keys_without_events_goes(tmp_path: Path) -> None:
     aggregates = {"number": "count(*)", "before": "lag(x, 2)", "new": "is_new(x)"}
     step = Over(keys=("host",), time="at", late="0s", ttl="20s", aggregates=aggregates)
@@ -252,6 +253,7 @@ def test_state_of_totals_is_a_row_for_each_key(tmp_path: Path) -> None:
     assert [file.rows for file in lane.kept] == [4]
 
 
+@pytest.mark.slow
 def test_state_goes_when_events_count_no_more(tmp_path: Path) -> None:
     step = Over(keys=("host",), time="at", late="5s", within="10s", aggregates={"number": "count(*)"})
     lane, rows = Lane(step, INCOMING, tmp_path), []
@@ -369,7 +371,7 @@ def test_values_of_decimals_are_exact(drawn: list, within: int | None, rows: int
             stream[-1].append({"host": host, "at": datetime.fromtimestamp(at, UTC), "d": d, "w": w, "n": number, OFFSET: number})
             number += 1
     step = Over(keys=("host",), time="at", late="0s", within=within and f"{within}s", rows=rows, aggregates=OF_DECIMALS)
-    lane = Lane(step, DECIMALS, Path(tempfile.mkdtemp()), merges=merges)
+    lane = Lane(step, DECIMALS, passing_folder(), merges=merges)
 
     end = {"host": "end", "at": datetime.fromtimestamp(10_000, UTC), "n": -1, OFFSET: 10**6}
     found = [row for events in [*stream, [end], [{**end, "at": datetime.fromtimestamp(20_000, UTC)}]] for row in lane.run(events)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from running import Engine, Etl
 from state.lane import Lane
 
@@ -136,7 +136,7 @@ def _relevant(events: list[Event], pattern: str) -> list[Event]:
 @settings(deadline=None)
 @given(STREAMS, st.sampled_from(sorted(PATTERNS)), st.sampled_from([2, 4, 1000]), st.booleans())
 def test_matches_are_those_of_a_regular_expression(drawn: list, pattern: str, most: int, merges: bool) -> None:
-    stream, folder = _numbered(drawn), Path(tempfile.mkdtemp())
+    stream, folder = _numbered(drawn), passing_folder()
     lane = Lane(_step(pattern, max_events=most), INCOMING, folder, merges=merges)
     expected = defaultdict(list)
     for host, events in _on_time(stream).items():
@@ -316,7 +316,7 @@ def test_matches_are_those_of_branches_that_are_followed_one_by_one(
     after = "next_event" if overlap else "past_last_event"
     step = _step(text, **given, after_match=after, list=["n"], list_limit=3)
     assert not [one for one in step.check(MIXED) if one.severity == "error"]
-    lane = Lane(step, MIXED, Path(tempfile.mkdtemp()), merges=merges)
+    lane = Lane(step, MIXED, passing_folder(), merges=merges)
     strict = re.search("next|consecutive", text)
 
     number, found, keys, latest = 0, defaultdict(list), defaultdict(list), float("-inf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
@@ -77,7 +77,7 @@ class _Naive:
 def test_one_event_in_a_time_passes_with_the_number_of_those_suppressed(drawn: list, summaries: bool, merges: bool) -> None:
     options = {"summary": "sums_up"} if summaries else {}
     step = Suppress(keys=("host",), time="at", within="16s", late="20s", **options)
-    lane, naive = Lane(step, INCOMING, Path(tempfile.mkdtemp()), merges=merges), _Naive(86_400, summaries)
+    lane, naive = Lane(step, INCOMING, passing_folder(), merges=merges), _Naive(86_400, summaries)
 
     for splits in [*_events(drawn), [[{"host": "end", "at": datetime.fromtimestamp(10_000, UTC), "n": -1, OFFSET: -1}]]]:
         found = [(row["n"], row["suppressed"], row.get("sums_up", False)) for row in lane.run(*splits)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
@@ -37,7 +37,7 @@ def _run(lane: Lane, splits: list[list[tuple[str | None, int, int]]]) -> list[di
 @given(STREAMS, st.integers(1, 3), st.booleans())
 def test_the_earliest_events_of_a_span_pass(stream: list, limit: int, merges: bool) -> None:
     step = Throttle(keys=("host",), time="at", limit=limit, every="10s", late="15s")
-    lane = Lane(step, INCOMING, Path(tempfile.mkdtemp()), merges=merges)
+    lane = Lane(step, INCOMING, passing_folder(), merges=merges)
     passed: dict[tuple[str | None, int], int] = defaultdict(int)
     latest, late, number = float("-inf"), 0, 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, Schema
@@ -85,7 +85,7 @@ def _comparable(x: float) -> tuple[int, float]:
 )
 def test_the_best_events_of_a_span_pass_when_it_is_over(drawn: list, options: dict[str, Any], merges: bool) -> None:
     step = Top(keys=("host",), time="at", size="10s", late="15s", by="x", **options)
-    lane, stream = Lane(step, INCOMING, Path(tempfile.mkdtemp()), merges=merges), _events(drawn)
+    lane, stream = Lane(step, INCOMING, passing_folder(), merges=merges), _events(drawn)
     on_time, latest, late = [], float("-inf"), 0
 
     found = [row for splits in stream for row in lane.run(*splits)]
@@ -145,7 +145,7 @@ def _naive_changes(events: list[Event], options: dict[str, Any]) -> list[tuple[i
 def test_changes_of_the_best_events_so_far_pass(drawn: list, options: dict[str, Any], merges: bool) -> None:
     ttl = options["ttl"] and f"{options['ttl']}s"
     step = Top(keys=("host",), time="at", late="15s", by="x", **(options | {"ttl": ttl}))
-    lane, stream = Lane(step, INCOMING, Path(tempfile.mkdtemp()), merges=merges), _events(drawn)
+    lane, stream = Lane(step, INCOMING, passing_folder(), merges=merges), _events(drawn)
     on_time, latest = [], float("-inf")
 
     found = [row for splits in stream for row in lane.run(*splits)]
@@ -211,6 +211,7 @@ def test_the_best_events_so_far_can_be_read_and_are_all_that_is_kept(tmp_path: P
     assert sum(file.rows for file in lane.kept) <= len(rows) + 6
 
 
+@pytest.mark.slow
 def test_rankings_that_do_not_change_go(tmp_path: Path) -> None:
     step = Top(keys=("host",), time="at", late="0s", by="x", limit=2, ttl="20s")
     lane, rows, found = Lane(step, INCOMING, tmp_path, merges=True), [], []

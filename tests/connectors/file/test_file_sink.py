@@ -25,6 +25,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from running import wait_for
 
 from connectors.file.sink import FileSink
 from connectors.file.writing import appender, copying, disk_sync, ledger, part_publisher, staging, stores
@@ -646,7 +647,7 @@ def test_events_wait_while_a_remote_file_system_is_down(
     bucket.rename(tmp_path / "away")
     bucket.write_text("no folder")
 
-    run.committer.tick()
+    wait_for(lambda: run.committer.tick() or "are stored in" in caplog.text, what="the end of the file")
     with pytest.raises(ComponentError, match="are stored in"):
         run.committer.close()
     bucket.unlink()
