@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from etl.api import ComponentError, format_type
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import Kind, UserFunction
-from etl.udf.failures import failure_of
+from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load
 from etl.udf.values import to_array, to_python
 
@@ -85,7 +85,7 @@ class Caller:
             return CallResult(self._call_arrays(columns, length))
         except CallTimeoutError as error:
             return self._all_failed(length, failure_of(error, self.function))
-        except Exception as error:
+        except FAILURES as error:
             reason = failure_of(error, self.function)
         if length == 1:
             return self._all_failed(1, reason)
@@ -141,7 +141,7 @@ class Caller:
             except CallTimeoutError as error:
                 failures[at] = failure_of(error, self.function)
                 timeouts += 1
-            except Exception as error:
+            except FAILURES as error:
                 failures[at] = failure_of(error, self.function)
             at += 1
             if timeouts >= MAX_TIMEOUTS:

@@ -12,7 +12,7 @@ from etl.api import HIDDEN, OFFSET, Schema, format_type
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.calling import MAX_TIMEOUTS, is_alike
 from etl.udf.declaration import UserFunction
-from etl.udf.failures import failure_of
+from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load
 from etl.udf.values import to_array, to_python
 
@@ -70,7 +70,7 @@ class EventCaller:
             except CallTimeoutError as error:
                 failures[at] = failure_of(error, self.function)
                 timeouts += 1
-            except Exception as error:
+            except FAILURES as error:
                 failures[at] = failure_of(error, self.function)
             at += 1
             if timeouts >= MAX_TIMEOUTS:
@@ -128,7 +128,7 @@ class EventCaller:
             return self._called(batch, first)
         except CallTimeoutError as error:
             return self._all_failed(batch.num_rows, first, failure_of(error, self.function))
-        except Exception as error:
+        except FAILURES as error:
             reason = failure_of(error, self.function)
         if batch.num_rows <= 1:
             return self._all_failed(batch.num_rows, first, reason)

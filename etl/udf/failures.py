@@ -7,6 +7,9 @@ from traceback import extract_tb
 from etl.contract.errors import cut
 from etl.udf.declaration import CodeFile, UserFunction
 
+FAILURES = (Exception, SystemExit)
+"""What the user's code raises for a reason of its own; a call of ``sys.exit`` ends no worker."""
+
 _MAX_MESSAGE = 500
 """Characters of an error's message."""
 

@@ -9,12 +9,15 @@ from types import ModuleType
 from typing import Any
 
 from etl.contract.errors import ComponentError
-from etl.udf.call_guard import CallGuard
+from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import CodeFile, UserFunction
-from etl.udf.failures import describe_failure
+from etl.udf.failures import FAILURES, describe_failure
 
 FUNCTION_MODULE = "etl_function_"
 """How names of modules begin that hold functions of the user."""
+
+LOAD_SECONDS = 60
+"""Seconds that a file may take to run, with what it imports, if its function's limit is not longer."""
 
 
 def load(function: UserFunction) -> Callable[..., Any]:
@@ -33,9 +36,9 @@ def restore_state(function: UserFunction, stored: Any) -> Any:
 
 def _module(code: CodeFile, function: UserFunction) -> ModuleType:
     try:
-        with CallGuard(function.timeout.total_seconds()):
+        with CallGuard(max(function.timeout.total_seconds(), LOAD_SECONDS)):
             return _run(code)
-    except Exception as error:
+    except (*FAILURES, CallTimeoutError) as error:
         raise ComponentError(
             f"function {function.name!r}: the file {code.path!r} cannot be run: {describe_failure(error, code)}"
         ) from error

@@ -15,7 +15,7 @@ from etl.state.aggregates.accumulator import Grouping
 from etl.state.aggregates.argument import AggregateArgument
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import UserFunction
-from etl.udf.failures import failure_of
+from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load, restore_state
 from etl.udf.values import to_array
 
@@ -87,7 +87,7 @@ class UserAggregate:
             for value in values.to_pylist():
                 guard.next_call()
                 state = add(state, value)
-        except (Exception, CallTimeoutError) as error:
+        except (*FAILURES, CallTimeoutError) as error:
             raise self._failed(error) from error
         return state
 
@@ -101,14 +101,14 @@ class UserAggregate:
         """An instance of the user's class."""
         try:
             return load(self.function)()
-        except Exception as error:
+        except FAILURES as error:
             raise self._failed(error) from error
 
     def _call(self, guard: CallGuard, call: Callable[..., Any], *values: Any) -> Any:
         guard.next_call()
         try:
             return call(*values)
-        except (Exception, CallTimeoutError) as error:
+        except (*FAILURES, CallTimeoutError) as error:
             raise self._failed(error) from error
 
     def _array(self, values: list[Any], type_: pa.DataType) -> pa.Array:

@@ -25,7 +25,7 @@ from etl.state.over.key_series import SEQUENCE, past_rows_of
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import UserFunction
 from etl.udf.event_calls import as_dicts
-from etl.udf.failures import failure_of
+from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load, restore_state
 from etl.udf.values import to_array
 
@@ -73,7 +73,7 @@ class FunctionCalls(WaitingEvents):
                 try:
                     given, new = call(events[firsts[number] : firsts[number + 1]], state)
                     results += given
-                except (Exception, CallTimeoutError) as error:
+                except (*FAILURES, CallTimeoutError) as error:
                     raise self._failed(failure_of(error, self.function)) from error
                 after.append(new)
         return results, after
