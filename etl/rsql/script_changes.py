@@ -1,67 +1,17 @@
-"""Functions of scripts that change the event: they set, drop, rename or split fields, or drop the event."""
+"""Functions of scripts that change the event: they set, drop or rename fields, or drop the event."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
 
 from etl.expressions.quoting import quoted, quoted_text
+from etl.rsql import script_splits as splits
 from etl.rsql.problems import SourceError
 from etl.rsql.script_expressions import constant_or_field, name_of, spark_text
-from etl.rsql.script_scope import ScriptScope
+from etl.rsql.script_steps import NEEDS_FIELDS, Change, StepList, arguments_of
 from etl.rsql.script_tree import Call, Constant, Expression, Pair
 
 _NOW = "current_timestamp()"
-_NEEDS_FIELDS = "the fields of the event are not known here"
-
-
-class StepList:
-    """The steps so far. Values that do not depend on each other are set in one step."""
-
-    def __init__(self, scope: ScriptScope) -> None:
-        self.scope = scope
-        self.patterns: dict[str, str] = {}
-        """Patterns that the script adds for grok."""
-        self._steps: list[dict[str, Any]] = []
-
-    def set(self, field: str, text: str) -> None:
-        """Set a field; the scope knows which fields the text reads."""
-        last = self._steps[-1] if self._steps and self._steps[-1]["type"] == "set" else None
-        given = last["fields"] if last else {}
-        if last is None or field in given or self.scope.reads & given.keys():
-            given = {}
-            self._steps.append({"type": "set", "fields": given})
-        given[field] = text
-        self.scope.add([field])
-        self.scope.reads.clear()
-
-    def add(self, step: dict[str, Any]) -> None:
-        self._steps.append(step)
-        self.scope.reads.clear()
-
-    def finished(self) -> list[dict[str, Any]]:
-        return self._steps
-
-
-@dataclass(frozen=True)
-class Change:
-    """How a call changes the event: ``run(steps, call, target, flag)``; ``target`` takes the value that it gives, too."""
-
-    run: Callable[[StepList, Call, str | None, str | None], None]
-    in_branch: bool = False
-    """Whether it may stand in a branch of ``if``, whose flag is then a condition of its values."""
-
-
-def _arguments(call: Call, least: int, most: int | None = None) -> tuple[Expression, ...]:
-    """The arguments. Raises SourceError for another number."""
-    count = len(call.arguments)
-    if count < least or (most is not None and count > most):
-        counts = str(least) if most == least else f"{least} to {most}" if most is not None else f"{least} or more"
-        raise SourceError("wrong-arguments", f"{call.name} takes {counts} arguments, not {count}", call.at)
-    return call.arguments
 
 
 def _set(steps: StepList, field: str, text: str, target: str | None, flag: str | None) -> None:
@@ -81,7 +31,7 @@ def _setting(value: Callable[[StepList, tuple[Expression, ...]], str], least: in
     """A call whose first argument names the field that it sets."""
 
     def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-        arguments = _arguments(call, least, least if most is None else most)
+        arguments = arguments_of(call, least, least if most is None else most)
         _set(steps, name_of(arguments[0]), value(steps, arguments), target, flag)
 
     return Change(run, in_branch=True)
@@ -119,7 +69,7 @@ def _in_place(function: str, least: int = 2) -> Change:
     """A call that sets its first argument to a function of it."""
 
     def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-        first, *others = _arguments(call, least)
+        first, *others = arguments_of(call, least)
         if isinstance(first, Constant) and function.startswith("rsql_json"):
             _set_nothing(steps, target)
             return
@@ -149,7 +99,7 @@ def _set_nothing(steps: StepList, target: str | None) -> None:
 
 
 def _rename(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    new, old = (name_of(one) for one in _arguments(call, 2, 2))
+    new, old = (name_of(one) for one in arguments_of(call, 2, 2))
     scope = steps.scope
     if scope.is_known and not scope.has(old) and not scope.members(old):
         scope.warn_missing(old, call.at)
@@ -161,7 +111,7 @@ def _rename(steps: StepList, call: Call, target: str | None, flag: str | None) -
 
 
 def _remove(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    names = [name_of(one) for one in _arguments(call, 1)]
+    names = [name_of(one) for one in arguments_of(call, 1)]
     scope = steps.scope
     if target is not None:
         steps.set(target, scope.text(names[0], call.at))
@@ -175,7 +125,7 @@ def _remove(steps: StepList, call: Call, target: str | None, flag: str | None) -
 
 
 def _retain(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    names = [name_of(one) for one in _arguments(call, 1)]
+    names = [name_of(one) for one in arguments_of(call, 1)]
     scope = steps.scope
     for name in names:
         if not scope.has(name) and not scope.members(name):
@@ -189,10 +139,10 @@ def _spread(*, keep: bool) -> Change:
     """The members of an object as fields of the event; ``keep``: the object stays, too."""
 
     def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-        names = [name_of(one) for one in _arguments(call, 1, 2)]
+        names = [name_of(one) for one in arguments_of(call, 1, 2)]
         scope, prefix = steps.scope, ".".join(names)
         if not scope.is_known:
-            raise SourceError("unknown-field", _NEEDS_FIELDS, call.at, "use the step script, or rename the fields one by one")
+            raise SourceError("unknown-field", NEEDS_FIELDS, call.at, "use the step script, or rename the fields one by one")
         members = scope.members(prefix)
         if not members:
             hint = f"a JSON text: put a step json before, with field: {prefix}" if scope.has(prefix) else None
@@ -216,10 +166,10 @@ def _flatten_all(steps: StepList, call: Call, target: str | None, flag: str | No
     """``spread_json()``: the last part of each name, and an event for each element of an array of objects."""
     scope = steps.scope
     if not scope.is_known:
-        raise SourceError("unknown-field", _NEEDS_FIELDS, call.at, "use the step script")
+        raise SourceError("unknown-field", NEEDS_FIELDS, call.at, "use the step script")
     for name in scope.names:
-        if _members_of(scope.type_of(name)):
-            _split_field(steps, name, call.at)
+        if splits.members_of(scope.type_of(name)):
+            splits.split_field(steps, name, call.at)
     names = {one: one.rsplit(".", 1)[-1] for one in scope.names if "." in one}
     if len(set(names.values())) < len(names) or any(scope.has(one) for one in names.values()):
         raise SourceError("unsupported-script", "two fields would have one name", call.at, "rename the fields one by one")
@@ -231,112 +181,6 @@ def _flatten_all(steps: StepList, call: Call, target: str | None, flag: str | No
 def _receive_time(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
     steps.set("sys_receive_time", f"date_format({_NOW}, 'yyyy-MM-dd HH:mm:ss')")
     steps.set("sys_receive_timestamp", f"unix_millis({_NOW})")
-
-
-# ── Several events, several fields ────────────────────────────────────────────────────────────────
-
-
-def _members_of(type_: pa.DataType | None) -> dict[str, pa.DataType]:
-    """The members of the objects in an array."""
-    if type_ is None or not pa.types.is_list(type_) or not pa.types.is_struct(type_.value_type):
-        return {}
-    return {field.name: field.type for field in type_.value_type}
-
-
-def _split_field(steps: StepList, name: str, at: int) -> None:
-    scope = steps.scope
-    type_ = scope.type_of(name)
-    if type_ is None or not pa.types.is_list(type_):
-        hint = "a JSON text needs a step json before it, which declares the field as array<struct<…>>"
-        raise SourceError("unknown-field", f"{name!r} is no array", at, hint)
-    steps.add({"type": "unnest", "field": name})
-    members = _members_of(type_)
-    if not members:
-        scope.replace(name, {name: type_.value_type})
-        return
-    clashing = [one for one in members if scope.has(one) and one != name]
-    if clashing:
-        steps.add({"type": "drop", "fields": clashing})
-        scope.drop(clashing)
-    steps.add({"type": "rename", "fields": {f"{name}.{one}": one for one in members}})
-    scope.replace(name, members)
-
-
-def _split_array(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    [name] = (name_of(one) for one in _arguments(call, 1, 1))
-    if not steps.scope.is_known:
-        raise SourceError("unknown-field", _NEEDS_FIELDS, call.at, "use the step script, or a step unnest")
-    _split_field(steps, name, call.at)
-
-
-def _cut(separator: Callable[[tuple[Expression, ...]], str], first: int) -> Change:
-    """A field cut into named fields."""
-
-    def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-        arguments = [one for one in _arguments(call, first) if not (isinstance(one, Constant) and isinstance(one.value, bool))]
-        if len(arguments) <= first:
-            hint = "name the fields: split(field,'|','a','b'); for an event of each piece use split() and a step unnest"
-            raise SourceError("wrong-arguments", f"{call.name} without names gives fields that are not known", call.at, hint)
-        field, sign = name_of(arguments[0]), separator(tuple(arguments))
-        text = steps.scope.text(field, call.at)
-        names = [name_of(one) for one in arguments[first:]]
-        for number, name in enumerate(names):
-            if name != field:
-                steps.scope.reads.add(field)
-                steps.set(name, f"rsql_splitindex({text}, {quoted_text(sign)}, {number})")
-        if field not in names:
-            steps.add({"type": "drop", "fields": [field]})
-            steps.scope.drop([field])
-
-    return Change(run)
-
-
-def _text_argument(arguments: tuple[Expression, ...]) -> str:
-    sign = arguments[1]
-    if not isinstance(sign, Constant) or not isinstance(sign.value, str) or not sign.value:
-        raise SourceError("wrong-arguments", "the separator is a text in quotes", sign.at)
-    return sign.value
-
-
-def _character_argument(arguments: tuple[Expression, ...]) -> str:
-    code = arguments[1]
-    try:
-        return chr(int(str(code.value if isinstance(code, Constant) else "")))
-    except (ValueError, OverflowError) as error:
-        raise SourceError("wrong-arguments", "the code of a character is expected", code.at) from error
-
-
-def _by_groups(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    field, pattern, *names = _arguments(call, 3)
-    text, expression = steps.scope.text(name_of(field), call.at), spark_text(pattern, steps.scope)
-    for number, name in enumerate(names, 1):
-        steps.scope.reads.add(name_of(field))
-        steps.set(name_of(name), f"rsql_regexgroupindex({text}, {expression}, {number})")
-
-
-def _grok(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    field, pattern = _arguments(call, 2, 2)
-    if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-        raise SourceError("wrong-arguments", "the pattern is a text in quotes", pattern.at)
-    step = {"type": "grok", "field": name_of(field), "patterns": [pattern.value], "on_error": "keep", "keep_field": True}
-    steps.scope.text(name_of(field), field.at)
-    steps.add(step | {"pattern_set": "legacy"} | ({"pattern_definitions": dict(steps.patterns)} if steps.patterns else {}))
-
-
-def _add_pattern(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    name, pattern = _arguments(call, 2, 2)
-    steps.patterns[name_of(name)] = name_of(pattern)
-
-
-def _take_last(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
-    """``max(rows,'n')``: the value, and the array without the rows that have it."""
-    rows, key = _arguments(call, 2, 2)
-    name = name_of(rows)
-    text, member = steps.scope.text(name, call.at), spark_text(key, steps.scope)
-    if target is not None:
-        steps.set(target, f"rsql_max({text}, {member})")
-    steps.scope.reads.add(name)
-    steps.add({"type": "set", "fields": {name: f"rsql_without_max({text}, {member})"}})
 
 
 _DROPS = Change(_remove)
@@ -363,14 +207,14 @@ CHANGES: Mapping[str, Change] = {
     **dict.fromkeys(("expandfield", "expand_json", "jsonexpand", "json_expand"), _spread(keep=False)),
     **dict.fromkeys(("json_merge", "jsonmerge"), _spread(keep=True)),
     **dict.fromkeys(("spread_json", "autojson"), Change(_flatten_all)),
-    **dict.fromkeys(("splitarray", "split_array"), Change(_split_array)),
-    **dict.fromkeys(("split", "paserbysplit", "string_split"), _cut(_text_argument, 2)),
-    "paserbycomma": _cut(lambda arguments: ",", 1),
-    "paserbyasciisplit": _cut(_character_argument, 2),
-    "paserbyregex": Change(_by_groups),
-    "grok": Change(_grok),
-    **dict.fromkeys(("add_grok", "addgrok"), Change(_add_pattern)),
-    "max": Change(_take_last),
+    **dict.fromkeys(("splitarray", "split_array"), Change(splits.split_array)),
+    **dict.fromkeys(("split", "paserbysplit", "string_split"), splits.cut(splits.text_argument, 2)),
+    "paserbycomma": splits.cut(lambda arguments: ",", 1),
+    "paserbyasciisplit": splits.cut(splits.character_argument, 2),
+    "paserbyregex": Change(splits.by_groups),
+    "grok": Change(splits.grok),
+    **dict.fromkeys(("add_grok", "addgrok"), Change(splits.add_pattern)),
+    "max": Change(splits.take_last),
 }
 """Functions, in lower case, that change the event."""
 

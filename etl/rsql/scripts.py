@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from etl.expressions.quoting import quoted
 from etl.rsql.problems import SourceError
-from etl.rsql.script_changes import CHANGES, ENDS, NO_EFFECT, WITHOUT_EFFECT, StepList
+from etl.rsql.script_changes import CHANGES, ENDS, NO_EFFECT, WITHOUT_EFFECT
 from etl.rsql.script_expressions import condition_text, spark_text
 from etl.rsql.script_scope import ScriptScope
+from etl.rsql.script_steps import StepList
 from etl.rsql.script_tree import (
     Assignment,
     Call,

@@ -48,3 +48,18 @@ def test_a_column_gives_what_its_rows_give() -> None:
 
     assert not wrong
     assert len(of_columns) >= 175  # others have a constant for their first argument
+
+
+def test_dates_are_texts_milliseconds_timestamps_or_days() -> None:
+    batch = pa.record_batch(
+        {
+            "text": ["2022-04-08 13:45:30"],
+            "millis": [1649425530000],
+            "time": pa.array([1649425530500000], pa.timestamp("us", "UTC")),
+            "day": pa.array([19090], pa.date32()),
+        }
+    )
+
+    found = [compile_expression(f"rsql_addhour({name}, 1)", batch.schema)(batch).values[0].as_py() for name in batch.schema.names]
+
+    assert found == ["2022-04-08 14:45:30"] * 3 + ["2022-04-08 01:00:00"]

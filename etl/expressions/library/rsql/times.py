@@ -1,8 +1,7 @@
-"""Script functions of dates: texts in a pattern (``yyyy-MM-dd HH:mm:ss`` without one), milliseconds since 1970, or timestamps."""
+"""Script functions of dates."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,94 +15,16 @@ from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.casts import cast
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import on_columns
-from etl.expressions.library.rsql.arguments import as_whole, constant_text, is_numeric, text_of
+from etl.expressions.library.rsql.arguments import as_whole, constant_text
+from etl.expressions.library.rsql.time_values import SECONDS, SIZES, as_time, epoch, of_epoch, printed, shift, time_format
 from etl.expressions.rows import ActiveRows
-from etl.expressions.widening import BOOLEAN, DATE, INT32, INT64, STRING
+from etl.expressions.widening import BOOLEAN, INT32, INT64, STRING
 
-SECONDS = pa.timestamp("s")
-DEFAULT = "yyyy-MM-dd HH:mm:ss"
 _NULL = "null if an argument is null or no date in the pattern"
-
-_LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
-_CODES = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "M": "%m", "d": "%d", "H": "%H"}
-_UNPADDED = ("M", "d", "H")
-
-
-def time_format(pattern: str, *, is_read: bool) -> str:
-    """The format of ``strptime`` for a pattern of Java. Raises MisuseError for letters that it does not have."""
-    parts = []
-    for found in _LETTERS.finditer(pattern):
-        letters = found[0]
-        if found[2] is None:
-            parts.append((found[1].replace("''", "'") if found[1] else found[3] or "'").replace("%", "%%"))
-        elif letters in _CODES and (is_read or letters not in _UNPADDED):
-            parts.append(_CODES[letters])
-        else:
-            raise MisuseError(f"{letters!r} in the pattern {pattern!r} is not known", hint="letters are yyyy MM dd HH mm ss")
-    return "".join(parts)
-
-
-def as_time(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
-    """The time of a text in a pattern, of milliseconds, or of a timestamp, in seconds; null for what is none."""
-    if pa.types.is_timestamp(value.type) or value.type == DATE:
-        return b.apply(
-            SECONDS, lambda time: pc.cast(pc.floor_temporal(pc.cast(time, pa.timestamp("us")), unit="second"), SECONDS), value
-        )
-    if is_numeric(value):
-        return b.apply(SECONDS, partial(_of_epoch, 1000), as_whole(value))
-    format_ = time_format(DEFAULT if pattern is None else constant_text(pattern, "the pattern"), is_read=True)
-    return b.apply(SECONDS, lambda text: pc.strptime(text, format=format_, unit="s", error_is_null=True), text_of(value))
-
-
-def _of_epoch(divisor: int, number: Any) -> Any:
-    """Seconds of a number since 1970; null beyond the year 9999."""
-    seconds = pc.divide(number, divisor) if divisor > 1 else number
-    return pc.cast(pc.if_else(pc.less(pc.abs(seconds), _LAST), seconds, pa.scalar(None, INT64)), SECONDS)
-
-
-_LAST = 300_000_000_000
-"""Seconds: before the year 11500."""
-
-
-def _epoch(value: BoundNode, pattern: BoundNode | None, factor: int) -> BoundNode:
-    return b.apply(INT64, lambda time: pc.multiply(pc.cast(time, INT64), factor), as_time(value, pattern))
-
-
-def _printed(time: BoundNode, pattern: BoundNode | None) -> BoundNode:
-    format_ = time_format(DEFAULT if pattern is None else constant_text(pattern, "the pattern"), is_read=False)
-    return b.apply(STRING, lambda values: pc.strftime(values, format=format_), time)
-
-
-# ── Adding ────────────────────────────────────────────────────────────────────────────────────────
-
-_SIZES = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-
-
-def _shift(unit: str, times: pa.Array, counts: pa.Array) -> pa.Array:
-    """Each time so many units later; of months the last day, if the day does not exist."""
-    import numpy as np
-
-    missing = pc.or_(pc.is_null(times), pc.is_null(counts))
-    seconds = pc.fill_null(pc.cast(times, INT64), 0).to_numpy(zero_copy_only=False)
-    number = np.clip(pc.fill_null(counts, 0).to_numpy(zero_copy_only=False), -_MOST, _MOST)
-    if unit in _SIZES:
-        later = seconds + number * _SIZES[unit]
-    else:
-        at = seconds.astype("datetime64[s]")
-        month, day = at.astype("datetime64[M]"), at.astype("datetime64[D]")
-        target = month + number * (12 if unit == "year" else 1)
-        last = (target + 1).astype("datetime64[D]") - 1
-        later_day = np.minimum(target.astype("datetime64[D]") + (day - month.astype("datetime64[D]")), last)
-        later = (later_day.astype("datetime64[s]") + (at - day.astype("datetime64[s]"))).astype(np.int64)
-    return pc.cast(pa.array(later, INT64, mask=missing.to_numpy(zero_copy_only=False)), SECONDS)
-
-
-_MOST = 1_000_000
-"""Units that are added at most."""
 
 
 def _shifted(unit: str, value: BoundNode, count: BoundNode, pattern: BoundNode | None) -> BoundNode:
-    return _printed(on_columns(SECONDS, partial(_shift, unit), as_time(value, pattern), as_whole(count)), pattern)
+    return printed(on_columns(SECONDS, partial(shift, unit), as_time(value, pattern), as_whole(count)), pattern)
 
 
 def _adding(unit: str) -> Callable[..., BoundNode]:
@@ -113,7 +34,7 @@ def _adding(unit: str) -> Callable[..., BoundNode]:
     )
 
 
-_TIME_UNITS = {**{one: one for one in (*_SIZES, "month", "year")}, "mm": "minute", "hh": "hour", "dd": "day", "ss": "second"}
+_TIME_UNITS = {**{one: one for one in (*SIZES, "month", "year")}, "mm": "minute", "hh": "hour", "dd": "day", "ss": "second"}
 _DATE_UNITS = {
     **dict.fromkeys(("yyyy", "year"), "year"),
     **dict.fromkeys(("MM", "month"), "month"),
@@ -134,7 +55,7 @@ def _time_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
 def _date_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
     """With a unit that is not known the date as it is, as there."""
     unit = _DATE_UNITS.get(constant_text(part, "the unit"))
-    return _printed(as_time(value), None) if unit is None else _shifted(unit, value, count, None)
+    return printed(as_time(value), None) if unit is None else _shifted(unit, value, count, None)
 
 
 # ── Parts ─────────────────────────────────────────────────────────────────────────────────────────
@@ -179,17 +100,17 @@ def _truncated(value: BoundNode, part: BoundNode, pattern: BoundNode | None = No
     unit = constant_text(part, "the unit").lower()
     if unit not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
         raise MisuseError(f"{unit!r} is no unit", hint="one of: year, quarter, month, week, day, hour, minute")
-    return _printed(b.apply(SECONDS, partial(pc.floor_temporal, unit=unit), as_time(value, pattern)), pattern)
+    return printed(b.apply(SECONDS, partial(pc.floor_temporal, unit=unit), as_time(value, pattern)), pattern)
 
 
 def _last_day(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     def run(time: pa.Array) -> pa.Array:
         one = pa.repeat(pa.scalar(1, INT64), len(time))
         day = pc.subtract(1, pc.cast(pc.day(time), INT64))
-        first = _shift("day", time, day)
-        return _shift("day", _shift("month", first, one), pa.repeat(pa.scalar(-1, INT64), len(time)))
+        first = shift("day", time, day)
+        return shift("day", shift("month", first, one), pa.repeat(pa.scalar(-1, INT64), len(time)))
 
-    return _printed(on_columns(SECONDS, run, as_time(value, pattern)), pattern)
+    return printed(on_columns(SECONDS, run, as_time(value, pattern)), pattern)
 
 
 _WEEKDAYS = {name: number for number, name in enumerate(("su", "mo", "tu", "we", "th", "fr", "sa"))}
@@ -203,7 +124,7 @@ def _next_day(value: BoundNode, week: BoundNode) -> BoundNode:
 
     def run(time: pa.Array) -> pa.Array:
         ahead = pc.subtract(_WEEKDAYS[name[:2]], _weekday(time))
-        return _shift("day", time, pc.cast(pc.if_else(pc.less_equal(ahead, 0), pc.add(ahead, 7), ahead), INT64))
+        return shift("day", time, pc.cast(pc.if_else(pc.less_equal(ahead, 0), pc.add(ahead, 7), ahead), INT64))
 
     format_ = time_format("yyyy-MM-dd", is_read=False)
     return b.apply(STRING, lambda time: pc.strftime(time, format=format_), on_columns(SECONDS, run, as_time(value)))
@@ -228,12 +149,12 @@ def _is_time(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
 
 def _format(value: BoundNode, first: BoundNode, second: BoundNode | None = None) -> BoundNode:
     """``format(date, pattern)`` or ``format(date, its pattern, pattern)``."""
-    return _printed(as_time(value, first if second else None), second or first)
+    return printed(as_time(value, first if second else None), second or first)
 
 
 def _of_number(divisor: int) -> Callable[..., BoundNode]:
     def build(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
-        return _printed(b.apply(SECONDS, partial(_of_epoch, divisor), as_whole(value)), pattern)
+        return printed(b.apply(SECONDS, partial(of_epoch, divisor), as_whole(value)), pattern)
 
     return build
 
@@ -308,7 +229,7 @@ FUNCTIONS = (
         "curstamp",
         _WITH_PATTERN,
         "bigint",
-        lambda v, p=None: _epoch(v, p, 1000),
+        lambda v, p=None: epoch(v, p, 1000),
         "Milliseconds since 1970 of a date.",
         f"curstamp({_DAY})",
         1649425530000,
@@ -317,7 +238,7 @@ FUNCTIONS = (
         "curstamp_second",
         _WITH_PATTERN,
         "bigint",
-        lambda v, p=None: _epoch(v, p, 1),
+        lambda v, p=None: epoch(v, p, 1),
         "Seconds since 1970 of a date.",
         f"curstamp_second({_DAY})",
         1649425530,
@@ -326,7 +247,7 @@ FUNCTIONS = (
         "unixtimestamp",
         _WITH_PATTERN,
         "bigint",
-        lambda v, p=None: _epoch(v, p, 1),
+        lambda v, p=None: epoch(v, p, 1),
         "Seconds since 1970 of a date.",
         f"unixtimestamp({_DAY})",
         1649425530,
