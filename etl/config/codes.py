@@ -32,6 +32,8 @@ _SCRIPT = {
     "wrong-arguments": "A function has another number of arguments than it takes.",
     "bad-interval": "A length of time is not a constant such as `INTERVAL '10' SECOND`.",
     "bad-type": "There is no such type of a column here.",
+    "missing-watermark": "A query goes by a time column for which the table declares no WATERMARK. A warning for windows, which "
+    "then take events that are 10 seconds late.",
     "unbounded-state": "The join has no bound in time: the columns used of every row of both sides stay in its state for ever, "
     "which grows with the input. A warning: that is right where one side has few rows.",
     "changing-results": "Results replace or remove earlier ones, and the sink or step takes each for a new one.",

@@ -53,6 +53,7 @@ class CompiledScript:
         streams[name] = {"from": inputs, "steps": [dict(step.options) for step in relation.steps]}
         path: Path = ("streams", name)
         locations[path] = locations[*path, "from"] = locations[*path, "steps"] = (at, at)
+        self.warnings += [step.warning for step in relation.steps if step.warning]
         for number, step in enumerate(relation.steps):
             locations[*path, "steps", number] = None, step.at
             for keys, place in step.places.items():

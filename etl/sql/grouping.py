@@ -56,7 +56,8 @@ class Grouping:
             (*columns, *bounds, *(SqlColumn(one, one) for one in aggregates)), texts | aliases | self._window_texts(keys, window)
         )
         changed = {} if window else {"changes_at": at}
-        self._add(options, at, places, scope=scope, window=replace(window, closed=True) if window else None, **changed)
+        warning = _watermark_warning(window, at) if window else None
+        self._add(options, at, places, warning, scope=scope, window=replace(window, closed=True) if window else None, **changed)
         if window is not None and window.offset:
             ends = {name: f"{name} + {_interval(window.offset)}" for name in ("window_start", "window_end")}
             self._add({"type": "set", "fields": ends}, at)
@@ -66,9 +67,14 @@ class Grouping:
         return self._relation
 
     def _add(
-        self, options: dict[str, Any], at: int, places: Mapping[tuple[str | int, ...], int] | None = None, **changes: Any
+        self,
+        options: dict[str, Any],
+        at: int,
+        places: Mapping[tuple[str | int, ...], int] | None = None,
+        warning: ScriptError | None = None,
+        **changes: Any,
     ) -> None:
-        self._relation = self._relation.then(StepText(options, at, places or {}), is_exact=False, **changes)
+        self._relation = self._relation.then(StepText(options, at, places or {}, warning), is_exact=False, **changes)
 
     def _shifted(self, window: WindowRows, at: int) -> WindowRows:
         """The windows by a time that is earlier by the offset, for which their beginnings are multiples of their length."""
@@ -239,3 +245,12 @@ class Grouping:
 def _interval(seconds: float) -> str:
     """Seconds as an interval of Spark."""
     return f"INTERVAL {round(seconds * 1000)} MILLISECONDS" if seconds % 1 else f"INTERVAL {int(seconds)} SECONDS"
+
+
+def _watermark_warning(window: WindowRows, at: int) -> ScriptError | None:
+    """That nothing says how late events of a window may be."""
+    name = window.without_watermark
+    if name is None:
+        return None
+    hint = f"declare it in the table: WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND"
+    return ScriptError("missing-watermark", f"{name!r} has no WATERMARK: its events may be 10 seconds late", at, hint)

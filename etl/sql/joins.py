@@ -168,6 +168,13 @@ def without_times(scope: Scope) -> Scope:
     return replace(scope, columns=tuple(replace(column, time=None) for column in scope.columns))
 
 
+def without_columns(relation: Relation, columns: Sequence[SqlColumn]) -> Relation:
+    """The relation without the columns of a right side that USING names: both sides have one column for them."""
+    names = {(one.qualifier, one.name) for one in columns}
+    kept = tuple(one for one in relation.columns if (one.qualifier, one.name) not in names)
+    return replace(relation, scope=replace(relation.scope, columns=kept)) if columns else relation
+
+
 def with_own_keys(right: Relation, condition: Condition, kind: str, at: int) -> Relation:
     """The right side of an outer join, with other names for keys that the left side has under the same name: a pair would have
     one field for both, in which rows without a match have the other side's key."""

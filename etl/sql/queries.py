@@ -16,7 +16,17 @@ from etl.sql.forms.notation import is_step, step_rows, unknown_function
 from etl.sql.forms.subqueries import member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.forms.values import single_row, values_relation
 from etl.sql.forms.versions import version_join, version_time, versions_of
-from etl.sql.joins import KINDS, conjuncts, filtered_sides, join_step, read_condition, sides_of, with_own_keys, without_times
+from etl.sql.joins import (
+    KINDS,
+    conjuncts,
+    filtered_sides,
+    join_step,
+    read_condition,
+    sides_of,
+    with_own_keys,
+    without_columns,
+    without_times,
+)
 from etl.sql.laterals import lateral_rows
 from etl.sql.options import read_options
 from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target
@@ -285,8 +295,6 @@ class Queries:
         rest = list(conjuncts(where.this)) if where else []
         for number, join in enumerate(joins):
             at = start(join)
-            if join.args.get("using"):
-                raise ScriptError("unsupported-sql", "USING is not supported", at, "write ON a.key = b.key")
             on = list(conjuncts(join.args.get("on")))
             side = str(join.args.get("side") or "").upper()
             if isinstance(join.this, (exp.Lateral, exp.Unnest)):
@@ -309,10 +317,13 @@ class Queries:
             if kind is None:
                 raise ScriptError("unsupported-sql", f"{side} JOIN is not supported", at, "INNER, LEFT, RIGHT or FULL")
             right = with_own_keys(right, condition, kind, at)
+            shared = [one.name for one in join.args.get("using") or []]
+            condition.equal += [(relation.scope.find([name], at), right.scope.find([name], at)) for name in shared]
             left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
             right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
             relation = join_step(left, right, condition, kind, _prefix(number), self.settings.ttl, at, changes)
             self._warn_of_state(relation, at)
+            relation = without_columns(relation, [other for _, other in condition.equal[len(condition.equal) - len(shared) :]])
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
         return node, relation

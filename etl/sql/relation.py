@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
-from etl.sql.statements import Delay
+from etl.sql.statements import Delay, ScriptError
 
 FOR_EVER = "36500d"
 """A span in which all events are, for results over all of them."""
@@ -21,6 +21,8 @@ class StepText:
     at: int
     places: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
     """Characters of single options, by path."""
+    warning: ScriptError | None = None
+    """What is probably not meant."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class WindowRows:
     closed: bool = False
     offset: float = 0
     """Seconds after the multiples of its length at which a window begins."""
+    without_watermark: str | None = None
+    """The declared time column by which windows go, if it has no watermark."""
 
     @property
     def spacing(self) -> str | None:

@@ -24,7 +24,7 @@ class SelectCompiler:
 
     def __init__(self, node: Any, relation: Relation, settings: Settings, rank: RankLimit | None) -> None:
         self._node = node
-        self._relation = relation
+        self._relation = self._incoming = relation
         self._settings = settings
         self._rank = rank
 
@@ -34,6 +34,12 @@ class SelectCompiler:
         self._node = with_named_windows(self._node)
         if where := self._node.args.get("where"):
             self._filter(where.this)
+        try:
+            return self._after_where(targets)
+        except ScriptError as error:
+            raise self._explained(error) from None
+
+    def _after_where(self, targets: Sequence[Target] | None) -> Relation:
         if is_grouped(self._node):
             self._node, self._relation = expanded(self._node, self._relation)
             self._relation = Grouping(self._node, self._relation, self._settings).compile()
@@ -42,6 +48,21 @@ class SelectCompiler:
         self._rank_rows()
         self._relation = run_over(self._node, self._relation, self._rank_name, self._key_field)
         return self._project(targets)
+
+    def _explained(self, error: ScriptError) -> ScriptError:
+        """The error of a column that there is before GROUP BY, or only after it, with the reason."""
+        name = str(error).partition("'")[2].rpartition("'")[0]
+        if not str(error).startswith("there is no column") or not name:
+            return error
+        if self._incoming.window is not None and name.lower() in ("window_start", "window_end", "window_time"):
+            hint = "GROUP BY window_start, window_end"
+            return ScriptError("unknown-field", f"rows of windows have {name!r} after they are grouped", error.at, hint)
+        try:
+            self._incoming.scope.find(name.split("."), error.at)
+        except ScriptError:
+            return error
+        hint = "add it to GROUP BY, or take max(x) or FIRST_VALUE(x)"
+        return ScriptError("unknown-field", f"{name!r} is neither in GROUP BY nor in an aggregate", error.at, hint)
 
     def _refuse_clauses(self) -> None:
         for key, what in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET"), ("qualify", "QUALIFY")):

@@ -46,7 +46,9 @@ def window_of(call: Any, scope: Scope, arguments: Sequence[Any] | None = None) -
     offset = _signed_seconds(spans[wanted]) % (lengths[-1] if kind == "cumulate" else lengths[0]) if len(spans) > wanted else 0
     if offset and "time" not in options:
         raise ScriptError("unsupported-sql", "windows by time of reading have no offset", start(call), "use an event time")
-    return WindowRows(options, offset=offset)
+    column = plain_column(time, scope) if "time" in options else None
+    is_marked = column is None or column.time is not None or column.type is None
+    return WindowRows(options, offset=offset, without_watermark=None if is_marked or column is None else column.name)
 
 
 _SPANS = {"tumble": 1, "hop": 2, "cumulate": 2, "session": 1, "window": 2, "session_window": 1}
@@ -96,6 +98,13 @@ def _time_of(time: Any, scope: Scope, call: Any) -> dict[str, Any]:
             f"{call_name(call).upper()} takes a time column",
             start(call),
             "compute it in the table, with a WATERMARK",
+        )
+    if column.type not in (None, "timestamp"):
+        raise ScriptError(
+            "wrong-type",
+            f"{call_name(call).upper()} goes by a time, and {column.name!r} is {str(column.type).upper()}",
+            start(time) or start(call),
+            "declare a column for it: t AS TO_TIMESTAMP(…), WATERMARK FOR t AS t - INTERVAL '5' SECOND",
         )
     return time_options(column) if column.time else {"time": column.field}
 

@@ -173,6 +173,12 @@ def test_string_split_makes_rows() -> None:
     ]
 
 
+def test_a_window_by_a_time_without_watermark_is_warned_of(checked: Callable[[str], Checked]) -> None:
+    text = LOGS.replace(", WATERMARK FOR t AS t - INTERVAL '5' SECOND", "")
+    [warning] = checked(text + "SELECT host, count(*) AS n FROM logs GROUP BY TUMBLE(t, INTERVAL '1' MINUTE), host").problems
+    assert (warning.code, warning.severity, warning.line) == ("missing-watermark", "warning", 5)
+
+
 def test_not_in_without_a_bound_is_a_changelog_and_warned_of(checked: Callable[[str], Checked]) -> None:
     query = "SELECT host, bytes FROM logs l WHERE NOT EXISTS (SELECT 1 FROM logs r WHERE r.host = l.host AND r.bytes > 100{})"
     [step, _] = steps(LOGS + f"INSERT INTO out {query.format('')}")
@@ -339,6 +345,18 @@ def test_no_text_is_too_odd(checked: Callable[[str], Checked], text: str) -> Non
     assert found.problems
 
 
+FORMS = (
+    "SELECT host FROM logs l WHERE NOT EXISTS (SELECT 1 FROM logs r WHERE r.host = l.host AND r.t BETWEEN l.t AND l.t) AND "
+    "bytes IN (SELECT bytes FROM logs);",
+    "SELECT host, GROUPING(host) AS g FROM logs GROUP BY TUMBLE(t, INTERVAL '1' HOUR), GROUPING SETS ((host), (bytes), ());",
+    "SELECT * FROM logs MATCH_RECOGNIZE (PARTITION BY host ORDER BY t MEASURES LAST(B.bytes) AS b ONE ROW PER MATCH "
+    "AFTER MATCH SKIP TO NEXT ROW PATTERN (A B+ C) WITHIN INTERVAL '1' HOUR DEFINE B AS B.bytes < LAST(B.bytes, 1)) AS m;",
+    "SELECT l.host FROM logs l JOIN logs FOR SYSTEM_TIME AS OF l.t AS r ON l.host = r.host CROSS JOIN UNNEST(split(r.host, '.')) "
+    "WITH ORDINALITY AS u(part, n);",
+    "SET 'run.parallelism' = '2'; SELECT * FROM TABLE(throttle(TABLE logs, keys => '[host]', every => '1m', limit => 3));",
+    "INSERT INTO out VALUES ('a', 1), (upper('b'), -2); SELECT sum(bytes) OVER w AS s FROM logs WINDOW w AS (ORDER BY t);",
+)
+
 PIECES = ("(", ")", ",", "'", "SELECT", "NULL", "*", "OVER", "1", "AS", ".", "WITH", "EMIT", "INTERVAL")
 
 
@@ -351,7 +369,7 @@ def test_scripts_with_words_lost_added_or_exchanged_are_compiled_or_refused(data
         "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY t) AS n FROM logs) WHERE n = 1;",
         "SELECT host, max(bytes) OVER (PARTITION BY host ORDER BY t ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) FROM logs;",
     )
-    words = re.findall(r"\s+|\w+|'[^']*'|.", LOGS + data.draw(st.sampled_from(queries)))
+    words = re.findall(r"\s+|\w+|'[^']*'|.", LOGS + data.draw(st.sampled_from((*queries, *FORMS))))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(words) - 1))
         words[at : at + data.draw(st.integers(0, 1))] = data.draw(st.lists(st.sampled_from([*PIECES, *words]), max_size=2))
