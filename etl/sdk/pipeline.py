@@ -123,7 +123,12 @@ class Pipeline(Inspectable):
             env: Replaces the environment, of which values such as ``${NAME}`` are taken.
         """
         asked = {"drain": drain, "limit": limit, "max_dead": max_dead, "new_state": new_state}
-        return self._start(True, state, spark, master, settings, on_message, env, asked).wait()
+        run = self._start(True, state, spark, master, settings, on_message, env, asked)
+        try:
+            return run.wait()
+        except KeyboardInterrupt:
+            run.stop()
+            raise
 
     def start(
         self,

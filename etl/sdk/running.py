@@ -85,9 +85,13 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def end(self) -> None:
+        """As `stop`, without raising the error of a run that failed."""
         self._service.stop()
         self._thread.join()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.end()
         if self._error is not None and kind is None:
             raise self._error
 
@@ -157,8 +161,11 @@ def start(
     """Begin a run of a pipeline, which has this value as a file, in a thread. Raises EtlError when the pipeline cannot run."""
     from etl.running.planning import RunRequest
     from etl.running.service import RunService
-    from etl.sdk.session import given_session, shared_session
+    from etl.sdk.session import given_session, register, shared_session
 
     shared = shared_session(master, settings) if spark is None else given_session(spark)
     asked = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
-    return Run(pipeline.name, value, RunService([pipeline], asked, shared=shared), on_message)._begin()
+    run = Run(pipeline.name, value, RunService([pipeline], asked, shared=shared), on_message)
+    if spark is None:
+        register(run)
+    return run._begin()

@@ -8,8 +8,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 from etl.api import EtlError
 from etl.plan.query_plan import Plan
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 _lock = threading.RLock()
 _current: dict[str, Any] = {}
-"""The shared session, its settings and folder, under ``session``, ``settings`` and ``folder``; empty before the first run."""
+"""The shared session and its settings, under ``session`` and ``settings``; empty before the first run."""
 
 
 def shared_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SharedSession:
@@ -32,33 +34,78 @@ def shared_session(master: str = "local[*]", settings: Mapping[str, str] | None 
     wanted = (local_master(master), dict(settings or {}))
     with _lock:
         if _current and _current["settings"] != wanted:
+            if _at_work():
+                raise EtlError("a run is at work on a session with another master or other settings: stop it first")
             stop_spark()
         if not _current:
-            folder = Path(tempfile.mkdtemp(prefix="sluice-"))
-            _current["session"] = SharedSession("sluice", wanted[0], folder / "spark.log", wanted[1])
-            _current["settings"], _current["folder"] = wanted, folder
+            if _active_session() is not None:
+                raise EtlError("this process has a SparkSession already: run on it with spark=session, or stop it first")
+            _current["session"] = SharedSession("sluice", wanted[0], _log_folder() / "spark.log", wanted[1])
+            _current["settings"] = wanted
         return _current["session"]
 
 
+class Stoppable(Protocol):
+    """A run on the shared session."""
+
+    @property
+    def is_running(self) -> bool: ...
+    def end(self) -> None:
+        """Stop, and wait for the end."""
+
+
+_runs: WeakSet[Stoppable] = WeakSet()
+
+
+def register(run: Stoppable) -> None:
+    """Note a run on the shared session, which ends before the session."""
+    _runs.add(run)
+
+
+def _at_work() -> list[Stoppable]:
+    return [run for run in _runs if run.is_running]
+
+
 def stop_spark() -> None:
-    """End the session of this process, if there is one; the next run starts another."""
+    """Stop the runs on the session of this process, and end it, if there is one; the next run starts another."""
+    for run in _at_work():
+        run.end()
     with _lock:
         if _current:
-            session, folder = _current["session"], _current["folder"]
+            session = _current.pop("session")
             _current.clear()
             session.stop()
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 atexit.register(stop_spark)
 
 
+@cache
+def _log_folder() -> Path:
+    """A folder for the logs of this process, removed at its end, after the session."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
+    atexit.unregister(stop_spark)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(stop_spark)
+    return folder
+
+
+def _active_session() -> SparkSession | None:
+    """A session that this process has, whoever started it."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
 def run_plan(plan: Plan, state: Path, drain: bool) -> None:
-    """Run the queries of a test's plan that need Spark, on the session that is there, or a new one."""
+    """Run the queries of a test's plan that need Spark, on the session that this process has, or a new one."""
     from etl.testing.on_spark import run_on
 
     with _lock:
-        shared = _current["session"] if _current else shared_session()
+        active = None if _current else _active_session()
+        shared = _current["session"] if _current else shared_session() if active is None else given_session(active)
     run_on(shared, plan, state, drain)
 
 
@@ -98,6 +145,6 @@ def given_session(session: SparkSession) -> SharedSession:
         def stop(self) -> None:
             """Nothing: its owner ends it."""
 
-    log = Path(tempfile.mkdtemp(prefix="sluice-")) / "spark.log"
+    log = _log_folder() / "given.log"
     log.touch()
     return Given("sluice", str(session.sparkContext.master), log)

@@ -79,3 +79,14 @@ def test_a_session_of_spark_connect_is_refused() -> None:
 
     with pytest.raises(EtlError, match="Spark Connect runs no pipelines"):
         pipeline("p", read.generate(count=1).to_discard()).run(spark=Remote())  # type: ignore[arg-type]
+
+
+def test_a_window_is_tried_on_the_session_of_the_process_and_a_run_asks_for_it(tmp_path: Path, spark: SparkSession) -> None:
+    lines = ['{"t": "2026-11-20T06:00:01Z", "k": "a"}', '{"t": "2026-11-20T06:00:02Z", "k": "a"}']
+    events = read.file(tmp_path / "in.log").json({"t": "timestamp", "k": "string"})
+    counts = events.window(time="t", size="1m", group_by=["k"], aggregates={"n": fn.count()})
+
+    assert [(row["k"], row["n"]) for row in counts.test(lines).events] == [("a", 2)]
+    assert spark.range(2).count() == 2
+    with pytest.raises(EtlError, match="run on it with spark=session"):
+        pipeline("p", counts.to_discard()).run(state=tmp_path / "state")
