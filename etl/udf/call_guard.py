@@ -56,11 +56,11 @@ class CallGuard:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._over.set()
         if self._in_main:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)  # first, so that the call that is over is not interrupted
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGALRM, self._previous)
+        self._over.set()
         _watchdog.forget(self)
 
     @property
