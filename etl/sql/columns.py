@@ -84,6 +84,8 @@ class Scope:
     columns: tuple[SqlColumn, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
     """SQL text of an expression that a step has computed already → the field that holds it."""
+    results: Mapping[str, str] = field(default_factory=dict)
+    """Such a field → the expression over it that gives the result, where that is not the field itself."""
     is_open: bool = False
     """Whether there are other columns than these, which only the check of the pipeline knows."""
     name: str | None = None

@@ -19,7 +19,7 @@ __all__ = ["AGGREGATES", "quoted", "quoted_text"]
 AGGREGATES = frozenset(
     {"count", "sum", "avg", "min", "max", "first", "last", "first_value", "last_value", "collect", "collect_set", "stddev"}
     | {"stddev_samp", "variance", "var_samp", "count_if", "mode", "concat_agg", "listagg", "approx_count_distinct"}
-    | {"percentile", "approx_percentile", "max_by", "min_by", "corr", "correlation"}
+    | {"percentile", "approx_percentile", "max_by", "min_by", "corr", "correlation", "stddev_pop", "var_pop", "json_arrayagg"}
 )
 """Names of aggregates in a script."""
 
@@ -38,7 +38,12 @@ _WORDS = {
 
 def spark_text(node: Node, scope: Scope) -> str:
     """Spark SQL of an expression, with the columns' fields for their names. Raises ScriptError."""
-    return str(_generator().generate(_resolved(node, scope)))
+    return text_of(resolved(node, scope))
+
+
+def text_of(node: Node) -> str:
+    """Spark SQL of an expression that is resolved."""
+    return str(_generator().generate(node))
 
 
 @lru_cache(maxsize=1)
@@ -123,13 +128,13 @@ def call_name(node: Any) -> str:
     return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
-def _resolved(node: Node, scope: Scope) -> Node:
+def resolved(node: Node, scope: Scope) -> Node:
     """A copy with fields for columns, and Spark's functions for others' functions."""
     from sqlglot import exp
 
     computed = scope.aliases.get(node.sql(dialect="spark").lower())
     if computed is not None:
-        return exp.Var(this=quoted(computed))
+        return exp.Var(this=scope.results.get(computed) or quoted(computed))
     if isinstance(node, (exp.Column, exp.Dot)) and (parts := _path(node)):
         word = _WORDS.get(parts[0].lower()) if len(parts) == 1 and not scope.has(parts[0]) else None
         if word:
@@ -164,7 +169,7 @@ def _part(node: Any, key: str, part: Node, scope: Scope) -> Node:
     is_word = (key in ("unit", "to") and not isinstance(part, exp.Column)) or (isinstance(node, exp.Extract) and key == "this")
     if is_word or _is_unit(node, part) or _is_map(node, key, part):
         return part.copy()
-    return _resolved(part, scope)
+    return resolved(part, scope)
 
 
 def _is_unit(node: Any, part: Any) -> bool:

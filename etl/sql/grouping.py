@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from etl.sql.aggregates import aggregate_text
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, quoted_text, spark_text
 from etl.sql.relation import Relation, Settings, StepText, WindowRows
@@ -31,6 +32,7 @@ class Grouping:
         self._relation = relation
         self._settings = settings
         self._joined_texts: dict[str, str] = {}
+        self._results: dict[str, str] = {}
         """Name of an aggregate that collects texts → the separator with which they are joined."""
 
     def compile(self) -> Relation:
@@ -53,7 +55,9 @@ class Grouping:
             () if window is None else (*self._window_columns(columns), *self._renamed_bounds(group.expressions if group else []))
         )
         scope = Scope(
-            (*columns, *bounds, *(SqlColumn(one, one) for one in aggregates)), texts | aliases | self._window_texts(keys, window)
+            (*columns, *bounds, *(SqlColumn(one, one) for one in aggregates)),
+            texts | aliases | self._window_texts(keys, window),
+            self._results,
         )
         changed = {} if window else {"changes_at": at}
         warning = _watermark_warning(window, at) if window else None
@@ -181,7 +185,11 @@ class Grouping:
                 if call_name(call) in ("concat_agg", "listagg"):
                     found[name], self._joined_texts[name] = self._collected(call)
                 else:
-                    found[name] = spark_text(call, self._relation.scope)
+                    made = aggregate_text(call, self._relation.scope)
+                    found[name] = made.text
+                    found |= {f"{name}_{suffix}": text for suffix, text in made.more.items()}
+                    if result := made.finish(name):
+                        self._results[name] = result
                 places["aggregates", name] = start(call)
         return found, names, places
 

@@ -17,7 +17,7 @@ from etl.expressions.library.flink.casts import cast
 from etl.expressions.library.flink.types import common
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import RowError, by_value, on_columns
-from etl.expressions.widening import BOOLEAN, INT32, INTEGERS, STRING
+from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT32, INT64, INTEGERS, STRING
 
 
 def _common(values: Iterable[BoundNode], what: str) -> pa.DataType:
@@ -221,6 +221,35 @@ def _entries_type(type_: pa.DataType) -> pa.DataType:
     return pa.list_(pa.struct([("key", type_.key_type), ("value", type_.item_type)]))
 
 
+def _sum(items: list[Any]) -> Any:
+    found = [item for item in items if item is not None]
+    return sum(found) if found else None
+
+
+def _average(items: list[Any]) -> float | None:
+    found = [item for item in items if item is not None]
+    return float(sum(found)) / len(found) if found else None
+
+
+def _sum_type(type_: pa.DataType) -> pa.DataType:
+    item = type_.value_type
+    return INT64 if item in INTEGERS else DOUBLE if item in FLOATS else item
+
+
+def multiset(value: BoundNode) -> BoundNode:
+    """Each distinct element and how often it occurs; empty of null."""
+    if not pa.types.is_list(value.type):
+        raise MisuseError(f"a multiset is made of an array, and this is a {type_name(value.type)}")
+
+    def make(items: list[Any] | None) -> list[tuple[Any, int]]:
+        counts: dict[Any, int] = {}
+        for item in items or ():
+            counts[item] = counts.get(item, 0) + 1
+        return list(counts.items())
+
+    return by_value(pa.map_(value.type.value_type, INT32), make, nulls=True, fails=False)(value)
+
+
 def _entry(
     name: str, arguments: str, result: str, build: Any, about: str, example: str, gives: Any, **more: Any
 ) -> LibraryFunction:
@@ -230,7 +259,43 @@ def _entry(
 _ARRAY = "the array's type"
 _ONE, _TWO = "value: array", "value: array, other: array"
 
+ARRAY_SUMS = (
+    LibraryFunction(
+        "array_sum",
+        _ONE,
+        "the elements' type, at least bigint",
+        _of_array(_sum, _sum_type),
+        "The sum of an array's elements.",
+        "array_sum(array(1, 2))",
+        3,
+        null="null for null and an array without values",
+        loops=True,
+    ),
+    LibraryFunction(
+        "array_average",
+        _ONE,
+        "double",
+        _of_array(_average, lambda type_: DOUBLE),
+        "The average of an array's elements.",
+        "array_average(array(1, 2))",
+        1.5,
+        null="null for null and an array without values",
+        loops=True,
+    ),
+)
+
 FUNCTIONS = (
+    _entry(
+        "multiset",
+        _ONE,
+        "a map",
+        multiset,
+        "The distinct elements of an array, and how often each occurs: Flink's MULTISET.",
+        "flink_multiset(flink_array('a', 'a'))",
+        [("a", 2)],
+        null="empty if the array is null",
+        loops=True,
+    ),
     _entry(
         "array",
         "item: any, more: any...",

@@ -1,0 +1,7 @@
+"""Functions of arrays."""
+
+from __future__ import annotations
+
+from etl.expressions.library.flink.collections import ARRAY_SUMS as FUNCTIONS
+
+__all__ = ["FUNCTIONS"]
