@@ -63,10 +63,14 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
     try:
         return list(parser(dialect=grammar).parse(tokens, text))
     except SqlglotError as error:
-        raise BadExpressionError(*_explain(error, text)) from error
+        hint = _FILTER_HINT if _FILTER.match(text) else None
+        raise BadExpressionError(*_explain(error, text), hint) from error
     except RecursionError as error:
         raise BadExpressionError(TOO_DEEP, 0, DEEP_HINT) from error
 
+
+_FILTER = re.compile(r"\s*!?\(+[\w.]+,[=!<>~\w]+,")
+_FILTER_HINT = "this looks like a filter expression of RocketMQ Streams: `etl convert --from rules` prints it in Spark SQL"
 
 TOO_DEEP = "the expression is nested too deeply"
 DEEP_HINT = "set parts of it as fields of their own; concat(a, b, …) joins any number of texts"

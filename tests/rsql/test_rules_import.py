@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from messages import batch_of
 
-from etl.expressions import compile_expression
+from etl.expressions import analyse, compile_expression
 from etl.rsql.problems import SourceError
 from etl.rsql.rules_file import read_rules_file
 
@@ -117,3 +117,13 @@ def test_a_file_holds_many_rules_with_names_and_comments() -> None:
     ]
     assert [(error.code, error.at) for error in errors] == [("unknown-function", 68), ("duplicate-name", 91)]
     assert isinstance(errors[0], SourceError)
+
+
+def test_a_filter_expression_in_a_pipeline_has_a_hint() -> None:
+    schema = batch_of({"ip": "1.2.3.4"}).schema
+
+    [finding] = analyse("(ip,=,1.2.2.3)&((uid,=,7)|(uid,=,8))", schema).findings
+    [other] = analyse("(ip, 1", schema).findings
+
+    assert "etl convert --from rules" in (finding.hint or "")
+    assert "etl convert" not in (other.hint or "")
