@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -292,3 +293,10 @@ def test_every_measured_number_of_the_readme_is_in_the_results() -> None:
 
     assert len(numbers) > 20
     assert {number for number in numbers if not re.search(rf"(?<![\d,.]){re.escape(number)}(?![\d,])", results)} == set()
+
+
+def test_a_test_file_has_a_name_of_its_own() -> None:
+    """Of two with one name, pytest collects the first, and ends with an error."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+
+    assert [name for name, count in names.items() if count > 1] == []
