@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,13 +14,13 @@ from etl.api import BatchId
 from etl.spark.lane.lane_completion import LaneCompletion
 
 SCRIPT = """
-import os, sys
-os.environ["PYSPARK_PYTHON"] = sys.executable
+import sys
+from pathlib import Path
 import psutil, pyspark.util
-from pyspark.sql import SparkSession
+from etl.spark import session
 from etl.spark.collected import collect_all
 
-context = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate().sparkContext
+context = session.start("collected", "local[1]", {}, Path(sys.argv[2])).sparkContext
 connect = pyspark.util._create_local_socket
 
 def connect_and_kill(address):
@@ -42,8 +43,9 @@ except OSError as error:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "printed"), [("plain", "collected"), ("all", "raised")])
-def test_rows_are_not_taken_for_all_where_the_jvm_ends(how: str, printed: str) -> None:
-    ran = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, timeout=120, check=False)
+def test_rows_are_not_taken_for_all_where_the_jvm_ends(how: str, printed: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SCRIPT, how, str(tmp_path / "spark.log")]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
     assert ran.stdout.split()[:1] == [printed], ran.stderr[-2000:]
 
