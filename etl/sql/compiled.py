@@ -82,7 +82,7 @@ _DEFINING = frozenset({"select", "window"})
 _NAMING = frozenset({"filter", "set", "convert", "join", "top", "over", "dedupe", "lookup", "unnest", "grok"})
 """Types of steps that hand on all fields, and whose options name those that they use."""
 
-_PLAIN_FIELD = re.compile(r"[\w.`]+|current_timestamp\(\)")
+_PLAIN_FIELD = re.compile(r"[\w.`]+|current_timestamp\(\)", re.IGNORECASE)
 
 
 def drop_unused_columns(value: Mapping[str, Any]) -> None:

@@ -67,9 +67,11 @@ class MemberSpans(NamedTuple):
         )
 
     def values_of(self, path: int, type_: pa.DataType, reasons: dict[int, str], name: str) -> pa.Array:
-        """The member's values as a type: by Arrow's cast where all are plain, else each distinct text is converted in Python."""
+        """The member's values as a type: by a kernel or Arrow's cast where all are plain, else Python converts distinct texts."""
         from parsers.json.value_kernel import SCALAR, TEXT
 
+        if pa.types.is_integer(type_) and (numbers := self._whole_numbers(path, type_)) is not None:
+            return numbers
         starts, ends = self.starts[path].copy(), self.ends[path].copy()
         kinds = _classify(self.texts, starts, ends)
         if (kinds <= SCALAR).all() and not (kinds == TEXT).any():
@@ -78,6 +80,20 @@ class MemberSpans(NamedTuple):
                 return values
         raw = materialize_array(make_span_views(self.starts[path], self.ends[path], self.texts))
         return _convert_distinct(range(len(raw)), raw, type_, converter(type_), reasons, name)
+
+    def _whole_numbers(self, path: int, type_: pa.DataType) -> pa.Array | None:
+        """The member's values, if all are whole numbers of the type or null."""
+        import numpy as np
+
+        from parsers.json.value_kernel import read_whole
+
+        rows, limits = len(self.texts.address), np.iinfo(type_.to_pandas_dtype())
+        values, valid = np.empty(rows, np.int64), np.empty(rows, np.uint8)
+        high = np.int64(min(limits.max, 2**63 - 1))
+        if not read_whole(self.texts.address, self.starts[path], self.ends[path], np.int64(limits.min), high, values, valid):
+            return None
+        bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        return pa.Array.from_buffers(pa.int64(), rows, [bits, pa.py_buffer(values)]).cast(type_)
 
 
 def find_members(texts: pa.Array, paths: Mapping[JsonPath, bool], odd: Bools) -> MemberSpans:

@@ -14,6 +14,9 @@ MISSING, TEXT, SCALAR, NESTED, ESCAPED = np.uint8(0), np.uint8(1), np.uint8(2), 
 """Kinds of values: none or null, a string, a number or truth value, an array or object, and what has a backslash in it."""
 
 _LETTER_N = np.uint8(0x6E)
+_MINUS, _DIGIT = np.uint8(ord("-")), np.uint8(ord("0"))
+_MOST_DIGITS = np.uint64(18)
+"""Digits of a number that always fits int64."""
 
 
 @kernel
@@ -44,6 +47,36 @@ def classify(address: Any, starts: Any, ends: Any, kinds: Any) -> None:
             ends[row] -= 1
         else:
             kinds[row] = NESTED if byte in (OPEN, OPEN_LIST) else SCALAR
+
+
+@kernel
+def read_whole(address: Any, starts: Any, ends: Any, low: Any, high: Any, values: Any, valid: Any) -> Any:
+    """Read values that are whole numbers from ``low`` to ``high``, or null; returns whether all are one of these.
+
+    A number of more than 18 digits, or with a fraction or exponent, is not read: the result is then without use.
+    """
+    for row in range(address.shape[0]):
+        at, end = address[row] + np.uint64(max(starts[row], 0)), address[row] + np.uint64(max(ends[row], 0))
+        values[row] = 0
+        valid[row] = starts[row] >= 0 and at < end and load_byte(at) != _LETTER_N
+        if not valid[row]:
+            continue
+        negative = load_byte(at) == _MINUS
+        at += np.uint64(negative)
+        if at == end or end - at > _MOST_DIGITS:
+            return False
+        number = np.int64(0)
+        while at < end:
+            digit = load_byte(at) - _DIGIT
+            if digit > np.uint8(9):
+                return False
+            number = number * 10 + np.int64(digit)
+            at += ONE
+        number = -number if negative else number
+        if number < low or number > high:
+            return False
+        values[row] = number
+    return True
 
 
 @kernel

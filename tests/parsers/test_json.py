@@ -356,3 +356,26 @@ def test_members_whose_names_are_alike() -> None:
 
     # then
     assert {name: column[0].as_py() for name, column in columns.items()} == {name: event[name] for name in declared}
+
+
+@pytest.mark.parametrize("type_", ["tinyint", "smallint", "int", "bigint"])
+def test_whole_numbers_at_the_ends_of_their_types(type_: str) -> None:
+    bits = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}[type_]
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    texts = [f'{{"n": {value}}}' for value in (low, high, 0, "-0", "null", 7)] + ["{}"]
+    batch = pa.record_batch({"message": texts, "_offset": list(range(len(texts)))})
+
+    events, rejects = Json(fields={"n": type_}).open(batch.schema)(batch)
+
+    assert not rejects
+    assert events.column("n").to_pylist() == [low, high, 0, 0, None, 7, None]
+
+
+@pytest.mark.parametrize("value", ["128", "-129", "1.5", '"7"', "123456789012345678901", "true", "[1]"])
+def test_a_value_that_is_not_a_whole_number_of_the_type_is_rejected(value: str) -> None:
+    batch = pa.record_batch({"message": ['{"n": 1}', f'{{"n": {value}}}', '{"n": 5.0}'], "_offset": [0, 1, 2]})
+
+    events, rejects = Json(fields={"n": "tinyint"}).open(batch.schema)(batch)
+
+    assert events.column("n").to_pylist() == [1, 5]
+    assert [reject.events.column("_offset").to_pylist() for reject in rejects] == [[1]]
