@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,10 +83,7 @@ class StateSetup(KillSetup):
         spark = ["{type: set, fields: {sound: soundex(key)}}"] if self.route == "after Spark" else []
         steps = ", ".join([*self.input.steps, *spark])
         streams = "".join(self._streams(number, case) for number, case in enumerate(self.cases.values()))
-        sinks = "".join(
-            f"  sink-{n}: {{from: case-{n}, type: file, path: '{self.path(n)}'{case.sink}}}\n"
-            for n, case in enumerate(self.cases.values())
-        )
+        sinks = "".join(f"  sink-{n}: {{from: case-{n}, {self._sink(n, case)}}}\n" for n, case in enumerate(self.cases.values()))
         return (
             f"name: {name}\nsources:\n{self.input.options}\n"
             f"streams:\n  all: {{from: [{self.input.names}], steps: [{steps}]}}\n{streams}"
@@ -98,6 +97,23 @@ class StateSetup(KillSetup):
         lines = [f"  {name}: {{from: all, steps: [{{type: filter, where: '{where}'}}]}}\n" for name, where in sides]
         return "".join([*lines, f"  case-{number}: {{from: [{', '.join(names) or 'all'}], steps: [{steps}]}}\n"])
 
+    def _sink(self, number: int, case: Case) -> str:
+        if not case.table_key:
+            return f"type: file, path: '{self.path(number)}'{case.sink}"
+        path = self.path(number).with_suffix(".db")
+        with closing(sqlite3.connect(path)) as database:
+            columns = ", ".join(f"{name} {'TEXT PRIMARY KEY' if name == case.table_key else 'BIGINT'}" for name in case.fields)
+            database.execute(f"CREATE TABLE IF NOT EXISTS results ({columns})")
+        return f"type: database, url: 'sqlite:///{path}', table: results, mode: upsert, key: [{case.table_key}]"
+
+    def _rows(self, number: int, case: Case) -> list[Row]:
+        """What the sink of a case has written."""
+        if case.table_key:
+            with closing(sqlite3.connect(self.path(number).with_suffix(".db"))) as database:
+                return database.execute(f"SELECT {', '.join(case.fields)} FROM results").fetchall()
+        lines = self.path(number).read_text().splitlines()
+        return [tuple(value_at(row, name) for name in case.fields) for row in map(json.loads, lines)]
+
     def path(self, number: int) -> Path:
         """The file with the results of a case."""
         return self.workspace.folder / f"{self.workspace.label}-case-{number}.jsonl"
@@ -108,10 +124,7 @@ class StateSetup(KillSetup):
         return {name: self._outcome(number, case, events, log) for number, (name, case) in enumerate(self.cases.items())}
 
     def _outcome(self, number: int, case: Case, events: Sequence[Event], log: Sequence[str]) -> Outcome:
-        rows = [
-            tuple(value_at(row, name) for name in case.fields)
-            for row in map(json.loads, self.path(number).read_text().splitlines())
-        ]
+        rows = self._rows(number, case)
         found, expected = Counter(map(_hashable, case.reduce(rows))), Counter(map(_hashable, case.expected(events)))
         more = found - expected
         repeats = sum(count for row, count in more.items() if row in expected)

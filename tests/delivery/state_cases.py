@@ -66,6 +66,8 @@ class Case:
     """Rows that were given → rows to compare; a row that must not be, such as a repeat, is not removed."""
     sink: str = ""
     """Further options of the sink."""
+    table_key: str = ""
+    """The key of the table that results go to, of SQLite; none for a file."""
 
 
 # windows
@@ -518,6 +520,7 @@ _BEST = "{type: top, keys: [key], by: v, limit: LIMIT, rank: r, changelog: true}
 
 CHANGES = {
     "top, last rows": changelog([_LAST], ("key", "n"), last_rows),
+    "top, last rows in a table": Case((_LAST, "{type: keep, fields: [key, n]}"), ("key", "n"), last_rows, table_key="key"),
     "top, best so far": changelog([_BEST.replace("LIMIT", "3")], ("n", "r"), best_so_far),
     "window, totals": changelog([_TOTALS], ("key", "c", "s", "m"), totals),
     "top, then totals": changelog([_BEST.replace("LIMIT", "1"), _OF_BEST], ("c", "s", "m"), totals_of_best),

@@ -71,7 +71,8 @@ class Recomputed(ABC):
             return rows
         weights = np.add.reduceat(numbers(rows, WEIGHT)[groups.order], groups.firsts[:-1])
         firsts = self._earliest_added(rows, groups)
-        kept = weights != 0
+        kept = np.flatnonzero(weights)
+        kept = kept[np.argsort(firsts[kept])]  # the order of rows is that in which they came, whatever the seed of hashes
         return with_column(rows.take(pa.array(firsts[kept])), WEIGHT, weights[kept])
 
     def _row_hashes(self, rows: pa.Table) -> Numbers:
