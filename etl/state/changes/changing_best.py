@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.api import CHANGE, PANE, Schema
 from etl.state.aggregates.accumulator import Numbers
-from etl.state.changes.diffs import changelog
+from etl.state.changes.diffs import as_changes, change_order
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
 from etl.state.keyed.waiting_events import ORDER
@@ -71,12 +71,9 @@ class ChangingBest(RunningBest):
     def _changes(self, rows: pa.Table, before: Numbers, after: Numbers, ranks: Numbers) -> pa.RecordBatch:
         """The changelog of these positions."""
         ordered = np.lexsort((ranks, numbers(rows, ORDER)[after], numbers(rows, TIME)[after]))
-        before, after, ranks = before[ordered], after[ordered], ranks[ordered]
-        used = np.append(before[before >= 0], after)
-        table = rows.take(pa.array(used)).append_column(self.rank, pa.array(np.append(ranks[before >= 0], ranks)))
-        old = np.full(len(before), -1)
-        old[before >= 0] = np.arange(int((before >= 0).sum()))
-        return changelog(table, old, np.arange(len(after)) + int((before >= 0).sum()), self.fields)
+        order = change_order(before[ordered], after[ordered])
+        of_events = rows.select(self._events.names).take(pa.array(order.rows))
+        return as_changes(of_events.append_column(self.rank, pa.array(ranks[ordered][order.positions])), order.kinds, self.fields)
 
     def _rows_to_keep(
         self, rows: pa.Table, best: Numbers, owners: Numbers, panes: Numbers, known: int, now: int

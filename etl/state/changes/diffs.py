@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,25 @@ _SEED = new_seed()
 """Of hashes that are compared within this process."""
 
 
+class ChangeOrder(NamedTuple):
+    """The events of a changelog."""
+
+    rows: Numbers
+    """int64[m]: the row of each."""
+    kinds: Numbers
+    """int8[m]"""
+    positions: Numbers
+    """int64[m]: the position that changes."""
+
+
 def changelog(rows: pa.Table, before: Numbers, after: Numbers, fields: Schema) -> pa.RecordBatch:
-    """Events of a changelog: of each position the row before and the row after it (int64[n] each, row numbers, -1 for none). Of
-    a position with both, the one follows the other."""
+    """Events of a changelog: of each position the row before and the row after it (int64[n] each, row numbers, -1 for none)."""
+    order = change_order(before, after)
+    return as_changes(rows.take(pa.array(order.rows)) if len(rows) else rows, order.kinds, fields)
+
+
+def change_order(before: Numbers, after: Numbers) -> ChangeOrder:
+    """The events of these positions. Of a position with a row before and one after it, the one follows the other."""
     has_before, has_after = before >= 0, after >= 0
     sizes = has_before.astype(np.int64) + has_after
     at = np.cumsum(sizes) - sizes
@@ -27,8 +43,7 @@ def changelog(rows: pa.Table, before: Numbers, after: Numbers, fields: Schema) -
     kinds[at[has_before]] = np.where(has_after, UPDATE_BEFORE, DELETE)[has_before]
     chosen[(at + has_before)[has_after]] = after[has_after]
     kinds[(at + has_before)[has_after]] = np.where(has_before, UPDATE_AFTER, INSERT)[has_after]
-    taken = rows.take(pa.array(chosen)) if len(rows) else rows
-    return as_changes(taken, kinds, fields)
+    return ChangeOrder(chosen, kinds, np.repeat(np.arange(len(sizes)), sizes))
 
 
 def as_changes(rows: pa.Table | pa.RecordBatch, kinds: Numbers, fields: Schema) -> pa.RecordBatch:

@@ -38,7 +38,9 @@ class Ranking:
     def best(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """The numbers of the best rows by key and rank, and their ranks, which begin with 1 (int64 each)."""
         values = self._all_value_keys(rows)
-        by_value = (numbers(rows, ORDER), numbers(rows, TIME), *values[::-1])
+        times = numbers(rows, TIME)
+        by_time = (times,) if len(times) and times.min() != times.max() else ()
+        by_value = (numbers(rows, ORDER), *by_time, *values[::-1])
         keys = tuple(hashes_of(rows)[::-1])
         order = np.lexsort((*by_value, *keys))
         if self.distinct:
