@@ -109,6 +109,58 @@ def test_expressions_are_as_in_flink(acceptance: Path) -> None:
     assert counts["spark"] <= 16
 
 
+def test_counts_in_the_data_do_not_take_all_memory() -> None:
+    batch = pa.record_batch({"s": ["ab", "ab", None], "n": [3, 2_000_000_000, 1]})
+    for text, first in (("flink_repeat(s, n)", "ababab"), ("flink_lpad(s, n, 'x')", "xab"), ("flink_rpad(s, n, 'x')", "abx")):
+        found = compile_expression(text, batch.schema)(batch)
+
+        assert found.values[0].as_py() == first
+        assert found.failed is not None
+        assert found.failed.to_pylist() == [False, True, False]
+    wide = compile_expression("flink_printf('%1999999999d', n)", batch.schema)(batch)
+    assert wide.values.to_pylist() == [None, None, None]
+
+
+HOSTILE = [
+    "",
+    "\0",
+    "(",
+    "[a-",
+    "\\",
+    "(a+)+$",
+    "😀",
+    "9" * 400,
+    "%",
+    "{",
+    "$.a[",
+    "2024-13-99",
+    "-0001-01-01 00:00:00",
+    "a" * 40,
+    None,
+]
+
+
+def test_texts_of_any_kind_are_answered() -> None:
+    """Every function of texts answers every combination of odd texts with a value, null or a rejected event."""
+    from itertools import product
+
+    from etl.expressions.library.catalogue import functions
+
+    for function in functions("flink").values():
+        kinds = [one.partition(":")[2].strip() for one in function.arguments.split(",")]
+        count = len(kinds)
+        if count > 2 or any("string" not in kind or "..." in kind for kind in kinds):
+            continue
+        rows = list(product(HOSTILE, repeat=count))
+        columns = {f"x{number}": [row[number] for row in rows] for number in range(count)}
+        batch = pa.record_batch({name: pa.array(values, pa.string()) for name, values in columns.items()})
+        text = f"{function.name}({', '.join(columns)})"
+
+        found = compile_expression(text, batch.schema)(batch)
+
+        assert len(found.values) == len(rows), text
+
+
 @pytest.mark.parametrize(
     ("sql", "text"),
     [

@@ -8,6 +8,9 @@ from typing import Any
 
 _DIRECTIVE = re.compile(r"%(?:(?P<index>\d+)\$)?(?P<flags>[-#+ 0,(]*)(?P<width>\d+)?(?:\.(?P<precision>\d+))?(?P<kind>[a-zA-Z%])")
 
+MAX_WIDTH = 100_000
+"""Characters to which a value is filled: a format with more gives null."""
+
 
 def printf(template: str, *values: Any) -> str | None:
     """The text, None if the format does not fit the values."""
@@ -37,6 +40,8 @@ def printf(template: str, *values: Any) -> str | None:
 def _one(found: re.Match[str], value: Any) -> str:
     kind, flags = found["kind"], found["flags"]
     width = int(found["width"] or 0)
+    if width > MAX_WIDTH or int(found["precision"] or 0) > MAX_WIDTH:
+        raise ValueError(width)
     lower = kind.lower()
     if lower == "s":
         text = _shown(value)

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import LibraryFunction
-from etl.expressions.library.kernels import by_value, constant, on_arrow
+from etl.expressions.library.kernels import RowError, by_value, constant, on_arrow
+from etl.expressions.rows import ActiveRows
 from etl.expressions.values import texts
 from etl.expressions.widening import BOOLEAN, INT32, STRING, is_decimal
 
@@ -83,6 +84,8 @@ def _overlay(text: str, new: str, position: int, length: int | None = None) -> s
 def _pad(text: str, length: int, pad: str, *, left: bool) -> str | None:
     if length < 0 or (not pad and length > len(text)):
         return None
+    if length > MAX_CHARACTERS:
+        raise RowError(f"the text would have more than {MAX_CHARACTERS:,} characters")
     missing = length - len(text)
     filling = (pad * (missing // max(1, len(pad)) + 1))[:missing] if missing > 0 else ""
     return text[:length] if missing <= 0 else filling + text if left else text + filling
@@ -254,8 +257,16 @@ def elt(index: BoundNode, *values: BoundNode) -> BoundNode:
     return by_value(values[0].type, _elt, nulls=True, fails=False)(index, *values)
 
 
-def _repeat(text: Any, count: Any) -> Any:
-    return pc.binary_repeat(text, pc.max_element_wise(count, pa.scalar(0, count.type), skip_nulls=False))
+MAX_CHARACTERS = 1 << 20
+"""Most characters that a text is repeated or filled to: a count in the data must not take all memory."""
+
+
+def _repeat(rows: ActiveRows, text: Any, count: Any) -> Any:
+    number = pc.cast(pc.max_element_wise(count, pa.scalar(0, count.type), skip_nulls=False), pa.int64())
+    size = pc.cast(pc.utf8_length(text), pa.int64())
+    too_long = pc.greater(number, pc.divide(MAX_CHARACTERS, pc.max_element_wise(size, 1)))
+    rows.fail(too_long, f"the text would have more than {MAX_CHARACTERS:,} characters")
+    return pc.binary_repeat(text, pc.if_else(too_long, pa.scalar(0, pa.int64()), number))
 
 
 def _entry(
@@ -312,7 +323,7 @@ FUNCTIONS = (
         "repeat",
         "text: string, count: integer",
         "string",
-        on_arrow(STRING, _repeat),
+        lambda *args: b.apply_failing(STRING, _repeat, *args),
         "The text again and again.",
         "flink_repeat('ab', 3)",
         "ababab",
@@ -370,7 +381,7 @@ FUNCTIONS = (
         "lpad",
         "text: string, length: integer, pad: string",
         "string",
-        by_value(STRING, partial(_pad, left=True), fails=False),
+        by_value(STRING, partial(_pad, left=True)),
         "The text filled at its beginning, or cut, to a length.",
         "flink_lpad('hi', 4, '??')",
         "??hi",
@@ -381,7 +392,7 @@ FUNCTIONS = (
         "rpad",
         "text: string, length: integer, pad: string",
         "string",
-        by_value(STRING, partial(_pad, left=False), fails=False),
+        by_value(STRING, partial(_pad, left=False)),
         "The text filled at its end, or cut, to a length.",
         "flink_rpad('hi', 5, 'abc')",
         "hiabc",
