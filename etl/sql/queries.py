@@ -13,7 +13,7 @@ from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.expressions import call_name, spark_text
 from etl.sql.forms.matching import match_rows
 from etl.sql.forms.notation import is_step, step_rows, unknown_function
-from etl.sql.forms.subqueries import member_rows, membership_of, refuse_groups, split_correlated
+from etl.sql.forms.subqueries import compared_rows, member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.forms.values import single_row, values_relation
 from etl.sql.forms.versions import version_join, version_time, versions_of
 from etl.sql.joins import (
@@ -115,10 +115,7 @@ class Queries:
         if isinstance(node, exp.Subquery):
             return self.query(node.this, targets, rank)
         if isinstance(node, (exp.Intersect, exp.Except)):
-            hint = (
-                "WHERE a IN (SELECT …)" if isinstance(node, exp.Intersect) else "WHERE NOT EXISTS (SELECT …) with a bound in time"
-            )
-            raise ScriptError("unsupported-sql", f"{node.key.upper()} is not supported", start(node), f"write {hint}")
+            return self._compared(node, targets)
         if isinstance(node, exp.Union):
             return self._union(node, targets)
         if isinstance(node, exp.Values):
@@ -137,6 +134,16 @@ class Queries:
         select = exp.Select(expressions=[exp.Star()])
         select.meta["start"] = start(node)
         return SelectCompiler(select, relation, self.settings, None).compile(targets)
+
+    def _compared(self, node: Any, targets: Sequence[Target] | None) -> Relation:
+        """INTERSECT and EXCEPT: each row of the left query once, if the right one has it, or has it not."""
+        at, kind = start(node), node.key.upper()
+        if node.args.get("distinct") is False:
+            raise ScriptError("unsupported-sql", f"{kind} ALL is not supported", at, f"{kind} gives each row once")
+        left, right = self.query(node.this, targets), self.query(node.expression, targets)
+        found = compared_rows(left, right, self._compiled, self.settings.ttl, kind == "EXCEPT", at)
+        self._warn_of_state(found, at)
+        return found
 
     def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
         left = self.query(node.this, targets)

@@ -173,6 +173,20 @@ def test_string_split_makes_rows() -> None:
     ]
 
 
+def test_except_is_an_anti_join_of_distinct_rows() -> None:
+    found = compile_script(
+        LOGS + "INSERT INTO out SELECT host, bytes FROM logs EXCEPT SELECT host, 1 FROM logs", installed()
+    ).value
+    [step, *_] = found["streams"]["out_rows"]["steps"]
+    assert {key: step[key] for key in ("kind", "changelog", "on")} == {
+        "kind": "anti",
+        "changelog": True,
+        "on": {"host": "host", "amount": "amount"},
+    }
+    left = found["streams"][found["streams"]["out_rows"]["from"][0]]["steps"]
+    assert left[-1] == {"type": "dedupe", "keys": ["host", "amount"], "within": "36500d"}
+
+
 def test_a_window_by_a_time_without_watermark_is_warned_of(checked: Callable[[str], Checked]) -> None:
     text = LOGS.replace(", WATERMARK FOR t AS t - INTERVAL '5' SECOND", "")
     [warning] = checked(text + "SELECT host, count(*) AS n FROM logs GROUP BY TUMBLE(t, INTERVAL '1' MINUTE), host").problems

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from etl.sql.columns import Scope, SqlColumn
+from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import find_aggregates, plain_column, spark_text
-from etl.sql.joins import conjuncts, join_step, read_condition
+from etl.sql.joins import Condition, conjuncts, join_step, read_condition
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 
@@ -68,6 +68,22 @@ def member_rows(
     changes = next((one.changes_at for one in (left, right) if one.changes_at is not None), None)
     joined = join_step(left, right, condition, kind, "right.", ttl, member.at, changes)
     return replace(joined, scope=outer.scope, window=outer.window if joined.changes_at is None else None, is_exact=False)
+
+
+def compared_rows(left: Relation, right: Relation, compiled: CompiledScript, ttl: str, is_negated: bool, at: int) -> Relation:
+    """The distinct left rows that the right side has, or has not; a row with a null equals none. Raises ScriptError."""
+    if len(left.columns) != len(right.columns):
+        counts = f"{len(left.columns)} and {len(right.columns)}"
+        raise ScriptError("wrong-columns", f"both queries have equally many columns, not {counts}", at)
+    fields = [leaf.field for column in left.columns for leaf in leaves(column)]
+    changes = next((one.changes_at for one in (left, right) if one.changes_at is not None), None)
+    rows = left.then(StepText({"type": "dedupe", "keys": fields, "within": ttl}, at)) if changes is None else left
+    number = len(compiled.value["streams"])
+    one = compiled.as_stream(rows, f"left_of_join_{number}", at)
+    other = compiled.as_stream(right, f"right_of_join_{number}", at)
+    condition = Condition(list(zip(left.columns, right.columns, strict=True)))
+    joined = join_step(one, other, condition, "anti" if is_negated else "semi", "right.", ttl, at, changes)
+    return replace(joined, scope=left.scope, window=None, is_exact=False)
 
 
 def _with_values(
