@@ -328,3 +328,35 @@ def united_row(row: Row, side: int) -> Row:
     prefix = SIDE_PREFIXES[side]
     values = {prefix + name: value for name, value in row.items() if name != CHANGE}
     return {**values, SIDE: side, CHANGE: row.get(CHANGE, INSERT)}
+
+
+# ── Time to live ───────────────────────────────────────────────────────────────────────────────────
+
+
+def after_pauses(step: StatefulStep, schema: pa.Schema, *batches: tuple[int, Row]) -> list[list[Row]]:
+    """The results of micro-batches of one event each, which are read at these seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        lane, found = Lane(step, schema.append(pa.field(ARRIVAL, TIMESTAMP)), Path(folder)), []
+        for number, (seconds, row) in enumerate(batches):
+            lane = after_restart(lane) if number == 1 else lane
+            found.append(lane.run([{**row, OFFSET: number, ARRIVAL: BEGIN + timedelta(seconds=seconds)}]))
+        return found
+
+
+def test_a_ranking_without_changes_is_forgotten_after_its_time_to_live() -> None:
+    step = Top(keys=("user",), by="x", limit=1, changelog=True, ttl=timedelta(seconds=10))
+    rows = [{"user": "a", "at": BEGIN, "x": x, "n": x} for x in (5, 3, 2)]
+
+    found = after_pauses(step, ROWS, (0, rows[0]), (8, rows[1]), (30, rows[2]))
+
+    assert [[(row["x"], row[CHANGE]) for row in batch] for batch in found] == [[(5, INSERT)], [], [(2, INSERT)]]
+
+
+def test_rows_of_a_join_are_forgotten_after_their_time_to_live() -> None:
+    step = Join(on={"user": "user"}, changelog=True, ttl=timedelta(seconds=10))
+    left, right = ({"user": "a", "at": BEGIN, "x": x, "n": x} for x in (1, 2))
+    events = (0, united_row(left, 0)), (8, united_row(right, 1)), (40, united_row(right, 1))
+
+    found = after_pauses(step, step.united({"l": ROWS, "r": ROWS}), *events)
+
+    assert [[(row["x"], row["right.x"], row[CHANGE]) for row in batch] for batch in found] == [[], [(1, 2, INSERT)], []]
