@@ -31,3 +31,9 @@ def test_a_function_of_spark_says_where_it_runs() -> None:
 
 def test_an_unknown_function_has_a_hint() -> None:
     assert "did you mean 'entropy'?" in _run("describe", "entropi")
+
+
+def test_a_function_is_described_once() -> None:
+    text = _run("describe", "flink_date_format")
+
+    assert text.count("(function, flink)") == 1
