@@ -13,10 +13,10 @@ from etl.sdk.values import Reference
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A component as it was called: its options are plain values, or references."""
+    """A component as it was called: its options are plain values, or references. They may be secret, so no ``repr`` has them."""
 
     type: str
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(repr=False)
     site: Site
     functions: tuple[Function, ...] = ()
     """Functions of the user that its expressions call."""
@@ -91,7 +91,7 @@ class Definition:
     dead_letters: Part | None = None
     functions: tuple[Function, ...] = ()
     """Functions of the user that expressions given as text call."""
-    settings: Mapping[str, tuple[Any, Site]] = field(default_factory=dict)
+    settings: Mapping[str, tuple[Any, Site]] = field(default_factory=dict, repr=False)
     in_long_form: bool = False
     """Whether it has names for its parts, even if it has only one source, stream and sink."""
 

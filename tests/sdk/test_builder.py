@@ -290,3 +290,15 @@ def test_several_outputs_are_asked_by_name() -> None:
     with pytest.raises(EtlError, match="name one of 'all', 'some'"):
         result.events  # noqa: B018
     assert str(result).startswith("all:\nn\n")
+
+
+def test_a_secret_is_shown_nowhere_but_in_the_file_that_is_written() -> None:
+    stored = read.file("a").to_database("mysql://host/db", table="t", user="u", password="hunter22")
+    built = pipeline("p", stored)
+
+    problems = built.lint()
+
+    shown = [repr(built), repr(built._definition()), built._repr_html_(), str(problems), built.explain()]
+    assert [text for text in shown if "hunter22" in text] == []
+    assert [problem.code for problem in problems] == ["secret-in-file"]
+    assert "password: hunter22" in built.to_yaml()

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from etl.catalogue import installed
 from etl.config.document.parser import parse
+from etl.config.document.sql_script import read_script
 from etl.config.document.yaml_text import yaml_text
 from etl.config.loader import inspect
 from etl.resources import recipes
@@ -108,6 +110,15 @@ def test_a_script_is_read_too() -> None:
     read = Pipeline.from_sql(script.replace("INSERT INTO result", ""))
 
     assert "type: file" in read.to_yaml()
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "pipelines").glob("*.sql")), ids=lambda path: path.stem)
+def test_recipes_that_are_scripts_are_read_as_the_pipelines_that_they_are(path: Path) -> None:
+    script = read_script(path.read_bytes(), installed(), path.parent)
+
+    written = Pipeline.from_sql(path).to_yaml()
+
+    assert normal(parse(written).value) == normal(script.value)
 
 
 @settings(max_examples=60, deadline=None)
