@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 from pydantic import Field
 
 from etl.api import FieldName, Parsed, Parser, Schema
+from etl.columns.user_agents import DETAILS, user_agent_rules
 from parsers.common.distinct_lookup import DistinctLookup
-
-DETAILS = ("name", "version", "device.name", "os.name", "os.version", "os.full")
-"""Fields of ECS about a user agent, without its text."""
-
-MAX_CHARACTERS = 2048
-"""Characters of a text that the rules read."""
-
-UNKNOWN = "Other"
-"""The name of an unknown program or device."""
 
 
 class UserAgent(Parser):
@@ -59,31 +51,5 @@ class UserAgent(Parser):
 
 @lru_cache(maxsize=1)
 def _lookup() -> DistinctLookup:
-    """One for the process: the rules take 0.2 s and 30 MB."""
-    from ua_parser import Parser as Rules
-    from ua_parser.loaders import load_builtins
-    from ua_parser.regex import Resolver
-
-    rules = Rules(Resolver(load_builtins()))
-    return DistinctLookup(
-        pa.schema([(name, pa.string()) for name in DETAILS]), lambda text: _details(rules.parse(text[:MAX_CHARACTERS]))
-    )
-
-
-def _details(found: Any) -> tuple[str | None, ...]:
-    agent, system, device = found.user_agent, found.os, found.device
-    system_version = _version(system)
-    return (
-        UNKNOWN if agent is None else agent.family,
-        _version(agent),
-        UNKNOWN if device is None else device.family,
-        None if system is None else system.family,
-        system_version,
-        None if system_version is None else f"{system.family} {system_version}",
-    )
-
-
-def _version(found: Any) -> str | None:
-    """``10.15.7``, of as many parts as are known."""
-    parts = () if found is None else (found.major, found.minor, found.patch, found.patch_minor)
-    return ".".join(part for part in parts if part) or None
+    """One for the process."""
+    return DistinctLookup(pa.schema([(name, pa.string()) for name in DETAILS]), user_agent_rules())

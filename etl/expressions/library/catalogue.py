@@ -10,7 +10,16 @@ from etl.expressions.library.function import PREFIXES, LibraryFunction
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
-    "own": ("own.addresses", "own.arrays", "own.encodings", "own.fields", "own.ip_functions", "own.quantities", "own.texts"),
+    "own": (
+        "own.addresses",
+        "own.arrays",
+        "own.encodings",
+        "own.fields",
+        "own.ip_functions",
+        "own.quantities",
+        "own.texts",
+        "own.user_agents",
+    ),
     "flink": (
         "flink.operators",
         "flink.casts",
