@@ -121,6 +121,17 @@ def test_counts_in_the_data_do_not_take_all_memory() -> None:
     assert wide.values.to_pylist() == [None, None, None]
 
 
+def test_a_pattern_that_takes_for_ever_rejects_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.expressions.library.flink.patterns.SECONDS", 0.05)
+    batch = pa.record_batch({"s": ["a" * 60 + "!", "b"], "p": [r"(?:a|aa)+$(?<=b)", "b"]})
+
+    found = compile_expression("flink_regexp_count(s, p)", batch.schema)(batch)
+
+    assert found.values[1].as_py() == 1
+    assert found.reasons is not None
+    assert found.reasons[0].as_py().endswith("took more than 0.05 seconds for a text")
+
+
 HOSTILE = [
     "",
     "\0",

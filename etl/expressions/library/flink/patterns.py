@@ -13,18 +13,54 @@ import pyarrow.compute as pc
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import LibraryFunction
-from etl.expressions.library.kernels import by_value, constant
+from etl.expressions.library.kernels import RowError, by_value, constant
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 
 STRINGS = pa.list_(STRING)
 
 
+SECONDS = 2.0
+"""How long one text may take: a pattern such as ``(a+)+$`` takes for ever on some; the event is rejected."""
+
+
+class TimedPattern:
+    """A pattern whose searches have a time limit. Raises RowError beyond it."""
+
+    def __init__(self, pattern: str) -> None:
+        import regex
+
+        self.pattern = pattern
+        self._compiled = regex.compile(_to_python(pattern))
+        self.groups: int = self._compiled.groups
+
+    def search(self, text: str) -> Any:
+        return self._timed(self._compiled.search, text)
+
+    def find_all(self, text: str) -> list[Any]:
+        """All matches."""
+        return self._timed(lambda value, timeout: list(self._compiled.finditer(value, timeout=timeout)), text)
+
+    def replace(self, new: str, text: str) -> str:
+        return str(self._timed(lambda value, timeout: self._compiled.sub(lambda _: new, value, timeout=timeout), text))
+
+    def split(self, text: str, maxsplit: int = 0) -> list[str]:
+        return self._timed(lambda value, timeout: self._compiled.split(value, maxsplit=maxsplit, timeout=timeout), text)
+
+    def _timed(self, call: Callable[..., Any], text: str) -> Any:
+        try:
+            return call(text, timeout=SECONDS)
+        except TimeoutError as error:
+            raise RowError(f"the pattern {self.pattern!r} took more than {SECONDS:g} seconds for a text") from error
+
+
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> re.Pattern[str] | None:
-    """The pattern for Python, None if it is none. Possessive and named groups are Java's as well; ``\\z`` is Python's ``\\Z``."""
+def compiled(pattern: str) -> TimedPattern | None:
+    """The pattern for Python, None if it is none; ``\\z`` is Python's ``\\Z``."""
+    import regex
+
     try:
-        return re.compile(_to_python(pattern))
-    except (re.error, OverflowError, RecursionError):
+        return TimedPattern(pattern)
+    except (regex.error, OverflowError, RecursionError):
         return None
 
 
@@ -98,7 +134,7 @@ def _with_pattern(type_: pa.DataType, function: Callable[..., Any], bad: Any = N
         found = compiled(pattern)
         return bad if found is None else function(found, text, *more)
 
-    return by_value(type_, one, fails=False)
+    return by_value(type_, one)
 
 
 def regexp(text: BoundNode, pattern: BoundNode) -> BoundNode:
@@ -115,10 +151,10 @@ def regexp_replace(text: BoundNode, pattern: BoundNode, new: BoundNode) -> Bound
     if wanted and is_known and isinstance(replacement, str) and compiled(wanted.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
         escaped = replacement.replace("\\", "\\\\")
         return b.apply(STRING, lambda x: pc.replace_substring_regex(x, wanted, escaped), text)
-    return _with_pattern(STRING, lambda found, value, given: found.sub(lambda _: given, value))(text, pattern, new)
+    return _with_pattern(STRING, lambda found, value, given: found.replace(given, value))(text, pattern, new)
 
 
-def _extract(found: re.Pattern[str], text: str, group: int = 0) -> str | None:
+def _extract(found: TimedPattern, text: str, group: int = 0) -> str | None:
     match = found.search(text)
     return match[group] if match and 0 <= group <= found.groups else None
 
@@ -168,11 +204,11 @@ def _first_group(pattern: str, texts: Any) -> Any:
     return pa.array([exact(one) for one in encoded.dictionary.to_pylist()], STRING).take(encoded.indices)
 
 
-def _extract_all(found: re.Pattern[str], text: str, group: int = 1) -> list[str | None] | None:
-    return [match[group] for match in found.finditer(text)] if 0 <= group <= found.groups else None
+def _extract_all(found: TimedPattern, text: str, group: int = 1) -> list[str | None] | None:
+    return [match[group] for match in found.find_all(text)] if 0 <= group <= found.groups else None
 
 
-def _instr(found: re.Pattern[str], text: str) -> int:
+def _instr(found: TimedPattern, text: str) -> int:
     match = found.search(text)
     return match.start() + 1 if match else 0
 
@@ -220,8 +256,6 @@ def _similar_pattern(pattern: str, escape: str | None) -> re.Pattern[str] | None
 
 
 def _similar(text: str, pattern: str, escape: str | None = None) -> bool:
-    from etl.expressions.library.kernels import RowError
-
     found = _similar_pattern(pattern, escape)
     if found is None:
         raise RowError(f"{pattern!r} is not a pattern of SIMILAR TO")
@@ -276,7 +310,7 @@ FUNCTIONS = (
         "flink_regexp_count",
         "text: string, pattern: string",
         "int",
-        _with_pattern(INT32, lambda found, text: sum(1 for _ in found.finditer(text))),
+        _with_pattern(INT32, lambda found, text: len(found.find_all(text))),
         "The number of matches.",
         "flink_regexp_count('abcabc', 'b')",
         2,

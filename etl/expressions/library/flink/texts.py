@@ -468,7 +468,7 @@ FUNCTIONS = (
         "str_to_map",
         "text: string, pairs: string?, keys: string?",
         "map<string,string>",
-        by_value(pa.map_(STRING, STRING), _str_to_map, fails=False),
+        by_value(pa.map_(STRING, STRING), _str_to_map),
         "Pairs of key and value; the separators (`,` and `=`) are regular expressions.",
         "flink_str_to_map('a=1,b=2')",
         [("a", "1"), ("b", "2")],
