@@ -155,7 +155,9 @@ class FileSink(Sink):
         elif self.changes == "kind":
             yield from kind_findings(incoming)
         elif self.format != "json":
-            yield Finding("bad-option", "Debezium's changes are JSON lines", ("changes",), "write format: json, or changes: kind")
+            yield Finding(
+                "changes-conflict", "Debezium's changes are JSON lines", ("changes",), "write format: json, or changes: kind"
+            )
 
     def host_path(self) -> str | None:
         """Return the path, unless it is a URI."""

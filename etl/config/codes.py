@@ -175,6 +175,7 @@ _COMPONENTS = {
     "bad-header": "A header is empty, has characters that no header takes, or is one that the sink writes itself.",
     "status-conflict": "A status is said to be both temporary and a reason to stop.",
     "batch-conflict": "`format: object` puts one event into a request, and `batch.max_events` allows more.",
+    "changes-conflict": "`changes: debezium` writes JSON lines, and `format` asks for another format.",
     "bad-reference": "A text such as `%{IP:source ip}` looks like a reference to a grok pattern and is none, or not wholly; "
     "or a text is not a field of a sequence's event.",
     "bad-index-template": "The file of `template` is missing, too large or no index template in JSON; the message says which.",

@@ -957,6 +957,12 @@ def test_findings(options: dict[str, Any], codes: list[str]) -> None:
     assert [finding.code for finding in FileSink(**options).check(FIELDS)] == codes
 
 
+def test_changes_of_debezium_are_json() -> None:
+    given = FileSink(path="out/x.csv", format="csv", changes="debezium")
+
+    assert [finding.code for finding in given.check_changes(FIELDS)] == ["changes-conflict"]
+
+
 def test_findings_point_and_suggest() -> None:
     (unknown,) = FileSink(path="out/{hots}/").check(FIELDS)
     (date,) = FileSink(path="out/{YYYY-MM-DD}/").check(FIELDS)
