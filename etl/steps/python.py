@@ -43,7 +43,7 @@ class Python(ArrowStep):
     | `def f(event: dict) -> list[dict]` or `Iterator[dict]` | gives any number of events for each |
     | `def f(batch: pa.RecordBatch) -> pa.RecordBatch` | gives a batch for a batch |
 
-    A dict has the event's fields by their flat names (`source.ip`). This is dear: two to five microseconds of Python for each
+    A dict has the event's fields by their flat names (`source.ip`). This is slow: two to five microseconds of Python for each
     event, where other steps need some hundred nanoseconds; `read` limits it to the fields that the function needs. A record
     batch costs what is done with it.
 

@@ -32,7 +32,10 @@ class CallTimeoutError(BaseException):
 
 
 class CallGuard:
-    """Bounds the time of a call, or of each of several calls in a row that `next_call` separates."""
+    """Bounds the time of a call, or of each of several calls in a row that `next_call` separates.
+
+    Inside another guard the timer of the outer one waits, and runs on afterwards.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -41,6 +44,8 @@ class CallGuard:
         self._thread = threading.get_ident()
         self._over = threading.Event()
         self._previous: Any = None
+        self._outer_timers = ((0.0, 0.0), (0.0, 0.0))
+        """Seconds to the next tick, and between ticks, of the timers that ran before: of real time and of CPU time."""
 
     def __enter__(self) -> Self:
         self.calls += 1
@@ -49,8 +54,8 @@ class CallGuard:
         _watchdog.watch(self)
         if self._in_main:
             self._previous = signal.signal(signal.SIGALRM, self._ticked)
-            signal.setitimer(signal.ITIMER_REAL, self.seconds, self.seconds)
-            signal.setitimer(signal.ITIMER_PROF, self.limit)
+            real = signal.setitimer(signal.ITIMER_REAL, self.seconds, self.seconds)
+            self._outer_timers = real, signal.setitimer(signal.ITIMER_PROF, self.limit)
         else:
             threading.Thread(target=self._raise_when_over, name="call guard", daemon=True).start()
         return self
@@ -60,6 +65,9 @@ class CallGuard:
             signal.setitimer(signal.ITIMER_REAL, 0)  # first, so that the call that is over is not interrupted
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGALRM, self._previous)
+            for timer, times in zip((signal.ITIMER_REAL, signal.ITIMER_PROF), self._outer_timers, strict=True):
+                if times[0]:
+                    signal.setitimer(timer, *times)
         self._over.set()
         _watchdog.forget(self)
 

@@ -2,7 +2,7 @@
 
 A function on arrays is called once for a batch. If it fails, it is called for halves, and halves of those, down to the events
 for which it fails: it must give an event the same result whatever other events are beside it. A function on Python values is
-called for each event, which is dearer: about a microsecond for the call and the conversion of each value.
+called for each event, which is slower: about a microsecond for the call and the conversion of each value.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import Kind, UserFunction
 from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load
+from etl.udf.row_calls import as_list, call_for_each
 from etl.udf.values import to_array, to_python
-
-MAX_TIMEOUTS = 3
-"""Calls for single events of a batch that may take too long; the events after them are not called for."""
 
 
 @dataclass
@@ -125,29 +123,10 @@ class Caller:
 
     def _call_for_each(self, columns: Sequence[list[Any]], length: int) -> CallResult:
         assert self._loaded is not None
-        call, is_table, timeouts = self._loaded, self.function.form == "table", 0
-        found: list[Any] = [None] * length
-        failures: dict[int, str] = {}
-        guard = CallGuard(self.function.timeout.total_seconds())
-        rows = iter(zip(*columns, strict=True)) if columns else iter([()] * length)
-        at = 0
-        while at < length:
-            try:
-                with guard:
-                    for row in rows:
-                        guard.next_call()
-                        found[at] = list(call(*row)) if is_table else call(*row)
-                        at += 1
-            except CallTimeoutError as error:
-                failures[at] = failure_of(error, self.function)
-                timeouts += 1
-            except FAILURES as error:
-                failures[at] = failure_of(error, self.function)
-            at += 1
-            if timeouts >= MAX_TIMEOUTS:
-                reason = f"{self.function.name}() was not called: it took too long for {timeouts} events before it"
-                failures |= dict.fromkeys(range(at, length), reason)
-                break
+        call = self._loaded
+        rows = zip(*columns, strict=True) if columns else iter([()] * length)
+        is_table = self.function.form == "table"
+        found, failures = call_for_each(self.function, (lambda *row: as_list(call(*row))) if is_table else call, rows, length)
         return self._as_array(found, failures)
 
     def _as_array(self, found: list[Any], failures: dict[int, str]) -> CallResult:

@@ -12,6 +12,10 @@ MAX_BYTES = 1 << 20
 """Bytes of a file: its text travels with the plan to every worker."""
 
 
+MAX_NAME = 200
+"""Characters of the name of a module: a folder has names of up to 255 bytes."""
+
+
 class CodeFileError(ValueError):
     """A file or module that is not there or cannot be read."""
 
@@ -22,13 +26,20 @@ class CodeFileError(ValueError):
 
 def read_file(path: str, folder: Path) -> CodeFile:
     """The file at a path relative to the pipeline's folder. Raises CodeFileError."""
-    found = folder / Path(path).expanduser()
+    try:
+        found = folder / Path(path).expanduser()
+    except RuntimeError as error:  # ~name of a user that this machine does not have
+        raise CodeFileError(f"the file {path!r} cannot be read: {error}", "write the path without ~") from None
     return _read(found, path)
 
 
 def read_module(name: str, folder: Path) -> CodeFile:
     """The module ``a.b``: in the pipeline's folder, else where Python finds modules. Raises CodeFileError."""
     parts = name.split(".")
+    if len(name) > MAX_NAME or not all(part.isidentifier() for part in parts):
+        raise CodeFileError(
+            f"{name[:MAX_NAME]!r} is not the name of a module", "write names with dots between them: pkg.functions"
+        )
     for path in (folder.joinpath(*parts).with_suffix(".py"), folder.joinpath(*parts, "__init__.py")):
         if path.is_file():
             return _read(path, str(path.relative_to(folder)))
@@ -64,13 +75,12 @@ def has_module(name: str) -> bool:
 def _read(path: Path, shown: str, package: str = "") -> CodeFile:
     try:
         if path.exists() and not path.is_file():
-            raise CodeFileError(f"{shown!r} is no file")
+            raise CodeFileError(f"{shown!r} is not a file")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise CodeFileError(
-            f"the file {shown!r} cannot be read: {error.strerror or error}", "the path is relative to the pipeline file"
-        ) from None
+    except (OSError, ValueError) as error:  # ValueError: a character that no path can have
+        reason = getattr(error, "strerror", None) or error
+        raise CodeFileError(f"the file {shown!r} cannot be read: {reason}", "the path is relative to the pipeline file") from None
     if len(data) > MAX_BYTES:
         raise CodeFileError(f"the file {shown!r} has more than 1 MiB", "put large parts into an installed package")
     try:

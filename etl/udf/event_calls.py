@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from etl.api import HIDDEN, OFFSET, Schema, format_type
 from etl.udf.call_guard import CallGuard, CallTimeoutError
-from etl.udf.calling import MAX_TIMEOUTS, is_alike
+from etl.udf.calling import is_alike
 from etl.udf.declaration import UserFunction
 from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load
+from etl.udf.row_calls import as_list, call_for_each
 from etl.udf.values import to_array, to_python
 
 
@@ -53,31 +54,10 @@ class EventCaller:
 
     def _call_for_events(self, batch: pa.RecordBatch) -> EventResult:
         assert self._loaded is not None
-        call, length = self._loaded, batch.num_rows
-        events, timeouts, at = iter(as_dicts(batch)), 0, 0
-        found: list[Any] = [None] * length
-        failures: dict[int, str] = {}
-        multiplies = self.function.multiplies
-        guard = CallGuard(self.function.timeout.total_seconds())
-        while at < length:
-            try:
-                with guard:
-                    for event in events:
-                        guard.next_call()
-                        one = call(event)
-                        found[at] = list(one) if multiplies and one is not None and not isinstance(one, dict) else one
-                        at += 1
-            except CallTimeoutError as error:
-                failures[at] = failure_of(error, self.function)
-                timeouts += 1
-            except FAILURES as error:
-                failures[at] = failure_of(error, self.function)
-            at += 1
-            if timeouts >= MAX_TIMEOUTS:
-                reason = f"{self.function.name}() was not called: it took too long for {timeouts} events before it"
-                failures |= dict.fromkeys(range(at, length), reason)
-                break
-        return self._gathered(found, failures)
+        call: Callable[..., Any] = self._loaded
+        if self.function.multiplies:
+            call = _as_events(call)
+        return self._gathered(*call_for_each(self.function, call, zip(as_dicts(batch), strict=True), batch.num_rows))
 
     def _gathered(self, found: list[Any], failures: dict[int, str]) -> EventResult:
         """The fields of all dicts as columns."""
@@ -152,6 +132,16 @@ class EventCaller:
             raise ValueError(f"it returned the field {unknown[0]!r}, which `fields` does not declare")
         columns = {field.name: _column(found, field) for field in self._fields}
         return EventResult(first + _rows_of(found, batch), columns, {})
+
+
+def _as_events(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call whose result is a list of events, one event, or None."""
+
+    def called(event: dict[str, Any]) -> Any:
+        found = call(event)
+        return found if found is None or isinstance(found, dict) else as_list(found)
+
+    return called
 
 
 def _rows_of(found: pa.RecordBatch | pa.Table, batch: pa.RecordBatch) -> Any:

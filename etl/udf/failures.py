@@ -17,11 +17,18 @@ _MAX_MESSAGE = 500
 def describe_failure(error: BaseException, code: CodeFile) -> str:
     """The last line of the traceback, with the last line of the user's file that it passed."""
     lines = [frame for frame in extract_tb(error.__traceback__) if frame.filename == code.path]
-    name, text = type(error).__name__, cut(str(error), _MAX_MESSAGE)
+    name, text = type(error).__name__, cut(_message_of(error), _MAX_MESSAGE)
     at = f" ({code.path}:{lines[-1].lineno})" if lines else ""
     if isinstance(error, SyntaxError):
         return f"{name}: {error.msg} ({code.path}:{error.lineno})"
     return f"{name}: {text}{at}" if text else f"{name}{at}"
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # __str__ is the user's code, too
+        return ""
 
 
 def failure_of(error: BaseException, function: UserFunction) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
-from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +14,11 @@ from etl.udf.failures import FAILURES, describe_failure
 
 FUNCTION_MODULE = "etl_function_"
 """How names of modules begin that hold functions of the user."""
+
+_modules: dict[CodeFile, ModuleType] = {}
+"""Modules of this process, the oldest first."""
+
+_MOST_MODULES = 32
 
 LOAD_SECONDS = 60
 """Seconds that a file may take to run, with what it imports, if its function's limit is not longer."""
@@ -35,18 +39,23 @@ def restore_state(function: UserFunction, stored: Any) -> Any:
 
 
 def _module(code: CodeFile, function: UserFunction) -> ModuleType:
+    """The module of a file, which is run at the first call only; one that raises an error is run again by the next call."""
+    if (module := _modules.get(code)) is not None:
+        return module
     try:
         with CallGuard(max(function.timeout.total_seconds(), LOAD_SECONDS)):
-            return _run(code)
+            module = _run(code)
     except (*FAILURES, CallTimeoutError) as error:
         raise ComponentError(
             f"function {function.name!r}: the file {code.path!r} cannot be run: {describe_failure(error, code)}"
         ) from error
+    while len(_modules) >= _MOST_MODULES:
+        _modules.pop(next(iter(_modules)), None)
+    _modules[code] = module
+    return module
 
 
-@lru_cache(maxsize=32)
 def _run(code: CodeFile) -> ModuleType:
-    """The module that a text gives; a text that raises an error is run again by the next call."""
     module = ModuleType(f"{FUNCTION_MODULE}{code.fingerprint}")
     module.__file__ = code.path
     module.__package__ = code.package

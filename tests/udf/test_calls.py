@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +19,10 @@ from test_signature import IMPORTS
 from etl.api import ComponentError
 from etl.expressions import analyse, compile_expression
 from etl.udf.call_guard import CallGuard, CallTimeoutError
+from etl.udf.code_files import CodeFileError, read_file, read_module
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
 from etl.udf.signature import Declared, read_function
+from etl.udf.values import to_python
 
 EVENTS = pa.record_batch(
     {
@@ -224,3 +228,64 @@ def test_a_call_that_does_not_react_ends_the_process(body: str, status: int) -> 
 
     assert ended.returncode == status
     assert "in f" in ended.stderr
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_that_python_cannot_hold_are_none(unit: str) -> None:
+    last = 253_402_300_799 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 1}[unit]
+    times = pa.array([0, last, 2**62, -(2**62), None], pa.int64()).cast(pa.timestamp(unit, "UTC"))
+
+    found = to_python(times)
+
+    assert [one is None for one in found] == [False, False, unit != "ns", unit != "ns", True]
+
+
+def test_dates_and_nested_times_that_python_cannot_hold_are_none() -> None:
+    dates = pa.array([0, 2_932_896, 2_932_897, -719_162, -719_163], pa.int32()).cast(pa.date32())
+    times = pa.array([0, 2**62], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    nested = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1, 2], times), pa.array([1, 2])], ["at", "n"])
+
+    assert [one is None for one in to_python(dates)] == [False, False, True, False, True]
+    assert to_python(nested) == [{"at": [datetime(1970, 1, 1, tzinfo=UTC)], "n": 1}, {"at": [None], "n": 2}]
+
+
+def test_an_error_without_a_text_costs_only_its_event() -> None:
+    code = "class Bad(Exception):\n    def __str__(self):\n        return self.reason\n\ndef f(x: str) -> str:\n    if x == 'bad':\n        raise Bad\n    return x"  # noqa: E501
+
+    values, failures = _evaluate(code, "f(s)")
+
+    assert values == ["a b", None, None, "c"]
+    assert list(failures) == [1]
+    assert failures[1].startswith("f() failed: Bad (f.py:")
+
+
+def test_an_iterator_without_end_costs_only_its_event() -> None:
+    code = "def f(x: str) -> Iterator[int]:\n    import itertools\n    return itertools.repeat(1) if x == 'bad' else iter([2])"
+
+    values, failures = _evaluate(code, "f(s)")
+
+    assert values == [[2], None, None, [2]]
+    assert failures == {1: "f() failed: ValueError: it returned more than 1,048,576 results for one event"}
+
+
+def test_a_guard_inside_another_leaves_it_its_time() -> None:
+    def call() -> None:
+        with CallGuard(0.05):
+            with CallGuard(30):
+                pass
+            _spin(5)
+
+    with pytest.raises(CallTimeoutError):
+        call()
+
+
+@pytest.mark.parametrize("path", ["a\0b.py", "~nobody_has_this_name/f.py", "x" * 5000])
+def test_a_path_that_cannot_be_is_reported(path: str) -> None:
+    with pytest.raises(CodeFileError, match="cannot be read"):
+        read_file(path, Path())
+
+
+@pytest.mark.parametrize("name", ["", "/", "..", "a..b", "a\0", "x" * 5000])
+def test_a_name_that_no_module_can_have_is_reported(name: str) -> None:
+    with pytest.raises(CodeFileError, match="is not the name of a module"):
+        read_module(name, Path())

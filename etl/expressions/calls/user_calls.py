@@ -84,7 +84,7 @@ def _ordinal(at: int) -> str:
 
 
 class _Call:
-    """A call at work; the code is loaded at the first one."""
+    """A bound call. It loads the code when it is evaluated first."""
 
     def __init__(self, function: UserFunction) -> None:
         self._function = function

@@ -17,7 +17,7 @@ from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import UserFunction
 from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load, restore_state
-from etl.udf.values import to_array
+from etl.udf.values import to_array, to_python
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class UserAggregate:
             return self._call(guard, self._one.add, state, self._taken(values)) if len(values) else state
         add = self._one.add
         try:
-            for value in values.to_pylist():
+            for value in to_python(values):
                 guard.next_call()
                 state = add(state, value)
         except (*FAILURES, CallTimeoutError) as error:
@@ -101,7 +101,7 @@ class UserAggregate:
         """An instance of the user's class."""
         try:
             return load(self.function)()
-        except FAILURES as error:
+        except (*FAILURES, CallTimeoutError) as error:
             raise self._failed(error) from error
 
     def _call(self, guard: CallGuard, call: Callable[..., Any], *values: Any) -> Any:

@@ -48,10 +48,10 @@ class KeyedPython(KeyedStep):
     With ``time`` the function is called when the watermark has passed the times of events, so that it gets them in the order of
     their times; it is the latest time of **all** events read, less ``late``, and events older than it are late: they are dropped
     and counted. Events without a time go to the dead letters.
-    How many events of a key one call gets depends on when they came, so that the result should not. Without ``time`` events
-    pass at once, those of a micro-batch in the order of their offsets.
+    The number of events in one call depends on when they arrive, so the result must not depend on that number. Without ``time``
+    events pass at once, those of a micro-batch in the order of their offsets.
 
-    This is dear, as all Python with dicts: some microseconds for each event and each key of a micro-batch. An error in the
+    This is slow, as all Python with dicts: some microseconds for each event and each key of a micro-batch. An error in the
     function ends the run with its file and line, because a state without the event would be wrong; so does a call that takes
     longer than the function's `timeout`.
 
