@@ -4,7 +4,7 @@ In the main thread, where Spark's workers run tasks, a timer of the operating sy
 interrupts Python code, sleeping and waiting for input or output. In another thread a thread of the guard raises it, which only
 interrupts Python code. What does not react ends the process after twice the limit and `GRACE`, with the stacks of all threads on
 standard error; the task fails, and no event is lost: a thread watches for calls that wait or catch the error, and a timer of CPU
-time for native code that computes and lets no thread of Python run.
+time, `GRACE` later, for native code that computes and lets no thread of Python run.
 
 It costs a few microseconds for each use.
 """
@@ -55,7 +55,7 @@ class CallGuard:
         if self._in_main:
             self._previous = signal.signal(signal.SIGALRM, self._ticked)
             real = signal.setitimer(signal.ITIMER_REAL, self.seconds, self.seconds)
-            self._outer_timers = real, signal.setitimer(signal.ITIMER_PROF, self.limit)
+            self._outer_timers = real, signal.setitimer(signal.ITIMER_PROF, self.limit + GRACE)  # the watchdog is first if it can
         else:
             threading.Thread(target=self._raise_when_over, name="call guard", daemon=True).start()
         return self
@@ -85,7 +85,7 @@ class CallGuard:
             return
         if self._is_same_call():
             raise CallTimeoutError(f"it took longer than {self.seconds:g} s")
-        signal.setitimer(signal.ITIMER_PROF, self.limit)
+        signal.setitimer(signal.ITIMER_PROF, self.limit + GRACE)
 
     def _raise_when_over(self) -> None:
         while not self._over.wait(self.seconds):
