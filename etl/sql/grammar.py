@@ -42,10 +42,8 @@ def read_script(text: str) -> Script:
     dialect, parser = _grammar()
     try:
         tokens = dialect.tokenize(text)
-    except TokenError as error:
-        script.errors.append(
-            ScriptError("sql-syntax", f"a quote or comment is not closed: {str(error).splitlines()[0]}", len(text))
-        )
+    except TokenError:
+        script.errors.append(_not_closed(text))
         return script
     if len(tokens) > MAX_TOKENS:
         script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} words and signs", 0))
@@ -67,6 +65,21 @@ def read_script(text: str) -> Script:
         except RecursionError:
             script.errors.append(ScriptError("sql-syntax", "the statement is nested too deeply", part[0].start))
     return script
+
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+"""A text, name or comment from its beginning to its end."""
+
+
+def _not_closed(text: str) -> ScriptError:
+    """The quote or comment that begins behind the last one that ends."""
+    rest = _QUOTED.sub(lambda found: " " * len(found[0]), text)
+    found = re.search(r"['\"`]|/\*", rest)
+    if not found:
+        return ScriptError("sql-syntax", "a quote or comment is not closed", len(text))
+    what = "comment" if found[0] == "/*" else f"quote {found[0]}"
+    hint = "a quote in a text is written twice: ''" if found[0] == "'" else None
+    return ScriptError("sql-syntax", f"the {what} that begins here is not closed", found.start(), hint)
 
 
 _EXPLAIN = re.compile(

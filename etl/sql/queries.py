@@ -33,7 +33,7 @@ from etl.sql.options import read_options
 from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
 from etl.sql.statements import CreateTable, CreateView, ScriptError, start
-from etl.sql.tables import declared_columns, lookup_options, source_relation
+from etl.sql.tables import check_columns, declared_columns, lookup_options, source_relation
 from etl.sql.windows import TABLE_WINDOWS, in_order, window_of
 
 
@@ -58,6 +58,7 @@ class Queries:
         if isinstance(statement, CreateView):
             self._views[name] = statement
         else:
+            check_columns(statement)
             self._tables[name] = statement
 
     def table(self, name: str, at: int) -> CreateTable:
@@ -237,6 +238,11 @@ class Queries:
         if isinstance(node, exp.TableFromRows):
             return self._window_table(node)
         if isinstance(node, exp.Table):
+            for key, what in (("sample", "TABLESAMPLE"), ("pivots", "PIVOT")):
+                if node.args.get(key):
+                    raise ScriptError(
+                        "unsupported-sql", f"{what} is not supported", start(node), "WHERE and CASE choose rows and values"
+                    )
             relation = self._named(node)
             scope = replace(relation.scope, aliases={}).qualified(node.name)
             return _aliased(replace(relation, scope=scope), node)

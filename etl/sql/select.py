@@ -18,6 +18,16 @@ from etl.sql.windows import time_options
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
+_OTHER_CLAUSES = {
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "connect": "CONNECT BY",
+    "into": "SELECT … INTO",
+    "locks": "FOR UPDATE",
+}
+"""Clauses of other databases: the name of the grammar → that of SQL."""
+
 
 class SelectCompiler:
     """Compiles one SELECT whose FROM is a relation already."""
@@ -73,6 +83,13 @@ class SelectCompiler:
                     start(clause),
                     "ROW_NUMBER() OVER (…) <= n chooses rows",
                 )
+        distinct = self._node.args.get("distinct")
+        if distinct and distinct.args.get("on"):
+            hint = "ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) = 1 gives the first row of each key"
+            raise ScriptError("unsupported-sql", "DISTINCT ON is not supported", start(distinct), hint)
+        for key, what in _OTHER_CLAUSES.items():
+            if self._node.args.get(key):
+                raise ScriptError("unsupported-sql", f"{what} is not supported", start(self._node), "leave it out")
 
     def _add(
         self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None, **changes: Any
@@ -257,7 +274,8 @@ class SelectCompiler:
         column = plain_column(inner, scope)
         if column is not None:
             return [(replace(column, name=item.alias or column.name), self._column_text(column), start(inner))]
-        name = item.alias or item.output_name or f"EXPR_{self._node.expressions.index(item)}"
+        is_element = isinstance(inner, exp.Bracket)  # sqlglot names a[1] after its index
+        name = item.alias or (not is_element and item.output_name) or f"EXPR_{self._node.expressions.index(item)}"
         text = spark_text(inner, scope)
         time = self._time_of(inner)
         return [(SqlColumn(name, name, None, time), text, start(inner))]

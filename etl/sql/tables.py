@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from etl.api import HIDDEN
@@ -18,6 +19,22 @@ _DECLARING = ("database", "spark", "elasticsearch", "inline")
 """Types of sources that take their fields as an option."""
 _LINES = ("file", "kafka", "rocketmq", "stdin", "syslog")
 """Types of sources that give a text, which a format reads."""
+
+
+def check_columns(table: CreateTable) -> None:
+    """Each name is that of one column, and the key is of columns of the table. Raises ScriptError."""
+    names: set[str] = set()
+    for column in table.columns:
+        if column.name.lower() in names:
+            raise ScriptError(
+                "duplicate-column", f"the table has two columns {column.name!r}", column.at, "give one another name"
+            )
+        names.add(column.name.lower())
+    unknown = next((name for name in table.primary_key if name.lower() not in names), None)
+    if unknown is not None and names:
+        near = get_close_matches(unknown, [column.name for column in table.columns], 1)
+        hint = f"is {near[0]!r} meant?" if near else f"the columns are {', '.join(column.name for column in table.columns)}"
+        raise ScriptError("unknown-field", f"PRIMARY KEY: the table {table.name!r} has no column {unknown!r}", table.at, hint)
 
 
 def declared_columns(table: CreateTable) -> tuple[SqlColumn, ...]:

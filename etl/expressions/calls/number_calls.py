@@ -27,7 +27,7 @@ def number(build: Callable[[BoundNode], BoundNode]) -> Callable[[BoundNode], Bou
         if value.type in (*INTEGERS, *FLOATS):
             return build(value)
         if value.type in (BOOLEAN, DATE, TIMESTAMP):
-            raise MisuseError(f"a number is needed, and this is a {arithmetic.type_name(value.type)}")
+            raise MisuseError(f"a number is needed, and this is {arithmetic.type_name(value.type)}")
         return no_form("this number", _unchanged_type(value))
 
     return checked

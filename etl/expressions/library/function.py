@@ -90,7 +90,7 @@ class Argument(NamedTuple):
         kind = next((kind for kind in self.kinds if kind.accepts(value.type)), None)
         if kind is None:
             accepted = " or ".join(dict.fromkeys(kind.words for kind in self.kinds))
-            raise MisuseError(f"argument {number} of {function}(), {self.name}, is {accepted}, not a {format_type(value.type)}")
+            raise MisuseError(f"argument {number} of {function}(), {self.name}, is {accepted}, not {format_type(value.type)}")
         return value if kind.target is None else cast(value, kind.target)
 
 

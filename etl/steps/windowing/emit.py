@@ -197,7 +197,7 @@ def _trigger_findings(one: EmitTrigger, path: _Path, longest: timedelta, results
     lengths |= {("late", "for"): late.for_, ("late", "every"): late.every} if late else {}
     for below, length in lengths.items():
         if length is not None and length <= timedelta(0):
-            yield Finding("bad-emit", f"{below[-1]} is not longer than nothing", (*path, *below))
+            yield Finding("bad-emit", f"{below[-1]} must be longer than 0", (*path, *below))
     if one.every is not None and one.every >= longest > timedelta(0):
         message = "every is not shorter than the window, which closes before: whether there is such a result would be chance"
         yield Finding("bad-emit", message, (*path, "every"), "give a shorter interval")

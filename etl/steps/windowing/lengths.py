@@ -98,7 +98,7 @@ def length_findings(size: Size | None, slide: timedelta | None, step: timedelta 
         )
     for path, value in _lengths({"size": size, "slide": slide, "step": step, "gap": gap}):
         if value <= _NOTHING:
-            yield Finding("bad-window", f"{path[0]} is not longer than nothing", path)
+            yield Finding("bad-window", f"{path[0]} must be longer than 0", path)
     if isinstance(size, tuple):
         yield from _several_findings(size)
     for name, by in (("slide", slide), ("step", step)):

@@ -78,7 +78,7 @@ def element_at(value: BoundNode, key: BoundNode) -> BoundNode:
             value, cast(key, value.type.key_type)
         )
     if not pa.types.is_list(value.type) or key.type not in INTEGERS:
-        raise MisuseError(f"elements are of arrays and maps, and this is a {type_name(value.type)}")
+        raise MisuseError(f"elements are of arrays and maps, and this is {type_name(value.type)}")
     if key.is_literal and key.value < 1:
         raise MisuseError("elements of an array are counted from 1")
     return on_columns(value.type.value_type, _elements, value, cast(key, pa.int64()))
@@ -142,7 +142,7 @@ def _with_item(function: Callable[..., Any], type_: pa.DataType | None = None, *
         inner = value.type.value_type
         wanted = common([inner, item.type])
         if wanted is None:
-            raise MisuseError(f"the array has elements of type {type_name(inner)}, and this is a {type_name(item.type)}")
+            raise MisuseError(f"the array has elements of type {type_name(inner)}, and this is {type_name(item.type)}")
         known = pa.list_(wanted)
 
         def one(items: Any, element: Any) -> Any:
@@ -239,7 +239,7 @@ def _sum_type(type_: pa.DataType) -> pa.DataType:
 def multiset(value: BoundNode) -> BoundNode:
     """Each distinct element and how often it occurs; empty of null."""
     if not pa.types.is_list(value.type):
-        raise MisuseError(f"a multiset is made of an array, and this is a {type_name(value.type)}")
+        raise MisuseError(f"a multiset is made of an array, and this is {type_name(value.type)}")
 
     def make(items: list[Any] | None) -> list[tuple[Any, int]]:
         counts: dict[Any, int] = {}

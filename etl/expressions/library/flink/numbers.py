@@ -37,7 +37,7 @@ def whole(name: str) -> Callable[..., BoundNode]:
         if value.type in FLOATS:
             return b.apply(value.type, pc.floor if name == "floor" else pc.ceil, value)
         if not is_decimal(value.type):
-            raise MisuseError(f"{name} is for numbers and times, and this is a {type_name(value.type)}")
+            raise MisuseError(f"{name} is for numbers and times, and this is {type_name(value.type)}")
         mode, target = ("down" if name == "floor" else "up"), pa.decimal128(value.type.precision, 0)
         return b.apply(target, lambda x: fit(pc.round(_wide(x), 0, mode), target), value)
 
