@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +37,19 @@ def test_a_call_returns_its_result_or_error_also_when_the_run_ends() -> None:
     with pytest.raises(ZeroDivisionError):
         calls.run(lambda: 1 // 0)
     assert calls.run(lambda: 2) == 2
+
+
+def test_the_thread_ends_with_its_object() -> None:
+    calls = CallThread(lambda: False)
+    calls.run(partial(id, calls))  # a call that refers to the object
+    thread = calls._thread
+    assert thread is not None
+    assert thread.is_alive()
+
+    del calls
+
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_all_calls_run_in_one_thread() -> None:
