@@ -87,6 +87,8 @@ class Report:
         severity: Severity = "error",
     ) -> None:
         """Add a problem at a location."""
+        if path[:1] == ("sinks",):
+            hint = self.document.sink_hints.get(code, hint)
         if any(path[: len(part)] == part for part in self.overridden):
             hint = f"{hint}; the value was given by --set" if hint else "the value was given by --set"
         shown = self._mask_secrets(message), self._mask_secrets(hint) if hint else None

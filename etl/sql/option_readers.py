@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -23,6 +24,16 @@ def to_list(*path: str) -> Reader:
 
 def to_number(*path: str) -> Reader:
     return lambda text: [(path, int(text) if text.strip().isdecimal() else text)]
+
+
+def to_time(*path: str) -> Reader:
+    """Milliseconds since 1970 as a time in UTC; another text stays as it is."""
+    return lambda text: [(path, _time_text(text))]
+
+
+def _time_text(text: str) -> str:
+    millis = int(text) if re.fullmatch(r"[0-9]{1,14}", text) else None
+    return text if millis is None else (datetime(1970, 1, 1) + timedelta(milliseconds=millis)).isoformat()
 
 
 def ignored(text: str) -> list[Value]:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from etl.catalogue import Catalogue
-from etl.sql.option_readers import Connector, Path, Value, ignored, startup, to_list, to_option
+from etl.sql.option_readers import Connector, Path, Value, ignored, startup, to_list, to_option, to_time
 from etl.sql.rsql_options import RSQL, UNAVAILABLE, further_values, normalised
 from etl.sql.statements import CreateTable, Option, ScriptError
 
@@ -40,7 +40,7 @@ _FLINK: Mapping[str, Connector] = {
             "properties.bootstrap.servers": to_list("servers"),
             "properties.group.id": to_option("commit_group"),
             "scan.startup.mode": startup,
-            "scan.startup.timestamp-millis": ignored,
+            "scan.startup.timestamp-millis": to_time("start_time"),
         },
         {"properties.": "properties"},
     ),
@@ -57,6 +57,7 @@ _FLINK: Mapping[str, Connector] = {
             "username": to_option("user"),
             "password": to_option("password"),
             "driver": ignored,
+            "create": to_option("create"),
         },
     ),
     "elasticsearch-7": Connector(

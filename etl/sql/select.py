@@ -109,7 +109,13 @@ class SelectCompiler:
         item = next(one for one in self._node.expressions if one.alias.lower() == self._rank.name.lower())
         over = item.unalias()
         scope = self._relation.scope
-        keys = [self._key_field(key) for key in over.args.get("partition_by") or []]
+        bounds = {"window_start", "window_end"}
+        partition = over.args.get("partition_by") or []
+        assigned = self._relation.window
+        if assigned is not None and not assigned.closed and bounds <= {key.name.lower() for key in partition}:
+            self._assign_windows(assigned, over)
+            scope = self._relation.scope
+        keys = [self._key_field(key) for key in partition]
         order = over.args.get("order")
         if order is None or len(order.expressions) == 0:
             raise ScriptError("unsupported-sql", "ROW_NUMBER() needs ORDER BY", start(over))
@@ -122,23 +128,34 @@ class SelectCompiler:
             self._dedupe(keys, column, over)
             return
         window = self._relation.window
-        bounds = {"window_start", "window_end"}
         if window is None or not bounds <= {key.lower() for key in keys} or window.spacing is None:
             self._changing_top(keys, order.expressions, ties, over)
             return
-        options: dict[str, Any] = {
-            "type": "top",
-            "time": window.start,
-            "size": window.spacing,
-            "late": "0s" if window.closed else window.options["late"],
-        }
+        options: dict[str, Any] = {"type": "top"}
+        if window.closed:
+            options |= {"time": window.start, "size": window.spacing, "late": "0s"}
+        else:
+            options |= window.options
         if others := [key for key in keys if key.lower() not in bounds]:
             options["keys"] = others
         by = spark_text(first.this, scope)
         options |= {"by": by, "limit": self._rank.limit, "rank": self._rank.name, "ties": ties}
         if not first.args.get("desc"):
             options["order"] = "ascending"
-        self._add(options, start(over), {("by",): start(first.this)}, scope=self._with_rank(over))
+        closed = replace(window, closed=True)
+        self._add(options, start(over), {("by",): start(first.this)}, scope=self._with_rank(over), window=closed)
+
+    def _assign_windows(self, window: WindowRows, over: Any) -> None:
+        """Add the bounds of the windows that rows are assigned to: those of the step `top`, which ranks them."""
+        if window.options.keys() - {"time", "late", "size"} or window.offset:
+            hint = "GROUP BY window_start, window_end in a sub-query, and rank its rows"
+            raise ScriptError(
+                "unsupported-sql", "rows of TUMBLE without an offset are ranked before they are grouped", start(over), hint
+            )
+        fields = {"window_start": "window_start", "window_end": "window_end", "window_time": "window_end"}
+        bounds = [SqlColumn(name, field, "timestamp", TimeAttribute(0)) for name, field in fields.items()]
+        scope = self._relation.scope
+        self._relation = self._relation.then(scope=replace(scope, columns=(*scope.columns, *bounds)))
 
     def _key_field(self, node: Any) -> str:
         column = plain_column(node, self._relation.scope)

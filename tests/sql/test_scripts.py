@@ -291,6 +291,7 @@ def test_results_that_change_need_a_sink_that_replaces_rows(checked: Callable[[s
     query = "SELECT host, count(*) FROM logs GROUP BY host"
     [problem] = checked(LOGS + file + f"INSERT INTO f {query}").problems
     assert problem.code == "changing-results"
+    assert "PRIMARY KEY (…) NOT ENFORCED" in str(problem.hint)
     columns = "(host STRING, n BIGINT, PRIMARY KEY (host) NOT ENFORCED)"
     database = f"CREATE TABLE d {columns} WITH ('connector' = 'jdbc', 'url' = 'sqlite:///d.db', 'table-name' = 'd');"
     assert checked(LOGS + database + f"INSERT INTO d {query}").pipeline is not None

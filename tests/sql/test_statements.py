@@ -156,3 +156,14 @@ def test_windows_with_an_offset_go_by_an_earlier_time() -> None:
 def test_emit_changes_gives_each_change_of_a_window() -> None:
     query = "SELECT host, count(*) AS n FROM logs GROUP BY TUMBLE(t, INTERVAL '1' MINUTE), host EMIT CHANGES"
     assert compiled(f"{LOGS} {query}")["streams"]["result_rows"]["steps"][0]["emit"] == "on_change"
+
+
+def test_kafka_is_read_from_a_time_and_tables_of_databases_are_created() -> None:
+    start = "'scan.startup.mode' = 'timestamp', 'scan.startup.timestamp-millis' = '1700000000500'"
+    options = "'connector' = 'jdbc', 'url' = 'jdbc:sqlite:///d.db', 'table-name' = 'd', 'create' = 'true'"
+    database = f"CREATE TABLE d (a INT) WITH ({options});"
+    found = compiled(f"CREATE TABLE k (a INT) {KAFKA[:-1]}, {start}); {database} INSERT INTO d SELECT a FROM k;")
+
+    assert found["sources"]["k"]["start"] == "timestamp"
+    assert found["sources"]["k"]["start_time"] == "2023-11-14T22:13:20.500000"
+    assert found["sinks"]["d"]["create"] == "true"

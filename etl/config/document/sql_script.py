@@ -9,6 +9,11 @@ from etl.config.document.parser import decode
 from etl.config.document.text_locations import location_of
 from etl.config.document.yaml_document import Document, EntryLocation, Flaw
 
+_SINK_HINTS = {
+    "changing-results": "declare the key of the results in the table: PRIMARY KEY (…) NOT ENFORCED; "
+    "a file takes 'format' = 'debezium-json'"
+}
+
 
 def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
     """Bytes of a script in a folder → document, with the locations of its parts in the script."""
@@ -18,7 +23,7 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
     if isinstance(text, Flaw):
         return Document("", flaws=[text])
     compiled = compile_script(text, catalogue, folder)
-    document = Document(text, compiled.value)
+    document = Document(text, compiled.value, sink_hints=_SINK_HINTS)
     for path, (key, value) in compiled.locations.items():
         document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
     document.flaws = [Flaw(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors]
