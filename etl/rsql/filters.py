@@ -56,7 +56,7 @@ class FilterReader:
             self.at += 1
             return f"not coalesce({self._one(depth + 1)}, false)"
         if not self._text.startswith("(", at):
-            found = repr(self._text[at : at + 10]) if at < len(self._text) else "the end"
+            found = repr(self._text[at : at + 10].split("\n")[0]) if at < len(self._text) else "the end"
             raise SourceError("rule-syntax", f"'(' is expected, not {found}", at, "a part is (field,function,value)")
         self.at += 1
         self._skip_blanks()

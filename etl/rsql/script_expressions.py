@@ -86,17 +86,26 @@ def _call(node: Call, scope: ScriptScope) -> str:
         raise _unknown(node)
     function = functions("rsql")[library]
     if count < function.least or (function.most is not None and count > function.most):
-        raise SourceError("wrong-arguments", f"{node.name} takes other arguments", node.at, function.call)
+        counts = _argument_words(function.least, function.most)
+        hint = f"its arguments: {function.call.removeprefix('rsql_')}"
+        raise SourceError("wrong-arguments", f"{node.name} takes {counts}, not {count}", node.at, hint)
     return f"{library}({', '.join(spark_text(one, scope) for one in node.arguments)})"
 
 
 def _template(node: Call, scope: ScriptScope) -> str:
     least, most, template = TEMPLATES[node.name.lower()]
     if not least <= len(node.arguments) <= most:
-        counts = str(least) if least == most else f"{least} to {most}"
-        raise SourceError("wrong-arguments", f"{node.name} takes {counts} arguments, not {len(node.arguments)}", node.at)
+        counts = _argument_words(least, most)
+        raise SourceError("wrong-arguments", f"{node.name} takes {counts}, not {len(node.arguments)}", node.at)
     given = [spark_text(one, scope) for one in node.arguments]
     return template.format(*given, *[_DEFAULT_PATTERN] * (most - len(given)))
+
+
+def _argument_words(least: int, most: int | None) -> str:
+    """2 arguments, 1 to 3 arguments, or at least 2 arguments."""
+    if most is None:
+        return f"at least {least} argument{'s'[: least - 1]}"
+    return f"{least} argument{'s'[: least - 1]}" if least == most else f"{least} to {most} arguments"
 
 
 def _unknown(node: Call) -> SourceError:

@@ -115,7 +115,7 @@ def test_names_without_fields_are_null_with_a_warning() -> None:
         ("a;", 0, "this is no statement", "write field=function(…); or function(…);"),
         ("r=a + b;", 4, "'+' computes nothing in a script", "write addition(a,b), or a step set"),
         ("r=lowr(a);", 2, "there is no function 'lowr'", "did you mean 'lower'?"),
-        ("r=lower(a,b);", 2, "lower takes other arguments", "rsql_lower(text)"),
+        ("r=lower(a,b);", 2, "lower takes 1 argument, not 2", "its arguments: lower(text)"),
         (
             "groovy('x');",
             0,

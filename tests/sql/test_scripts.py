@@ -414,3 +414,20 @@ def test_conditions_on_one_side_of_a_join_are_met_before_it(query: str, filters:
     streams = compiled.value["streams"]
     before = {name: stream["steps"] for name, stream in streams.items() if "_of_join_" in name}
     assert {step["where"] for steps in before.values() for step in steps if step["type"] == "filter"} == filters
+
+
+def test_options_are_texts_and_have_the_types_of_the_component(checked: Callable[[str], Checked]) -> None:
+    tables = """
+    CREATE TABLE g (n INT) WITH ('connector' = 'datagen', 'number-of-rows' = '5', 'rows-per-second' = '100');
+    CREATE TABLE d (n INT) WITH ('connector' = 'jdbc', 'url' = 'sqlite:///d.db', 'table-name' = 'd', 'create' = 'true');
+    CREATE TABLE e (n INT) WITH ('type' = 'database', 'url' = 'sqlite:///e.db', 'table' = 'e', 'batch.max_events' = '7');
+    INSERT INTO d SELECT n FROM g; INSERT INTO e SELECT n FROM g;
+    """
+    found = checked(tables)
+    assert found.problems == ()
+    assert found.pipeline is not None
+    sinks = {name: output.sink.model_dump() for name, output in found.pipeline.sinks.items()}
+    assert sinks["d"]["create"] is True
+    assert sinks["e"]["batch"]["max_events"] == 7
+    [problem] = checked(tables.replace("'7'", "'many'")).problems
+    assert problem.message == "'many' is not a whole number"

@@ -17,6 +17,7 @@ _SINK_HINTS = {
 
 def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
     """Bytes of a script in a folder → document, with the locations of its parts in the script."""
+    from etl.config.options.faults import typed_texts
     from etl.sql.script import compile_script
 
     text = decode(data)
@@ -27,8 +28,7 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
     for path, (key, value) in compiled.locations.items():
         document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
     document.flaws = [Flaw(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors]
-    if document.flaws:
-        document.value = None
+    document.value = None if document.flaws else typed_texts(compiled.value, catalogue, lambda path: True)
     document.flaws += [
         Flaw(location_of(text, one.at), one.code, str(one), hint=one.hint, severity="warning") for one in compiled.warnings
     ]

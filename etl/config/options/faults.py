@@ -42,10 +42,15 @@ def validator(catalogue: Catalogue) -> tuple[jsonschema_rs.Draft202012Validator,
 
 def coerce(root: Any, catalogue: Catalogue, report: Report) -> Any:
     """The document with numbers and truth values where the schema wants them: values from outside the file are text."""
+    return typed_texts(root, catalogue, report.substituted.__contains__) if report.substituted else root
+
+
+def typed_texts(root: Any, catalogue: Catalogue, is_chosen: Callable[[OptionPath], bool]) -> Any:
+    """The document with numbers and truth values in place of the texts at chosen paths where the schema wants them."""
     compiled, _ = validator(catalogue)
-    for error in compiled.iter_errors(root) if report.substituted else ():
+    for error in compiled.iter_errors(root):
         path = tuple(error.instance_path)
-        if path in report.substituted and error.kind.name in ("type", "anyOf", "pattern", "enum", "const"):
+        if is_chosen(path) and error.kind.name in ("type", "anyOf", "pattern", "enum", "const"):
             value = value_at(root, path)
             root = with_value(root, path, scalar_value(value)) if isinstance(value, str) else root
     return root
