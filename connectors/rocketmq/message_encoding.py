@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from connectors.rocketmq.messages.message_columns import KEYS, TAGS
 from connectors.shared import json_lines
 from etl.api import IDENTITY
+from etl.columns.joined_texts import join_texts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +106,7 @@ class MessageEncoding:
     def _properties(self, batch: pa.RecordBatch) -> pa.Array:
         keys = [batch.column(IDENTITY)] if self.identity else []
         keys += [_text(batch, name) for name in self.keys]
-        found = [_property(KEYS, pc.binary_join_element_wise(*keys, " ", null_handling="skip"))] if keys else []
+        found = [_property(KEYS, join_texts(" ", *keys))] if keys else []
         found += [_property(TAGS, _text(batch, self.tag))] if self.tag else []
         found += [_property(name, _text(batch, field)) for field, name in self.properties.items()]
         if not found:

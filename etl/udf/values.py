@@ -6,13 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-_YEAR_1, _YEAR_9999 = -62_135_596_800, 253_402_300_799
-"""Seconds since 1970 of the first and the last second that Python's datetime can hold."""
-_DAY_1, _DAY_LAST = _YEAR_1 // 86_400, _YEAR_9999 // 86_400
-_UNITS = {"s": 1, "ms": 10**3, "us": 10**6}
-"""Unit of a timestamp → units in a second."""
+from etl.columns import python_values
 
 
 def to_array(values: list[Any], type_: pa.DataType) -> pa.Array:
@@ -21,47 +16,13 @@ def to_array(values: list[Any], type_: pa.DataType) -> pa.Array:
 
 
 def to_python(array: pa.Array) -> list[Any]:
-    """The values of an array. Times outside the years 1 to 9999, which Python cannot hold, are None as null is.
-
-    Times are converted by Polars, which is ten times as fast as Arrow's scalars.
-    """
-    if not (pa.types.is_timestamp(array.type) or pa.types.is_date32(array.type)):
-        return _nested_to_python(array) if pa.types.is_nested(array.type) else array.to_pylist()
+    """The values of an array; times by Polars, which is ten times as fast as Arrow's scalars."""
+    if not python_values.is_time(array.type):
+        return python_values.to_python(array)
     import polars
 
-    series: Any = polars.from_arrow(_within_python(array))
+    series: Any = polars.from_arrow(python_values.within_python(array))
     return series.to_list()
-
-
-def _within_python(array: pa.Array) -> pa.Array:
-    """Times or dates with null for those outside the years 1 to 9999."""
-    if pa.types.is_date32(array.type):
-        numbers, first, last = array.view(pa.int32()), _DAY_1, _DAY_LAST
-    elif array.type.unit == "ns":
-        return array  # 64 bits of nanoseconds end in the year 2262
-    else:
-        unit = _UNITS[array.type.unit]
-        numbers, first, last = array.view(pa.int64()), _YEAR_1 * unit, (_YEAR_9999 + 1) * unit - 1
-    is_held = pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last))
-    return array if pc.all(is_held, min_count=0).as_py() else pc.if_else(is_held, array, pa.scalar(None, array.type))
-
-
-def _nested_to_python(array: pa.Array) -> list[Any]:
-    try:
-        return array.to_pylist()
-    except (OverflowError, ValueError):  # a time that Python cannot hold; such batches are rare, so value by value is enough
-        return [_scalar_to_python(one) for one in array]
-
-
-def _scalar_to_python(value: pa.Scalar) -> Any:
-    try:
-        return value.as_py()
-    except (OverflowError, ValueError):
-        if isinstance(value, pa.MapScalar):
-            return [(_scalar_to_python(one["key"]), _scalar_to_python(one["value"])) for one in value.values]
-        if isinstance(value, pa.StructScalar):
-            return {name: _scalar_to_python(value[name]) for name in value}
-        return [_scalar_to_python(one) for one in value.values] if isinstance(value, pa.ListScalar) else None
 
 
 def _to_plain(values: list[Any], type_: pa.DataType) -> list[Any]:

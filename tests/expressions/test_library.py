@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -9,7 +13,7 @@ from etl.api import PlanError
 from etl.expressions import analyse, compile_expression
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.library.catalogue import all_functions, find
-from etl.expressions.library.function import PREFIXES, LibraryFunction
+from etl.expressions.library.function import KINDS, PREFIXES, LibraryFunction
 from etl.expressions.library.kernels import RowError, by_value
 from etl.expressions.library.pages import function_pages, show
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
@@ -108,3 +112,70 @@ def test_the_dialect_is_the_prefix_of_the_name() -> None:
     assert find("flink_no_such_function") is None
     with pytest.raises(MisuseError):
         TWICE.bind([])
+
+
+EXTREMES = pa.record_batch(
+    {
+        "time": pa.array([2**62, -(2**62), 0, None], pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "date": pa.array([2**30, -(2**30), 0, None], pa.int32()).cast(pa.date32()),
+        "whole": pa.array([2**63 - 1, -(2**63), 0, None], pa.int64()),
+        "number": pa.array([float("inf"), float("nan"), 1.7e308, None], pa.float64()),
+        "text": pa.array(["a\0b", "9" * 5000, "", None]),
+        "flag": pa.array([True, False, None, True]),
+        "bytes": pa.array([b"\xff\xfe", b"", b"\0", None], pa.binary()),
+        "digits": pa.array([Decimal(10**28 - 1), Decimal(1 - 10**28), Decimal(0), None], pa.decimal128(38, 10)),
+        "map": pa.array([[("a", 1)], [], [("", None)], None], pa.map_(pa.string(), pa.int64())),
+    }
+)
+EXTREMES = EXTREMES.append_column("times", pa.ListArray.from_arrays([0, 1, 2, 3, 4], EXTREMES["time"]))
+EXTREMES = EXTREMES.append_column("row", pa.StructArray.from_arrays([EXTREMES["time"]], ["at"]))
+ARGUMENTS = {
+    "string": ["text", "'yyyy-MM-dd'", "'a'"],
+    "text": ["text", "time", "date", "number", "digits"],
+    "integer": ["whole", "1"],
+    "number": ["number", "digits", "whole"],
+    "array": ["times"],
+}
+OF_KINDS = {"binary": "bytes", "int": "1", "bigint": "whole", "double": "number", "boolean": "flag", "timestamp": "time"}
+
+
+def _extreme_calls(function: LibraryFunction, choose: random.Random) -> Iterator[str]:
+    """Calls with values at the ends of their types."""
+    names = {id(kind): name for name, kind in KINDS.items()}
+    for _ in range(6):
+        most = function.least + 2 if function.most is None else function.most
+        given = []
+        for at in range(choose.randint(function.least, most)):
+            parameter = function.parameters[min(at, len(function.parameters) - 1)]
+            name = names[id(choose.choice(parameter.kinds))]
+            given.append(
+                choose.choice(EXTREMES.schema.names if name == "any" else ARGUMENTS.get(name, [OF_KINDS.get(name, name)]))
+            )
+        yield f"{function.name}({', '.join(given)})"
+
+
+def test_values_at_the_ends_of_their_types_end_no_run() -> None:
+    choose, calls = random.Random(15), 0
+    for function in all_functions():
+        for call in _extreme_calls(function, choose):
+            try:
+                run = compile_expression(call, EXTREMES.schema)
+            except PlanError:
+                continue
+            calls += 1
+            assert len(run(EXTREMES).values) == 4, call
+
+    assert calls > 500
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("flink_round(cast('1.5e300' as double), 2)", 1.5e300),
+        ("flink_round(cast('2.345' as double), 1000000000)", 2.345),
+        ("flink_split_index('a', 9223372036854775807, 0)", None),
+        ("ip_from_integer(cast('Infinity' as double))", None),
+    ],
+)
+def test_large_numbers(text: str, value: object) -> None:
+    assert evaluate(text) == value

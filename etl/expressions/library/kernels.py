@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.python_values import scalar_to_python, to_python
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.rows import ActiveRows, broadcast
@@ -42,7 +43,8 @@ def by_value(
 ) -> Callable[..., BoundNode]:
     """A Python function of values, called once for each distinct combination of them in a batch.
 
-    It is not called with a null unless ``nulls``; it rejects the event by raising `RowError`, if ``fails``.
+    It is not called with a null unless ``nulls``; it rejects the event by raising `RowError`, if ``fails``. The result is null
+    where Python's own functions refuse a value (ArithmeticError, ValueError), or it does not fit its type.
     """
 
     def build(*args: BoundNode) -> BoundNode:
@@ -57,7 +59,7 @@ def by_value(
 
 def _call_each(type_: pa.DataType, function: Callable[..., Any], nulls: bool, rows: ActiveRows, *values: Any) -> Any:
     if all(isinstance(value, pa.Scalar) for value in values):
-        results, errors = _results(type_, function, nulls, [tuple(value.as_py() for value in values)])
+        results, errors = _results(type_, function, nulls, [tuple(scalar_to_python(value) for value in values)])
         if errors:
             rows.fail(pa.repeat(pa.scalar(True), rows.length), errors[0])
         return results[0]
@@ -80,7 +82,25 @@ def _results(
         except RowError as error:
             errors[number] = str(error)
             found.append(None)
-    return pa.array(found, type_), errors
+        except (ArithmeticError, ValueError):
+            found.append(None)
+    return _as_array(found, type_), errors
+
+
+def _as_array(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """An array of the values, null for those that the type cannot hold."""
+    try:
+        return pa.array(values, type_)
+    except (pa.ArrowException, ArithmeticError, ValueError):
+        return pa.array([value if _fits(value, type_) else None for value in values], type_)
+
+
+def _fits(value: Any, type_: pa.DataType) -> bool:
+    try:
+        pa.array([value], type_)
+    except (pa.ArrowException, ArithmeticError, ValueError):
+        return False
+    return True
 
 
 def _combine(values: tuple[Any, ...], length: int) -> tuple[list[tuple[Any, ...]], pa.Array]:
@@ -91,7 +111,7 @@ def _combine(values: tuple[Any, ...], length: int) -> tuple[list[tuple[Any, ...]
     columns: list[tuple[list[Any], Any]] = []
     for value in values:
         if isinstance(value, pa.Scalar):
-            columns.append(([value.as_py()], np.zeros(length, np.int64)))
+            columns.append(([scalar_to_python(value)], np.zeros(length, np.int64)))
             continue
         items, indices = _encode(broadcast(value, length))
         columns.append((items, indices))
@@ -106,9 +126,9 @@ def _encode(column: pa.Array) -> tuple[list[Any], Any]:
     import numpy as np
 
     if pa.types.is_nested(column.type):
-        return column.to_pylist() or [None], np.arange(len(column), dtype=np.int64)
+        return to_python(column) or [None], np.arange(len(column), dtype=np.int64)
     encoded = pc.dictionary_encode(column, null_encoding="encode")
-    return encoded.dictionary.to_pylist() or [None], encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return to_python(encoded.dictionary) or [None], encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def constant(value: BoundNode) -> tuple[bool, Any]:
@@ -117,4 +137,4 @@ def constant(value: BoundNode) -> tuple[bool, Any]:
         return True, value.value
     if not value.constant or value.run is None or value.fails:
         return False, None
-    return True, broadcast(value.run(ActiveRows({}, 1)), 1)[0].as_py()
+    return True, scalar_to_python(broadcast(value.run(ActiveRows({}, 1)), 1)[0])

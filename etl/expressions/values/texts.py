@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.joined_texts import join_texts
 from etl.expressions.widening import INT32
 
 
@@ -80,9 +81,8 @@ def concat(*texts: Any) -> Any:
 
 
 def concat_ws(separator: Any, first: Any, *others: Any) -> Any:
-    """Skips nulls. A row of nulls gets an empty text, because Arrow 26 omits such rows from its result."""
-    missing = reduce(pc.and_, map(pc.is_null, (first, *others)))
-    return pc.binary_join_element_wise(pc.if_else(missing, "", first), *others, separator, null_handling="skip")
+    """Skips nulls; a row of nulls gets an empty text."""
+    return join_texts(separator, first, *others)
 
 
 def replace(old: str, new: str, text: Any) -> Any:

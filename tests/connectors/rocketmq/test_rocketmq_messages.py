@@ -83,6 +83,14 @@ def test_keys_tags_and_properties_of_any_type_and_of_none() -> None:
     ]
 
 
+def test_events_without_keys_keep_the_properties_of_others_apart() -> None:
+    batch = events(message=["a", "b", "c"], user=["root", None, "eve"], host=["h", None, None])
+
+    found = encoded(batch, MessageEncoding("message", keys=("user", "host"), identity=False))
+
+    assert found == [(b"a", "KEYS\x01root h\x02"), (b"b", ""), (b"c", "KEYS\x01eve\x02")]
+
+
 def test_no_value_adds_a_property() -> None:
     batch = events(message=["a"], tag=["t\x02DELAY\x0118\x02"])
 

@@ -17,7 +17,7 @@ from etl.expressions.library.flink.casts import cast
 from etl.expressions.library.flink.types import common
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import RowError, by_value, on_columns
-from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT32, INT64, INTEGERS, STRING
+from etl.expressions.widening import BOOLEAN, DOUBLE, FLOATS, INT32, INT64, INTEGERS, NULL, STRING, is_number
 
 
 def _common(values: Iterable[BoundNode], what: str) -> pa.DataType:
@@ -53,12 +53,19 @@ def map_(*parts: BoundNode) -> BoundNode:
     if len(parts) % 2:
         raise MisuseError("a map needs pairs of key and value")
     keys, values = _common(parts[::2], "keys of a map"), _common(parts[1::2], "values of a map")
+    _check_keys(keys)
     given = [cast(part, values if at % 2 else keys) for at, part in enumerate(parts)]
 
     def make(*found: Any) -> list[tuple[Any, Any]]:
         return list(dict(zip(found[::2], found[1::2], strict=True)).items())
 
     return by_value(pa.map_(keys, values), make, nulls=True, fails=False)(*given)
+
+
+def _check_keys(type_: pa.DataType) -> None:
+    """Raise MisuseError for keys of a map that have values inside."""
+    if pa.types.is_nested(type_):
+        raise MisuseError(f"the keys of a map are single values, and these are of type {type_name(type_)}")
 
 
 def row(*members: BoundNode) -> BoundNode:
@@ -176,6 +183,13 @@ def _without_nulls(choose: Callable[[list[Any]], Any]) -> Callable[[list[Any]], 
     return one
 
 
+def join_elements(items: BoundNode, *texts: BoundNode) -> BoundNode:
+    """``ARRAY_JOIN``."""
+    if (item := items.type.value_type) not in (STRING, NULL):
+        raise MisuseError(f"the elements are texts, and these are of type {type_name(item)}")
+    return by_value(STRING, _join, fails=False)(items, *texts)
+
+
 def _join(items: list[str | None], separator: str, missing: str | None = None) -> str:
     return separator.join(missing if item is None else item for item in items if item is not None or missing is not None)  # type: ignore[misc]
 
@@ -199,6 +213,8 @@ def _of_map(type_: Callable[[pa.DataType], pa.DataType], function: Callable[[Any
 
 
 def map_from_arrays(keys: BoundNode, values: BoundNode) -> BoundNode:
+    _check_keys(keys.type.value_type)
+
     def make(names: list[Any], items: list[Any]) -> list[tuple[Any, Any]]:
         if len(names) != len(items):
             raise RowError("a map needs as many keys as values")
@@ -233,7 +249,14 @@ def _average(items: list[Any]) -> float | None:
 
 def _sum_type(type_: pa.DataType) -> pa.DataType:
     item = type_.value_type
+    if not is_number(item) and item != NULL:
+        raise MisuseError(f"the elements are numbers, and these are of type {type_name(item)}")
     return INT64 if item in INTEGERS else DOUBLE if item in FLOATS else item
+
+
+def _average_type(type_: pa.DataType) -> pa.DataType:
+    _sum_type(type_)
+    return DOUBLE
 
 
 def multiset(value: BoundNode) -> BoundNode:
@@ -275,7 +298,7 @@ ARRAY_SUMS = (
         "array_average",
         _ONE,
         "double",
-        _of_array(_average, lambda type_: DOUBLE),
+        _of_array(_average, _average_type),
         "The average of an array's elements.",
         "array_average(array(1, 2))",
         1.5,
@@ -521,7 +544,7 @@ FUNCTIONS = (
         "array_join",
         "value: array, separator: string, missing: string?",
         "string",
-        lambda *args: by_value(STRING, _join, fails=False)(*args),
+        join_elements,
         "The elements as one text.",
         "flink_array_join(flink_array('a', 'b'), '-')",
         "a-b",

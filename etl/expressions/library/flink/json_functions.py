@@ -13,14 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import parse_type
+from etl.expressions.arithmetic import type_name
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, text_literal
 from etl.expressions.library.flink.casts import double_to_text
 from etl.expressions.library.flink.json_paths import MISSING, parse_path, quote, read_json, select, write_json
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import RowError, by_value
-from etl.expressions.widening import BOOLEAN, DATE, DOUBLE, INT32, STRING
+from etl.expressions.widening import BOOLEAN, DATE, DOUBLE, INT32, NULL, STRING
 
 RAW = pa.large_string()
 """The type of JSON text within JSON_OBJECT and JSON_ARRAY, which is not put into quotes."""
@@ -100,12 +100,15 @@ def _typed(value: Any, type_: pa.DataType) -> Any:
     raise RowError(f"{value!r} is not of type {type_}")
 
 
+_QUERY_TYPES = {"string": STRING, "array<string>": pa.list_(STRING)}
+
+
 def json_query(text: BoundNode, path: BoundNode, *clauses: BoundNode) -> BoundNode:
     """An object or array at a path as JSON, or as an array of texts."""
     given = [text_literal(clause) or "null" for clause in clauses]
     returning, wrapper, on_empty, on_error = (*given, *("string", "without", "null", "null")[len(given) :])
-    type_ = STRING if returning == "string" else parse_type(returning)
-    if type_ not in (STRING, pa.list_(STRING)):
+    type_ = _QUERY_TYPES.get(returning.replace(" ", ""))
+    if type_ is None:
         raise MisuseError(f"JSON_QUERY returns a string or array<string>, not {returning!r}")
     return by_value(type_, partial(_query, type_, wrapper, on_empty, on_error))(text, path)
 
@@ -163,6 +166,8 @@ def json_object(on_null: BoundNode, *pairs: BoundNode) -> BoundNode:
     if len(pairs) % 2:
         raise MisuseError("a JSON object needs pairs of key and value")
     is_absent, types = text_literal(on_null) == "absent", [one.type for one in pairs]
+    if wrong := [type_name(type_) for type_ in types[::2] if type_ not in (STRING, NULL)]:
+        raise MisuseError(f"the keys of a JSON object are texts, and this one is of type {wrong[0]}")
 
     def make(mode: str, *found: Any) -> str:
         members: dict[str, str] = {}

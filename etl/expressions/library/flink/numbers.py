@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from functools import partial
 from typing import Any
 
@@ -85,13 +85,25 @@ def _round_double(cuts: bool, value: float, places: int) -> float:
     """By way of the number's shortest decimal text, as Java's BigDecimal."""
     if not math.isfinite(value):
         return value
-    return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), ROUND_DOWN if cuts else ROUND_HALF_UP))
+    places = max(-_MOST_PLACES, min(places, _MOST_PLACES))
+    return float(_quantized(Decimal(repr(value)), cuts, places))
 
 
 def _round_exact(cuts: bool, value: Any, places: int) -> Any:
-    step = Decimal(1).scaleb(-places)
-    found = Decimal(value).quantize(step, ROUND_DOWN if cuts else ROUND_HALF_UP)
+    exact = Decimal(value)
+    found = _quantized(exact, cuts, max(-_MOST_PLACES, min(places, -int(exact.as_tuple().exponent))))
     return int(found) if isinstance(value, int) else found
+
+
+_MOST_PLACES = 400
+"""Digits before or after the point that are rounded to: more than a double has on either side."""
+
+_EXACT = Context(prec=2 * _MOST_PLACES)
+"""Decimals of any double, and of 38 digits: Python's own context has 28."""
+
+
+def _quantized(value: Decimal, cuts: bool, places: int) -> Decimal:
+    return value.quantize(Decimal((0, (1,), -places)), ROUND_DOWN if cuts else ROUND_HALF_UP, _EXACT)
 
 
 def sign(value: BoundNode) -> BoundNode:

@@ -111,6 +111,8 @@ def to_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode
 def to_timestamp_ltz(value: BoundNode, *more: BoundNode) -> BoundNode:
     """Of a number with the digits of its fraction (0 or 3), or of a text with a pattern and a time zone."""
     if value.type == STRING:
+        if any(one.type not in (STRING, NULL) for one in more):
+            raise MisuseError("the pattern and the time zone of a text are texts")
         time = to_timestamp(value, more[0] if more else None)
         return time if len(more) < 2 else zones.shift(time, more[1])
     precision = whole_literal(more[0]) if more else 3

@@ -200,14 +200,20 @@ FUNCTIONS = (
         "Whether a value lies outside two.",
         "between_not(7, 8, 9)",
     ),
-    _condition("in", "value: any, others: any...", _in, "Whether a value is one of some.", "in('7', 7, 8)"),
-    _condition("contain", "value: any, others: any...", _in, "Whether a value is one of some.", "contain('a', 'a', 'b')"),
+    _condition("in", "value: any, other: any, others: any...", _in, "Whether a value is one of some.", "in('7', 7, 8)"),
     _condition(
-        "not_contain", "value: any, others: any...", _not_in, "Whether a value is none of some.", "not_contain('c', 'a', 'b')"
+        "contain", "value: any, other: any, others: any...", _in, "Whether a value is one of some.", "contain('a', 'a', 'b')"
+    ),
+    _condition(
+        "not_contain",
+        "value: any, other: any, others: any...",
+        _not_in,
+        "Whether a value is none of some.",
+        "not_contain('c', 'a', 'b')",
     ),
     _condition(
         "inbyregex",
-        "value: any, patterns: string...",
+        "value: any, pattern: string, patterns: string...",
         _in_by_regex,
         "Whether one of some regular expressions is found in a text.",
         "inbyregex('abc', 'x', 'a.c')",
@@ -251,8 +257,8 @@ FUNCTIONS = (
         "isfieldempty('')",
         null=_PLAIN,
     ),
-    _condition("and", "conditions: any...", _logical(_all), "Whether all are true.", "and(true, 'true')"),
-    _condition("or", "conditions: any...", _logical(_any), "Whether one is true.", "or(false, 'true')"),
+    _condition("and", "condition: any, others: any...", _logical(_all), "Whether all are true.", "and(true, 'true')"),
+    _condition("or", "condition: any, others: any...", _logical(_any), "Whether one is true.", "or(false, 'true')"),
     _condition("not", "condition: any", _logical(pc.invert), "Whether a value is not true.", "not('no')", null="true for null"),
     _condition("true", "condition: any", _logical(lambda x: x), "Whether a value is true, or the word.", "true('true')"),
     LibraryFunction(

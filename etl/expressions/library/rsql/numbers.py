@@ -27,10 +27,13 @@ def _cbrt(value: Any) -> Any:
 
 
 def _of_numpy(function: Callable[[Any], Any], value: Any) -> Any:
-    if isinstance(value, pa.Scalar):
-        return pa.scalar(float(function(value.as_py())) if value.is_valid else None, DOUBLE)
-    missing = value.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(function(pc.fill_null(value, 0.0).to_numpy(zero_copy_only=False)), DOUBLE, mask=missing)
+    import numpy as np
+
+    with np.errstate(all="ignore"):  # infinity is a result
+        if isinstance(value, pa.Scalar):
+            return pa.scalar(float(function(value.as_py())) if value.is_valid else None, DOUBLE)
+        missing = value.is_null().to_numpy(zero_copy_only=False)
+        return pa.array(function(pc.fill_null(value, 0.0).to_numpy(zero_copy_only=False)), DOUBLE, mask=missing)
 
 
 def _hyperbolic(name: str) -> Callable[[Any], Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.joined_texts import join_texts
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
@@ -30,11 +31,13 @@ def _without_empty(kernel: Callable[[Any], Any], text: Any) -> Any:
 
 def _joined(separator: str, *parts: BoundNode) -> BoundNode:
     """Parts with a separator between them; null ones are left out."""
+    if not parts:
+        return b.literal("", STRING)
     nodes = [text_of(part) for part in parts]
 
     def run(rows: ActiveRows) -> Any:
         values = [node.run(rows) for node in nodes if node.run is not None]
-        return pc.binary_join_element_wise(*values, separator, null_handling="skip")
+        return join_texts(separator, *values)
 
     return b.lazily(STRING, run, *nodes)
 
