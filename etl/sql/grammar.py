@@ -319,6 +319,9 @@ def _grammar() -> tuple[Any, Any]:
                     if self._match(TokenType.L_PAREN):
                         while self._curr and not self._match(TokenType.R_PAREN):
                             self._take()
+                elif self._match(TokenType.ALIAS):
+                    hint = f"declare its columns, then INSERT INTO {name} SELECT …"
+                    raise ScriptError("unsupported-sql", "CREATE TABLE … AS SELECT is not supported", self._prev.start, hint)
                 else:
                     break
             return CreateTable(name, at, tuple(columns), watermark, key, partitioned, options, like, is_lookup)
@@ -518,13 +521,19 @@ def _grammar() -> tuple[Any, Any]:
             return self._parse_set_operations(node) or node
 
         def _insert(self) -> Insert:
-            if not self._match_texts(("INTO", "OVERWRITE")):
+            if self._match_text_seq("OVERWRITE"):
+                hint = "INSERT INTO adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key"
+                raise ScriptError("unsupported-sql", "a stream does not overwrite a table", self._prev.start, hint)
+            if not self._match_text_seq("INTO"):
                 raise self._missing("INTO")
             self._match_text_seq("TABLE")
             name, at = self._name()
             columns: tuple[str, ...] = ()
             if self._curr and self._curr.token_type == TokenType.L_PAREN and (self._next and self._next.text.upper() != "SELECT"):
                 columns = self._names_in_brackets()
+            if self._match_text_seq("PARTITION"):
+                hint = "declare the table PARTITIONED BY (…), and give the column as one of the query"
+                raise ScriptError("unsupported-sql", "INSERT INTO … PARTITION is not supported", self._prev.start, hint)
             return self._query_insert(name, at, columns)
 
         def _query_insert(self, name: str | None, at: int, columns: tuple[str, ...]) -> Insert:

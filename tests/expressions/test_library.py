@@ -71,7 +71,7 @@ TWICE = LibraryFunction(
     ("text", "code", "message"),
     [
         ("ip_in('10.0.0.1')", "wrong-type", "ip_in() takes 2 arguments or more, and here are 1"),
-        ("ip_in('10.0.0.1', 1)", "wrong-type", "argument 2 of ip_in(), network, is a text, not int"),
+        ("ip_in('10.0.0.1', 1)", "wrong-type", "argument 2 of ip_in(), network, has to be a text, and this is int"),
         ("entropy('a', 'b')", "wrong-type", "entropy() takes 1 argument, and here are 2"),
         ("entropi('a')", "unknown-function", "there is no function 'entropi'"),
     ],

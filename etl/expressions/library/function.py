@@ -90,7 +90,8 @@ class Argument(NamedTuple):
         kind = next((kind for kind in self.kinds if kind.accepts(value.type)), None)
         if kind is None:
             accepted = " or ".join(dict.fromkeys(kind.words for kind in self.kinds))
-            raise MisuseError(f"argument {number} of {function}(), {self.name}, is {accepted}, not {format_type(value.type)}")
+            found = format_type(value.type)
+            raise MisuseError(f"argument {number} of {function}(), {self.name}, has to be {accepted}, and this is {found}")
         return value if kind.target is None else cast(value, kind.target)
 
 
