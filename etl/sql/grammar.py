@@ -590,11 +590,25 @@ def _grammar() -> tuple[Any, Any]:
                 return read_match(self, table)
             return table
 
+        def _partition_keys(self) -> list[str]:
+            """Names of the columns by which sessions are those of a key."""
+            found: list[Any]
+            if self._match(TokenType.L_PAREN):
+                found = self._parse_csv(self._parse_column)
+                self._expect(TokenType.R_PAREN, "')'")
+            else:
+                found = [self._parse_column()]
+                while self._curr and self._next and self._curr.text == "," and self._next.text.upper() != "DESCRIPTOR":
+                    self._take()
+                    found.append(self._parse_column())
+            return [str(one.name).lower() for one in found if one is not None]
+
         def _window_call(self) -> Any:
             name = self._id("a window: TUMBLE, HOP, CUMULATE or SESSION")
             at = self._prev.start
             self._expect(TokenType.L_PAREN, "'('")
-            arguments = []
+            arguments: list[Any] = []
+            keys: list[str] = []
             while not self._match(TokenType.R_PAREN):
                 label = None
                 if self._curr and self._next and self._next.token_type == TokenType.FARROW:
@@ -605,11 +619,8 @@ def _grammar() -> tuple[Any, Any]:
                         arguments.append(self._parse_select(nested=True, table=True))
                     else:
                         arguments.append(super()._parse_table())
-                    if self._matches_words("PARTITION BY"):  # the keys stand in GROUP BY, too
-                        self._parse_column()
-                        while self._curr and self._next and self._curr.text == "," and self._next.text.upper() != "DESCRIPTOR":
-                            self._take()
-                            self._parse_column()
+                    if self._matches_words("PARTITION BY"):
+                        keys += self._partition_keys()
                 elif label is None and self._is_nested_call():
                     arguments.append(self._window_call())
                 else:
@@ -619,6 +630,7 @@ def _grammar() -> tuple[Any, Any]:
                 if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
                     raise self._missing("',' or ')'")
             call = exp.Anonymous(this=name, expressions=arguments)
+            call.meta["partition_by"] = keys
             call.meta["start"] = at
             return call
 

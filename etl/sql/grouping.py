@@ -118,6 +118,11 @@ class Grouping:
                 raise ScriptError("unsupported-sql", "results of sessions cannot be grouped by their windows", start(keys[0]))
             ends = [one for one in keys if one not in others and self._column(one).field != window.start]
             return WindowRows({"time": window.start, "size": size, "late": "0s"}), [*ends, *others]
+        if window.session_keys is not None and window.session_keys != {str(one.name).lower() for one in others}:
+            hint = "SESSION(TABLE t PARTITION BY key, …) and GROUP BY window_start, window_end, key"
+            raise ScriptError(
+                "unsupported-sql", "sessions have the keys of GROUP BY, and PARTITION BY has others", start(keys[0]), hint
+            )
         return window, others
 
     def _column(self, node: Any) -> SqlColumn:

@@ -36,6 +36,8 @@ class WindowRows:
     closed: bool = False
     offset: float = 0
     """Seconds after the multiples of its length at which a window begins."""
+    session_keys: frozenset[str] | None = None
+    """Columns by which ``TABLE(SESSION(TABLE t PARTITION BY …))`` divides rows, in lower case; None for other windows."""
     without_watermark: str | None = None
     """The declared time column by which windows go, if it has no watermark."""
 

@@ -48,7 +48,9 @@ def window_of(call: Any, scope: Scope, arguments: Sequence[Any] | None = None) -
         raise ScriptError("unsupported-sql", "windows by time of reading have no offset", start(call), "use an event time")
     column = plain_column(time, scope) if "time" in options else None
     is_marked = column is None or column.time is not None or column.type is None
-    return WindowRows(options, offset=offset, without_watermark=None if is_marked or column is None else column.name)
+    session_keys = frozenset(call.meta.get("partition_by", ())) if kind == "session" and arguments is not None else None
+    unmarked = None if is_marked or column is None else column.name
+    return WindowRows(options, offset=offset, session_keys=session_keys, without_watermark=unmarked)
 
 
 _SPANS = {"tumble": 1, "hop": 2, "cumulate": 2, "session": 1, "window": 2, "session_window": 1}
