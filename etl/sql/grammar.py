@@ -59,7 +59,7 @@ def read_script(text: str) -> Script:
             if not any(last <= at and not text[last:at].strip() for _, last in explained):  # what is explained does not run
                 script.statements += statements
         except ScriptError as error:
-            script.errors.append(error)
+            script.errors.append(_typographic(text, part) or error)
         except SqlglotError as error:
             script.errors.append(_syntax_error(error, text, part))
         except RecursionError:

@@ -58,8 +58,8 @@ class Queries:
         if isinstance(statement, CreateView):
             self._views[name] = statement
         else:
+            self._tables[name] = statement  # also one with a mistake, so that queries over it are no further ones
             check_columns(statement)
-            self._tables[name] = statement
 
     def table(self, name: str, at: int) -> CreateTable:
         """The table of a name. Raises ScriptError."""
