@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etl.sql.options import Options
 from etl.sql.relation import Relation
 from etl.sql.statements import CreateTable, ScriptError
+from etl.sql.table_options.options import Options
 
 Path = tuple[str | int, ...]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from etl.sql.aggregates import aggregate_text
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, quoted_text, spark_text
+from etl.sql.functions.aggregates import aggregate_text
 from etl.sql.relation import Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import GROUP_WINDOWS, window_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import call_name, spark_text
-from etl.sql.own_functions import own_function, refuse_foreign
+from etl.sql.functions.own_functions import own_function, refuse_foreign
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 from etl.udf.declaration import UserFunction

@@ -29,10 +29,10 @@ from etl.sql.joins import (
     without_times,
 )
 from etl.sql.laterals import lateral_rows
-from etl.sql.options import read_options
 from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
 from etl.sql.statements import CreateTable, CreateView, ScriptError, start
+from etl.sql.table_options.options import read_options
 from etl.sql.tables import check_columns, declared_columns, lookup_options, source_relation
 from etl.sql.windows import TABLE_WINDOWS, in_order, window_of
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, drop_unused_columns, plain_name
-from etl.sql.grammar import read_script
-from etl.sql.options import read_options
-from etl.sql.own_functions import declare, no_functions
+from etl.sql.functions.own_functions import declare, no_functions
+from etl.sql.functions.rsql_dialect import give_rsql_meaning, has_rsql_tables
+from etl.sql.functions.script_dialect import dialect_of
 from etl.sql.queries import Queries
+from etl.sql.reading import read_script
 from etl.sql.relation import Target
-from etl.sql.rsql_dialect import give_rsql_meaning, has_rsql_tables
-from etl.sql.script_dialect import dialect_of
 from etl.sql.settings import add_idle, apply_setting
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Script, ScriptError, SetOption, Statement
+from etl.sql.table_options.options import read_options
 from etl.sql.tables import declared_columns, sink_options
 
 _RESULT = "result"

@@ -9,11 +9,11 @@ from typing import Any
 from etl.api import HIDDEN
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, leaves
 from etl.sql.expressions import quoted, seconds_of, spark_text
-from etl.sql.metadata import metadata_columns
-from etl.sql.options import Options
 from etl.sql.relation import Relation, StepText
-from etl.sql.rsql_syslog import rsql_syslog_steps
 from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
+from etl.sql.table_options.metadata import metadata_columns
+from etl.sql.table_options.options import Options
+from etl.sql.table_options.rsql_syslog import rsql_syslog_steps
 
 _DECLARING = ("database", "spark", "elasticsearch", "inline")
 """Types of sources that take their fields as an option."""

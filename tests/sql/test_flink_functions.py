@@ -14,7 +14,7 @@ from flink_values import arrow_type, flink_type, same, written
 from etl.expressions import analyse, compile_expression
 from etl.sql.columns import Scope
 from etl.sql.expressions import spark_text
-from etl.sql.grammar import read_script
+from etl.sql.reading import read_script
 from etl.sql.statements import ScriptError
 
 ONE_ROW = pa.record_batch({"": [0]})

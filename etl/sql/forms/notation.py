@@ -10,9 +10,9 @@ import yaml
 
 from etl.catalogue import Catalogue
 from etl.sql.columns import Scope
-from etl.sql.options import option_value
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
+from etl.sql.table_options.options import option_value
 
 
 def is_step(call: Any, catalogue: Catalogue) -> bool:

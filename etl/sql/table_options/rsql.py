@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from etl.sql.option_readers import Connector, Path, Reader, ignored, milliseconds, to_list, to_number, to_option
 from etl.sql.statements import Option, ScriptError
+from etl.sql.table_options.readers import Connector, Path, Reader, ignored, milliseconds, to_list, to_number, to_option
 
 _DEFAULT_SERVERS = "${NAMESRV_ADDR:-127.0.0.1:9876}"
 """Name servers of a table that names none: the variable that RocketMQ's own clients read."""

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from etl.catalogue import Catalogue
-from etl.sql.option_readers import Connector, Path, Value, ignored, startup, to_list, to_option, to_time
-from etl.sql.rsql_options import RSQL, UNAVAILABLE, further_values, normalised
 from etl.sql.statements import CreateTable, Option, ScriptError
+from etl.sql.table_options.readers import Connector, Path, Value, ignored, startup, to_list, to_option, to_time
+from etl.sql.table_options.rsql import RSQL, UNAVAILABLE, further_values, normalised
 
 _FORMAT_OPTIONS = (
     "json.",

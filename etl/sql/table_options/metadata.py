@@ -9,9 +9,9 @@ from typing import Any
 
 from etl.sql.columns import SqlColumn, column_of
 from etl.sql.expressions import quoted
-from etl.sql.options import Options
 from etl.sql.relation import StepText
 from etl.sql.statements import CreateTable, ScriptError
+from etl.sql.table_options.options import Options
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from etl.expressions.library.catalogue import functions
 from etl.rsql.script_names import library_name
 from etl.sql.expressions import AGGREGATES
-from etl.sql.rsql_options import RSQL, UNAVAILABLE
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Statement
+from etl.sql.table_options.rsql import RSQL, UNAVAILABLE
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node

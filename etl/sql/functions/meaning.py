@@ -13,8 +13,8 @@ from typing import Any
 from etl.expressions.library.catalogue import find, script_function
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.rsql.script_names import library_name
-from etl.sql.own_functions import own_function, refuse_foreign
-from etl.sql.script_dialect import is_rsql
+from etl.sql.functions.own_functions import own_function, refuse_foreign
+from etl.sql.functions.script_dialect import is_rsql
 from etl.sql.statements import ScriptError, start
 
 _FRACTIONS = frozenset(("double",))

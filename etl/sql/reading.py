@@ -1,0 +1,118 @@
+"""The text of a script → its statements, or where its mistakes are."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from etl.sql.grammar import grammar, look_alike
+from etl.sql.statements import Script, ScriptError
+
+MAX_TOKENS = 50_000
+"""Maximum number of words and signs of a script."""
+
+
+def read_script(text: str) -> Script:
+    """Read all statements; one with an error does not hide the errors of others."""
+    from sqlglot.errors import SqlglotError, TokenError
+
+    script = Script(text)
+    dialect, parser = grammar()
+    try:
+        tokens = dialect.tokenize(text)
+    except TokenError:
+        script.errors.append(_not_closed(text))
+        return script
+    if len(tokens) > MAX_TOKENS:
+        script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} words and signs", 0))
+        return script
+    if explained := _explained(tokens, text):
+        for first, last in explained:
+            text = f"{text[:first]}{' ' * (last - first)}{text[last:]}"
+        tokens = dialect.tokenize(text)
+    for part in _split(tokens):
+        try:
+            statements = parser(dialect=dialect).parse_statement(part, text)
+            at = part[0].start
+            if not any(last <= at and not text[last:at].strip() for _, last in explained):  # what is explained does not run
+                script.statements += statements
+        except ScriptError as error:
+            script.errors.append(look_alike(text, part) or error)
+        except SqlglotError as error:
+            script.errors.append(_syntax_error(error, text, part))
+        except RecursionError:
+            script.errors.append(ScriptError("sql-syntax", "the statement is nested too deeply", part[0].start))
+    return script
+
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+"""A text, name or comment from its beginning to its end."""
+
+
+def _not_closed(text: str) -> ScriptError:
+    """The quote or comment that begins behind the last one that ends."""
+    rest = _QUOTED.sub(lambda found: " " * len(found[0]), text)
+    found = re.search(r"['\"`]|/\*", rest)
+    if not found:
+        return ScriptError("sql-syntax", "a quote or comment is not closed", len(text))
+    what = "comment" if found[0] == "/*" else f"quote {found[0]}"
+    hint = "a quote in a text is written twice: ''" if found[0] == "'" else None
+    return ScriptError("sql-syntax", f"the {what} that begins here is not closed", found.start(), hint)
+
+
+_EXPLAIN = re.compile(
+    r"EXPLAIN\b(\s*(PLAN\s+FOR\b|ESTIMATED_COST\b|CHANGELOG_MODE\b|JSON_EXECUTION_PLAN\b|PLAN_ADVICE\b|,))*", re.IGNORECASE
+)
+
+
+def _explained(tokens: list[Any], text: str) -> list[tuple[int, int]]:
+    """Beginnings and ends of EXPLAIN in front of statements; the tokenizer takes what follows for one text."""
+    firsts = [part[0] for part in _split(tokens)]
+    found = (_EXPLAIN.match(text, token.start) for token in firsts if token.text.upper() == "EXPLAIN")
+    return [one.span() for one in found if one]
+
+
+def _split(tokens: list[Any]) -> list[list[Any]]:
+    """Tokens of each statement, without the semicolons; ``BEGIN STATEMENT SET; … END`` is dropped around its statements."""
+    from sqlglot.tokenizer_core import TokenType
+
+    parts: list[list[Any]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    for token, following in pairwise(tokens):
+        if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
+            token.token_type = TokenType.VAR  # the function; the clause has a name there
+    found = []
+    for part in parts:
+        words = [token.text.upper() for token in part[:4]]
+        if words[:3] == ["EXECUTE", "STATEMENT", "SET"]:
+            part = part[4:] if words[3:] == ["BEGIN"] else part[3:]
+        elif words in (["BEGIN", "STATEMENT", "SET"], ["END"]):
+            continue
+        if part:
+            found.append(part)
+    return found
+
+
+def _syntax_error(error: Exception, text: str, tokens: list[Any]) -> ScriptError:
+    details = getattr(error, "errors", None)
+    first = details[0] if details else {}
+    word = first.get("highlight") or ""
+    lines = text.splitlines(keepends=True)
+    at = tokens[0].start
+    if strange := look_alike(text, tokens):
+        return strange
+    if first.get("line"):
+        at = sum(map(len, lines[: first["line"] - 1])) + max(0, (first.get("col") or 1) - max(1, len(word)))
+    what = first.get("description") or str(error).splitlines()[0]
+    if what.startswith("Expecting )"):
+        return ScriptError(
+            "sql-syntax", f"')' is expected in front of {word!r}", at, "a comma or bracket may be missing before it"
+        )
+    if what.startswith("Required keyword"):
+        return ScriptError("sql-syntax", f"something is missing beside {word!r}", at)
+    return ScriptError("sql-syntax", f"{word!r} does not belong here" if word else what, at)
