@@ -77,7 +77,7 @@ class FileSite:
 
 
 def call_site(positional: Sequence[str] = ()) -> CallSite:
-    """The call, by the user of this package, that is at work now."""
+    """The call by the user of this package that runs now."""
     frame = _caller()
     lines = islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
     line, end_line, column, end_column = next(lines, (None,) * 4)

@@ -122,8 +122,8 @@ class Pipeline(Inspectable):
             on_message: Called with each message, from several threads.
             env: Replaces the environment, of which values such as ``${NAME}`` are taken.
         """
-        asked = {"drain": drain, "limit": limit, "max_dead": max_dead, "new_state": new_state}
-        run = self._start(True, state, spark, master, settings, on_message, env, asked)
+        request = {"drain": drain, "limit": limit, "max_dead": max_dead, "new_state": new_state}
+        run = self._start(True, state, spark, master, settings, on_message, env, request)
         try:
             return run.wait()
         except KeyboardInterrupt:
@@ -144,8 +144,8 @@ class Pipeline(Inspectable):
         env: Mapping[str, str] | None = None,
     ) -> Run:
         """Follow the sources in the background until ``.stop()``: ``etl run``. The arguments are those of `run`."""
-        asked = {"limit": limit, "max_dead": max_dead, "new_state": new_state}
-        return self._start(False, state, spark, master, settings, on_message, env, asked)
+        request = {"limit": limit, "max_dead": max_dead, "new_state": new_state}
+        return self._start(False, state, spark, master, settings, on_message, env, request)
 
     def _start(
         self,
@@ -156,7 +156,7 @@ class Pipeline(Inspectable):
         settings: Mapping[str, str] | None,
         on_message: Callable[[Message], None] | None,
         env: Mapping[str, str] | None,
-        asked: Mapping[str, Any],
+        request: Mapping[str, Any],
     ) -> Run:
         from etl.sdk.assembly import assemble
         from etl.sdk.running import start
@@ -171,7 +171,7 @@ class Pipeline(Inspectable):
             on_message=on_message,
             once=once,
             state=folder,
-            **asked,
+            **request,
         )
 
     def _definition(self) -> Definition:

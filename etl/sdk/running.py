@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from etl.running.service import RunService
     from etl.spark.reports.totals import SinkTotals, Totals
 
+MAX_MESSAGES = 10_000
+"""Messages of a run that are held: the latest ones, as a run may have no end."""
+
 _COLUMNS = ("sink", "in", "made", "out", "filtered", "dead", "spooled")
 
 
@@ -28,7 +31,7 @@ class Run:
     ) -> None:
         self.name, self._value = name, value
         self.messages: list[Message] = []
-        """What the run reports, in its order: ``message.text``, ``.level``, ``.event``."""
+        """What the run reports, in its order: ``message.text``, ``.level``, ``.event``; the latest `MAX_MESSAGES`."""
         self._service, self._on_message = service, on_message
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name=f"sluice {name}", daemon=True)
@@ -143,6 +146,8 @@ class Run:
 
     def _report(self, message: Message) -> None:
         self.messages.append(message)
+        if len(self.messages) > MAX_MESSAGES:
+            del self.messages[0]
         if self._on_message is not None:
             self._on_message(message)
 
@@ -164,8 +169,8 @@ def start(
     from etl.sdk.session import given_session, register, shared_session
 
     shared = shared_session(master, settings) if spark is None else given_session(spark)
-    asked = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
-    run = Run(pipeline.name, value, RunService([pipeline], asked, shared=shared), on_message)
+    wanted = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
+    run = Run(pipeline.name, value, RunService([pipeline], wanted, shared=shared), on_message)
     if spark is None:
         register(run)
     return run._begin()

@@ -142,7 +142,7 @@ OF_KINDS = {"binary": "bytes", "int": "1", "bigint": "whole", "double": "number"
 def _extreme_calls(function: LibraryFunction, choose: random.Random) -> Iterator[str]:
     """Calls with values at the ends of their types."""
     names = {id(kind): name for name, kind in KINDS.items()}
-    for _ in range(6):
+    for _ in range(3):
         most = function.least + 2 if function.most is None else function.most
         given = []
         for at in range(choose.randint(function.least, most)):
@@ -152,6 +152,16 @@ def _extreme_calls(function: LibraryFunction, choose: random.Random) -> Iterator
                 choose.choice(EXTREMES.schema.names if name == "any" else ARGUMENTS.get(name, [OF_KINDS.get(name, name)]))
             )
         yield f"{function.name}({', '.join(given)})"
+
+
+def test_a_pattern_of_the_data_has_a_limit() -> None:
+    events = pa.record_batch({"text": ["9" * 501, "ab"]})
+
+    found = compile_expression("flink_regexp(text, text)", events.schema)(events)
+
+    assert found.values.to_pylist() == [None, True]
+    assert found.reasons is not None
+    assert found.reasons.to_pylist() == ["the pattern has 501 characters; one that is no constant has 500 at most", None]
 
 
 def test_values_at_the_ends_of_their_types_end_no_run() -> None:

@@ -90,3 +90,15 @@ def test_a_window_is_tried_on_the_session_of_the_process_and_a_run_asks_for_it(t
     assert spark.range(2).count() == 2
     with pytest.raises(EtlError, match="run on it with spark=session"):
         pipeline("p", counts.to_discard()).run(state=tmp_path / "state")
+
+
+def test_a_run_holds_its_latest_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    from etl.sdk import running
+
+    monkeypatch.setattr(running, "MAX_MESSAGES", 2)
+    run = running.Run("p", {}, None, None)  # type: ignore[arg-type]
+
+    for text in ("a", "b", "c"):
+        run._report(text)  # type: ignore[arg-type]
+
+    assert run.messages == ["b", "c"]

@@ -1,4 +1,4 @@
-"""Results that are computed anew for each key with changes, and compared with those before.
+"""Results that are recomputed for each key with changes, and compared with those before.
 
 State holds the rows of a changelog as they come, each with its weight: 1 for a row that is added, -1 for one that is removed.
 Equal rows of a key are merged, their weights are added, and where the sum is 0 nothing is left. So every function of the rows of

@@ -23,6 +23,10 @@ SECONDS = 2.0
 """How long one text may take: a pattern such as ``(a+)+$`` takes for ever on some; the event is rejected."""
 
 
+MAX_PATTERN = 500
+"""Characters of a pattern that is a value of an event: preparing one takes up to the third power of its length, 0.1 s for 500."""
+
+
 class TimedPattern:
     """A pattern whose searches have a time limit. Raises RowError beyond it."""
 
@@ -134,7 +138,15 @@ def _with_pattern(type_: pa.DataType, function: Callable[..., Any], bad: Any = N
         found = compiled(pattern)
         return bad if found is None else function(found, text, *more)
 
-    return by_value(type_, one)
+    def one_of_data(text: str, pattern: str, *more: Any) -> Any:
+        if len(pattern) > MAX_PATTERN:
+            raise RowError(f"the pattern has {len(pattern)} characters; one that is no constant has {MAX_PATTERN} at most")
+        return one(text, pattern, *more)
+
+    def build(text: BoundNode, pattern: BoundNode, *more: BoundNode) -> BoundNode:
+        return by_value(type_, one if constant(pattern)[0] else one_of_data)(text, pattern, *more)
+
+    return build
 
 
 def regexp(text: BoundNode, pattern: BoundNode) -> BoundNode:
