@@ -189,3 +189,14 @@ def test_values_at_the_ends_of_their_types_end_no_run() -> None:
 )
 def test_large_numbers(text: str, value: object) -> None:
     assert evaluate(text) == value
+
+
+@pytest.mark.parametrize("seconds", [2**63 - 1, -(2**63) + 1, 10**13])
+def test_a_number_beyond_all_times_is_no_time(seconds: int) -> None:
+    batch = pa.record_batch({"n": pa.array([seconds, 0], pa.int64())})
+
+    times = [compile_expression(f"flink_to_timestamp_ltz(n, {digits})", batch.schema)(batch).values for digits in (0, 3)]
+    texts = compile_expression("flink_from_unixtime(n)", batch.schema)(batch).values
+
+    assert times[0].is_null().to_pylist() == texts.is_null().to_pylist() == [True, False]
+    assert times[1].is_null().to_pylist() == [seconds != 10**13, False]

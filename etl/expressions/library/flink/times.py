@@ -65,8 +65,15 @@ def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
 
 
 def from_unixtime(seconds: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
-    time = b.apply(TIMESTAMP, lambda x: pc.cast(pc.multiply(x, 1_000_000), TIMESTAMP), seconds)
+    time = b.apply(TIMESTAMP, partial(_instant, 1_000_000), seconds)
     return _write("simple", time, pattern or b.literal(DEFAULT, STRING))
+
+
+def _instant(factor: int, number: Any) -> Any:
+    """Units of so many microseconds since 1970 → times; null beyond the year 292,000, where microseconds do not fit int64."""
+    most = (2**63 - 1) // factor
+    fits = pc.and_(pc.less_equal(number, most), pc.greater_equal(number, -most))
+    return pc.cast(pc.multiply(pc.if_else(fits, number, pa.scalar(None, INT64)), factor), TIMESTAMP)
 
 
 def _layout(pattern: str, lenient: bool) -> Any:
@@ -119,8 +126,7 @@ def to_timestamp_ltz(value: BoundNode, *more: BoundNode) -> BoundNode:
     if precision not in (0, 3):
         raise MisuseError(f"the precision is 0 or 3, not {precision}")
     factor = 1000 if precision == 3 else 1_000_000
-    whole = cast(value, INT64)
-    return b.apply(TIMESTAMP, lambda x: pc.cast(pc.multiply(x, factor), TIMESTAMP), whole)
+    return b.apply(TIMESTAMP, partial(_instant, factor), cast(value, INT64))
 
 
 def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
