@@ -41,6 +41,10 @@ class SignatureError(ValueError):
         self.hint = hint
 
 
+class MissingFunctionError(SignatureError):
+    """The file has no function of the name: the mistake stands where the name does."""
+
+
 @lru_cache(maxsize=64)
 def parsed(code: CodeFile) -> tuple[ast.Module, Names]:
     """The syntax tree of a file and its names. Raises SyntaxError."""
@@ -62,6 +66,8 @@ def read_function(given: Declared) -> UserFunction | Finding:
 
 
 def _finding(given: Declared, error: Exception) -> Finding:
+    if isinstance(error, MissingFunctionError):
+        return Finding(CODE, f"function {given.name!r}: {error}", hint=error.hint)
     if isinstance(error, SyntaxError):
         message, line, column, hint = f"the file is not Python: {error.msg}", error.lineno or 1, error.offset or 1, None
     else:
@@ -95,7 +101,7 @@ def _read(given: Declared, names: Names) -> UserFunction:
         return _aggregate(given, names.classes[given.attribute], names)
     known = [name for name in (*names.functions, *names.classes) if not name.startswith("_")]
     hint = nearest(given.attribute, known) or (f"the file has {', '.join(known[:10])}" if known else "the file has no function")
-    raise SignatureError(f"there is no function {given.attribute!r} in the file", None, hint)
+    raise MissingFunctionError(f"there is no function {given.attribute!r} in {given.code.path}", None, hint)
 
 
 def _function(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:

@@ -78,7 +78,7 @@ def _problems(folder: Path, functions: str, expression: str = "message", code: s
     [
         ("f: none.py", "f(message)", "pipeline.yaml:2:6: error bad-function: the file 'none.py' cannot be read: No such file"),
         ("f: no.module:f", "f(message)", "pipeline.yaml:2:6: error bad-function: there is no module 'no.module' beside"),
-        ("f: functions.py:shou", "f(message)", "functions.py:1:1: error bad-function: function 'f': there is no function"),
+        ("f: functions.py:shou", "f(message)", "pipeline.yaml:2:6: error bad-function: function 'f': there is no function"),
         ("shout: functions", "shout(1)", "pipeline.yaml:6:18: error wrong-type: shout() takes a text as its first argument"),
         ("shout: functions.py", "shoud(message)", "pipeline.yaml:6:18: error unknown-function: there is no function 'shoud'"),
         ("upper: functions.py:shout", "upper(message)", "pipeline.yaml:2:3: warning hides-function: 'upper' is a built-in"),
