@@ -96,7 +96,7 @@ PYTHON = "LANGUAGE PYTHON;\nINSERT INTO out SELECT f(m), 1 FROM logs"
     ("script", "problem"),
     [
         (f"CREATE FUNCTION f AS 'functions:words' {PYTHON.replace('(m)', '(1)')}", "5: wrong-type: f() takes a text"),
-        (f"CREATE FUNCTION f AS 'functions:none' {PYTHON}", "1: bad-function: function 'f': there is no function 'none'"),
+        (f"CREATE FUNCTION f AS 'functions:none' {PYTHON}", "4: bad-function: function 'f': there is no function 'none'"),
         (f"CREATE FUNCTION f AS 'none:f' {PYTHON}", "4: bad-function: there is no module 'none' beside"),
         (f"CREATE FUNCTION f AS 'f' {PYTHON}", "4: bad-function: 'f' names no module"),
         (f"{WORDS}{WORDS}INSERT INTO out SELECT m, 1 FROM logs", "4: duplicate-name: the function 'words' is declared twice"),

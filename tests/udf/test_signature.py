@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from etl.api import format_type
+from etl.api import Finding, format_type
 from etl.udf.declaration import CodeFile, UserFunction
 from etl.udf.signature import Declared, read_function
 
@@ -71,7 +71,6 @@ def test_annotations_are_types(signature: str, kind: str, parameters: list[str |
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("def g(x: str) -> str: ...", "there is no function 'f' in the file | the file has g, Word, Point"),
         ("def f(x) -> str: ...", "the parameter 'x' has no annotation"),
         ("def f(x: str): ...", "it does not say what it returns | write def f(…) -> str:"),
         ("def f(x: complex) -> str: ...", "'complex' is not a type here"),
@@ -96,8 +95,16 @@ def test_mistakes_have_a_place(code: str, message: str) -> None:
     found = _read(code)
 
     assert isinstance(found, str)
-    assert found.startswith(("1: function 'f': ", "-19: function 'f': there is no function"))
+    assert found.startswith("1: function 'f': ")
     assert message in found
+
+
+def test_a_function_that_the_file_does_not_have_is_a_mistake_of_the_pipeline() -> None:
+    found = read_function(Declared("f", CodeFile("f.py", IMPORTS + "def g(x: str) -> str: ..."), "f"))
+
+    assert isinstance(found, Finding)
+    assert (found.message, found.hint) == ("function 'f': there is no function 'f' in f.py", "the file has g, Word, Point")
+    assert found.location is None
 
 
 def test_only_code_changes_the_fingerprint() -> None:
