@@ -82,6 +82,9 @@ _DEFINING = frozenset({"select", "window"})
 _NAMING = frozenset({"filter", "set", "convert", "join", "top", "over", "dedupe", "lookup", "unnest", "grok"})
 """Types of steps that hand on all fields, and whose options name those that they use."""
 
+_WORD = re.compile(r"[\w.]+")
+"""A name of a field in an expression, members of structs included."""
+
 _PLAIN_FIELD = re.compile(r"[\w.`]+|current_timestamp\(\)", re.IGNORECASE)
 
 
@@ -90,22 +93,23 @@ def drop_unused_columns(value: Mapping[str, Any]) -> None:
 
     Each costs time, and memory in the state of joins; Flink does not read them, either.
     """
+    known: dict[str, frozenset[str] | None] = {}
     for name, stream in reversed(value.get("streams", {}).items()):
         for at, step in reversed(list(enumerate(stream["steps"]))):
             if step["type"] in ("json", "select"):
-                used = _texts_until_defined(value, name, stream["steps"][at + 1 :])
+                used = _texts_until_defined(value, name, stream["steps"][at + 1 :], known)
                 if used is not None:
-                    _keep_fields(step, "\n".join(used).replace("`", ""))
+                    _keep_fields(step, "\n".join(used).replace("`", "").lower())
 
 
 def _keep_fields(step: dict[str, Any], used: str) -> None:
-    """Keep the fields that a text names, one at least: a row of an empty object is a row, too."""
-    fields = step["fields"]
+    """Keep the fields that a text in lower case names, one at least: a row of an empty object is a row, too."""
+    fields, words = step["fields"], frozenset(_WORD.findall(used))
 
     def is_needed(name: str, text: str) -> bool:
         if step["type"] == "select" and not _PLAIN_FIELD.fullmatch(str(text)):
             return True
-        return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", used, re.IGNORECASE) is not None
+        return name.lower() in (words if _WORD.fullmatch(name) else used)
 
     kept = {name: text for name, text in fields.items() if is_needed(name, text)}
     step["fields"] = kept or dict([next(iter(fields.items()))])
@@ -115,29 +119,39 @@ def _keep_fields(step: dict[str, Any], used: str) -> None:
             del step["paths"]
 
 
-def _texts_until_defined(value: Mapping[str, Any], stream: str, steps: Iterable[Mapping[str, Any]]) -> list[str] | None:
+def _texts_until_defined(
+    value: Mapping[str, Any], stream: str, steps: Iterable[Mapping[str, Any]], known: dict[str, frozenset[str] | None]
+) -> frozenset[str] | None:
     """The texts in the options of these steps, and of all that follow them until a step defines the fields of events.
 
-    None where some events reach a sink, or another step, with all their fields.
+    None where some events reach a sink, or another step, with all their fields. ``known`` has the results of whole streams, each
+    of which is looked at once: streams that are read twice by each other would else be many.
     """
-    found: list[str] = []
+    found: set[str] = set()
     prefixes: list[str] = []
     for step in steps:
         if step["type"] not in _DEFINING | _NAMING or (step["type"] == "dedupe" and not step.get("keys")):
             return None
-        found += _texts(step)
+        found.update(_texts(step))
         prefixes += [step["prefix"]] if "prefix" in step else []
         if step["type"] in _DEFINING:
-            return found + [text.replace(prefix, "") for prefix in prefixes for text in found]
+            return _with_names_of_both_sides(found, prefixes)
     if any(stream in _inputs(sink) for sink in value["sinks"].values()):
         return None
     for name, following in value["streams"].items():
         if stream in _inputs(following):
-            texts = _texts_until_defined(value, name, following["steps"])
+            if name not in known:
+                known[name] = _texts_until_defined(value, name, following["steps"], known)
+            texts = known[name]
             if texts is None:
                 return None
-            found += texts
-    return found + [text.replace(prefix, "") for prefix in prefixes for text in found]
+            found |= texts
+    return _with_names_of_both_sides(found, prefixes)
+
+
+def _with_names_of_both_sides(texts: set[str], prefixes: Iterable[str]) -> frozenset[str]:
+    """The texts, and the same without the prefixes that joins give to fields of their right sides."""
+    return frozenset(texts).union(text.replace(prefix, "") for prefix in prefixes for text in texts)
 
 
 def _inputs(reader: Mapping[str, Any]) -> list[str]:

@@ -239,6 +239,21 @@ def test_columns_that_no_query_uses_are_not_read(query: str, read: set[str]) -> 
     assert set(reader["fields"]) == read
 
 
+def test_views_that_read_each_other_twice_are_compiled_in_time() -> None:
+    views = "".join(
+        f"CREATE VIEW v{n + 1} AS SELECT * FROM v{n} WHERE kind > {n} UNION ALL SELECT * FROM v{n} WHERE kind < {n};\n"
+        for n in range(40)
+    )
+
+    compiled = compile_script(
+        PARTS + f"CREATE VIEW v0 AS SELECT * FROM parts;\n{views}INSERT INTO sums SELECT a.id FROM v40", installed()
+    )
+
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    [reader] = [step for stream in compiled.value["streams"].values() for step in stream["steps"] if step["type"] == "json"]
+    assert list(reader["fields"]) == ["kind", "a.id"]
+
+
 def test_columns_are_read_where_all_go_to_a_sink() -> None:
     compiled = compile_script(PARTS + "SELECT * FROM parts", installed())
 
