@@ -32,15 +32,15 @@ COMMANDS: Mapping[str, Lazy] = {
     "test": Lazy("etl.cli.test", "Run the tests of pipelines: lines in, events out."),
     "explain": Lazy("etl.cli.explain", "Show how a pipeline will run: queries, lanes, guarantees."),
     "graph": Lazy("etl.cli.graph", "Draw a pipeline as a tree or as a Mermaid chart."),
-    "list": Lazy("etl.cli.list", "List sources, steps, parsers and sinks."),
-    "describe": Lazy("etl.cli.describe", "Explain one component and its options."),
+    "list": Lazy("etl.cli.list", "List sources, steps, parsers, sinks and functions."),
+    "describe": Lazy("etl.cli.describe", "Explain one component, pattern or function."),
     "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
     "state": Lazy("etl.cli.state.command", "Show what windows and other steps remember, also during a run."),
     "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
     "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
     "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),
     "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
-    "convert": Lazy("etl.cli.convert", "Print the YAML pipeline that an SQL script is equal to."),
+    "convert": Lazy("etl.cli.convert", "Convert pipelines between YAML and SQL; rules of other tools."),
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 
