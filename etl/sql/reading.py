@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from etl.sql.grammar import grammar, look_alike
+from etl.sql.grammar.look_alikes import look_alike
 from etl.sql.statements import Script, ScriptError
 
 MAX_TOKENS = 50_000
@@ -17,8 +17,10 @@ def read_script(text: str) -> Script:
     """Read all statements; one with an error does not hide the errors of others."""
     from sqlglot.errors import SqlglotError, TokenError
 
+    from etl.sql.grammar.script_parser import ScriptParser, script_dialect
+
     script = Script(text)
-    dialect, parser = grammar()
+    dialect = script_dialect()
     try:
         tokens = dialect.tokenize(text)
     except TokenError:
@@ -33,7 +35,7 @@ def read_script(text: str) -> Script:
         tokens = dialect.tokenize(text)
     for part in _split(tokens):
         try:
-            statements = parser(dialect=dialect).parse_statement(part, text)
+            statements = ScriptParser(dialect=dialect).parse_statement(part, text)
             at = part[0].start
             if not any(last <= at and not text[last:at].strip() for _, last in explained):  # what is explained does not run
                 script.statements += statements

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
@@ -90,21 +92,15 @@ class JsonCalls:
 
 
 def _is_json(node: Any) -> bool:
-    from sqlglot import exp
-
     return isinstance(node, exp.Anonymous) and str(node.this).lower() in _NESTED
 
 
 def _call(name: str, arguments: list[Any]) -> Node:
-    from sqlglot import exp
-
     return exp.Anonymous(this=name, expressions=arguments)
 
 
 def _clauses(name: str, clauses: dict[str, str]) -> list[Any]:
     """The clauses as arguments, as far as the last that is written."""
-    from sqlglot import exp
-
     order = {
         "JSON_EXISTS": (("on_error", "false"),),
         "JSON_VALUE": (("returning", "string"), ("on_empty", "null"), ("on_error", "null")),

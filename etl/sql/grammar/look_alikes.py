@@ -1,0 +1,21 @@
+"""Signs that look like those of SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from etl.sql.statements import ScriptError
+
+
+def look_alike(text: str, tokens: list[Any]) -> ScriptError | None:
+    """Signs that look like those of SQL, as word processors and Chinese keyboards write them."""
+    for token in tokens:
+        found = next((sign for sign in token.text if sign in _LOOK_ALIKES), None) if token.token_type.name != "STRING" else None
+        if found:
+            at = text.find(found, token.start)
+            return ScriptError("sql-syntax", f"{found!r} is no sign of SQL", at, f"write {_LOOK_ALIKES[found]}")
+    return None
+
+
+_LOOK_ALIKES = dict(zip("\u2018\u2019\u201c\u201d\uff08\uff09\uff0c\uff1b\uff1d", "''\"\"(),;=", strict=True))
+"""Quotes of word processors, and wide signs of Chinese keyboards → the signs of SQL."""

@@ -1,0 +1,130 @@
+"""Queries: SELECT and VALUES, windows and steps as functions of tables, versions of tables, CASE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from etl.sql.grammar.json_calls import JsonCalls
+from etl.sql.grammar.match_recognize import read_match
+from etl.sql.grammar.type_parser import TypeParser
+from etl.sql.statements import ScriptError
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Node
+
+
+class QueryParser(JsonCalls, TypeParser):
+    """Reads a query, with the clauses that Spark SQL does not have."""
+
+    def _query(self) -> Node:
+        at = self._curr
+        node = self._parse_select(nested=True) if at and at.text.upper() != "WITH" else self._parse_statement()
+        if node is None or not isinstance(node, (exp.Query, exp.Values)):
+            raise ScriptError("sql-syntax", "a query is expected: SELECT … FROM …", at.start if at else self._prev.end)
+        return self._parse_set_operations(node) or node
+
+    def _parse_case(self) -> Any:
+        """``CASE x WHEN 1, 2 THEN …``: a branch with several values becomes one for each."""
+        subject = None if self._match_text_seq("WHEN", advance=False) else self._parse_disjunction()
+        branches = []
+        while self._match(TokenType.WHEN):
+            values = [self._expression_here()]
+            while subject is not None and self._match(TokenType.COMMA):
+                values.append(self._expression_here())
+            self._expect(TokenType.THEN, "THEN")
+            taken = self._expression_here()
+            branches += [exp.If(this=value, true=taken.copy()) for value in values]
+        default = self._expression_here() if self._match(TokenType.ELSE) else None
+        self._expect(TokenType.END, "END")
+        return exp.Case(this=subject, ifs=branches, default=default)
+
+    def _parse_table(self, *args: Any, **options: Any) -> Any:
+        """Also ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), …))``."""
+        if self._curr and self._curr.text.upper() == "TABLE" and self._next and self._next.token_type == TokenType.L_PAREN:
+            at = self._curr.start
+            self._advance(2)
+            call = self._window_call()
+            self._expect(TokenType.R_PAREN, "')'")
+            node = exp.TableFromRows(this=call)
+            node.meta["start"] = at
+            alias = self._parse_table_alias()
+            if alias:
+                node.set("alias", alias)
+            return node
+        table = super()._parse_table(*args, **options)
+        if table is not None and self._match_text_seq("MATCH_RECOGNIZE"):
+            return read_match(self, table)
+        return table
+
+    def _partition_keys(self) -> list[str]:
+        """Names of the columns by which sessions are those of a key."""
+        found: list[Any]
+        if self._match(TokenType.L_PAREN):
+            found = self._parse_csv(self._parse_column)
+            self._expect(TokenType.R_PAREN, "')'")
+        else:
+            found = [self._parse_column()]
+            while self._curr and self._next and self._curr.text == "," and self._next.text.upper() != "DESCRIPTOR":
+                self._take()
+                found.append(self._parse_column())
+        return [str(one.name).lower() for one in found if one is not None]
+
+    def _window_call(self) -> Any:
+        name = self._id("a window: TUMBLE, HOP, CUMULATE or SESSION")
+        at = self._prev.start
+        self._expect(TokenType.L_PAREN, "'('")
+        arguments: list[Any] = []
+        keys: list[str] = []
+        while not self._match(TokenType.R_PAREN):
+            label = None
+            if self._curr and self._next and self._next.token_type == TokenType.FARROW:
+                label = self._id("an argument")
+                self._advance()
+            if self._match_text_seq("TABLE"):
+                if self._curr and self._curr.token_type == TokenType.L_PAREN:
+                    arguments.append(self._parse_select(nested=True, table=True))
+                else:
+                    arguments.append(super()._parse_table())
+                if self._matches_words("PARTITION BY"):
+                    keys += self._partition_keys()
+            elif label is None and self._is_nested_call():
+                arguments.append(self._window_call())
+            else:
+                arguments.append(self._expression_here())
+            if label:
+                arguments[-1] = exp.Kwarg(this=exp.Var(this=label), expression=arguments[-1])
+            if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == TokenType.R_PAREN):
+                raise self._missing("',' or ')'")
+        call = exp.Anonymous(this=name, expressions=arguments)
+        call.meta["partition_by"] = keys
+        call.meta["start"] = at
+        return call
+
+    def _is_nested_call(self) -> bool:
+        """Whether a call follows whose first argument is a table: ``step(TABLE t, …)`` or ``step(step(…), …)``."""
+        following = self._tokens[self._index + 1 : self._index + 4]
+        if len(following) < 3 or following[0].token_type != TokenType.L_PAREN or self._is_at("DESCRIPTOR"):
+            return False
+        return following[1].text.upper() == "TABLE" or following[2].token_type == TokenType.L_PAREN
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+        return None if self._is_at("EMIT") or self._is_at("MATCH_RECOGNIZE") else super()._parse_table_alias(alias_tokens)
+
+    def _parse_function(self, *args: Any, **options: Any) -> Any:
+        """Also ``SESSION(time, gap)``, whose name is a keyword of Spark."""
+        if self._is_at("SESSION") and self._next and self._next.token_type == TokenType.L_PAREN:
+            at = self._curr.start
+            self._advance(2)
+            call = exp.Anonymous(this="SESSION", expressions=self._parse_csv(self._parse_disjunction))
+            self._expect(TokenType.R_PAREN, "')'")
+            call.meta["start"] = at
+            return call
+        return super()._parse_function(*args, **options)
+
+    def _parse_version(self) -> Any:
+        if self._match_text_seq("FOR", "SYSTEM_TIME", "AS", "OF"):
+            return exp.Version(this="TIMESTAMP", expression=self._parse_bitwise(), kind="AS OF")
+        return super()._parse_version()

@@ -1,0 +1,157 @@
+"""Statements of a script, and the dialect of its words. Loads sqlglot."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, partial
+from typing import Any
+
+from sqlglot.dialects.spark import Spark
+from sqlglot.parser import logger
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
+
+from etl.sql.grammar.create_parser import CreateParser
+from etl.sql.grammar.json_calls import JSON_CALLS, JsonCalls
+from etl.sql.statements import UNITS, Delay, Insert, ScriptError, SetOption, Statement
+
+SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY", "CEIL", "FLOOR")
+"""Functions whose arguments are not a plain list, such as ``CAST(x AS INT)``."""
+
+NO_EFFECT = {
+    "USE": "names of catalogs and databases in front of a table are left out",
+    "SHOW": "`etl list` shows components, `etl explain` the plan of a script",
+    "DESCRIBE": "`etl describe` shows a component",
+    "DESC": "`etl describe` shows a component",
+    "DROP": "a script is one job: leave out the statement that declares it",
+    "ALTER": "a script is one job: change the statement that declares it",
+    "ADD": "functions are named by CREATE FUNCTION",
+    "RESET": "leave out the SET",
+    "DELETE": "a stream adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key",
+    "UPDATE": "a stream adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key",
+    "ANALYZE": "the engine needs no statistics of tables",
+    "LOAD": "components are installed as packages",
+    "MERGE": "INSERT INTO a table with PRIMARY KEY (…) NOT ENFORCED replaces rows by key",
+}
+"""Statements that other tools have, and what to do instead."""
+
+
+class ScriptDialect(Spark):
+    """Words and signs of scripts: a backslash in a text is a character like others, as in the SQL standard."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES = ["'"]  # noqa: RUF012
+        UNICODE_STRINGS = [(f"{letter}&'", "'") for letter in "Uu"]  # noqa: RUF012
+
+
+class ScriptParser(CreateParser):
+    """Parses one statement. Functions stay as they are written."""
+
+    FUNCTIONS = {}  # noqa: RUF012
+    FUNCTION_PARSERS = {  # noqa: RUF012
+        **{name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in SPECIAL_CALLS},
+        "CAST": lambda self: self._cast_to_type(False),
+        "TRY_CAST": lambda self: self._cast_to_type(True),
+        **{name: partial(JsonCalls.parse_json_call, name=name) for name in JSON_CALLS},
+    }
+    NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+        name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name not in ("TRANSFORM",)
+    }
+
+    def parse_statement(self, tokens: list[Any], text: str) -> list[Statement]:
+        self.reset()
+        self.sql = text
+        self._tokens = tokens
+        self._tokens_size = len(tokens)
+        self._index = -1
+        self._advance()
+        first = self._curr
+        found = self._statement()
+        while self._curr and self._curr is not first and self._curr.text.upper() in ("CREATE", "INSERT"):
+            found += self._statement()  # rsqldb's scripts leave out semicolons
+        if self._curr:
+            if first is self._curr:
+                raise ScriptError(
+                    "sql-syntax",
+                    f"{first.text!r} begins no statement",
+                    first.start,
+                    "a script has CREATE TABLE, CREATE VIEW, CREATE FUNCTION, INSERT INTO, SELECT and SET",
+                )
+            raise ScriptError("sql-syntax", f"{self._curr.text!r} does not belong here", self._curr.start)
+        return found
+
+    def _statement(self) -> list[Statement]:
+        if self._match_text_seq("CREATE"):
+            return [self._create()]
+        if self._match_text_seq("INSERT"):
+            return [self._insert()]
+        if self._match_text_seq("SET"):
+            return [SetOption(self._option())] if self._curr else []
+        if self._curr and self._curr.text.upper() in NO_EFFECT:
+            raise ScriptError(
+                "unsupported-sql",
+                f"a script has no {self._curr.text.upper()}",
+                self._curr.start,
+                NO_EFFECT[self._curr.text.upper()],
+            )
+        if self._curr and self._curr.text.upper() in ("SELECT", "WITH", "("):
+            at = self._curr.start
+            return [self._query_insert(None, at, ())]
+        return []
+
+    def _insert(self) -> Insert:
+        if self._match_text_seq("OVERWRITE"):
+            hint = "INSERT INTO adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key"
+            raise ScriptError("unsupported-sql", "a stream does not overwrite a table", self._prev.start, hint)
+        if not self._match_text_seq("INTO"):
+            raise self._missing("INTO")
+        self._match_text_seq("TABLE")
+        name, at = self._name()
+        columns: tuple[str, ...] = ()
+        if self._curr and self._curr.token_type == TokenType.L_PAREN and (self._next and self._next.text.upper() != "SELECT"):
+            columns = self._names_in_brackets()
+        if self._match_text_seq("PARTITION"):
+            hint = "declare the table PARTITIONED BY (…), and give the column as one of the query"
+            raise ScriptError("unsupported-sql", "INSERT INTO … PARTITION is not supported", self._prev.start, hint)
+        return self._query_insert(name, at, columns)
+
+    def _query_insert(self, name: str | None, at: int, columns: tuple[str, ...]) -> Insert:
+        query = self._query()
+        delays: list[Delay] = []
+        changes = False
+        while self._match_text_seq("EMIT"):
+            if self._match_text_seq("CHANGES"):
+                changes = True
+                continue
+            delays.append(self._delay())
+            while self._match(TokenType.COMMA):
+                delays.append(self._delay())
+        return Insert(name, at, columns, query, tuple(delays), changes)
+
+    def _delay(self) -> Delay:
+        at = self._prev.start
+        is_without = bool(self._match_text_seq("WITHOUT", "DELAY"))
+        seconds = 0.0
+        if not is_without:
+            if not self._match_text_seq("WITH", "DELAY"):
+                raise self._missing("WITH DELAY, WITHOUT DELAY or CHANGES")
+            amount = self._curr
+            self._take()
+            unit = self._curr.text.upper().rstrip("S") if self._curr else ""
+            if not re.fullmatch(r"\d+(\.\d+)?", amount.text) or unit not in UNITS:
+                raise self._missing("a time such as '1' MINUTE")
+            self._take()
+            seconds = float(amount.text) * UNITS[unit]
+        is_before = bool(self._match_text_seq("BEFORE"))
+        if not is_before and not self._match_text_seq("AFTER"):
+            raise self._missing("BEFORE WATERMARK or AFTER WATERMARK")
+        if not self._match_text_seq("WATERMARK"):
+            raise self._missing("WATERMARK")
+        return Delay(seconds, is_before, at)
+
+
+@cache
+def script_dialect() -> ScriptDialect:
+    """The dialect, made once. Silences sqlglot's warnings: a mistake is a ScriptError."""
+    logger.setLevel("ERROR")
+    return ScriptDialect()
