@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from etl.expressions.library.function import PREFIXES
 from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope, SqlColumn, parts_of
-from etl.sql.functions.meaning import translate, typed
 from etl.sql.functions.own_functions import own_function
+from etl.sql.functions.translation import translate
+from etl.sql.functions.typed_nodes import typed
 from etl.sql.statements import UNITS, ScriptError, start
 
 if TYPE_CHECKING:

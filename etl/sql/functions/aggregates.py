@@ -12,9 +12,9 @@ from typing import Any
 from etl.expressions.quoting import quoted
 from etl.sql.columns import Scope
 from etl.sql.expressions import call_name, resolved, text_of
-from etl.sql.functions.meaning import call as make_call
-from etl.sql.functions.meaning import sql_type
 from etl.sql.functions.script_dialect import is_rsql
+from etl.sql.functions.typed_nodes import call as make_call
+from etl.sql.functions.typed_nodes import sql_type
 from etl.sql.statements import ScriptError, start
 
 MAX_COLLECTED = 10_000

@@ -1,0 +1,108 @@
+"""Calls of functions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from etl.expressions.library.catalogue import find, script_function
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
+from etl.rsql.script_names import library_name
+from etl.sql.functions.own_functions import own_function, refuse_foreign
+from etl.sql.functions.special_forms import rewrite_current_time, rewrite_row, substring_call
+from etl.sql.functions.typed_nodes import call, sql_type, typed
+from etl.sql.statements import ScriptError, start
+
+
+def rewrite_function(node: Any, written: Any) -> Any:
+    name = str(node.this).lower()
+    if own_function(name) is not None:
+        return node
+    rewrite = _CALLS.get(name)
+    if rewrite:
+        return rewrite(node, written)
+    if (found := _function_name(name, len(node.expressions))) != name:
+        node.set("this", found)
+    elif name not in SPARK_FUNCTIONS and find(name) is None:
+        refuse_foreign(str(node.this), start(written))
+    type_ = _RESULTS.get(str(node.this).lower())
+    return typed(node, type_, 3 if type_ == "timestamp" else None)
+
+
+def _function_name(name: str, count: int) -> str:
+    """The function of expressions for a name in a script; RocketMQ Streams has several names for one function."""
+    found = script_function(name)
+    if found != name or found in SPARK_FUNCTIONS:
+        return found
+    return library_name(found, count) or found
+
+
+def _unit_call(name: str) -> Callable[[Any, Any], Any]:
+    """``TIMESTAMPADD(DAY, 1, x)``: the unit is a word."""
+
+    def rewrite(node: Any, written: Any) -> Any:
+        if len(node.expressions) != 3:
+            raise ScriptError("wrong-arguments", f"{name.upper()} takes 3 arguments, not {len(node.expressions)}", start(written))
+        unit = written.expressions[0].name.lower()
+        third = node.expressions[2]
+        made = call(f"flink_{name}", unit, *node.expressions[1:])
+        return typed(made, sql_type(third) if name == "timestampadd" else "int", third.meta.get("precision"))
+
+    return rewrite
+
+
+def _time_part(unit: str) -> Callable[[Any, Any], Any]:
+    return lambda node, written: typed(call("flink_extract", unit, *node.expressions), "bigint")
+
+
+def _random_integer(node: Any, written: Any) -> Any:
+    """``RAND_INTEGER(n)`` or ``RAND_INTEGER(seed, n)``."""
+    from sqlglot import exp
+
+    *seed, limit = node.expressions
+    whole = call("floor", exp.Mul(this=call("rand", *seed), expression=limit))
+    return typed(exp.Cast(this=whole, to=exp.DataType.build("int")), "int")
+
+
+def _date_format(node: Any, written: Any) -> Any:
+    """Also rsqldb's ``DATE_FORMAT(text, pattern, pattern of the result)``."""
+    time, *patterns = node.expressions
+    if len(patterns) == 2:
+        time = call("flink_to_timestamp", time, patterns[0])
+    return typed(call("flink_date_format", time, *patterns[-1:]), "string")
+
+
+def _unix_timestamp(node: Any, written: Any) -> Any:
+    return typed(call("flink_unix_timestamp" if node.expressions else "unix_timestamp", *node.expressions), "bigint")
+
+
+_CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "timestampadd": _unit_call("timestampadd"),
+    "timestampdiff": _unit_call("timestampdiff"),
+    "substr": lambda node, written: substring_call(*node.expressions),
+    "row": rewrite_row,
+    "date_format": _date_format,
+    "first_value": lambda node, written: call("first", *node.expressions),
+    "last_value": lambda node, written: call("last", *node.expressions),
+    "rand_integer": _random_integer,
+    "unix_timestamp": _unix_timestamp,
+    **{
+        name: _time_part(unit)
+        for name, unit in (
+            ("year", "year"), ("quarter", "quarter"), ("month", "month"), ("week", "week"), ("dayofyear", "doy"),
+            ("dayofmonth", "day"), ("dayofweek", "dow"), ("hour", "hour"), ("minute", "minute"), ("second", "second"),
+        )
+    },
+    "localtimestamp": rewrite_current_time("current_timestamp"),
+    "now": rewrite_current_time("current_timestamp"),
+    "proctime": rewrite_current_time("current_timestamp"),
+    "current_row_timestamp": rewrite_current_time("current_timestamp"),
+}  # fmt: skip
+"""Functions whose call is written otherwise."""
+
+
+_RESULTS = {
+    "flink_to_timestamp": "timestamp", "flink_to_timestamp_ltz": "timestamp", "flink_to_date": "date",
+    "flink_date_format": "string", "upper": "string", "lower": "string", "concat": "string", "flink_char_length": "int",
+    "flink_unix_timestamp": "bigint", "flink_power": "double", "flink_sqrt": "double",
+}  # fmt: skip

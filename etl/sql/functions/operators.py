@@ -1,0 +1,107 @@
+"""Operators: arithmetic, comparisons, patterns, tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from etl.sql.functions.intervals import shifted_time
+from etl.sql.functions.script_dialect import is_rsql
+from etl.sql.functions.typed_nodes import FRACTIONS, call, sql_type, typed, unwrapped
+
+
+def rewrite_arithmetic(name: str) -> Callable[[Any, Any], Any]:
+    def rewrite(node: Any, written: Any) -> Any:
+        from sqlglot import exp
+
+        left, right = node.this, node.expression
+        for time, interval, sign in ((left, right, 1), (right, left, 1)):
+            if isinstance(interval, exp.Interval) and not isinstance(time, exp.Interval):
+                if name == "multiply":
+                    break
+                return shifted_time(time, interval, -1 if name == "subtract" else sign)
+        types = {sql_type(left), sql_type(right)}
+        if name == "divide" and is_rsql():
+            return node
+        if types & FRACTIONS and not types & {"string", "boolean"} and name != "mod":
+            return typed(node, "double")
+        return typed(
+            call(f"flink_{name}", unwrapped(left), unwrapped(right)), _result_type(name, sql_type(left), sql_type(right))
+        )
+
+    return rewrite
+
+
+def _result_type(name: str, left: str | None, right: str | None) -> str | None:
+    order = ("tinyint", "smallint", "int", "bigint")
+    if left in order and right in order:
+        return right if name == "mod" else max(str(left), str(right), key=order.index)
+    return None
+
+
+def rewrite_negative(node: Any, written: Any) -> Any:
+    from sqlglot import exp
+
+    if isinstance(node.this, exp.Literal):
+        return typed(node, sql_type(node.this)) if not _is_beyond(node.this) else call("flink_negate", node.this)
+    return node if sql_type(node.this) in FRACTIONS else call("flink_negate", unwrapped(node.this))
+
+
+def _is_beyond(literal: Any) -> bool:
+    """Whether ``- 2147483648`` is a BIGINT for Flink and an INT for Spark."""
+    return str(literal.this) == str(2**31)
+
+
+def rewrite_like(node: Any, written: Any) -> Any:
+    """Without ESCAPE a backslash means itself."""
+    from sqlglot import exp
+
+    if isinstance(node.parent, exp.Escape) or isinstance(written.parent, exp.Escape):
+        return node
+    return match_call("flink_like", node)
+
+
+def match_call(name: str, node: Any, *more: Any) -> Any:
+    from sqlglot import exp
+
+    pattern = node.expression
+    if name == "flink_like" and isinstance(pattern, exp.Literal) and (not more or len(more[0].name) == 1):
+        if not more and "\\" in pattern.this:
+            pattern.replace(exp.Literal.string(pattern.this.replace("\\", "\\\\")))
+        return node
+    made = call(name, node.this, pattern, *more)
+    return exp.Not(this=made) if node.args.get("negate") else made
+
+
+def rewrite_escape(node: Any, written: Any) -> Any:
+    from sqlglot import exp
+
+    inner = node.this
+    if isinstance(inner, exp.SimilarTo):
+        return match_call("flink_similar", inner, node.expression)
+    return node if isinstance(inner.expression, exp.Literal) else match_call("flink_like", inner, node.expression)
+
+
+def rewrite_between(node: Any, written: Any) -> Any:
+    from sqlglot import exp
+
+    if not node.args.get("symmetric"):
+        return node
+    value, low, high = (node.args[name] for name in ("this", "low", "high"))
+    one, other = (exp.Between(this=value.copy(), low=a.copy(), high=b.copy()) for a, b in ((low, high), (high, low)))
+    return exp.Paren(this=exp.Or(this=one, expression=other))
+
+
+def rewrite_is_distinct(node: Any) -> Any:
+    """``IS DISTINCT FROM``."""
+    from sqlglot import exp
+
+    return exp.Not(this=exp.Paren(this=exp.NullSafeEQ(this=node.this, expression=node.expression)))
+
+
+def rewrite_is(node: Any, written: Any) -> Any:
+    kind = node.expression
+    if type(kind).__name__ != "JSON":
+        return node
+    wanted = str(kind.args.get("this") or "value").lower()
+    return call("flink_is_json", node.this, wanted) if wanted not in ("value", "false") else call("flink_is_json", node.this)
