@@ -122,7 +122,7 @@ def test_counts_in_the_data_do_not_take_all_memory() -> None:
 
 
 def test_a_pattern_that_takes_for_ever_rejects_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.expressions.library.flink.patterns.SECONDS", 0.05)
+    monkeypatch.setattr("etl.expressions.library.flink.java_patterns.SECONDS", 0.05)
     batch = pa.record_batch({"s": ["a" * 60 + "!", "b"], "p": [r"(?:a|aa)+$(?<=b)", "b"]})
 
     found = compile_expression("flink_regexp_count(s, p)", batch.schema)(batch)

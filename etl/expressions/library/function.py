@@ -168,6 +168,29 @@ class LibraryFunction:
         return f"{counts} argument{'' if counts == '1' else 's'}"
 
 
+def flink_function(
+    name: str, arguments: str, result: str, build: Any, about: str, example: str, gives: Any, **more: Any
+) -> LibraryFunction:
+    """A function of Flink, which gets the prefix of its dialect."""
+    return LibraryFunction(f"flink_{name}", arguments, result, build, about, example, gives, **more)
+
+
+def rsql_function(
+    name: str,
+    arguments: str,
+    result: str,
+    build: Any,
+    about: str,
+    example: str,
+    gives: Any,
+    null: str = NULL_IF_ANY,
+    *,
+    loops: bool = False,
+) -> LibraryFunction:
+    """A function of RocketMQ Streams; it and its example get the prefix of the dialect."""
+    return LibraryFunction(f"rsql_{name}", arguments, result, build, about, f"rsql_{example}", gives, null=null, loops=loops)
+
+
 def _parse(text: str) -> Argument:
     name, _, kinds = text.partition(":")
     kinds = kinds.strip()

@@ -14,7 +14,8 @@ from etl.expressions import bound_node as b
 from etl.expressions.arithmetic import type_name
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.library.flink.casts import cast, fit
+from etl.expressions.library.flink.casts import cast
+from etl.expressions.library.flink.number_casts import fit
 from etl.expressions.library.flink.types import as_decimal, result
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import by_value

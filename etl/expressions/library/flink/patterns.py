@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,107 +12,12 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.library.flink.java_patterns import MAX_PATTERN, TimedPattern, compiled
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import RowError, by_value, constant
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 
 STRINGS = pa.list_(STRING)
-
-
-SECONDS = 2.0
-"""How long one text may take: a pattern such as ``(a+)+$`` takes for ever on some; the event is rejected."""
-
-
-MAX_PATTERN = 500
-"""Characters of a pattern that is a value of an event: preparing one takes up to the third power of its length, 0.1 s for 500."""
-
-
-class TimedPattern:
-    """A pattern whose searches have a time limit. Raises RowError beyond it."""
-
-    def __init__(self, pattern: str) -> None:
-        import regex
-
-        self.pattern = pattern
-        self._compiled = regex.compile(_to_python(pattern))
-        self.groups: int = self._compiled.groups
-
-    def search(self, text: str) -> Any:
-        return self._timed(self._compiled.search, text)
-
-    def find_all(self, text: str) -> list[Any]:
-        """All matches."""
-        return self._timed(lambda value, timeout: list(self._compiled.finditer(value, timeout=timeout)), text)
-
-    def replace(self, new: str, text: str) -> str:
-        return str(self._timed(lambda value, timeout: self._compiled.sub(lambda _: new, value, timeout=timeout), text))
-
-    def split(self, text: str, maxsplit: int = 0) -> list[str]:
-        return self._timed(lambda value, timeout: self._compiled.split(value, maxsplit=maxsplit, timeout=timeout), text)
-
-    def _timed(self, call: Callable[..., Any], text: str) -> Any:
-        try:
-            return call(text, timeout=SECONDS)
-        except TimeoutError as error:
-            raise RowError(f"the pattern {self.pattern!r} took more than {SECONDS:g} seconds for a text") from error
-
-
-@lru_cache(maxsize=256)
-def compiled(pattern: str) -> TimedPattern | None:
-    """The pattern for Python, None if it is none; ``\\z`` is Python's ``\\Z``."""
-    import regex
-
-    try:
-        return TimedPattern(pattern)
-    except (regex.error, OverflowError, RecursionError):
-        return None
-
-
-_JAVA = re.compile(r"\\(?:p\{(\w+)\}|(.))|\(\?<(?=[A-Za-z])", re.DOTALL)
-_CLASSES = {
-    "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9", "Upper": "A-Z", "Lower": "a-z", "Punct": r"!-/:-@\[-`{-~",
-    "Space": r"\s", "XDigit": "0-9a-fA-F", "IsAlphabetic": r"^\W\d_", "L": r"^\W\d_", "IsDigit": r"\d",
-}  # fmt: skip
-_ESCAPES = {"d": "[0-9]", "D": "[^0-9]", "w": "[a-zA-Z0-9_]", "W": "[^a-zA-Z0-9_]", "s": r"[ \t\n\x0b\f\r]",
-            "S": r"[^ \t\n\x0b\f\r]",
-            "z": r"\Z", "Z": r"(?=\n?\Z)", "h": r"[ \t]", "e": r"\x1b"}  # fmt: skip
-
-
-def _to_python(pattern: str) -> str:
-    """Java's syntax in Python's; classes such as ``\\d`` are of ASCII, as in Java."""
-    inside = _insides(pattern)
-
-    def write(found: re.Match[str]) -> str:
-        if found[0].startswith("(?<"):
-            return "(?P<"
-        name = _CLASSES.get(found[1]) if found[1] else None
-        text = f"[{name}]" if name else _ESCAPES.get(found[2] or "", found[0])
-        is_inside = inside[found.start()]
-        return (
-            text[1:-1]
-            if is_inside and text.startswith("[") and not text.startswith("[^")
-            else text
-            if not is_inside
-            else found[0]
-        )
-
-    return _JAVA.sub(write, pattern)
-
-
-def _insides(pattern: str) -> list[bool]:
-    """For each character, whether it is inside brackets."""
-    inside, found, escaped = False, [], False
-    for sign in pattern:
-        found.append(inside)
-        if escaped:
-            escaped = False
-        elif sign == "\\":
-            escaped = True
-        elif sign == "[":
-            inside = True
-        elif sign == "]":
-            inside = False
-    return found
 
 
 def _re2(pattern: Any) -> str | None:
@@ -225,56 +130,8 @@ def _instr(found: TimedPattern, text: str) -> int:
     return match.start() + 1 if match else 0
 
 
-# ── LIKE and SIMILAR TO ───────────────────────────────────────────────────────────────────────────
-
-
-@lru_cache(maxsize=256)
-def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
-    out, at = "", 0
-    while at < len(pattern):
-        sign = pattern[at]
-        if sign == escape and at + 1 < len(pattern):
-            at += 1
-            out += re.escape(pattern[at])
-        else:
-            out += {"%": ".*", "_": "."}.get(sign) or re.escape(sign)
-        at += 1
-    return re.compile(out, re.DOTALL)
-
-
-def _like(text: str, pattern: str, escape: str | None = None) -> bool:
-    return _like_pattern(pattern, escape).fullmatch(text) is not None
-
-
-@lru_cache(maxsize=256)
-def _similar_pattern(pattern: str, escape: str | None) -> re.Pattern[str] | None:
-    """SQL's patterns: ``%`` and ``_`` beside the signs of regular expressions; a point is a character like others."""
-    out, at, inside = "", 0, False
-    while at < len(pattern):
-        sign = pattern[at]
-        inside = (sign == "[" and not inside) or (inside and sign != "]")
-        if sign == escape and at + 1 < len(pattern):
-            at += 1
-            out += re.escape(pattern[at])
-        elif inside or sign in "[]()|*+?{}0123456789,":
-            out += sign
-        else:
-            out += {"%": ".*", "_": "."}.get(sign) or re.escape(sign)
-        at += 1
-    try:
-        return re.compile(out, re.DOTALL)
-    except re.error:
-        return None
-
-
-def _similar(text: str, pattern: str, escape: str | None = None) -> bool:
-    found = _similar_pattern(pattern, escape)
-    if found is None:
-        raise RowError(f"{pattern!r} is not a pattern of SIMILAR TO")
-    return found.fullmatch(text) is not None
-
-
 _BAD = "null if an argument is null, and for what is no pattern"
+
 
 FUNCTIONS = (
     LibraryFunction(
@@ -349,26 +206,5 @@ FUNCTIONS = (
         "flink_regexp_substr('ab12cd', '[0-9]+')",
         "12",
         null=f"{_BAD}; without a match",
-    ),
-    LibraryFunction(
-        "flink_like",
-        "text: string, pattern: string, escape: string?",
-        "boolean",
-        by_value(BOOLEAN, _like, fails=False),
-        "LIKE with a computed pattern; without an escape sign a backslash means itself.",
-        "flink_like('abc', 'a%')",
-        True,
-        loops=True,
-    ),
-    LibraryFunction(
-        "flink_similar",
-        "text: string, pattern: string, escape: string?",
-        "boolean",
-        by_value(BOOLEAN, _similar),
-        "SIMILAR TO: `%` and `_` beside `|`, `*`, `+`, `?`, brackets and braces.",
-        "flink_similar('abc', 'a(b|d)c')",
-        True,
-        errors="what is no pattern",
-        loops=True,
     ),
 )

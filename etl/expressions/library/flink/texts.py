@@ -1,4 +1,4 @@
-"""Flink's functions of texts, as far as Arrow computes them."""
+"""Flink's functions that change texts: parts, padding, replacement, case."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.library.function import LibraryFunction
+from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value, constant, on_arrow
 from etl.expressions.rows import ActiveRows
 from etl.expressions.values import texts
-from etl.expressions.widening import BOOLEAN, INT32, STRING, is_decimal
+from etl.expressions.widening import STRING
 
 STRINGS = pa.list_(STRING)
-
-
-# ── Parts ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _substring_value(text: str, position: int, length: int | None = None) -> str | None:
@@ -91,73 +88,6 @@ def _pad(text: str, length: int, pad: str, *, left: bool) -> str | None:
     return text[:length] if missing <= 0 else filling + text if left else text + filling
 
 
-def _locate(part: str, text: str, position: int = 1) -> int:
-    return text.find(part, max(0, position - 1)) + 1
-
-
-def _instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int | None:
-    if start == 0 or occurrence < 1:
-        return 0
-    at = -1
-    if start > 0:
-        at = start - 2
-        for _ in range(occurrence):
-            at = text.find(part, at + 1)
-            if at < 0:
-                return 0
-        return at + 1
-    end = len(text) + start + len(part)
-    for _ in range(occurrence):
-        at = text.rfind(part, 0, end)
-        if at < 0:
-            return 0
-        end = at + len(part) - 1
-    return at + 1
-
-
-def find_part(part: BoundNode, text: BoundNode) -> BoundNode | None:
-    """The position of a constant in code points, on Arrow; None if it is not a constant."""
-    is_known, searched = constant(part)
-    if not is_known or not searched:
-        return None
-
-    def kernel(values: Any) -> Any:
-        at = pc.find_substring(values, searched)
-        is_ascii = pc.equal(pc.utf8_length(values), pc.binary_length(values))
-        if pc.all(is_ascii).as_py() is not False:
-            return pc.cast(pc.add(at, 1), INT32)
-        return _each_pair(values, searched)
-
-    return b.apply(INT32, kernel, text)
-
-
-def _each_pair(values: Any, part: str) -> Any:
-    if isinstance(values, pa.Scalar):
-        return pa.scalar(None if not values.is_valid else values.as_py().find(part) + 1, INT32)
-    encoded = pc.dictionary_encode(values)
-    return pa.array([one.find(part) + 1 for one in encoded.dictionary.to_pylist()], INT32).take(encoded.indices)
-
-
-def locate(part: BoundNode, text: BoundNode, position: BoundNode | None = None) -> BoundNode:
-    found = find_part(part, text) if position is None else None
-    return found or by_value(INT32, _locate, fails=False)(part, text, *(() if position is None else (position,)))
-
-
-def instr(text: BoundNode, part: BoundNode, *more: BoundNode) -> BoundNode:
-    found = None if more else find_part(part, text)
-    return found or by_value(INT32, _instr, fails=False)(text, part, *more)
-
-
-def part_test(kernel: Any, function: Any) -> Any:
-    def build(text: BoundNode, part: BoundNode) -> BoundNode:
-        is_known, searched = constant(part)
-        if is_known and searched is not None:
-            return b.apply(BOOLEAN, lambda x: kernel(x, searched), text)
-        return by_value(BOOLEAN, function, fails=False)(text, part)
-
-    return build
-
-
 def replace(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode:
     (is_known, searched), (is_new_known, given) = constant(old), constant(new)
     if is_known and is_new_known and searched and given is not None:
@@ -182,73 +112,6 @@ def _init_cap(text: str) -> str:
     return "".join(out)
 
 
-# ── Splitting ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _split_index(text: str, separator: str | int, index: int) -> str | None:
-    if isinstance(separator, int):
-        separator = chr(separator)
-    if not text or index < 0 or not separator:
-        return None
-    parts = text.split(separator)
-    return parts[index] if index < len(parts) else None
-
-
-def split_index(text: BoundNode, separator: BoundNode, index: BoundNode) -> BoundNode:
-    """Arrow splits at a constant; the part is taken from the list."""
-    (is_known, sign), (is_index_known, number) = constant(separator), constant(index)
-    sign = chr(sign) if isinstance(sign, int) and 0 < sign < 0x10FFFF else sign
-    if not (is_known and is_index_known and isinstance(sign, str) and sign and number is not None):
-        return by_value(STRING, _split_index, fails=False)(text, separator, index)
-    if number < 0:
-        return b.apply(STRING, lambda x: pc.if_else(pc.is_null(x), x, pa.scalar(None, STRING)), text)
-    return b.apply(STRING, partial(_part, sign, number), text)
-
-
-def _part(separator: str, number: int, values: Any) -> Any:
-    if isinstance(values, pa.Scalar):
-        return _part(separator, number, pa.array([values.as_py()], STRING))[0]
-    lists = pc.split_pattern(pc.if_else(pc.equal(values, ""), pa.scalar(None, STRING), values), separator)
-    enough = pc.greater(pc.list_value_length(lists), number)
-    starts = pc.add(pc.cast(lists.offsets[:-1], pa.int64()), number)
-    return lists.values.take(pc.if_else(enough, starts, pa.scalar(None, pa.int64())))
-
-
-def _split(text: str, separator: str) -> list[str]:
-    return [] if not text else list(text) if not separator else text.split(separator)
-
-
-def _str_to_map(text: str, pairs: str = ",", keys: str = "=") -> list[tuple[str, str | None]] | None:
-    """Separators are regular expressions; the last of equal keys counts."""
-    from etl.expressions.library.flink.patterns import compiled
-
-    between, inside = compiled(pairs), compiled(keys)
-    if between is None or inside is None:
-        return None
-    found: dict[str, str | None] = {}
-    for pair in between.split(text) if text else []:
-        key, *value = inside.split(pair, maxsplit=1)
-        found[key] = value[0] if value else None
-    return list(found.items())
-
-
-# ── Kinds of characters ───────────────────────────────────────────────────────────────────────────
-
-
-def _is(kernel: Any) -> Any:
-    return lambda value: b.apply(BOOLEAN, lambda x: pc.fill_null(kernel(x), False), value)
-
-
-def is_decimal_text(value: BoundNode) -> BoundNode:
-    """Whether a text is a number, with a sign, a fraction or an exponent."""
-    if value.type != STRING:
-        is_number = pa.types.is_integer(value.type) or pa.types.is_floating(value.type) or is_decimal(value.type)
-        return b.apply(BOOLEAN, lambda x: pc.and_(pc.is_valid(x), is_number), value)
-    pattern = r"\A[ ]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?[ ]*\z"
-    found: BoundNode = _is(lambda x: pc.match_substring_regex(x, pattern))(value)
-    return found
-
-
 def _elt(index: int | None, *values: Any) -> Any:
     return values[index - 1] if index is not None and 1 <= index <= len(values) else None
 
@@ -269,16 +132,11 @@ def _repeat(rows: ActiveRows, text: Any, count: Any) -> Any:
     return pc.binary_repeat(text, pc.if_else(too_long, pa.scalar(0, pa.int64()), number))
 
 
-def _entry(
-    name: str, arguments: str, result: str, build: Any, about: str, example: str, gives: Any, **more: Any
-) -> LibraryFunction:
-    return LibraryFunction(f"flink_{name}", arguments, result, build, about, example, gives, **more)
-
-
 _TWO = "text: string, characters: string?"
 
+
 FUNCTIONS = (
-    _entry(
+    flink_function(
         "substring",
         "text: string, position: integer, length: integer?",
         "string",
@@ -288,11 +146,13 @@ FUNCTIONS = (
         "he",
         null="null if an argument is null or the length negative",
     ),
-    _entry("left", "text: string, count: integer", "string", _end(True), "The first characters.", "flink_left('hello', 2)", "he"),
-    _entry(
+    flink_function(
+        "left", "text: string, count: integer", "string", _end(True), "The first characters.", "flink_left('hello', 2)", "he"
+    ),
+    flink_function(
         "right", "text: string, count: integer", "string", _end(False), "The last characters.", "flink_right('hello', 2)", "lo"
     ),
-    _entry(
+    flink_function(
         "btrim",
         _TWO,
         "string",
@@ -301,7 +161,7 @@ FUNCTIONS = (
         "flink_btrim('xyaxy', 'xy')",
         "a",
     ),
-    _entry(
+    flink_function(
         "ltrim",
         _TWO,
         "string",
@@ -310,7 +170,7 @@ FUNCTIONS = (
         "flink_ltrim('xxa', 'x')",
         "a",
     ),
-    _entry(
+    flink_function(
         "rtrim",
         _TWO,
         "string",
@@ -319,7 +179,7 @@ FUNCTIONS = (
         "flink_rtrim('axx', 'x')",
         "a",
     ),
-    _entry(
+    flink_function(
         "repeat",
         "text: string, count: integer",
         "string",
@@ -328,7 +188,7 @@ FUNCTIONS = (
         "flink_repeat('ab', 3)",
         "ababab",
     ),
-    _entry(
+    flink_function(
         "overlay",
         "text: string, new: string, position: integer, length: integer?",
         "string",
@@ -338,7 +198,7 @@ FUNCTIONS = (
         "xxxxxxxxx",
         loops=True,
     ),
-    _entry(
+    flink_function(
         "replace",
         "text: string, old: string, new: string",
         "string",
@@ -347,7 +207,7 @@ FUNCTIONS = (
         "flink_replace('abc', '', 'x')",
         "xaxbxcx",
     ),
-    _entry(
+    flink_function(
         "translate",
         "text: string, old: string, new: string",
         "string",
@@ -357,7 +217,7 @@ FUNCTIONS = (
         "xcxc",
         loops=True,
     ),
-    _entry(
+    flink_function(
         "translate3",
         "text: string, old: string, new: string",
         "string",
@@ -367,7 +227,7 @@ FUNCTIONS = (
         "bbc",
         loops=True,
     ),
-    _entry(
+    flink_function(
         "initcap",
         "text: string",
         "string",
@@ -377,7 +237,7 @@ FUNCTIONS = (
         "Hello World",
         loops=True,
     ),
-    _entry(
+    flink_function(
         "lpad",
         "text: string, length: integer, pad: string",
         "string",
@@ -388,7 +248,7 @@ FUNCTIONS = (
         null="null if an argument is null, the length negative or the filling empty",
         loops=True,
     ),
-    _entry(
+    flink_function(
         "rpad",
         "text: string, length: integer, pad: string",
         "string",
@@ -399,43 +259,7 @@ FUNCTIONS = (
         null="null if an argument is null, the length negative or the filling empty",
         loops=True,
     ),
-    _entry(
-        "locate",
-        "part: string, text: string, position: integer?",
-        "int",
-        locate,
-        "The position of a part, from 1; 0 without one.",
-        "flink_locate('l', 'hello', 4)",
-        4,
-    ),
-    _entry(
-        "instr",
-        "text: string, part: string, start: integer?, occurrence: integer?",
-        "int",
-        instr,
-        "The position of an occurrence of a part, from 1; a negative start searches backwards.",
-        "flink_instr('hello', 'l', -1)",
-        4,
-    ),
-    _entry(
-        "startswith",
-        "text: string, part: string",
-        "boolean",
-        part_test(lambda x, s: pc.starts_with(x, s), str.startswith),
-        "Whether a text begins with another.",
-        "flink_startswith('hello', 'he')",
-        True,
-    ),
-    _entry(
-        "endswith",
-        "text: string, part: string",
-        "boolean",
-        part_test(lambda x, s: pc.ends_with(x, s), str.endswith),
-        "Whether a text ends with another.",
-        "flink_endswith('hello', 'lo')",
-        True,
-    ),
-    _entry(
+    flink_function(
         "reverse",
         "text: string",
         "string",
@@ -444,67 +268,7 @@ FUNCTIONS = (
         "flink_reverse('hello')",
         "olleh",
     ),
-    _entry(
-        "split_index",
-        "text: string, separator: string|integer, index: integer",
-        "string",
-        split_index,
-        "A part of a text, counted from 0; the separator is a text or the number of a character.",
-        "flink_split_index('a,b,c', ',', 1)",
-        "b",
-        null="null if an argument is null, the text empty, or without such a part",
-    ),
-    _entry(
-        "split",
-        "text: string, separator: string",
-        "array<string>",
-        by_value(STRINGS, _split, fails=False),
-        "The parts of a text; its characters for an empty separator, none of an empty text.",
-        "flink_split('a,b', ',')",
-        ["a", "b"],
-        loops=True,
-    ),
-    _entry(
-        "str_to_map",
-        "text: string, pairs: string?, keys: string?",
-        "map<string,string>",
-        by_value(pa.map_(STRING, STRING), _str_to_map),
-        "Pairs of key and value; the separators (`,` and `=`) are regular expressions.",
-        "flink_str_to_map('a=1,b=2')",
-        [("a", "1"), ("b", "2")],
-        loops=True,
-    ),
-    _entry(
-        "is_alpha",
-        "value: text",
-        "boolean",
-        _is(lambda x: pc.utf8_is_alpha(x)),
-        "Whether a text has letters only, of any alphabet.",
-        "flink_is_alpha('abc1')",
-        False,
-        null="false",
-    ),
-    _entry(
-        "is_digit",
-        "value: text",
-        "boolean",
-        _is(lambda x: pc.utf8_is_decimal(x)),
-        "Whether a text has digits only, of any alphabet.",
-        "flink_is_digit('123')",
-        True,
-        null="false",
-    ),
-    _entry(
-        "is_decimal",
-        "value: any",
-        "boolean",
-        is_decimal_text,
-        "Whether a text is a number.",
-        "flink_is_decimal('1e5')",
-        True,
-        null="false",
-    ),
-    _entry(
+    flink_function(
         "elt",
         "index: integer, value: any, more: any...",
         "the values' type",

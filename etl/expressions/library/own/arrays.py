@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from etl.expressions.library.flink.collections import ARRAY_SUMS as FUNCTIONS
+from etl.expressions.library.flink.array_aggregates import ARRAY_SUMS as FUNCTIONS
 
 __all__ = ["FUNCTIONS"]

@@ -12,7 +12,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls import regex_calls
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.library.function import LibraryFunction
+from etl.expressions.library.function import LibraryFunction, rsql_function
 from etl.expressions.library.rsql.arguments import constant_text, constant_whole, text_of
 from etl.expressions.library.rsql.texts import substring
 from etl.expressions.widening import INT32, INT64, STRING
@@ -97,7 +97,7 @@ def _entry(
     gives: Any,
     null: str = _NULL,
 ) -> LibraryFunction:
-    return LibraryFunction(f"rsql_{name}", arguments, result, build, about, f"rsql_{example}", gives, null=null)
+    return rsql_function(name, arguments, result, build, about, example, gives, null)
 
 
 FUNCTIONS = (

@@ -1,4 +1,4 @@
-"""Script functions that take texts apart, encode or search them; Python computes them for each distinct text of a batch."""
+"""Script functions that split, search and replace parts of texts. Python computes them, text by text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from etl.expressions.widening import BOOLEAN, INT32, STRING
 _NULL = "null if an argument is null"
 
 
-def _whole(text: str) -> int | None:
+def whole_number(text: str) -> int | None:
     try:
         return int(float(text))
     except (ValueError, OverflowError):
@@ -32,19 +32,19 @@ def _pieces(text: str, separator: str) -> list[str]:
 
 
 def _split_index(text: str, separator: str, index: str) -> str | None:
-    pieces, number = _pieces(text, separator), _whole(index)
+    pieces, number = _pieces(text, separator), whole_number(index)
     return pieces[number] if number is not None and 0 <= number < len(pieces) else None
 
 
 def _split_part(text: str, separator: str, first: str, last: str = "") -> str | None:
-    begin, end = _whole(first), _whole(last or first)
+    begin, end = whole_number(first), whole_number(last or first)
     if begin is None or end is None or begin < 1:
         return None
     return _separator(separator).join(_pieces(text, separator)[begin - 1 : end])
 
 
 def _substring_index(text: str, separator: str, count: str) -> str | None:
-    number = _whole(count)
+    number = whole_number(count)
     if number is None:
         return None
     pieces = _pieces(text, separator)
@@ -57,7 +57,7 @@ def _translate(text: str, characters: str, others: str) -> str:
 
 
 def _occurrence(text: str, part: str, position: str = "0", occurrence: str = "1") -> int | None:
-    start, count = _whole(position), _whole(occurrence)
+    start, count = whole_number(position), whole_number(occurrence)
     if start is None or count is None:
         return None
     at = max(start, 0) - 1
@@ -66,82 +66,6 @@ def _occurrence(text: str, part: str, position: str = "0", occurrence: str = "1"
         if at < 0:
             return -1
     return at
-
-
-def _soundex(text: str) -> str:
-    codes = {letter: digit for letters, digit in _SOUNDS.items() for letter in letters}
-    letters = [one for one in text.upper() if "A" <= one <= "Z"]
-    if not letters:
-        return ""
-    found, last = letters[0], codes.get(letters[0], "")
-    for one in letters[1:]:
-        code = codes.get(one, "")
-        if code and code != last:
-            found += code
-        if one not in "HW":
-            last = code
-    return (found + "000")[:4]
-
-
-_SOUNDS = {"BFPV": "1", "CGJKQSXZ": "2", "DT": "3", "L": "4", "MN": "5", "R": "6"}
-
-
-def _hash_code(text: str) -> str:
-    """Java's hash of UTF-16 units."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for at in range(0, len(units), 2):
-        value = (value * 31 + (units[at] << 8) + units[at + 1]) & 0xFFFFFFFF
-    return str(value - (1 << 32) if value >= 1 << 31 else value)
-
-
-def _md5(text: str) -> str:
-    import hashlib
-
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest().upper()
-
-
-def _url_encode(text: str, charset: str = "utf-8") -> str | None:
-    from urllib.parse import quote_plus
-
-    try:
-        return quote_plus(text, safe="*", encoding=charset).replace("~", "%7E")
-    except (LookupError, UnicodeError):
-        return None
-
-
-def _url_decode(text: str, charset: str = "utf-8") -> str | None:
-    from urllib.parse import unquote_plus
-
-    try:
-        return unquote_plus(text, encoding=charset)
-    except LookupError:
-        return None
-
-
-def _url_part(url: str, part: str, key: str = "") -> str | None:
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(url.strip())
-        host = parts.hostname
-    except ValueError:
-        return None
-    user, at, _ = parts.netloc.rpartition("@")
-    found = {
-        "HOST": host,
-        "PATH": parts.path,
-        "QUERY": parts.query or None,
-        "REF": parts.fragment or None,
-        "PROTOCOL": parts.scheme or None,
-        "AUTHORITY": parts.netloc or None,
-        "USERINFO": user if at else None,
-        "FILE": parts.path + (f"?{parts.query}" if parts.query else ""),
-    }.get(part.upper())
-    if part.upper() != "QUERY" or not key:
-        return found
-    pairs = (one.partition("=") for one in parts.query.split("&"))
-    return next((value for name, _, value in pairs if name == key), None)
 
 
 def _key_value(text: str, *rest: str) -> str | None:
@@ -182,42 +106,10 @@ def _without_brackets(text: str, opening: str = "", closing: str = "") -> str:
     return re.sub(inside, lambda found: f"bracket{next(numbers)}", text, flags=re.DOTALL)
 
 
-def _can_encode(text: str, source: str, target: str) -> bool:
-    """Whether the bytes in one encoding are the same text in the other."""
-    try:
-        return text.encode(source).decode(target, "replace") == text
-    except (LookupError, UnicodeError):
-        return False
-
-
 def _initials(text: str) -> str:
     import re
 
     return re.sub(r"[^\s]+", lambda word: word[0][:1].upper() + word[0][1:].lower(), text)
-
-
-def _character(code: str) -> str | None:
-    number = _whole(code)
-    return chr(number) if number is not None and 0 <= number < 0x110000 and not 0xD800 <= number < 0xE000 else None
-
-
-def _address_number(text: str) -> int | None:
-    import ipaddress
-
-    try:
-        return int(ipaddress.IPv4Address(text.strip()))
-    except ValueError:
-        return None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
-def _is_decimal(text: str) -> bool:
-    import re
-
-    return re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", text) is not None
 
 
 def _of(type_: pa.DataType, result: str) -> Callable[..., LibraryFunction]:
@@ -233,12 +125,17 @@ def _of(type_: pa.DataType, result: str) -> Callable[..., LibraryFunction]:
     return make
 
 
-_text, _int, _flag = _of(STRING, "string"), _of(INT32, "int"), _of(BOOLEAN, "boolean")
-_long = _of(pa.int64(), "bigint")
-_pairs = _of(pa.map_(STRING, STRING), "map<string,string>")
+text_function, int_function, boolean_function = _of(STRING, "string"), _of(INT32, "int"), _of(BOOLEAN, "boolean")
+
+
+long_function = _of(pa.int64(), "bigint")
+
+
+map_function = _of(pa.map_(STRING, STRING), "map<string,string>")
+
 
 FUNCTIONS = (
-    _text(
+    text_function(
         "splitindex",
         "text separator index",
         _split_index,
@@ -246,7 +143,7 @@ FUNCTIONS = (
         "splitindex('a,b', ',', 1)",
         "b",
     ),
-    _text(
+    text_function(
         "splitpart",
         "text separator first last?",
         _split_part,
@@ -254,7 +151,7 @@ FUNCTIONS = (
         "splitpart('a,b,c', ',', 2, 3)",
         "b,c",
     ),
-    _text(
+    text_function(
         "substringindex",
         "text separator count",
         _substring_index,
@@ -262,7 +159,7 @@ FUNCTIONS = (
         "substringindex('a.b.c', '.', 2)",
         "a.b",
     ),
-    _text(
+    text_function(
         "translate",
         "text characters others",
         _translate,
@@ -270,7 +167,7 @@ FUNCTIONS = (
         "translate('abcab', 'ab', 'x')",
         "xcx",
     ),
-    _int(
+    int_function(
         "instr",
         "text part position? occurrence?",
         _occurrence,
@@ -278,7 +175,7 @@ FUNCTIONS = (
         "instr('hello', 'l')",
         2,
     ),
-    _int(
+    int_function(
         "blink_instr",
         "text part",
         lambda text, part: text.find(part) + 1,
@@ -286,7 +183,7 @@ FUNCTIONS = (
         "blink_instr('hello', 'l')",
         3,
     ),
-    _int(
+    int_function(
         "charmatchcount",
         "text characters",
         lambda text, other: len(set(text) & set(other)),
@@ -294,28 +191,10 @@ FUNCTIONS = (
         "charmatchcount('hello', 'lo')",
         2,
     ),
-    _int("ascii", "text", lambda text: ord(text[0]) if text else None, "Code of the first character.", "ascii('A')", 65),
-    _text("chr", "code", _character, "The character of a code.", "chr('65')", "A"),
-    _text("soundx", "text", _soundex, "Soundex code.", "soundx('Robert')", "R163"),
-    _text("hashcode", "text", _hash_code, "Java's hash code of a text, as a text.", "hashcode('abc')", "96354"),
-    _text("md5", "text", _md5, "MD5 of a text, in capitals.", "md5('abc')", "900150983CD24FB0D6963F7D28E17F72"),
-    _text(
+    text_function(
         "initcap", "text", _initials, "The first letter of each word a capital, the others small.", "initcap('aB cd')", "Ab Cd"
     ),
-    _text("urlencode", "text charset?", _url_encode, "A text as a form encodes it for a URL.", "urlencode('a b/')", "a+b%2F"),
-    _text(
-        "urldecode", "text charset?", _url_decode, "The text that a form has encoded for a URL.", "urldecode('a+b%2F')", "a b/"
-    ),
-    _text(
-        "parse_url",
-        "url part key?",
-        _url_part,
-        "A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE, USERINFO, or the value of a key of QUERY.",
-        "parse_url('http://h/p?x=1', 'QUERY', 'x')",
-        "1",
-        "null if an argument is null, or the URL has no such part",
-    ),
-    _text(
+    text_function(
         "keyvalue",
         "text pairs separator? key?",
         _key_value,
@@ -324,15 +203,19 @@ FUNCTIONS = (
         "2",
         "null if an argument is null, or there is no such key",
     ),
-    _pairs("str_to_map", "text pairs? separator?", _map_of, "Pairs as a map.", "str_to_map('a=1,b=2')", [("a", "1"), ("b", "2")]),
-    _pairs(
+    map_function(
+        "str_to_map", "text pairs? separator?", _map_of, "Pairs as a map.", "str_to_map('a=1,b=2')", [("a", "1"), ("b", "2")]
+    ),
+    map_function(
         "strtomap", "text pairs separator", _map_of, "Pairs as a map.", "strtomap('a:1;b:2', ';', ':')", [("a", "1"), ("b", "2")]
     ),
-    _pairs(
+    map_function(
         "jsoncreate", "text", _map_of, "Pairs such as name=value as a map.", "jsoncreate('a=1,b=2')", [("a", "1"), ("b", "2")]
     ),
-    _text("val", "text", _without_constants, "Texts in single quotes replaced by constants_001 and so on.", "val('a')", "a"),
-    _text(
+    text_function(
+        "val", "text", _without_constants, "Texts in single quotes replaced by constants_001 and so on.", "val('a')", "a"
+    ),
+    text_function(
         "backet",
         "text opening? closing?",
         _without_brackets,
@@ -340,16 +223,4 @@ FUNCTIONS = (
         "backet('a [x y] b', '[', ']')",
         "a bracket1 b",
     ),
-    _flag(
-        "isencoding",
-        "text charset other",
-        _can_encode,
-        "Whether the bytes of a text in one character set are the same text in another.",
-        "isencoding('abc', 'utf-8', 'iso-8859-1')",
-        True,
-    ),
-    _flag("is_number", "text", _is_number, "Whether a text has digits only.", "is_number('17')", True),
-    _flag("is_decimal", "text", _is_decimal, "Whether a text is a number, with or without decimals.", "is_decimal('-3.7')", True),
-    _flag("is_alpha", "text", lambda text: text.isalpha(), "Whether a text has letters only.", "is_alpha('abc')", True),
-    _long("ip2long", "address", _address_number, "The number of an IPv4 address.", "ip2long('10.0.0.1')", 167772161),
 )

@@ -13,15 +13,16 @@ from etl.columns.joined_texts import join_texts
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.casts import cast
-from etl.expressions.library.function import LibraryFunction
+from etl.expressions.library.function import rsql_function
 from etl.expressions.library.kernels import constant
-from etl.expressions.library.rsql.arguments import as_whole, by_text, constant_text, of_texts, text_of
+from etl.expressions.library.rsql.arguments import by_text, constant_text, of_texts, text_of
 from etl.expressions.rows import ActiveRows
 from etl.expressions.values import texts
 from etl.expressions.widening import BOOLEAN, INT32, INT64, STRING
 
 _NULL = "null if an argument is null"
+
+
 _NULL_OR_EMPTY = "null for null and for an empty text"
 
 
@@ -124,87 +125,16 @@ def _replace(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode:
     return by_text(STRING, lambda one, searched, given: one.replace(searched, given) if searched else one)(text, old, new)
 
 
-def _cast(value: BoundNode, type_: BoundNode) -> BoundNode:
-    name = constant_text(type_, "the type").lower()
-    targets = {
-        **dict.fromkeys(("int", "integer"), INT32),
-        **dict.fromkeys(("long", "bigint"), INT64),
-        **dict.fromkeys(("double", "float", "number", "decimal"), pa.float64()),
-        "boolean": BOOLEAN,
-    }
-    if name in ("string", "varchar"):
-        return text_of(value)
-    if name in ("date", "timestamp", "datetime"):
-        from etl.expressions.library.rsql.times import to_date
-
-        return to_date(value)
-    if name not in targets:
-        raise MisuseError(f"there is no type {name!r}", hint=f"one of: {', '.join((*targets, 'string', 'date'))}")
-    node = as_whole(value) if targets[name] in (INT32, INT64) else value
-    return cast(node, targets[name], safe=True)
-
-
-def _to_base64(value: BoundNode) -> BoundNode:
-    def run(data: bytes) -> str:
-        import base64
-
-        return base64.b64encode(data if isinstance(data, bytes) else data.encode()).decode()
-
-    from etl.expressions.library.kernels import by_value
-
-    node = value if pa.types.is_binary(value.type) else text_of(value)
-    return by_value(STRING, run, fails=False)(node)
-
-
-def _from_base64(text: str) -> bytes | None:
-    import base64
-    import binascii
-
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-
-
-def _bytes_text(value: BoundNode, charset: BoundNode) -> BoundNode:
-    from etl.expressions.library.kernels import by_value
-
-    if not pa.types.is_binary(value.type):
-        return b.apply(STRING, lambda x: _no_texts(x), text_of(value))
-    name = constant_text(charset, "the character set")
-    try:
-        "".encode(name)
-    except LookupError as error:
-        raise MisuseError(f"there is no character set {name!r}") from error
-    return by_value(STRING, lambda data: data.decode(name, "replace"), fails=False)(value)
-
-
-def _no_texts(values: Any) -> Any:
-    return pa.scalar(None, STRING) if isinstance(values, pa.Scalar) else pa.nulls(len(values), STRING)
-
-
-def _entry(
-    name: str,
-    arguments: str,
-    result: str,
-    build: Callable[..., BoundNode],
-    about: str,
-    example: str,
-    gives: Any,
-    null: str = _NULL,
-    *,
-    loops: bool = False,
-) -> LibraryFunction:
-    return LibraryFunction(f"rsql_{name}", arguments, result, build, about, f"rsql_{example}", gives, null=null, loops=loops)
-
-
 _UPPER = of_texts(partial(_without_empty, texts.upper))
+
+
 _LOWER = of_texts(partial(_without_empty, texts.lower))
 
+
 FUNCTIONS = (
-    _entry("lower", "text: any", "string", _LOWER, "Lower case.", "lower('ABC')", "abc", _NULL_OR_EMPTY),
-    _entry("upper", "text: any", "string", _UPPER, "Upper case.", "upper('abc')", "ABC", _NULL_OR_EMPTY),
-    _entry(
+    rsql_function("lower", "text: any", "string", _LOWER, "Lower case.", "lower('ABC')", "abc", _NULL_OR_EMPTY),
+    rsql_function("upper", "text: any", "string", _UPPER, "Upper case.", "upper('abc')", "ABC", _NULL_OR_EMPTY),
+    rsql_function(
         "trim",
         "text: any",
         "string",
@@ -214,7 +144,7 @@ FUNCTIONS = (
         "a",
         _NULL_OR_EMPTY,
     ),
-    _entry(
+    rsql_function(
         "ltrim",
         "text: any",
         "string",
@@ -223,7 +153,7 @@ FUNCTIONS = (
         "ltrim(' a ')",
         "a ",
     ),
-    _entry(
+    rsql_function(
         "rtrim",
         "text: any",
         "string",
@@ -232,7 +162,7 @@ FUNCTIONS = (
         "rtrim(' a ')",
         " a",
     ),
-    _entry(
+    rsql_function(
         "length",
         "text: any",
         "bigint",
@@ -241,8 +171,10 @@ FUNCTIONS = (
         "length(123)",
         3,
     ),
-    _entry("char_length", "text: any", "int", of_texts(texts.length, INT32), "Number of characters.", "char_length('abc')", 3),
-    _entry(
+    rsql_function(
+        "char_length", "text: any", "int", of_texts(texts.length, INT32), "Number of characters.", "char_length('abc')", 3
+    ),
+    rsql_function(
         "lengthb",
         "text: any",
         "bigint",
@@ -251,13 +183,13 @@ FUNCTIONS = (
         "lengthb('é')",
         2,
     ),
-    _entry(
+    rsql_function(
         "reverse", "text: any", "string", of_texts(pc.utf8_reverse), "The characters in reverse order.", "reverse('abc')", "cba"
     ),
-    _entry(
+    rsql_function(
         "concat", "parts: any...", "string", _concat, "Parts joined.", "concat('a', 7, null)", "a7", "null parts are left out"
     ),
-    _entry(
+    rsql_function(
         "concat_ws",
         "separator: any, parts: any...",
         "string",
@@ -267,8 +199,10 @@ FUNCTIONS = (
         "a|7",
         "null parts are left out",
     ),
-    _entry("contains", "text: any, part: any", "boolean", _contains, "Whether a text has a part.", "contains('abc', 'b')", True),
-    _entry(
+    rsql_function(
+        "contains", "text: any, part: any", "boolean", _contains, "Whether a text has a part.", "contains('abc', 'b')", True
+    ),
+    rsql_function(
         "replace",
         "text: any, old: any, new: any",
         "string",
@@ -277,7 +211,7 @@ FUNCTIONS = (
         "replace('a.b', '.', '')",
         "ab",
     ),
-    _entry(
+    rsql_function(
         "substring",
         "text: any, start: any, count: any?",
         "string",
@@ -286,7 +220,7 @@ FUNCTIONS = (
         "substring('Hello', 1, 3)",
         "ell",
     ),
-    _entry(
+    rsql_function(
         "blink_substr",
         "text: any, start: any, count: any?",
         "string",
@@ -295,7 +229,7 @@ FUNCTIONS = (
         "blink_substr('Hello', '1', 3)",
         "Hel",
     ),
-    _entry(
+    rsql_function(
         "lpad",
         "text: any, length: any, pad: any?",
         "string",
@@ -305,7 +239,7 @@ FUNCTIONS = (
         "***abc",
         loops=True,
     ),
-    _entry(
+    rsql_function(
         "rpad",
         "text: any, length: any, pad: any?",
         "string",
@@ -315,7 +249,7 @@ FUNCTIONS = (
         "abcxyxyx",
         loops=True,
     ),
-    _entry(
+    rsql_function(
         "repeat",
         "text: any, count: any",
         "string",
@@ -325,41 +259,5 @@ FUNCTIONS = (
         "abab",
         loops=True,
     ),
-    _entry("space", "count: any", "string", by_text(STRING, _spaces), "So many blanks.", "space('3')", "   ", loops=True),
-    _entry("tostring", "value: any", "string", text_of, "The text of a value.", "tostring(2.5)", "2.5"),
-    _entry(
-        "cast",
-        "value: any, type: string",
-        "the type that is named",
-        _cast,
-        "A value as int, long, double, string, boolean or date.",
-        "cast('7', 'int')",
-        7,
-        "null if the value is null or cannot be converted",
-    ),
-    _entry(
-        "tobase64", "value: any", "string", _to_base64, "Base64 of bytes or of a text.", "tobase64('abc')", "YWJj", loops=True
-    ),
-    _entry(
-        "frombase64",
-        "text: any",
-        "binary",
-        by_text(pa.binary(), _from_base64),
-        "The bytes of a Base64 text.",
-        "byte2string(rsql_frombase64('YWJj'), 'utf-8')",
-        "abc",
-        "null if the argument is null or no Base64",
-        loops=True,
-    ),
-    _entry(
-        "byte2string",
-        "value: any, charset: string",
-        "string",
-        _bytes_text,
-        "The text of bytes in a character set.",
-        "byte2string(rsql_frombase64('YWJj'), 'utf-8')",
-        "abc",
-        "null for null and for what are no bytes",
-        loops=True,
-    ),
+    rsql_function("space", "count: any", "string", by_text(STRING, _spaces), "So many blanks.", "space('3')", "   ", loops=True),
 )

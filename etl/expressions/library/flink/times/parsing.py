@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP
-from etl.expressions.library.flink.calendar import days_in_month, days_of
+from etl.expressions.library.flink.times.calendar import days_in_month, days_of
 from etl.expressions.rows import broadcast
 from etl.expressions.widening import INT64, STRING
 
