@@ -136,10 +136,10 @@ def _texts_until_defined(
         prefixes += [step["prefix"]] if "prefix" in step else []
         if step["type"] in _DEFINING:
             return _with_names_of_both_sides(found, prefixes)
-    if any(stream in _inputs(sink) for sink in value["sinks"].values()):
+    if any(stream in inputs_of(sink) for sink in value["sinks"].values()):
         return None
     for name, following in value["streams"].items():
-        if stream in _inputs(following):
+        if stream in inputs_of(following):
             if name not in known:
                 known[name] = _texts_until_defined(value, name, following["steps"], known)
             texts = known[name]
@@ -154,7 +154,8 @@ def _with_names_of_both_sides(texts: set[str], prefixes: Iterable[str]) -> froze
     return frozenset(texts).union(text.replace(prefix, "") for prefix in prefixes for text in texts)
 
 
-def _inputs(reader: Mapping[str, Any]) -> list[str]:
+def inputs_of(reader: Mapping[str, Any]) -> list[str]:
+    """The names of what a stream or a sink reads."""
     inputs = reader["from"]
     return [inputs] if isinstance(inputs, str) else inputs
 

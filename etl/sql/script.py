@@ -16,6 +16,7 @@ from etl.sql.queries import Queries
 from etl.sql.reading import read_script
 from etl.sql.relation import Target
 from etl.sql.settings import add_idle, apply_setting
+from etl.sql.shared_steps import share_equal_steps
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Script, ScriptError, SetOption, Statement
 from etl.sql.table_options.options import read_options
 from etl.sql.tables import declared_columns, sink_options
@@ -57,6 +58,7 @@ def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScri
     compiled = compiler.compiled
     add_idle(compiled)
     if not compiled.errors:
+        share_equal_steps(compiled)
         drop_unused_columns(compiled.value)
     compiled.value = {key: value for key, value in compiled.value.items() if value or key in ("sources", "streams", "sinks")}
     return compiled

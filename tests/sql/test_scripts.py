@@ -446,3 +446,25 @@ def test_options_are_texts_and_have_the_types_of_the_component(checked: Callable
     assert sinks["e"]["batch"]["max_events"] == 7
     [problem] = checked(tables.replace("'7'", "'many'")).problems
     assert problem.message == "'many' is not a whole number"
+
+
+PER_HOST = f"SELECT host, count(*) AS n, window_start AS s FROM {WINDOWED}"
+
+
+@pytest.mark.parametrize(
+    ("query", "windows"),
+    [
+        (f"SELECT a.host, b.n FROM ({PER_HOST}) a JOIN (SELECT max(n) AS n, s FROM ({PER_HOST}) GROUP BY s) b ON a.n = b.n", 1),
+        (f"SELECT host, n FROM ({PER_HOST}) UNION ALL SELECT host, n FROM ({PER_HOST})", 1),
+        (f"SELECT host, n FROM ({PER_HOST}) UNION ALL SELECT host, n FROM ({PER_HOST} HAVING count(*) > RAND())", 1),
+        (f"SELECT host, n FROM ({PER_HOST}) UNION ALL SELECT host, n FROM ({PER_HOST.replace('MINUTE', 'HOUR')})", 2),
+        (f"SELECT host, n FROM ({PER_HOST}); CREATE TABLE o WITH ('connector' = 'print'); INSERT INTO o {PER_HOST}", 2),
+    ],
+)
+def test_equal_sub_queries_of_a_query_run_once(query: str, windows: int) -> None:
+    compiled = compile_script(LOGS + f"INSERT INTO out {query}", installed())
+
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    found = [(name, at, step) for name, one in compiled.value["streams"].items() for at, step in enumerate(one["steps"])]
+    assert sum(step["type"] == "window" and step.get("time") == "t" for *_, step in found) == windows
+    assert all(("streams", name, "steps", at) in compiled.locations for name, at, _ in found)
