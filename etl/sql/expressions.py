@@ -191,3 +191,13 @@ def _path(node: Any) -> list[str]:
         return [] if isinstance(node.this, exp.Star) else parts_of(node)
     left = _path(node.this) if isinstance(node.this, (exp.Column, exp.Dot)) else []
     return [*left, node.expression.name] if left and isinstance(node.expression, exp.Identifier) else []
+
+
+def key_field(node: Any, scope: Scope) -> str:
+    """The field of a column in PARTITION BY. Raises ScriptError for an expression."""
+    column = plain_column(node, scope)
+    if column is None:
+        raise ScriptError(
+            "unsupported-sql", "PARTITION BY takes columns here", start(node), "compute it as a column of a sub-query"
+        )
+    return column.field

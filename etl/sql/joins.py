@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, leaves
+from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import duration, quoted, seconds_of, spark_text
 from etl.sql.relation import FOR_EVER, Relation, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
@@ -272,3 +273,14 @@ def _prefixed(column: SqlColumn, prefix: str, taken: set[str]) -> SqlColumn:
     if column.members:
         return replace(column, members=tuple(_prefixed(one, prefix, taken) for one in column.members))
     return replace(column, field=f"{prefix}{column.field}") if column.field in taken else column
+
+
+def warn_of_state(compiled: CompiledScript, joined: Relation, at: int) -> None:
+    """Warn of a join that keeps all rows of both sides."""
+    options = joined.steps[-1].options
+    if FOR_EVER in (options.get("within"), options.get("before"), options.get("after")) or (
+        options.get("changelog") and "ttl" not in options
+    ):
+        message = "the join has no bound: it keeps the columns that are used of every row of both sides for ever"
+        hint = "add AND b.t BETWEEN a.t - INTERVAL '1' HOUR AND a.t, or SET 'table.exec.state.ttl' = '1 d'"
+        compiled.warnings.append(ScriptError("unbounded-state", message, at, hint))

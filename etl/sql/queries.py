@@ -1,39 +1,30 @@
-"""Queries → relations: FROM, joins, look-ups, unions and sub-queries."""
+"""Queries → relations: SELECT, FROM, set operations and views."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.columns import Scope, leaves
 from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.declared_tables import DeclaredTables
 from etl.sql.expressions import call_name, spark_text
 from etl.sql.forms.matching import match_rows
 from etl.sql.forms.notation import is_step, step_rows, unknown_function
 from etl.sql.forms.rank_limits import qualify_limit, rank_limit
 from etl.sql.forms.subqueries import compared_rows, member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.forms.values import single_row, values_relation
-from etl.sql.forms.versions import version_join, version_time, versions_of
+from etl.sql.join_clauses import JoinClauses
 from etl.sql.joins import (
-    KINDS,
     conjuncts,
-    filtered_sides,
-    join_step,
-    read_condition,
-    sides_of,
-    with_own_keys,
-    without_columns,
-    without_times,
+    warn_of_state,
 )
 from etl.sql.laterals import lateral_rows
-from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target
+from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
-from etl.sql.statements import CreateTable, CreateView, ScriptError, start
-from etl.sql.table_options.options import read_options
-from etl.sql.tables import check_columns, declared_columns, lookup_options, source_relation
+from etl.sql.statements import CreateView, ScriptError, start
 from etl.sql.windows import TABLE_WINDOWS, in_order, window_of
 
 
@@ -42,48 +33,12 @@ class Queries:
 
     def __init__(self, compiled: CompiledScript, catalogue: Catalogue) -> None:
         self.settings = Settings()
+        self.tables = DeclaredTables(compiled, catalogue)
         self._compiled = compiled
         self._catalogue = catalogue
-        self._tables: dict[str, CreateTable] = {}
-        self._views: dict[str, CreateView] = {}
-        self._sources: dict[str, Relation] = {}
+        self._joins = JoinClauses(compiled, self)
         self._view_relations: dict[str, Relation] = {}
         self._compiling: list[str] = []
-
-    def declare(self, statement: CreateTable | CreateView) -> None:
-        """Add a table or view. Raises ScriptError for a name that is taken."""
-        name = statement.name.lower()
-        if name in self._tables or name in self._views:
-            raise ScriptError("duplicate-name", f"{statement.name!r} is declared twice", statement.at, "give it another name")
-        if isinstance(statement, CreateView):
-            self._views[name] = statement
-        else:
-            self._tables[name] = statement  # also one with a mistake, so that queries over it are no further ones
-            check_columns(statement)
-
-    def table(self, name: str, at: int) -> CreateTable:
-        """The table of a name. Raises ScriptError."""
-        found = self._tables.get(name.lower())
-        if found is None:
-            raise ScriptError("unknown-name", f"there is no table {name!r}", at, self._near(name))
-        return found
-
-    def _near(self, name: str) -> str:
-        names = [*(one.name for one in self._tables.values()), *(one.name for one in self._views.values())]
-        near = get_close_matches(name, names, 1)
-        return f"is {near[0]!r} meant?" if near else f"the tables are {', '.join(names) or 'none'}"
-
-    def _source(self, table: CreateTable) -> Relation:
-        if found := self._sources.get(table.name.lower()):
-            return found
-        options = read_options(table, "source", self._catalogue)
-        name = plain_name(table.name)
-        more, relation = source_relation(table, name, options)
-        self._compiled.add_component(("sources", name), options, table, more)
-        if relation.steps:
-            relation = self._compiled.as_stream(relation, f"{name}_rows", table.at)
-        self._sources[table.name.lower()] = relation
-        return relation
 
     def _view(self, view: CreateView) -> Relation:
         key = view.name.lower()
@@ -113,7 +68,7 @@ class Queries:
         if with_:
             for table in with_.expressions:
                 names = tuple(column.name for column in (table.args["alias"].args.get("columns") or []))
-                self.declare(CreateView(table.alias, start(table), names, table.this))
+                self.tables.declare(CreateView(table.alias, start(table), names, table.this))
         if isinstance(node, exp.Subquery):
             return self.query(node.this, targets, rank)
         if isinstance(node, (exp.Intersect, exp.Except)):
@@ -144,7 +99,7 @@ class Queries:
             raise ScriptError("unsupported-sql", f"{kind} ALL is not supported", at, f"{kind} gives each row once")
         left, right = self.query(node.this, targets), self.query(node.expression, targets)
         found = compared_rows(left, right, self._compiled, self.settings.ttl, kind == "EXCEPT", at)
-        self._warn_of_state(found, at)
+        warn_of_state(self._compiled, found, at)
         return found
 
     def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
@@ -176,13 +131,13 @@ class Queries:
         if own_rank is None and (outer := qualify_limit(node)):
             rank, where = outer
             own_rank = None
-        relation = self._from(from_.this, own_rank)
+        relation = self.entry_rows(from_.this, own_rank)
         if where is not None:
             node = node.copy()
             node.set("where", where if where else None)
         joins = [*(from_.this.args.get("joins") or []), *(node.args.get("joins") or [])]
         if joins:
-            node, relation = self._joined(node, relation, joins)
+            node, relation = self._joins.joined(node, relation, joins, self.settings.ttl)
         for lateral in node.args.get("laterals") or []:
             relation = lateral_rows(relation, lateral, is_left=False)
         node, relation = self._with_members(node, relation)
@@ -202,7 +157,7 @@ class Queries:
         for _, member in parts:
             if member is not None:
                 relation = member_rows(relation, member, self._compiled, self.settings.ttl, self._member_query)
-                self._warn_of_state(relation, member.at)
+                warn_of_state(self._compiled, relation, member.at)
         node = node.copy()
         node.set("where", None)
         return node, relation
@@ -214,7 +169,7 @@ class Queries:
         node = node.this if isinstance(node, exp.Subquery) else node
         from_ = node.args.get("from_") if isinstance(node, exp.Select) else None
         if from_ is not None and not node.args.get("joins") and not node.args.get("laterals"):
-            rows = self._from(from_.this)
+            rows = self.entry_rows(from_.this)
             own, correlated = split_correlated(node, rows.scope)
             if correlated:
                 refuse_groups(node)
@@ -225,7 +180,7 @@ class Queries:
         value = exp.column(rows.columns[0].name) if len(rows.columns) == 1 else None
         return rows, [], value
 
-    def _from(self, node: Any, rank: RankLimit | None = None) -> Relation:
+    def entry_rows(self, node: Any, rank: RankLimit | None = None) -> Relation:
         """The rows of one entry of FROM."""
         from sqlglot import exp
 
@@ -243,7 +198,7 @@ class Queries:
                     raise ScriptError(
                         "unsupported-sql", f"{what} is not supported", start(node), "WHERE and CASE choose rows and values"
                     )
-            relation = self._named(node)
+            relation = self.named_rows(node)
             scope = replace(relation.scope, aliases={}).qualified(node.name)
             return _aliased(replace(relation, scope=scope), node)
         raise ScriptError(
@@ -253,19 +208,20 @@ class Queries:
             "FROM takes tables, views and queries",
         )
 
-    def _named(self, node: Any) -> Relation:
+    def named_rows(self, node: Any) -> Relation:
+        """The rows of a table or view. Raises ScriptError."""
         name = node.name.lower()
-        if view := self._views.get(name):
+        if view := self.tables.views.get(name):
             return self._view(view)
-        if table := self._tables.get(name):
-            return self._source(table)
-        raise ScriptError("unknown-name", f"there is no table {node.name!r}", start(node), self._near(node.name))
+        if table := self.tables.get(name):
+            return self.tables.source(table)
+        raise ScriptError("unknown-name", f"there is no table {node.name!r}", start(node), self.tables.near(node.name))
 
     def _window_table(self, node: Any) -> Relation:
         call = node.this
         if call_name(call) == "match_recognize":
             table, clause = call.expressions
-            return _aliased(match_rows(self._from(table), clause, self.settings.ttl), node)
+            return _aliased(match_rows(self.entry_rows(table), clause, self.settings.ttl), node)
         if not call.expressions:
             raise ScriptError("wrong-arguments", f"{call.name} takes a table", start(call), "TABLE(TUMBLE(TABLE t, …))")
         if str(call.name).lower() not in TABLE_WINDOWS:
@@ -273,7 +229,7 @@ class Queries:
                 return _aliased(self._step(call), node)
             raise unknown_function(call, self._catalogue)
         table, *arguments = in_order(call)
-        relation = self._from(table)
+        relation = self.entry_rows(table)
         window = window_of(call, relation.scope, arguments)
         return _aliased(replace(relation, window=window), node)
 
@@ -281,138 +237,19 @@ class Queries:
         """The rows of a step that is written as a table function."""
         relation = step_rows(call, self._step_inputs)
         table = relation.steps[-1].options.get("table")
-        if relation.steps[-1].options["type"] == "lookup" and isinstance(table, str) and table.lower() in self._tables:
-            self._own_table(self._tables[table.lower()])
+        if relation.steps[-1].options["type"] == "lookup" and isinstance(table, str) and (declared := self.tables.get(table)):
+            self.tables.own_lookup_table(declared)
         return relation
 
     def _step_inputs(self, nodes: Sequence[Any]) -> Relation:
         from sqlglot import exp
 
-        found = [self._step(node) if isinstance(node, exp.Anonymous) else self._from(node) for node in nodes]
+        found = [self._step(node) if isinstance(node, exp.Anonymous) else self.entry_rows(node) for node in nodes]
         if len(found) == 1:
             return found[0]
         name = f"input_{len(self._compiled.value['streams'])}"
         sides = [self._compiled.as_stream(one, name, start(node)) for one, node in zip(found, nodes, strict=True)]
         return Relation(tuple(one for side in sides for one in side.inputs), (), Scope((), is_open=True), is_exact=False)
-
-    def _own_table(self, table: CreateTable) -> None:
-        """Declare a look-up table with the options that the script gives it."""
-        name = plain_name(table.name)
-        if name not in self._compiled.value.setdefault("tables", {}):
-            self._compiled.add_component(("tables", name), read_options(table, "table", self._catalogue), table, {})
-
-    def _joined(self, node: Any, relation: Relation, joins: list[Any]) -> tuple[Any, Relation]:
-        """The relation after all joins; of the condition in WHERE what concerns no two tables is left."""
-        from sqlglot import exp
-
-        where = node.args.get("where")
-        rest = list(conjuncts(where.this)) if where else []
-        for number, join in enumerate(joins):
-            at = start(join)
-            on = list(conjuncts(join.args.get("on")))
-            side = str(join.args.get("side") or "").upper()
-            if isinstance(join.this, (exp.Lateral, exp.Unnest)):
-                relation = lateral_rows(relation, join.this, is_left=side == "LEFT")
-                continue
-            if isinstance(join.this, exp.Table) and join.this.args.get("version"):
-                relation = self._version(relation, join, on, side, number)
-                continue
-            right = self._from(join.this)
-            if side == "":
-                both = [part for part in rest if {"left", "right"} <= sides_of(part, relation.scope, right.scope)]
-                rest = [part for part in rest if part not in both]
-                on += both
-            changes = next((one.changes_at for one in (relation, right) if one.changes_at is not None), None)
-            if changes is None:
-                relation, right, on, rest = filtered_sides(relation, right, side, on, rest)
-            scopes = [one.scope if changes is None else without_times(one.scope) for one in (relation, right)]
-            condition = read_condition(on, *scopes)
-            kind = KINDS.get(side)
-            if kind is None:
-                raise ScriptError("unsupported-sql", f"{side} JOIN is not supported", at, "INNER, LEFT, RIGHT or FULL")
-            right = with_own_keys(right, condition, kind, at)
-            shared = [one.name for one in join.args.get("using") or []]
-            condition.equal += [(relation.scope.find([name], at), right.scope.find([name], at)) for name in shared]
-            left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
-            right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
-            relation = join_step(left, right, condition, kind, _prefix(number), self.settings.ttl, at, changes)
-            self._warn_of_state(relation, at)
-            relation = without_columns(relation, [other for _, other in condition.equal[len(condition.equal) - len(shared) :]])
-        node = node.copy()
-        node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
-        return node, relation
-
-    def _warn_of_state(self, joined: Relation, at: int) -> None:
-        """Warn of a join that keeps all rows of both sides."""
-        options = joined.steps[-1].options
-        if FOR_EVER in (options.get("within"), options.get("before"), options.get("after")) or (
-            options.get("changelog") and "ttl" not in options
-        ):
-            message = "the join has no bound: it keeps the columns that are used of every row of both sides for ever"
-            hint = "add AND b.t BETWEEN a.t - INTERVAL '1' HOUR AND a.t, or SET 'table.exec.state.ttl' = '1 d'"
-            self._compiled.warnings.append(ScriptError("unbounded-state", message, at, hint))
-
-    def _version(self, relation: Relation, join: Any, on: list[Any], side: str, number: int) -> Relation:
-        """``JOIN … FOR SYSTEM_TIME AS OF``: the version at an event time, or a look-up at the time of reading."""
-        at, name = start(join), join.this.name.lower()
-        time = version_time(join, relation.scope)
-        view, table = self._views.get(name), self._tables.get(name)
-        if time is None or (table is not None and table.watermark is None):
-            return self._lookup(relation, join, on, side)
-        right = self.query(versions_of(view)) if view else self._named(join.this)
-        right = replace(right, scope=Scope(right.columns).qualified(join.this.alias or join.this.name))
-        condition = read_condition(on, relation.scope, right.scope)
-        right = with_own_keys(right, condition, KINDS.get(side, "inner"), at)
-        left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
-        right = self._compiled.as_stream(right, f"versions_{len(self._compiled.value['streams'])}", at)
-        return version_join(left, right, time, condition, side, _prefix(number), at)
-
-    def _lookup(self, relation: Relation, join: Any, on: list[Any], side: str) -> Relation:
-        """``JOIN table FOR SYSTEM_TIME AS OF time ON …``: the step lookup."""
-        at = start(join)
-        table = self.table(join.this.name, at)
-        columns = declared_columns(table)
-        right = Scope(columns).qualified(join.this.alias or table.name)
-        condition = read_condition(on, relation.scope, right)
-        extra: list[StepText] = []
-        pairs = [(one.field, other.name) for one, other in condition.equal]
-        for part in list(condition.others):
-            if computed := _computed_pair(part, relation.scope, right):
-                name = f"key_{len(pairs) + 1}"
-                extra.append(StepText({"type": "set", "fields": {name: computed[0]}}, at))
-                pairs.append((name, computed[1]))
-                condition.others.remove(part)
-        if not pairs:
-            raise ScriptError("unsupported-sql", "a look-up needs ON column = key of the table", at)
-        name = self._lookup_table(table, [key for _, key in pairs])
-        taken = {leaf.field for column in relation.columns for leaf in leaves(column)}
-        added = {
-            column.name: (f"{plain_name(table.name)}_{column.name}" if column.name in taken else column.name)
-            for column in columns
-        }
-        fields = [field for field, _ in pairs]
-        options: dict[str, Any] = {"type": "lookup", "table": name, "on": fields[0] if len(fields) == 1 else fields}
-        options["add"] = {added[column.name]: column.name for column in columns}
-        options["several"] = "all"
-        options["miss"] = "keep" if side == "LEFT" else "drop"
-        scope = Scope((*relation.columns, *(replace(one, field=added[one.name]) for one in right.columns)))
-        relation = relation.then(*extra, StepText(options, at), scope=scope, is_exact=False)
-        if condition.others:
-            text = " and ".join(f"({spark_text(part, scope)})" for part in condition.others)
-            relation = relation.then(StepText({"type": "filter", "where": text}, at))
-        return relation
-
-    def _lookup_table(self, table: CreateTable, keys: list[str]) -> str:
-        name = plain_name(table.name)
-        if name not in self._compiled.value.setdefault("tables", {}):
-            options = read_options(table, "table", self._catalogue)
-            self._compiled.add_component(("tables", name), options, table, lookup_options(table, options, keys))
-        return name
-
-
-def _prefix(number: int) -> str:
-    """The prefix of fields of a join's right side."""
-    return "right." if number == 0 else f"right{number + 1}."
 
 
 def _aliased(relation: Relation, node: Any) -> Relation:
@@ -429,19 +266,3 @@ def _aliased(relation: Relation, node: Any) -> Relation:
     if names:
         columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
     return replace(relation, scope=replace(relation.scope, columns=columns).qualified(alias.name or None))
-
-
-def _computed_pair(node: Any, left: Scope, right: Scope) -> tuple[str, str] | None:
-    """The expression over the left side and the key of the right one that a condition sets equal."""
-    from sqlglot import exp
-
-    if not isinstance(node, exp.EQ):
-        return None
-    for one, other in ((node.this, node.expression), (node.expression, node.this)):
-        if isinstance(other, exp.Column):
-            try:
-                key = right.find([part.name for part in other.parts], start(other))
-                return spark_text(one, left), key.name
-            except ScriptError:
-                continue
-    return None

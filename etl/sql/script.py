@@ -78,9 +78,9 @@ class _Compiler:
         """Carry out one statement. Raises ScriptError."""
         match statement:
             case CreateTable():
-                self._queries.declare(self._with_likeness(statement) if statement.like else statement)
+                self._queries.tables.declare(self._with_likeness(statement) if statement.like else statement)
             case CreateView():
-                self._queries.declare(statement)
+                self._queries.tables.declare(statement)
             case SetOption():
                 self._set(statement)
             case CreateFunction():
@@ -98,7 +98,7 @@ class _Compiler:
 
     def _with_likeness(self, statement: CreateTable) -> CreateTable:
         assert statement.like is not None
-        other = self._queries.table(statement.like, statement.at)
+        other = self._queries.tables.table(statement.like, statement.at)
         own = {option.name for option in statement.options}
         return replace(
             statement,
@@ -112,7 +112,7 @@ class _Compiler:
         self._queries.settings = apply_setting(statement.option, self._queries.settings, self.compiled)
 
     def _insert(self, insert: Insert) -> None:
-        table = self._queries.table(insert.table, insert.at) if insert.table else None
+        table = self._queries.tables.table(insert.table, insert.at) if insert.table else None
         options = read_options(table, "sink", self._catalogue) if table else None
         targets = self._targets(table, insert) if table and table.columns else None
         if options and table and options.kind == "rsql" and not insert.columns and _has_names_of(insert.query, table):

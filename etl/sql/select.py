@@ -11,9 +11,9 @@ from etl.sql.expressions import call_name, plain_column, quoted, spark_text
 from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.over import run_over, with_named_windows
 from etl.sql.grouping import Grouping, is_grouped
-from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, Target, WindowRows
+from etl.sql.ranked_rows import RankedRows
+from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target, WindowRows
 from etl.sql.statements import ScriptError, start
-from etl.sql.windows import time_options
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -55,8 +55,9 @@ class SelectCompiler:
             self._relation = Grouping(self._node, self._relation, self._settings).compile()
             if having := self._node.args.get("having"):
                 self._filter(having.this)
-        self._rank_rows()
-        self._relation = run_over(self._node, self._relation, self._rank_name, self._key_field)
+        if self._rank is not None:
+            self._relation = RankedRows(self._node, self._relation, self._settings, self._rank).compile()
+        self._relation = run_over(self._node, self._relation, self._rank_name)
         return self._project(targets)
 
     def _explained(self, error: ScriptError) -> ScriptError:
@@ -100,97 +101,6 @@ class SelectCompiler:
     def _filter(self, condition: Node) -> None:
         text = spark_text(condition, self._relation.scope)
         self._add({"type": "filter", "where": text}, start(condition), {("where",): start(condition)})
-
-    # ── ROW_NUMBER and OVER ───────────────────────────────────────────────────────────────────
-
-    def _rank_rows(self) -> None:
-        if self._rank is None:
-            return
-        item = next(one for one in self._node.expressions if one.alias.lower() == self._rank.name.lower())
-        over = item.unalias()
-        scope = self._relation.scope
-        bounds = {"window_start", "window_end"}
-        partition = over.args.get("partition_by") or []
-        assigned = self._relation.window
-        if assigned is not None and not assigned.closed and bounds <= {key.name.lower() for key in partition}:
-            self._assign_windows(assigned, over)
-            scope = self._relation.scope
-        keys = [self._key_field(key) for key in partition]
-        order = over.args.get("order")
-        if order is None or len(order.expressions) == 0:
-            raise ScriptError("unsupported-sql", "ROW_NUMBER() needs ORDER BY", start(over))
-        first = order.expressions[0]
-        column = plain_column(first.this, scope)
-        ties = call_name(over.this)
-        is_first = column is not None and column.time is not None and self._rank.limit == 1 and not first.args.get("desc")
-        if is_first and self._relation.window is None and self._relation.changes_at is None:
-            assert column is not None
-            self._dedupe(keys, column, over)
-            return
-        window = self._relation.window
-        if window is None or not bounds <= {key.lower() for key in keys} or window.spacing is None:
-            self._changing_top(keys, order.expressions, ties, over)
-            return
-        options: dict[str, Any] = {"type": "top"}
-        if window.closed:
-            options |= {"time": window.start, "size": window.spacing, "late": "0s"}
-        else:
-            options |= window.options
-        if others := [key for key in keys if key.lower() not in bounds]:
-            options["keys"] = others
-        by = spark_text(first.this, scope)
-        options |= {"by": by, "limit": self._rank.limit, "rank": self._rank.name, "ties": ties}
-        if not first.args.get("desc"):
-            options["order"] = "ascending"
-        closed = replace(window, closed=True)
-        self._add(options, start(over), {("by",): start(first.this)}, scope=self._with_rank(over), window=closed)
-
-    def _assign_windows(self, window: WindowRows, over: Any) -> None:
-        """Add the bounds of the windows that rows are assigned to: those of the step `top`, which ranks them."""
-        if window.options.keys() - {"time", "late", "size"} or window.offset:
-            hint = "GROUP BY window_start, window_end in a sub-query, and rank its rows"
-            raise ScriptError(
-                "unsupported-sql", "rows of TUMBLE without an offset are ranked before they are grouped", start(over), hint
-            )
-        fields = {"window_start": "window_start", "window_end": "window_end", "window_time": "window_end"}
-        bounds = [SqlColumn(name, field, "timestamp", TimeAttribute(0)) for name, field in fields.items()]
-        scope = self._relation.scope
-        self._relation = self._relation.then(scope=replace(scope, columns=(*scope.columns, *bounds)))
-
-    def _key_field(self, node: Any) -> str:
-        column = plain_column(node, self._relation.scope)
-        if column is None:
-            raise ScriptError(
-                "unsupported-sql", "PARTITION BY takes columns here", start(node), "compute it as a column of a sub-query"
-            )
-        return column.field
-
-    def _changing_top(self, keys: list[str], order: list[Any], ties: str, over: Any) -> None:
-        """The best rows over all time, which later ones replace."""
-        assert self._rank is not None
-        if ties != "row_number":
-            hint = "ROW_NUMBER() numbers rows over all time"
-            raise ScriptError("unsupported-sql", f"{ties.upper()} is only computed within windows", start(over), hint)
-        scope = self._relation.scope
-        ways = {spark_text(one.this, scope): "descending" if one.args.get("desc") else "ascending" for one in order}
-        by, *then = ways
-        options: dict[str, Any] = {"type": "top", **({"keys": keys} if keys else {}), "by": by, "order": ways[by]}
-        options |= {"then": {text: ways[text] for text in then}} if then else {}
-        options |= {"limit": self._rank.limit, "rank": self._rank.name, "changelog": True}
-        options |= {} if self._settings.ttl == FOR_EVER else {"ttl": self._settings.ttl}
-        self._add(options, start(over), {("by",): start(order[0].this)}, scope=self._with_rank(over), changes_at=start(over))
-
-    def _dedupe(self, keys: list[str], column: SqlColumn, over: Any) -> None:
-        options = {"type": "dedupe", "keys": keys, **time_options(column), "within": self._settings.ttl, "keep": "first"}
-        assert self._rank is not None
-        self._add(options, start(over))
-        self._add({"type": "set", "fields": {self._rank.name: "1"}}, start(over), scope=self._with_rank(over))
-
-    def _with_rank(self, over: Any) -> Scope:
-        """The scope in which the rank is computed already."""
-        assert self._rank is not None
-        scope = self._relation.scope
-        return replace(scope, aliases={**scope.aliases, over.sql(dialect="spark").lower(): self._rank.name})
 
     @property
     def _rank_name(self) -> str | None:

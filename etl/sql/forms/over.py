@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from etl.sql.expressions import call_name, duration, plain_column, seconds_of, spark_text
+from etl.sql.expressions import call_name, duration, key_field, plain_column, seconds_of, spark_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
@@ -41,7 +41,7 @@ def with_named_windows(node: Any) -> Any:
     return node
 
 
-def run_over(node: Any, relation: Relation, rank_name: str | None, key_field: Callable[[Any], str]) -> Relation:
+def run_over(node: Any, relation: Relation, rank_name: str | None) -> Relation:
     """The relation with the values of all calls with OVER; ``rank_name``: of a column that is computed already."""
     from sqlglot import exp
 
@@ -53,13 +53,13 @@ def run_over(node: Any, relation: Relation, rank_name: str | None, key_field: Ca
     for same in windows.values():
         names = {f"over_{number + at + 1}": call for at, call in enumerate(same)}
         number += len(same)
-        relation = _with_window(relation, names, key_field)
+        relation = _with_window(relation, names)
     return relation
 
 
-def _with_window(relation: Relation, calls: Mapping[str, Any], key_field: Callable[[Any], str]) -> Relation:
+def _with_window(relation: Relation, calls: Mapping[str, Any]) -> Relation:
     scope, first = relation.scope, next(iter(calls.values()))
-    keys = [key_field(key) for key in first.args.get("partition_by") or []]
+    keys = [key_field(key, scope) for key in first.args.get("partition_by") or []]
     order = first.args.get("order")
     column = plain_column(order.expressions[0].this, scope) if order else None
     if column is None or column.time is None or order.expressions[0].args.get("desc"):

@@ -1,0 +1,78 @@
+"""Tables and views that a script has declared, and the sources and look-up tables that it reads of them."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from etl.catalogue import Catalogue
+from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.relation import Relation
+from etl.sql.statements import CreateTable, CreateView, ScriptError
+from etl.sql.table_options.options import read_options
+from etl.sql.tables import check_columns, lookup_options, source_relation
+
+
+class DeclaredTables:
+    """The tables and views of a script, by name; a table becomes a source or look-up table when the first query reads it."""
+
+    def __init__(self, compiled: CompiledScript, catalogue: Catalogue) -> None:
+        self.views: dict[str, CreateView] = {}
+        self._tables: dict[str, CreateTable] = {}
+        self._compiled = compiled
+        self._catalogue = catalogue
+        self._sources: dict[str, Relation] = {}
+
+    def declare(self, statement: CreateTable | CreateView) -> None:
+        """Add a table or view. Raises ScriptError for a name that is taken."""
+        name = statement.name.lower()
+        if name in self._tables or name in self.views:
+            raise ScriptError("duplicate-name", f"{statement.name!r} is declared twice", statement.at, "give it another name")
+        if isinstance(statement, CreateView):
+            self.views[name] = statement
+        else:
+            self._tables[name] = statement  # also one with a mistake, so that queries over it are no further ones
+            check_columns(statement)
+
+    def get(self, name: str) -> CreateTable | None:
+        """The table of a name, None if it is that of a view or of nothing."""
+        return self._tables.get(name.lower())
+
+    def table(self, name: str, at: int) -> CreateTable:
+        """The table of a name. Raises ScriptError."""
+        found = self._tables.get(name.lower())
+        if found is None:
+            raise ScriptError("unknown-name", f"there is no table {name!r}", at, self.near(name))
+        return found
+
+    def near(self, name: str) -> str:
+        """A hint with the name that is probably meant, else with all names."""
+        names = [*(one.name for one in self._tables.values()), *(one.name for one in self.views.values())]
+        near = get_close_matches(name, names, 1)
+        return f"is {near[0]!r} meant?" if near else f"the tables are {', '.join(names) or 'none'}"
+
+    def source(self, table: CreateTable) -> Relation:
+        """The rows of a table."""
+        if found := self._sources.get(table.name.lower()):
+            return found
+        options = read_options(table, "source", self._catalogue)
+        name = plain_name(table.name)
+        more, relation = source_relation(table, name, options)
+        self._compiled.add_component(("sources", name), options, table, more)
+        if relation.steps:
+            relation = self._compiled.as_stream(relation, f"{name}_rows", table.at)
+        self._sources[table.name.lower()] = relation
+        return relation
+
+    def lookup_table(self, table: CreateTable, keys: list[str]) -> str:
+        """The name of a look-up table that has these columns as keys."""
+        name = plain_name(table.name)
+        if name not in self._compiled.value.setdefault("tables", {}):
+            options = read_options(table, "table", self._catalogue)
+            self._compiled.add_component(("tables", name), options, table, lookup_options(table, options, keys))
+        return name
+
+    def own_lookup_table(self, table: CreateTable) -> None:
+        """Declare a look-up table with the options that the script gives it."""
+        name = plain_name(table.name)
+        if name not in self._compiled.value.setdefault("tables", {}):
+            self._compiled.add_component(("tables", name), read_options(table, "table", self._catalogue), table, {})

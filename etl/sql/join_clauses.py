@@ -1,0 +1,150 @@
+"""JOIN clauses of a query: streams with streams, versions of tables, look-ups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from etl.sql.columns import Scope, leaves
+from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.expressions import spark_text
+from etl.sql.forms.versions import version_join, version_time, versions_of
+from etl.sql.joins import (
+    KINDS,
+    conjuncts,
+    filtered_sides,
+    join_step,
+    read_condition,
+    sides_of,
+    warn_of_state,
+    with_own_keys,
+    without_columns,
+    without_times,
+)
+from etl.sql.laterals import lateral_rows
+from etl.sql.relation import Relation, StepText
+from etl.sql.statements import ScriptError, start
+from etl.sql.tables import declared_columns
+
+if TYPE_CHECKING:
+    from etl.sql.queries import Queries
+
+
+class JoinClauses:
+    """Compiles the JOIN clauses of queries."""
+
+    def __init__(self, compiled: CompiledScript, queries: Queries) -> None:
+        self._compiled = compiled
+        self._queries = queries
+
+    def joined(self, node: Any, relation: Relation, joins: list[Any], ttl: str) -> tuple[Any, Relation]:
+        """The relation after all joins; of the condition in WHERE what concerns no two tables is left."""
+        from sqlglot import exp
+
+        where = node.args.get("where")
+        rest = list(conjuncts(where.this)) if where else []
+        for number, join in enumerate(joins):
+            at = start(join)
+            on = list(conjuncts(join.args.get("on")))
+            side = str(join.args.get("side") or "").upper()
+            if isinstance(join.this, (exp.Lateral, exp.Unnest)):
+                relation = lateral_rows(relation, join.this, is_left=side == "LEFT")
+                continue
+            if isinstance(join.this, exp.Table) and join.this.args.get("version"):
+                relation = self._version(relation, join, on, side, number)
+                continue
+            right = self._queries.entry_rows(join.this)
+            if side == "":
+                both = [part for part in rest if {"left", "right"} <= sides_of(part, relation.scope, right.scope)]
+                rest = [part for part in rest if part not in both]
+                on += both
+            changes = next((one.changes_at for one in (relation, right) if one.changes_at is not None), None)
+            if changes is None:
+                relation, right, on, rest = filtered_sides(relation, right, side, on, rest)
+            scopes = [one.scope if changes is None else without_times(one.scope) for one in (relation, right)]
+            condition = read_condition(on, *scopes)
+            kind = KINDS.get(side)
+            if kind is None:
+                raise ScriptError("unsupported-sql", f"{side} JOIN is not supported", at, "INNER, LEFT, RIGHT or FULL")
+            right = with_own_keys(right, condition, kind, at)
+            shared = [one.name for one in join.args.get("using") or []]
+            condition.equal += [(relation.scope.find([name], at), right.scope.find([name], at)) for name in shared]
+            left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
+            right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
+            relation = join_step(left, right, condition, kind, _prefix(number), ttl, at, changes)
+            warn_of_state(self._compiled, relation, at)
+            relation = without_columns(relation, [other for _, other in condition.equal[len(condition.equal) - len(shared) :]])
+        node = node.copy()
+        node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
+        return node, relation
+
+    def _version(self, relation: Relation, join: Any, on: list[Any], side: str, number: int) -> Relation:
+        """``JOIN … FOR SYSTEM_TIME AS OF``: the version at an event time, or a look-up at the time of reading."""
+        at, name = start(join), join.this.name.lower()
+        time = version_time(join, relation.scope)
+        view, table = self._queries.tables.views.get(name), self._queries.tables.get(name)
+        if time is None or (table is not None and table.watermark is None):
+            return self._lookup(relation, join, on, side)
+        right = self._queries.query(versions_of(view)) if view else self._queries.named_rows(join.this)
+        right = replace(right, scope=Scope(right.columns).qualified(join.this.alias or join.this.name))
+        condition = read_condition(on, relation.scope, right.scope)
+        right = with_own_keys(right, condition, KINDS.get(side, "inner"), at)
+        left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
+        right = self._compiled.as_stream(right, f"versions_{len(self._compiled.value['streams'])}", at)
+        return version_join(left, right, time, condition, side, _prefix(number), at)
+
+    def _lookup(self, relation: Relation, join: Any, on: list[Any], side: str) -> Relation:
+        """``JOIN table FOR SYSTEM_TIME AS OF time ON …``: the step lookup."""
+        at = start(join)
+        table = self._queries.tables.table(join.this.name, at)
+        columns = declared_columns(table)
+        right = Scope(columns).qualified(join.this.alias or table.name)
+        condition = read_condition(on, relation.scope, right)
+        extra: list[StepText] = []
+        pairs = [(one.field, other.name) for one, other in condition.equal]
+        for part in list(condition.others):
+            if computed := _computed_pair(part, relation.scope, right):
+                name = f"key_{len(pairs) + 1}"
+                extra.append(StepText({"type": "set", "fields": {name: computed[0]}}, at))
+                pairs.append((name, computed[1]))
+                condition.others.remove(part)
+        if not pairs:
+            raise ScriptError("unsupported-sql", "a look-up needs ON column = key of the table", at)
+        name = self._queries.tables.lookup_table(table, [key for _, key in pairs])
+        taken = {leaf.field for column in relation.columns for leaf in leaves(column)}
+        added = {
+            column.name: (f"{plain_name(table.name)}_{column.name}" if column.name in taken else column.name)
+            for column in columns
+        }
+        fields = [field for field, _ in pairs]
+        options: dict[str, Any] = {"type": "lookup", "table": name, "on": fields[0] if len(fields) == 1 else fields}
+        options["add"] = {added[column.name]: column.name for column in columns}
+        options["several"] = "all"
+        options["miss"] = "keep" if side == "LEFT" else "drop"
+        scope = Scope((*relation.columns, *(replace(one, field=added[one.name]) for one in right.columns)))
+        relation = relation.then(*extra, StepText(options, at), scope=scope, is_exact=False)
+        if condition.others:
+            text = " and ".join(f"({spark_text(part, scope)})" for part in condition.others)
+            relation = relation.then(StepText({"type": "filter", "where": text}, at))
+        return relation
+
+
+def _prefix(number: int) -> str:
+    """The prefix of fields of a join's right side."""
+    return "right." if number == 0 else f"right{number + 1}."
+
+
+def _computed_pair(node: Any, left: Scope, right: Scope) -> tuple[str, str] | None:
+    """The expression over the left side and the key of the right one that a condition sets equal."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.EQ):
+        return None
+    for one, other in ((node.this, node.expression), (node.expression, node.this)):
+        if isinstance(other, exp.Column):
+            try:
+                key = right.find([part.name for part in other.parts], start(other))
+                return spark_text(one, left), key.name
+            except ScriptError:
+                continue
+    return None

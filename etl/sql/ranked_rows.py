@@ -1,0 +1,111 @@
+"""``ROW_NUMBER() OVER (…) AS rank`` below ``WHERE rank <= n``: the steps `dedupe` and `top`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from etl.sql.columns import Scope, SqlColumn, TimeAttribute
+from etl.sql.expressions import call_name, key_field, plain_column, spark_text
+from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, WindowRows
+from etl.sql.statements import ScriptError, start
+from etl.sql.windows import time_options
+
+_BOUNDS = frozenset({"window_start", "window_end"})
+"""Columns of the key of rows that are ranked within windows."""
+
+
+class RankedRows:
+    """Compiles the rank of a SELECT to a step that passes the best rows of each partition."""
+
+    def __init__(self, node: Any, relation: Relation, settings: Settings, rank: RankLimit) -> None:
+        self._node = node
+        self._relation = relation
+        self._settings = settings
+        self._rank = rank
+
+    def compile(self) -> Relation:
+        """The rows that are ranked no lower than the limit. Raises ScriptError."""
+        item = next(one for one in self._node.expressions if one.alias.lower() == self._rank.name.lower())
+        over = item.unalias()
+        scope = self._relation.scope
+        partition = over.args.get("partition_by") or []
+        assigned = self._relation.window
+        if assigned is not None and not assigned.closed and {key.name.lower() for key in partition} >= _BOUNDS:
+            self._assign_windows(assigned, over)
+            scope = self._relation.scope
+        keys = [key_field(key, self._relation.scope) for key in partition]
+        order = over.args.get("order")
+        if order is None or len(order.expressions) == 0:
+            raise ScriptError("unsupported-sql", "ROW_NUMBER() needs ORDER BY", start(over))
+        first = order.expressions[0]
+        column = plain_column(first.this, scope)
+        ties = call_name(over.this)
+        is_first = column is not None and column.time is not None and self._rank.limit == 1 and not first.args.get("desc")
+        if is_first and self._relation.window is None and self._relation.changes_at is None:
+            assert column is not None
+            self._dedupe(keys, column, over)
+            return self._relation
+        window = self._relation.window
+        if window is None or not {key.lower() for key in keys} >= _BOUNDS or window.spacing is None:
+            self._changing_top(keys, order.expressions, ties, over)
+        else:
+            self._window_top(window, keys, first, ties, over)
+        return self._relation
+
+    def _assign_windows(self, window: WindowRows, over: Any) -> None:
+        """Add the bounds of the windows that rows are assigned to: those of the step `top`, which ranks them."""
+        if window.options.keys() - {"time", "late", "size"} or window.offset:
+            hint = "GROUP BY window_start, window_end in a sub-query, and rank its rows"
+            raise ScriptError(
+                "unsupported-sql", "rows of TUMBLE without an offset are ranked before they are grouped", start(over), hint
+            )
+        fields = {"window_start": "window_start", "window_end": "window_end", "window_time": "window_end"}
+        bounds = [SqlColumn(name, field, "timestamp", TimeAttribute(0)) for name, field in fields.items()]
+        scope = self._relation.scope
+        self._relation = self._relation.then(scope=replace(scope, columns=(*scope.columns, *bounds)))
+
+    def _window_top(self, window: WindowRows, keys: list[str], order: Any, ties: str, over: Any) -> None:
+        """The best rows of each window, once it closes."""
+        options: dict[str, Any] = {"type": "top"}
+        if window.closed:
+            options |= {"time": window.start, "size": window.spacing, "late": "0s"}
+        else:
+            options |= window.options
+        if others := [key for key in keys if key.lower() not in _BOUNDS]:
+            options["keys"] = others
+        by = spark_text(order.this, self._relation.scope)
+        options |= {"by": by, "limit": self._rank.limit, "rank": self._rank.name, "ties": ties}
+        if not order.args.get("desc"):
+            options["order"] = "ascending"
+        closed = replace(window, closed=True)
+        self._add(options, start(over), {("by",): start(order.this)}, scope=self._with_rank(over), window=closed)
+
+    def _changing_top(self, keys: list[str], order: list[Any], ties: str, over: Any) -> None:
+        """The best rows over all time, which later ones replace."""
+        if ties != "row_number":
+            hint = "ROW_NUMBER() numbers rows over all time"
+            raise ScriptError("unsupported-sql", f"{ties.upper()} is only computed within windows", start(over), hint)
+        scope = self._relation.scope
+        ways = {spark_text(one.this, scope): "descending" if one.args.get("desc") else "ascending" for one in order}
+        by, *then = ways
+        options: dict[str, Any] = {"type": "top", **({"keys": keys} if keys else {}), "by": by, "order": ways[by]}
+        options |= {"then": {text: ways[text] for text in then}} if then else {}
+        options |= {"limit": self._rank.limit, "rank": self._rank.name, "changelog": True}
+        options |= {} if self._settings.ttl == FOR_EVER else {"ttl": self._settings.ttl}
+        self._add(options, start(over), {("by",): start(order[0].this)}, scope=self._with_rank(over), changes_at=start(over))
+
+    def _dedupe(self, keys: list[str], column: SqlColumn, over: Any) -> None:
+        options = {"type": "dedupe", "keys": keys, **time_options(column), "within": self._settings.ttl, "keep": "first"}
+        self._add(options, start(over))
+        self._add({"type": "set", "fields": {self._rank.name: "1"}}, start(over), scope=self._with_rank(over))
+
+    def _with_rank(self, over: Any) -> Scope:
+        """The scope in which the rank is computed already."""
+        scope = self._relation.scope
+        return replace(scope, aliases={**scope.aliases, over.sql(dialect="spark").lower(): self._rank.name})
+
+    def _add(
+        self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None, **changes: Any
+    ) -> None:
+        self._relation = self._relation.then(StepText(options, at, places or {}), is_exact=False, **changes)
