@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from etl.api import PANE, ComponentError
 from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
-from etl.state.state_files import END_OF_STREAM, MAGIC, TAIL, name_checksum
+from etl.state.state_file_index import END_OF_STREAM, MAGIC, TAIL, name_checksum
 
 
 def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable: bool) -> StateFileEntry | None:

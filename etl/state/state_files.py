@@ -19,11 +19,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import struct
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -34,19 +32,12 @@ import pyarrow as pa
 
 from etl.api import ComponentError
 from etl.state.key_hash import HASH
+from etl.state.state_file_index import StateFileIndex, read_index
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Before the first pane and after the last one, microseconds since the epoch."""
 
-_FORMAT, _VERSION = b"SLSTATE", b"2"
 
-MAGIC = _FORMAT + _VERSION
-"""The last bytes; the digit is the version of the format, which includes that of the hashes of keys."""
-
-TAIL = struct.Struct("<qqqII8s")
-"""Bytes of the schema; record batches; runs; CRC-32 of the schema; CRC-32 of the name, the index and this with 0 here; magic."""
-
-END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _REMEDY = "restore the state folder from a copy, or begin with a new one"
 
 
@@ -252,29 +243,11 @@ class StateFile:
         except OSError as error:
             raise ComponentError(f"state file {self.path} cannot be read: {error}") from error
 
-    def _read_index(self) -> _Index:
-        whole = self._whole
-        if whole.size < TAIL.size:
-            raise self._damaged("is incomplete")
-        tail = whole.slice(whole.size - TAIL.size).to_pybytes()
-        schema_size, batches, runs, head_sum, checksum, magic = TAIL.unpack(tail)
-        if magic != MAGIC:
-            raise self._damaged(_unlike(magic))
-        size = 8 * (4 * batches + 2 * runs)
-        begin = whole.size - TAIL.size - size
-        if batches < 0 or runs < 0 or not 0 <= schema_size <= begin:
-            raise self._damaged("is damaged at its end")
-        data = whole.slice(begin, size)
-        blank = TAIL.pack(schema_size, batches, runs, head_sum, 0, magic)
-        if zlib.crc32(blank, zlib.crc32(data, name_checksum(self._name))) != checksum:
-            raise self._damaged("is damaged at its end, or was written under another name")
-        index = _Index.of(np.frombuffer(data, "<i8"), schema_size, batches, runs, checksum)
-        end = schema_size + sum(batch.size for batch in index.batches.values())
-        if end + len(END_OF_STREAM) != begin or whole.slice(end, len(END_OF_STREAM)).to_pybytes() != END_OF_STREAM:
-            raise self._damaged("is damaged before its index")
-        if zlib.crc32(whole.slice(0, schema_size)) != head_sum:
-            raise self._damaged("is damaged at its beginning")
-        return index
+    def _read_index(self) -> StateFileIndex:
+        try:
+            return read_index(self._whole, self._name)
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
 
     def _damaged(self, what: str) -> DamagedStateError:
         text = what if what.startswith("is") else f"is damaged: {what}"
@@ -293,19 +266,6 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-def name_checksum(name: str) -> int:
-    """What the checksum of the index begins with."""
-    return zlib.crc32(name.encode())
-
-
-def _unlike(magic: bytes) -> str:
-    """What a file is that ends with other bytes."""
-    if magic.startswith(_FORMAT):
-        version = magic.removeprefix(_FORMAT).decode(errors="replace")
-        return f"is of version {version!r} of the format, and this release reads version {_VERSION.decode()!r}"
-    return "is incomplete, or is not a state file"
-
-
 def _positions(stored: Any, hashes: Any) -> Any:
     """int64[n]: where the values of one sorted array are in another."""
     low, high = np.searchsorted(stored, hashes), np.searchsorted(stored, hashes, "right")
@@ -314,40 +274,9 @@ def _positions(stored: Any, hashes: Any) -> Any:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(low - ends + counts, counts)
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """Where a record batch and its runs are."""
-
-    begin: int
-    size: int
-    checksum: int
-    first_run: int
-    end_run: int
-
-
-@dataclass(frozen=True)
-class _Index:
-    schema_size: int
-    checksum: int
-    """Of the name, the index and the tail."""
-    batches: dict[int, _Batch]
-    """By part."""
-    panes: Any
-    """int64[runs]"""
-    counts: Any
-    """int64[runs]: rows."""
-
-    @classmethod
-    def of(cls, numbers: Any, schema_size: int, batches: int, runs: int, checksum: int) -> _Index:
-        found, begin, run = {}, schema_size, 0
-        for part, size, own_checksum, count in numbers[: 4 * batches].reshape(-1, 4).tolist():
-            found[part] = _Batch(begin, size, own_checksum, run, run + count)
-            begin, run = begin + size, run + count
-        return cls(schema_size, checksum, found, numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :])
-
-
 _OpenedFiles = dict[str, tuple[tuple[int, int, int], StateFile]]
 """By name: inode, time of change and size of a file, and the file."""
+
 
 _opened: dict[Path, _OpenedFiles] = {}
 """Files that this process has mapped, by folder: a worker reads the same files in each micro-batch."""

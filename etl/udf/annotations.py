@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from etl.types import TIMESTAMP, format_type, parse_type
 from etl.udf.declaration import Kind
+from etl.udf.module_names import Names
 
 _VALUES = {
     "str": pa.string(),
@@ -21,6 +21,8 @@ _VALUES = {
     "datetime.datetime": TIMESTAMP,
     "datetime.date": pa.date32(),
 }
+
+
 _ARRAYS = {
     "StringArray": pa.string(),
     "BooleanArray": pa.bool_(),
@@ -34,6 +36,8 @@ _ARRAYS = {
     "Date32Array": pa.date32(),
     "TimestampArray": TIMESTAMP,
 }
+
+
 _NUMPY = {
     "bool_": pa.bool_(),
     "int8": pa.int8(),
@@ -45,6 +49,8 @@ _NUMPY = {
     "datetime64": TIMESTAMP,
     "str_": pa.string(),
 }
+
+
 _UNTYPED: Mapping[str, Kind] = {
     "pyarrow.Array": "arrow",
     "pyarrow.ListArray": "arrow",
@@ -57,11 +63,16 @@ _UNTYPED: Mapping[str, Kind] = {
     "object": "values",
 }
 """Classes that do not name the type of their values."""
+
+
 _DEEPEST, _MOST_READ = 20, 20_000
 """Depth of an annotation, and number of annotations of a file with those inside others, to which classes multiply them."""
-_MANY = frozenset(
+
+
+ITERATORS = frozenset(
     f"{module}.{name}" for module in ("typing", "collections.abc") for name in ("Iterator", "Iterable", "Generator")
 )
+
 
 ACCEPTED = (
     "annotations are str, int, float, bool, bytes, datetime, date, list[…], dict[…, …], NamedTuple and dataclass; "
@@ -92,57 +103,13 @@ class Annotation(NamedTuple):
     """The class of the file, or ``tuple``, that a struct is."""
 
 
-@dataclass
-class Names:
-    """The names of a file: what it imports, its classes, and its aliases of types."""
-
-    imported: dict[str, str] = field(default_factory=dict)
-    """Name in the file → full name."""
-    classes: dict[str, ast.ClassDef] = field(default_factory=dict)
-    functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
-    aliases: dict[str, ast.expr] = field(default_factory=dict)
-    reads: int = 0
-    """Annotations read so far, with those inside others."""
-
-    @classmethod
-    def of(cls, tree: ast.Module) -> Names:
-        """The names at the top level of a file."""
-        names = cls()
-        for node in tree.body:
-            match node:
-                case ast.Import():
-                    names.imported |= {
-                        one.asname or one.name.split(".")[0]: one.name if one.asname else one.name.split(".")[0]
-                        for one in node.names
-                    }
-                case ast.ImportFrom():
-                    names.imported |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
-                case ast.ClassDef():
-                    names.classes[node.name] = node
-                case ast.FunctionDef() | ast.AsyncFunctionDef():
-                    names.functions[node.name] = node
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    names.aliases[name] = value
-                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                    names.aliases[name] = value
-        return names
-
-    def full_name(self, node: ast.expr) -> str:
-        """``pyarrow.Array`` for ``pa.Array``; empty for what is no name."""
-        if isinstance(node, ast.Name):
-            return self.imported.get(node.id, node.id)
-        if isinstance(node, ast.Attribute) and (owner := self.full_name(node.value)):
-            return f"{owner}.{node.attr}"
-        return ""
-
-
 def read_annotation(node: ast.expr, names: Names, depth: int = 0) -> Annotation:
     """What an annotation says. Raises AnnotationError."""
     names.reads += 1
     if depth > _DEEPEST or names.reads > _MOST_READ:
         raise AnnotationError("the annotation is nested too deeply", node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return read_annotation(_parsed(node), names, depth + 1)
+        return read_annotation(parse_text(node), names, depth + 1)
     if isinstance(node, ast.Constant) and node.value is None:
         return Annotation("values", pa.null(), nullable=True)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -163,7 +130,7 @@ def read_annotation(node: ast.expr, names: Names, depth: int = 0) -> Annotation:
         return read_annotation(names.aliases[node.id], names, depth + 1)
     if name == "decimal.Decimal":
         raise AnnotationError("Decimal does not say its digits", node, 'write Annotated[Decimal, "decimal(18,2)"]')
-    if name in ("list", "dict", "tuple") or name in _MANY:
+    if name in ("list", "dict", "tuple") or name in ITERATORS:
         raise AnnotationError(f"{last or name} does not say of what", node, f"write for example {_EXAMPLES.get(last or name)}")
     raise AnnotationError(f"{ast.unparse(node)!r} is not a type here", node)
 
@@ -173,7 +140,7 @@ _EXAMPLES = {"list": "list[str]", "dict": "dict[str, int]", "tuple": "tuple[int,
 )
 
 
-def _parsed(node: ast.Constant) -> ast.expr:
+def parse_text(node: ast.Constant) -> ast.expr:
     try:
         found = ast.parse(str(node.value), mode="eval").body
     except SyntaxError:
@@ -212,14 +179,14 @@ def _subscript(node: ast.Subscript, names: Names, depth: int) -> Annotation:
     if name in ("tuple", "typing.Tuple") and inner:
         members = [(f"_{number}", _value_type(one, node)) for number, one in enumerate(inner, 1)]
         return Annotation("values", pa.struct(members), class_name="tuple")
-    if name in _MANY and inner:
+    if name in ITERATORS and inner:
         return Annotation("values", pa.list_(_value_type(inner[0], node)), many=True)
     raise AnnotationError(f"{ast.unparse(node)!r} is not a type here", node)
 
 
 def _is_none(part: ast.expr, name: str) -> bool:
     """Whether it is what ``Generator[str, None, None]`` says beside its values."""
-    return name in _MANY and isinstance(part, ast.Constant) and part.value is None
+    return name in ITERATORS and isinstance(part, ast.Constant) and part.value is None
 
 
 def _annotated(parts: list[ast.expr], node: ast.expr, names: Names, depth: int) -> Annotation:
@@ -255,47 +222,6 @@ def _struct(node: ast.ClassDef, names: Names, depth: int) -> pa.DataType:
         raise AnnotationError(f"class {node.name!r} has no members", node)
     found = [(one.target.id, _value_type(read_annotation(one.annotation, names, depth + 1), one.annotation)) for one in members]  # type: ignore[union-attr]
     return pa.struct(found)
-
-
-EVENT_HINT = "a function of an event returns dict, dict | None, list[dict] or Iterator[dict]"
-
-
-def is_event(node: ast.expr, names: Names) -> bool:
-    """Whether an annotation is that of a whole event: ``dict`` or ``dict[str, Any]``."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return is_event(_parsed(node), names)
-    if isinstance(node, ast.Subscript):
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
-        is_any = len(parts) == 2 and names.full_name(parts[1]) in ("typing.Any", "object")
-        return is_any and names.full_name(node.value) in _EVENTS
-    return names.full_name(node) in _EVENTS
-
-
-_EVENTS = ("dict", "typing.Dict", "typing.Mapping", "collections.abc.Mapping", "typing.MutableMapping")
-
-
-def read_events(node: ast.expr | None, names: Names) -> bool | None:
-    """Whether a result is several events; None if it is no event at all."""
-    if node is None:
-        return None
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return read_events(_parsed(node), names)
-    if is_event(node, names):
-        return False
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        found = {read_events(part, names) for part in (node.left, node.right) if not _is_nothing(part)}
-        return None if None in found or not found else True in found
-    if isinstance(node, ast.Subscript):
-        name = names.full_name(node.value)
-        part = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
-        if name == "typing.Optional":
-            return read_events(part, names)
-        return True if (name in _MANY or name in ("list", "typing.List")) and is_event(part, names) else None
-    return None
-
-
-def _is_nothing(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def describe(type_: pa.DataType | None) -> str:

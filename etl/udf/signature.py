@@ -10,9 +10,11 @@ from functools import lru_cache
 import pyarrow as pa
 
 from etl.contract.errors import FileLocation, Finding, nearest
-from etl.udf.annotations import EVENT_HINT, Annotation, AnnotationError, Names, is_event, read_annotation, read_events
+from etl.udf.annotations import Annotation, AnnotationError, read_annotation
 from etl.udf.code_files import has_module
 from etl.udf.declaration import DEFAULT_TIMEOUT, CodeFile, Form, Kind, Parameter, UserFunction
+from etl.udf.event_annotations import EVENT_HINT, is_event, read_events
+from etl.udf.module_names import Names
 
 CODE = "bad-function"
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from etl.api import OFFSET, PANE, PaneSpan, PartRows, WatermarkAdvance
 from etl.state.joins.sided_events import SIDE, UNMATCHABLE, SidedEvents, latest_rows, runs_of_tables
-from etl.state.joins.time_join import PANES, SHORTEST_PANE, TimeJoin
+from etl.state.joins.sided_state import PANES, SHORTEST_PANE
+from etl.state.joins.time_join import TimeJoin
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import numbers, whole

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
 from etl.api import (
-    OPTIONAL,
     SIDE,
     SIDE_TIME,
     Duration,
@@ -22,30 +20,22 @@ from etl.api import (
     Operator,
     Schema,
     SideStep,
-    change_key,
-    format_duration,
-    format_type,
     nearest,
     side_fields,
     side_keys,
     united_fields,
     with_changes,
 )
-from etl.expressions import compile_expression
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.joining.checks import join_findings
 from etl.steps.joining.join_fields import JoinedFields, KeyPairs, joined_key
 from etl.steps.joining.sides import JoinSide
-from etl.steps.keyed.options import MICROSECOND
 from etl.steps.option_checks import idle_by_clock
 
 if TYPE_CHECKING:
-    from etl.state.joins.limited_sides import SideLimit
+    pass
 
 _TWO = 2
-
-_ALL_TIME = 1 << 61
-"""Microseconds: how much earlier a version may be without a bound."""
 
 
 class Join(JoiningStep):
@@ -209,9 +199,10 @@ class Join(JoiningStep):
             hint = "begin a stream with it: {from: [a, b], steps: [{type: join, …}]}"
             yield Finding("join-sides", "a join is the first step of a stream, whose inputs are its sides", (), hint)
             return
-        yield from join_findings(self, self._joined(incoming))
+        yield from join_findings(self, self.joined(incoming))
 
-    def _joined(self, incoming: Schema) -> JoinedFields:
+    def joined(self, incoming: Schema) -> JoinedFields:
+        """The fields of pairs."""
         return JoinedFields(self.on, self.prefix, *side_fields(incoming))
 
     def takes_changes(self) -> bool:
@@ -220,34 +211,13 @@ class Join(JoiningStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """The fields of a pair, or of left events."""
-        pair = self._joined(incoming)
+        pair = self.joined(incoming)
         fields = pair.left if self.kind in ("semi", "anti") else pair.schema
         return with_changes(fields, joined_key(self, pair, side_keys(incoming))) if self.changelog else fields
 
     def event_time(self) -> tuple[str, timedelta]:
         """That of each row's side, and lateness; time of reading is never late."""
         return (SIDE_TIME, self.late) if self.time else (ARRIVAL, timedelta(0))
-
-    def _changing(self, incoming: Schema) -> Operator:
-        from etl.state.changes.changing_join import ChangingJoin, key_names
-        from etl.state.keyed.time_to_live import TimeToLive
-
-        pair, fields = self._joined(incoming), self.fields(incoming)
-        where = compile_expression(self.where, pair.schema) if self.where else None
-        ttl = TimeToLive(None if self.ttl is None else self.ttl // MICROSECOND)
-        return ChangingJoin(
-            fields,
-            incoming,
-            key_names(len(self.on)),
-            ARRIVAL,
-            change_key(fields),
-            ttl,
-            pair=pair.schema,
-            right_names=pair.right_names,
-            on=self.on,
-            kind=self.kind,
-            where=where,
-        )
 
     def idle_after(self) -> timedelta | None:
         """The option; by time of reading, events are given once their time is over on the clock."""
@@ -257,17 +227,13 @@ class Join(JoiningStep):
             return self.idle
         return idle_by_clock(self.idle, self.max_delay())
 
-    @property
-    def _span_of_limit(self) -> timedelta:
-        """How long events of both sides wait for a match, together."""
-        return max(sum((max(bound, timedelta(0)) for bound in self._bounds), timedelta(0)), timedelta(minutes=1))
-
     def max_delay(self) -> timedelta:
         """How long an event waits."""
-        return timedelta(0) if self.match == "latest" else max(*self._bounds, timedelta(0))
+        return timedelta(0) if self.match == "latest" else max(*self.bounds, timedelta(0))
 
     @property
-    def _bounds(self) -> tuple[timedelta, timedelta]:
+    def bounds(self) -> tuple[timedelta, timedelta]:
+        """How much earlier and later than the left event the right one may be."""
         zero = timedelta(0)
         before, after = self.within or self.before or zero, self.within or self.after or zero
         return before + self.shift, after - self.shift
@@ -276,77 +242,18 @@ class Join(JoiningStep):
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Kind, keys with their types, times, bounds, and the fields of events."""
-        left, right = side_fields(incoming)
-        keys = {
-            f"key {name} = {other}": f"{format_type(left.field(name).type)}, {format_type(right.field(other).type)}"
-            for name, other in self.on.items()
-        }
-        fields = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in united_fields(left, right, timed=False)}
-        if self.changelog:
-            ttl = {} if self.ttl is None else {"ttl": str(self.ttl)}
-            return {"kind": self.kind, "match": "changelog", **keys, **ttl, **fields}
-        before, after = self._bounds
-        times = {"time": " = ".join(self.times or (ARRIVAL,)), "before": str(before), "after": str(after)}
-        limited = {"limit": "yes"} if self._side_limit else {}
-        return {"kind": self.kind, "match": self.match, **keys, **times, **limited, **fields}
+        from etl.steps.joining.operators import remembered_options
+
+        return remembered_options(self, incoming)
 
     def notes(self, incoming: Schema) -> Iterator[str]:
         """How long events are kept."""
-        if self.changelog:
-            kept = "for ever" if self.ttl is None else f"for {format_duration(self.ttl)} after it was read, or a quarter longer"
-            yield f"keeps each row of both sides {kept}"
-            return
-        before, after = (format_duration(max(bound, timedelta(0))) for bound in self._bounds)
-        if self.match == "latest":
-            for_ever = "the last right event of every key for ever (before removes older ones)"
-            kept = f"right events for {before}" if self.before is not None else for_ever
-            yield f"keeps {kept}, and left ones until the watermark passes them"
-        elif self.limit is not None:
-            yield f"keeps events of both sides for {format_duration(self._span_of_limit)} of event time"
-        elif self.kind == "inner":
-            yield f"keeps left events for {after} and right ones for {before} of event time"
-        else:
-            yield f"keeps events of both sides for {format_duration(sum(self._bounds, timedelta(0)))} of event time or longer"
-        if self.match == "all":
-            yield self._bound_of_keys()
-        if self.idle is None:
-            yield "a silent side holds results and state of the other one: there is no idle"
+        from etl.steps.joining.operators import state_notes
 
-    @property
-    def _side_limit(self) -> SideLimit | None:
-        from etl.state.joins.limited_sides import SideLimit
-
-        if self.limit is None or self.match == "latest":
-            return None
-        return SideLimit(self.limit, self._span_of_limit // MICROSECOND)
-
-    def _bound_of_keys(self) -> str:
-        if self.limit is None:
-            return "takes any number of events of a key, and gives as many pairs as their product: limit bounds them"
-        span = format_duration(self._span_of_limit)
-        return f"takes at most {self.limit:,} events of a key on each side in {span}, and drops and counts the others"
+        return state_notes(self)
 
     def operator(self, incoming: Schema) -> Operator:
         """Pairs of both sides in files."""
-        if self.changelog:
-            return self._changing(incoming)
-        from etl.state.joins.latest_join import LatestJoin
-        from etl.state.joins.time_join import TimeJoin
+        from etl.steps.joining.operators import join_operator
 
-        pair = self._joined(incoming)
-        before, after = (bound // MICROSECOND for bound in self._bounds)
-        bounded = self.before is not None
-        kind = partial(LatestJoin, bounded=bounded) if self.match == "latest" else TimeJoin
-        return kind(
-            incoming=incoming,
-            fields=self.fields(incoming),
-            pair=pair.schema,
-            right_names=pair.right_names,
-            on=self.on,
-            kind=self.kind,
-            time=self.event_time()[0],
-            before=before if bounded or self.match == "all" else _ALL_TIME,
-            after=after,
-            limit=self._side_limit,
-            where=compile_expression(self.where, pair.schema) if self.where else None,
-        )
+        return join_operator(self, incoming)
