@@ -115,7 +115,7 @@ def _convert_script(text: str) -> tuple[Any, list[SourceError]]:
     try:
         steps, scope = convert_script(text)
     except SourceError as error:
-        return None, [error]
+        return None, list(error.all)
     for message, at in scope.warnings.items():
         click.echo(f"warning: {message} (line {text.count(chr(10), 0, at) + 1})", err=True)
     return {"steps": steps}, []

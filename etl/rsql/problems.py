@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+MAX_ERRORS = 100
+"""Errors of a text that are reported."""
+
 
 class SourceError(ValueError):
     """A text that cannot be converted; ``at`` is the character that the error is about."""
@@ -11,6 +16,13 @@ class SourceError(ValueError):
         self.code = code
         self.at = at
         self.hint = hint
+        self.further: tuple[SourceError, ...] = ()
+        """What else is wrong with the same text, in its order."""
+
+    @property
+    def all(self) -> tuple[SourceError, ...]:
+        """This error and the further ones."""
+        return (self, *self.further)
 
     def shown(self, file: str, text: str) -> str:
         """``file:line:column: code: message``, and the hint on a line of its own."""
@@ -18,3 +30,11 @@ class SourceError(ValueError):
         line, column = before.count("\n") + 1, self.at - (before.rfind("\n") + 1) + 1
         hint = f"\n  hint: {self.hint}" if self.hint else ""
         return f"{file}:{line}:{column}: {self.code}: {self}{hint}"
+
+
+def first_of(errors: Iterable[SourceError]) -> SourceError:
+    """The first error of a text, with the others as further ones; what two errors say of one place is said once."""
+    found = {(one.at, str(one)): one for error in errors for one in error.all}
+    first, *further = sorted(found.values(), key=lambda one: one.at)[:MAX_ERRORS]
+    first.further = tuple(further)
+    return first

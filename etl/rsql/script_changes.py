@@ -135,18 +135,33 @@ def _retain(steps: StepList, call: Call, target: str | None, flag: str | None) -
     scope.drop([name for name in scope.names if name not in kept])
 
 
-def _spread(*, keep: bool) -> Change:
-    """The members of an object as fields of the event; ``keep``: the object stays, too."""
+def _names_no_field(steps: StepList, call: Call, *, quoted: bool) -> bool:
+    """Whether a call names its field otherwise than the function reads it: the old engine then changes nothing."""
+    first = arguments_of(call, 1)[0]
+    if isinstance(first, Constant) == quoted:
+        return False
+    name = name_of(first)
+    wanted = f"{call.name}('{name}')" if quoted else f"{call.name}({name})"
+    what = f"the value of {name} names no field" if quoted else f"{name!r} in quotes is a text"
+    message = f"{call.name} has no effect, as in RocketMQ Streams: {what}; write {wanted}"
+    steps.scope.warnings.setdefault(message, call.at)
+    return True
+
+
+def _spread(*, keep: bool, quoted: bool) -> Change:
+    """The members of an object as fields of the event; ``keep``: the object stays, too. ``quoted``: its name is in quotes."""
 
     def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
         names = [name_of(one) for one in arguments_of(call, 1, 2)]
         scope, prefix = steps.scope, ".".join(names)
+        if _names_no_field(steps, call, quoted=quoted):
+            return
         if not scope.is_known:
             raise SourceError("unknown-field", NEEDS_FIELDS, call.at, "use the step script, or rename the fields one by one")
         members = scope.members(prefix)
         if not members:
-            hint = f"a JSON text: put a step json before, with field: {prefix}" if scope.has(prefix) else None
-            raise SourceError("unknown-field", f"{prefix!r} is no object whose members are fields", call.at, hint)
+            splits.spread_text(steps, call, prefix, keep=keep)
+            return
         shorter = {one: one[len(prefix) + 1 :] for one in members}
         clashing = [name for name in shorter.values() if scope.has(name)]
         if clashing and not keep:
@@ -183,6 +198,28 @@ def _receive_time(steps: StepList, call: Call, target: str | None, flag: str | N
     steps.set("sys_receive_timestamp", f"unix_millis({_NOW})")
 
 
+def _modify_format(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    if _names_no_field(steps, call, quoted=False):
+        _set_nothing(steps, target)
+    else:
+        _in_place("rsql_format").run(steps, call, target, flag)
+
+
+def _header(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    """A new id, and the present time: the old engine makes both when it reads a message."""
+    steps.set("_MSG_ID", "uuid()")
+    steps.set("_MSG_SEND_TIME", f"unix_millis({_NOW})")
+    steps.set("_RECEIVE_TIME", f"unix_millis({_NOW})")
+
+
+def _mock(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    """``mock('key','value')``: what ``env('key')`` gives from here on."""
+    key, value = arguments_of(call, 2, 2)
+    if not isinstance(value, Constant):
+        raise SourceError("wrong-arguments", "the value of a property is a text in quotes", value.at)
+    steps.scope.properties[name_of(key)] = str(value.value)
+
+
 _DROPS = Change(_remove)
 
 CHANGES: Mapping[str, Change] = {
@@ -196,7 +233,7 @@ CHANGES: Mapping[str, Change] = {
     "extrabygroup": _setting(_of_group, 4),
     **dict.fromkeys(("addrandomid", "addrandom"), _setting(_random, 2)),
     **dict.fromkeys(("addreceivetime", "addnow"), Change(_receive_time)),
-    **dict.fromkeys(("dateformat", "modifyformat"), _in_place("rsql_format")),
+    **dict.fromkeys(("dateformat", "modifyformat"), Change(_modify_format, in_branch=True)),
     **dict.fromkeys(("jsonadd", "json_add"), _in_place("rsql_jsonadd")),
     **dict.fromkeys(("jsonremove", "json_remove"), _in_place("rsql_jsonremove")),
     **dict.fromkeys(("val", "const"), _in_place("rsql_val", 1)),
@@ -204,8 +241,9 @@ CHANGES: Mapping[str, Change] = {
     **dict.fromkeys(("rename", "rn"), Change(_rename)),
     **dict.fromkeys(("rm", "removefield", "delete", "del"), _DROPS),
     **dict.fromkeys(("retainfield", "retain"), Change(_retain)),
-    **dict.fromkeys(("expandfield", "expand_json", "jsonexpand", "json_expand"), _spread(keep=False)),
-    **dict.fromkeys(("json_merge", "jsonmerge"), _spread(keep=True)),
+    **dict.fromkeys(("expandfield", "expand_json"), _spread(keep=False, quoted=False)),
+    **dict.fromkeys(("jsonexpand", "json_expand"), _spread(keep=False, quoted=True)),
+    **dict.fromkeys(("json_merge", "jsonmerge"), _spread(keep=True, quoted=True)),
     **dict.fromkeys(("spread_json", "autojson"), Change(_flatten_all)),
     **dict.fromkeys(("splitarray", "split_array"), Change(splits.split_array)),
     **dict.fromkeys(("split", "paserbysplit", "string_split"), splits.cut(splits.text_argument, 2)),
@@ -215,6 +253,9 @@ CHANGES: Mapping[str, Change] = {
     "grok": Change(splits.grok),
     **dict.fromkeys(("add_grok", "addgrok"), Change(splits.add_pattern)),
     "max": Change(splits.take_last),
+    **dict.fromkeys(("header", "msgid"), Change(_header)),
+    "mock": Change(_mock),
+    **dict.fromkeys(("parse_express", "express"), Change(splits.by_pairs)),
 }
 """Functions, in lower case, that change the event."""
 

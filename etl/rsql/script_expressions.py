@@ -214,6 +214,13 @@ def _inner_script(node: Call, scope: ScriptScope) -> str:
         raise SourceError(error.code, str(error), inner.at + 1 + error.at, error.hint) from error
 
 
+def _property(node: Call, scope: ScriptScope) -> str | None:
+    """``env('name')`` of a property that the script has set; None for another."""
+    first = node.arguments[0] if len(node.arguments) == 1 else None
+    known = isinstance(first, Constant) and str(first.value) in scope.properties
+    return quoted_text(scope.properties[str(first.value)]) if known and isinstance(first, Constant) else None
+
+
 def _window(kind: str) -> Callable[[Call, ScriptScope], str]:
     def text(node: Call, scope: ScriptScope) -> str:
         names = (f"window_{kind}", f"WINDOW_{kind.upper()}", f"WINDOW_{kind.upper()}_TIME")
@@ -240,6 +247,7 @@ _SPECIAL: Mapping[str, Callable[[Call, ScriptScope], str | None]] = {
     **dict.fromkeys(("paser2json", "tojson"), _whole_record),
     **dict.fromkeys(("curstamp", "timestamp", "curstamp_second", "timestamp_second"), _stamp),
     **dict.fromkeys(("exec_function", "eval_function"), _inner_script),
+    "env": _property,
     "window_start": _window("start"),
     "window_end": _window("end"),
 }

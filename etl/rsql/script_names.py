@@ -115,9 +115,7 @@ NOT_HERE: Mapping[str, str] = {
     "executebycondition": "write if(…){…};",
     **dict.fromkeys(("for_time", "timeinterval"), "make the times with sequence() in a step set, and unnest them"),
     "distinct": "use the step dedupe with these keys",
-    **dict.fromkeys(("env", "mock"), "write ${NAME} in the pipeline file"),
-    **dict.fromkeys(("header", "msgid"), "options of the source name fields for the message's id and times"),
-    **dict.fromkeys(("parse_express", "express"), "use the step key_value, and name the keys"),
+    "env": "write ${NAME} in the pipeline file, or set the property in the script: mock('name','value')",
     **dict.fromkeys(("route", "filter"), "use streams with a step filter"),
     **dict.fromkeys(("remove_max", "rm_max"), "max(rows,key) gives the last value and takes its rows out"),
 }

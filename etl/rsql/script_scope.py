@@ -12,7 +12,11 @@ from etl.expressions.quoting import quoted
 class ScriptScope:
     """The fields that the statements so far have left. Without a schema every name is that of a field."""
 
-    def __init__(self, fields: Mapping[str, pa.DataType] | None = None) -> None:
+    def __init__(self, fields: Mapping[str, pa.DataType] | None = None, declared: Mapping[str, str] | None = None) -> None:
+        self.declared = dict(declared or {})
+        """Fields that functions may give whose names only the run shows, each with its type in Spark SQL."""
+        self.properties: dict[str, str] = {}
+        """Properties that the script sets, for ``env``."""
         self._fields: dict[str, pa.DataType | None] | None = None if fields is None else dict(fields)
         self.warnings: dict[str, int] = {}
         """What is read otherwise than it may be meant, each with the first character of it."""
@@ -45,6 +49,10 @@ class ScriptScope:
             return "null"
         self.reads.add(name)
         return quoted(name)
+
+    def undefined(self) -> dict[str, str]:
+        """The declared fields that no statement has given yet, with their types."""
+        return {name: type_ for name, type_ in self.declared.items() if self._fields is None or name not in self._fields}
 
     def warn_missing(self, name: str, at: int) -> None:
         self.warnings.setdefault(f"there is no field {name!r} here: the script takes it for null", at)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from etl.expressions.quoting import quoted_text
+from etl.expressions.quoting import quoted, quoted_text
 from etl.rsql.problems import SourceError
 from etl.rsql.script_expressions import name_of, spark_text
 from etl.rsql.script_steps import NEEDS_FIELDS, Change, StepList, arguments_of
 from etl.rsql.script_tree import Call, Constant, Expression
+
+MAX_PIECES = 100
+"""Pieces of a text that get a field ``name0``, ``name1`` … of their own, if the field is declared."""
 
 
 def members_of(type_: pa.DataType | None) -> dict[str, pa.DataType]:
@@ -23,8 +27,11 @@ def members_of(type_: pa.DataType | None) -> dict[str, pa.DataType]:
 def split_field(steps: StepList, name: str, at: int) -> None:
     scope = steps.scope
     type_ = scope.type_of(name)
+    if type_ is not None and pa.types.is_string(type_) and (declared := scope.undefined()):
+        _split_text(steps, name, declared, at)
+        return
     if type_ is None or not pa.types.is_list(type_):
-        hint = "a JSON text needs a step json before it, which declares the field as array<struct<…>>"
+        hint = f"of a JSON text: {NAME_THEM}, or put a step json before, which declares the field as array<struct<…>>"
         raise SourceError("unknown-field", f"{name!r} is no array", at, hint)
     steps.add({"type": "unnest", "field": name})
     members = members_of(type_)
@@ -39,6 +46,63 @@ def split_field(steps: StepList, name: str, at: int) -> None:
     scope.replace(name, members)
 
 
+NAME_THEM = "name them in the option fields of the step script"
+
+
+def _converted(text: str, type_: str) -> str:
+    return text if type_ == "string" else f"try_cast({text} as {type_})"
+
+
+def _split_text(steps: StepList, name: str, declared: Mapping[str, str], at: int) -> None:
+    """An event for each object in a JSON text, with the declared members."""
+    scope = steps.scope
+    rows = f"rsql_json_rows({scope.text(name, at)}, {', '.join(map(quoted_text, declared))})"
+    steps.add({"type": "set", "fields": {name: rows}})
+    steps.add({"type": "unnest", "field": name})
+    members = {one: quoted(f"{name}.c{number}") for number, one in enumerate(declared, 1)}
+    values = {one: _converted(member, declared[one]) for one, member in members.items()}
+    steps.add({"type": "set", "fields": values})
+    dropped = [f"{name}.c{number}" for number in range(1, len(declared) + 1)]
+    steps.add({"type": "drop", "fields": dropped})
+    scope.drop([name])
+    scope.add(declared)
+
+
+def spread_text(steps: StepList, call: Call, name: str, *, keep: bool) -> None:
+    """The declared members of a JSON text as fields."""
+    scope = steps.scope
+    declared = scope.undefined()
+    if not scope.has(name) or not declared:
+        hint = f"of a JSON text: {NAME_THEM}, or put a step json before, with field: {name}" if scope.has(name) else None
+        raise SourceError("unknown-field", f"{name!r} is no object whose members are fields", call.at, hint)
+    text = scope.text(name, call.at)
+    for member, type_ in declared.items():
+        scope.reads.add(name)
+        steps.set(member, _converted(f"rsql_item(rsql_json({text}), {quoted_text(member)})", type_))
+    if not keep and name not in declared:
+        steps.add({"type": "drop", "fields": [name]})
+        scope.drop([name])
+
+
+def by_pairs(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    """``parse_express(field,' ')``: the declared keys of ``key=value`` pairs; a value ends where the next pair begins."""
+    field, separator = arguments_of(call, 2, 2)
+    name, scope = name_of(field), steps.scope
+    sign = text_argument((field, separator))
+    declared = scope.undefined()
+    if not declared:
+        hint = f"{NAME_THEM}, or use the step key_value"
+        raise SourceError("unknown-function", f"{call.name} gives fields that are not known before the run", call.at, hint)
+    text, end = scope.text(name, call.at), re.escape(sign)
+    for key, type_ in declared.items():
+        pattern = f'(?s)(?:^|{end}){re.escape(key)}=(.*?)(?:{end}[^="{re.escape(sign[0])}]*=.*)?$'
+        scope.reads.add(name)
+        steps.set(key, _converted(f"rsql_regexgroupindex({text}, {quoted_text(pattern)}, 1)", type_))
+    if name not in declared:
+        steps.add({"type": "drop", "fields": [name]})
+        scope.drop([name])
+
+
 def split_array(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
     [name] = (name_of(one) for one in arguments_of(call, 1, 1))
     if not steps.scope.is_known:
@@ -51,14 +115,17 @@ def cut(separator: Callable[[tuple[Expression, ...]], str], first: int) -> Chang
 
     def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
         arguments = [one for one in arguments_of(call, first) if not (isinstance(one, Constant) and isinstance(one.value, bool))]
-        if len(arguments) <= first:
-            hint = "name the fields: split(field,'|','a','b'); for an event of each piece use split() and a step unnest"
-            raise SourceError("wrong-arguments", f"{call.name} without names gives fields that are not known", call.at, hint)
-        field, sign = name_of(arguments[0]), separator(tuple(arguments))
-        text = steps.scope.text(field, call.at)
+        field = name_of(arguments[0])
         names = [name_of(one) for one in arguments[first:]]
+        numbered = {f"{field}{number}": number for number in range(len(names), MAX_PIECES)}
+        names += [one if one in declared else "" for one in numbered] if (declared := steps.scope.undefined()) else []
+        if not any(names):
+            hint = f"name the fields: split({field},'|','a','b'); for an event of each piece use split() and a step unnest"
+            raise SourceError("wrong-arguments", f"{call.name} without names gives fields that are not known", call.at, hint)
+        sign = separator(tuple(arguments))
+        text = steps.scope.text(field, call.at)
         for number, name in enumerate(names):
-            if name != field:
+            if name and name != field:
                 steps.scope.reads.add(field)
                 steps.set(name, f"rsql_splitindex({text}, {quoted_text(sign)}, {number})")
         if field not in names:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from dataclasses import dataclass
 
-from etl.rsql.problems import SourceError
+from etl.rsql.problems import SourceError, first_of
 
 MAX_DEPTH = 100
 """Calls and conditions inside each other: more stop with an error."""
@@ -95,29 +96,44 @@ class _Token:
     at: int
 
 
-def parse_script(text: str) -> tuple[Statement, ...]:
-    """The statements of a script. Raises SourceError."""
+def parse_script(text: str) -> tuple[tuple[Statement, ...], list[SourceError]]:
+    """The statements of a script that can be read, and the errors of the others."""
     if len(text) > MAX_CHARACTERS:
-        raise SourceError("file-too-large", f"more than {MAX_CHARACTERS >> 20} MiB", 0)
-    return _Parser(_tokens(text), len(text)).statements(0)
+        return (), [SourceError("file-too-large", f"more than {MAX_CHARACTERS >> 20} MiB", 0)]
+    tokens, errors = _tokens(text)
+    parser = _Parser(tokens, len(text))
+    statements = parser.statements(0)
+    ends = [token.at for token in tokens if token.text == ";"]
+    damaged = {bisect(ends, error.at) for error in errors}
+    return statements, [*errors, *(error for error in parser.errors if bisect(ends, error.at) not in damaged)]
 
 
 def parse_expression(text: str) -> Expression:
     """One expression. Raises SourceError."""
-    return _Parser(_tokens(text), len(text)).whole_expression()
+    tokens, errors = _tokens(text)
+    if errors:
+        raise first_of(errors)
+    return _Parser(tokens, len(text)).whole_expression()
 
 
-def _tokens(text: str) -> list[_Token]:
-    found, at = [], 0
+def _tokens(text: str) -> tuple[list[_Token], list[SourceError]]:
+    """The tokens, and signs that belong to none; behind a quote that is not closed the next line counts."""
+    found: list[_Token] = []
+    errors: list[SourceError] = []
+    at = 0
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            what = "this quote is not closed" if text[at] in "'\"" else f"{text[at]!r} does not belong here"
-            raise SourceError("script-syntax", what, at)
+            is_quote = text[at] in "'\""
+            what = "this quote is not closed" if is_quote else f"{text[at]!r} does not belong here"
+            errors.append(SourceError("script-syntax", what, at))
+            line_end = text.find("\n", at) if is_quote else at + 1
+            at = len(text) if line_end < 0 else line_end
+            continue
         if token.lastgroup != "blank":
             found.append(_Token(str(token.lastgroup), token[0], at))
         at = token.end()
-    return found
+    return found, errors
 
 
 class _Parser:
@@ -127,6 +143,8 @@ class _Parser:
         self._tokens = tokens
         self._number = 0
         self._end = _Token("end", "", end)
+        self.errors: list[SourceError] = []
+        """Errors of statements that cannot be read."""
 
     @property
     def _next(self) -> _Token:
@@ -153,10 +171,30 @@ class _Parser:
         while self._next.kind != "end" and (self._next.text != "}" or not depth):
             if self._take(";"):
                 continue
-            found.append(self._statement(depth))
-            if self._next.kind != "end" and self._next.text != "}" and not isinstance(found[-1], If):
-                self._expect(";", "a statement ends with ';'")
+            begin = self._number
+            try:
+                found.append(self._statement(depth))
+                if self._next.kind != "end" and self._next.text != "}" and not isinstance(found[-1], If):
+                    self._expect(";", "a statement ends with ';'")
+            except SourceError as error:
+                self.errors.append(error)
+                self._number += self._number == begin
+                self._skip_statement(depth)
         return tuple(found)
+
+    def _skip_statement(self, depth: int) -> None:
+        """Go behind the semicolon that ends a statement with an error, or to the bracket that ends its block."""
+        level = 0
+        while self._next.kind != "end":
+            if self._next.kind == "sign":
+                level += (self._next.text == "{") - (self._next.text == "}")
+                if level < 0 and depth:
+                    return
+                level = max(level, 0)
+                if self._next.text == ";" and not level:
+                    self._number += 1
+                    return
+            self._number += 1
 
     def _statement(self, depth: int) -> Statement:
         token = self._next

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.expressions.quoting import quoted
-from etl.rsql.problems import SourceError
+from etl.rsql.problems import SourceError, first_of
 from etl.rsql.script_changes import CHANGES, ENDS, NO_EFFECT, WITHOUT_EFFECT
 from etl.rsql.script_expressions import condition_text, spark_text
 from etl.rsql.script_scope import ScriptScope
@@ -33,13 +33,19 @@ _FLAG = "_if"
 """Prefix of the fields that hold conditions while their branches run."""
 
 
-def convert_script(text: str, fields: Mapping[str, pa.DataType] | None = None) -> tuple[list[dict[str, Any]], ScriptScope]:
-    """The steps of a script as a pipeline file has them, and the fields they leave. Raises SourceError.
+def convert_script(
+    text: str, fields: Mapping[str, pa.DataType] | None = None, declared: Mapping[str, str] | None = None
+) -> tuple[list[dict[str, Any]], ScriptScope]:
+    """The steps of a script as a pipeline file has them, and the fields they leave. Raises SourceError with all of its errors.
 
-    Without ``fields`` every name is that of a field, and what depends on the event's fields is an error.
+    Without ``fields`` every name is that of a field, and what depends on the event's fields is an error. ``declared``: fields
+    that functions give whose names only the run shows, with their types.
     """
-    compiler = _Compiler(ScriptScope(fields))
-    compiler.run(parse_script(text), None)
+    compiler = _Compiler(ScriptScope(fields, declared))
+    statements, errors = parse_script(text)
+    compiler.run(statements, None)
+    if errors := [*errors, *compiler.errors]:
+        raise first_of(errors)
     return compiler.steps.finished(), compiler.scope
 
 
@@ -82,18 +88,30 @@ class _Compiler:
         self.steps = StepList(scope)
         self._flags = 0
         self._count = 0
+        self.errors: list[SourceError] = []
+        """Errors of statements so far."""
 
     def run(self, statements: Sequence[Statement], flag: str | None) -> None:
         for statement in statements:
             self._count += 1
             if self._count > MAX_STATEMENTS:
-                raise SourceError("file-too-large", f"more than {MAX_STATEMENTS:,} statements", statement.at)
-            if isinstance(statement, If):
-                self._if(statement, flag)
-            elif isinstance(statement, Assignment):
-                self._assign(statement, flag)
-            elif self._call(statement, None, flag):
+                self.errors.append(SourceError("file-too-large", f"more than {MAX_STATEMENTS:,} statements", statement.at))
                 break
+            try:
+                if self._ends(statement, flag):
+                    break
+            except SourceError as error:
+                self.errors.append(error)
+
+    def _ends(self, statement: Statement, flag: str | None) -> bool:
+        """Carry out a statement; whether the script ends there. Raises SourceError."""
+        if isinstance(statement, If):
+            self._if(statement, flag)
+        elif isinstance(statement, Assignment):
+            self._assign(statement, flag)
+        else:
+            return self._call(statement, None, flag)
+        return False
 
     def _assign(self, statement: Assignment, flag: str | None) -> None:
         value = statement.value
@@ -142,7 +160,10 @@ class _Compiler:
         script = call.arguments[0] if len(call.arguments) == 1 else call
         if not self.scope.is_known or not isinstance(script, Constant) or not isinstance(script.value, str):
             raise SourceError("unsupported-script", f"{call.name} takes a script in quotes", call.at, "use the step script")
-        statements = parse_script(script.value)
+        statements, errors = parse_script(script.value)
+        if errors:
+            error = first_of(errors)
+            raise SourceError(error.code, str(error), script.at + 1 + error.at, error.hint)
         for name in [one for one in self.scope.names if not one.startswith("_")]:
             self.run([_for_field(one, name) for one in statements], flag)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from etl.api import Finding, PlanError, Schema, Step, visible
+from etl.api import FieldName, Finding, PlanError, Schema, Step, TypeName, visible
 from etl.steps.drop import Drop
 from etl.steps.filter import Filter
 from etl.steps.keep import Keep
@@ -25,6 +25,9 @@ class Script(Step):
     warning. Functions that cannot exist here, such as those of threat intelligence or of Groovy, are errors that say what to
     use. `grok` in a script needs ``etl convert``, or a step of its own.
 
+    A function whose fields depend on the data, such as ``parse_express(log,' ')`` or ``json_expand('text')``, gives those of
+    ``fields``.
+
     ```yaml
     type: script
     script: |
@@ -40,13 +43,22 @@ class Script(Step):
         min_length=1, description="The script.", examples=["host=lower(host);if(isNull(user)){user='unknown';};rm(message);"]
     )
 
+    declared: Mapping[FieldName, TypeName] = Field(
+        default_factory=dict,
+        alias="fields",
+        description="Fields with their types that functions give whose names only the run shows: the keys of parse_express, the "
+        "members of a JSON text.",
+        examples=[{"src": "string", "port": "int"}],
+    )
+
     def check(self, incoming: Schema) -> Iterable[Finding]:
         from etl.rsql.problems import SourceError
 
         try:
             steps, warnings = self._compile(incoming)
         except SourceError as error:
-            yield Finding(error.code, str(error), ("script",), error.hint, at=error.at)
+            for one in error.all:
+                yield Finding(one.code, str(one), ("script",), one.hint, at=one.at)
             return
         for message, at in warnings.items():
             yield Finding(
@@ -81,7 +93,7 @@ class Script(Step):
         from etl.rsql.scripts import convert_script
 
         types = {field.name: field.type for field in visible(incoming)}
-        options, scope = convert_script(self.script, types)
+        options, scope = convert_script(self.script, types, self.declared)
         if any(one["type"] not in _STEPS for one in options):
             hint = "put a step grok before this one, or let etl convert print the steps of the script"
             raise SourceError("unsupported-script", "grok cannot stand in a step script", 0, hint)

@@ -22,10 +22,10 @@ def flat(message: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def run_script(script: str, message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The records after a script; fields that are null are left out."""
+def run_script(script: str, message: Mapping[str, Any], declared: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """The records after a script; fields that are null are left out. ``declared``: the option ``fields`` of the step."""
     batch = batch_of(flat(message))
-    steps, _ = convert_script(script, {field.name: field.type for field in batch.schema if field.name != "_"})
+    steps, _ = convert_script(script, {field.name: field.type for field in batch.schema if field.name != "_"}, declared)
     batch = batch.append_column("_offset", pa.array([0])).append_column("kept", pa.array([True]))
     incoming = batch.schema
     for options in steps:

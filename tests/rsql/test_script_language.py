@@ -138,3 +138,60 @@ def test_mistakes_have_places_and_hints(script: str, at: int, message: str, hint
     found = error(script)
 
     assert (found.at, str(found), found.hint) == (at, message, hint)
+
+
+def test_all_mistakes_of_a_script_are_found() -> None:
+    script = "a=lowr(x);\nb=x#y;\nif(x=='1'){c=nosuch(x);rm(x);}else{d=lower();};\ne=lower(x;\ng=groovy(x);f='open"
+
+    assert [(one.at, str(one)) for one in error(script).all] == [
+        (2, "there is no function 'lowr'"),
+        (14, "'#' does not belong here"),
+        (31, "there is no function 'nosuch'"),
+        (41, "rm cannot stand in a branch of if"),
+        (55, "lower takes 1 argument, not 0"),
+        (75, "',' or ')' is expected, not ';'"),
+        (79, "groovy does not exist here"),
+        (91, "this quote is not closed"),
+    ]
+
+
+def test_statements_behind_a_syntax_error_are_read() -> None:
+    found = error("r=lower(a;q=1 2;if(a=='x'){s=;t=lower();}else u=1;v=upper();").all
+
+    assert [one.at for one in found] == [9, 14, 29, 46, 52]
+
+
+def test_fields_that_only_the_run_shows_are_declared() -> None:
+    declared = {"src": "string", "port": "int"}
+
+    assert run_script("parse_express(log,',');", {"log": "src=a,b,port=80,x=1"}, declared) == [{"src": "a,b", "port": 80}]
+    assert run_script("json_expand('js');", {"js": '{"src":"a","port":"x"}'}, declared) == [{"src": "a"}]
+    assert str(error("parse_express(log,',');")) == "parse_express gives fields that are not known before the run"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "json_merge(jo);",
+            "json_merge has no effect, as in RocketMQ Streams: the value of jo names no field; write json_merge('jo')",
+        ),
+        (
+            "expandField('jo');",
+            "expandField has no effect, as in RocketMQ Streams: 'jo' in quotes is a text; write expandField(jo)",
+        ),
+        (
+            "modifyFormat('d','yyyy');",
+            "modifyFormat has no effect, as in RocketMQ Streams: 'd' in quotes is a text; write modifyFormat(d)",
+        ),
+    ],
+)
+def test_a_field_that_the_old_engine_does_not_find_is_a_warning(call: str, message: str) -> None:
+    steps, scope = convert_script(call, {"jo.k": pa.string(), "d": pa.string()})
+
+    assert (steps, list(scope.warnings)) == ([], [message])
+
+
+def test_properties_are_set_by_mock() -> None:
+    assert steps("mock('a.b','x');r=env('a.b');") == [{"type": "set", "fields": {"r": "'x'"}}]
+    assert "mock('name','value')" in (error("r=env('a.b');").hint or "")

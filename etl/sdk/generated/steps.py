@@ -1201,6 +1201,8 @@ class Steps:
     def script(
         self,
         script: str,
+        *,
+        fields: Mapping[str, TypeText] = UNSET,
     ) -> Stream:
         """Run a script of RocketMQ Streams: ``level=lower(level);if(level=='debug'){break();};``.
 
@@ -1210,6 +1212,9 @@ class Steps:
         warning. Functions that cannot exist here, such as those of threat intelligence or of Groovy, are errors that say what to
         use. `grok` in a script needs ``etl convert``, or a step of its own.
 
+        A function whose fields depend on the data, such as ``parse_express(log,' ')`` or ``json_expand('text')``, gives those of
+        ``fields``.
+
         Example::
 
             stream.script(
@@ -1218,6 +1223,8 @@ class Steps:
 
         Args:
             script: The script.
+            fields: Fields with their types that functions give whose names only the run shows: the keys of
+                parse_express, the members of a JSON text. Default: none.
         """
         return self._step("script", locals(), ("script",))
 

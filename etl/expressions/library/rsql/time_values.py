@@ -52,7 +52,9 @@ def as_time(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
 def of_epoch(divisor: int, number: Any) -> Any:
     """Seconds of a number since 1970; null after the year 11500."""
     seconds = pc.divide(number, divisor) if divisor > 1 else number
-    return pc.cast(pc.if_else(pc.less(pc.abs(seconds), _LAST), seconds, pa.scalar(None, INT64)), SECONDS)
+    return pc.cast(
+        pc.if_else(pc.and_(pc.less(seconds, _LAST), pc.greater(seconds, -_LAST)), seconds, pa.scalar(None, INT64)), SECONDS
+    )
 
 
 _LAST = 300_000_000_000
@@ -63,9 +65,34 @@ def epoch(value: BoundNode, pattern: BoundNode | None, factor: int) -> BoundNode
     return b.apply(INT64, lambda time: pc.multiply(pc.cast(time, INT64), factor), as_time(value, pattern))
 
 
+def print_format(pattern: BoundNode | None) -> str:
+    """The format of ``strftime`` for a constant pattern. Raises MisuseError."""
+    return time_format(DEFAULT if pattern is None else constant_text(pattern, "the pattern"), is_read=False)
+
+
 def printed(time: BoundNode, pattern: BoundNode | None) -> BoundNode:
-    format_ = time_format(DEFAULT if pattern is None else constant_text(pattern, "the pattern"), is_read=False)
+    format_ = print_format(pattern)
     return b.apply(STRING, lambda values: pc.strftime(values, format=format_), time)
+
+
+_CYCLE = 146_097 * 86_400
+"""Seconds of 400 years, after which the calendar repeats."""
+
+
+def print_epoch(format_: str, divisor: int, number: Any) -> Any:
+    """The date of a number since 1970, also after the year 11500: the date in the first 400 years, with its year."""
+    seconds = pc.divide(number, divisor) if divisor > 1 else number
+    if pc.all(pc.and_(pc.less(seconds, _LAST), pc.greater(seconds, -_LAST))).as_py() is not False:
+        return pc.strftime(pc.cast(seconds, SECONDS), format=format_)
+    seconds = pc.if_else(pc.greater(seconds, -_LAST), seconds, pa.scalar(None, INT64))
+    cycles = pc.if_else(pc.greater_equal(seconds, _LAST), pc.divide(seconds, _CYCLE), pa.scalar(0, INT64))
+    near = pc.cast(pc.subtract(seconds, pc.multiply(cycles, _CYCLE)), SECONDS)
+    year = pc.cast(pc.add(pc.year(near), pc.multiply(cycles, 400)), STRING)
+    parts = [pc.strftime(near, format=part) if part else "" for part in format_.split("%Y")]
+    texts = [parts[0]]
+    for part in parts[1:]:
+        texts += [pc.utf8_lpad(year, 4, "0"), part]
+    return pc.binary_join_element_wise(*texts, "")
 
 
 # ── Adding ────────────────────────────────────────────────────────────────────────────────────────

@@ -13,9 +13,9 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import LibraryFunction, rsql_function
 from etl.expressions.library.rsql.arguments import as_whole
-from etl.expressions.library.rsql.time_values import SECONDS, as_time, epoch, of_epoch, printed
+from etl.expressions.library.rsql.time_values import as_time, epoch, print_epoch, print_format, printed
 from etl.expressions.rows import ActiveRows
-from etl.expressions.widening import BOOLEAN
+from etl.expressions.widening import BOOLEAN, STRING
 
 NULL_DATE = "null if an argument is null or no date in the pattern"
 
@@ -37,7 +37,7 @@ def _format(value: BoundNode, first: BoundNode, second: BoundNode | None = None)
 
 def _of_number(divisor: int) -> Callable[..., BoundNode]:
     def build(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
-        return printed(b.apply(SECONDS, partial(of_epoch, divisor), as_whole(value)), pattern)
+        return b.apply(STRING, partial(print_epoch, print_format(pattern), divisor), as_whole(value))
 
     return build
 
