@@ -18,13 +18,17 @@ _LOGLEVEL = re.compile(
 _ISO8601 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,:]\d+)?)?(Z|[+-]\d\d:?\d\d)?")
 _BRACKET = r"\[ *(?<{0}>(?:[^\[\]]|\[[^\[\]]*\])*?) *\]"
 REQUEST_PATTERN = '"%{WORD:http.request.method} %{NOTSPACE:url.original}(?: HTTP/%{NUMBER:http.version})?"'
-_PATTERNS = {
+VALUE_PATTERNS = {
     "int": "%{{INT:{0}:int}}",
     "float": "%{{NUMBER:{0}:float}}",
     "ip": "%{{IP:{0}}}",
     "uuid": "%{{UUID:{0}}}",
     "mac": "%{{MAC:{0}}}",
     "email": "%{{EMAILADDRESS:{0}}}",
+}
+"""Kind of a value → pattern; ``{0}`` is the name of the field."""
+_PATTERNS = {
+    **VALUE_PATTERNS,
     "in[": _BRACKET,
     "in(": r"\( *(?<{0}>(?:[^()]|\([^()]*\))*?) *\)",
     "in<": r"<(?<{0}>[^<>]*)>",

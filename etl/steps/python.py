@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Self
+from collections.abc import Callable, Iterable
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from etl.api import (
     ArrowStep,
@@ -16,21 +16,19 @@ from etl.api import (
     Outcome,
     Rejects,
     Schema,
-    TypeName,
-    parse_type,
     unknown_field,
     visible,
     with_columns,
     with_fields,
 )
 from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
-from etl.udf.declaration import Functions, UserFunction
+from etl.steps.function_options import FunctionStep
 
 CODE = "function-failed"
 """The code of events for which a function failed."""
 
 
-class Python(ArrowStep):
+class Python(FunctionStep, ArrowStep):
     """Call a Python function with whole events: one after the other as dicts, or many as a record batch.
 
     `functions` of the file names the function, its annotations say how it is called ([functions of your
@@ -65,33 +63,9 @@ class Python(ArrowStep):
     """
 
     type: Literal["python"] = "python"
-    function: str = Field(description="The function, as `functions` of the file names it.", examples=["score"])
-    fields_given: Mapping[FieldName, TypeName] = Field(
-        default={},
-        alias="fields",
-        description="Fields that the function gives or changes, with their types in Spark SQL.",
-        examples=[{"score": "double"}],
-    )
     read: tuple[FieldName, ...] = Field(
         default=(), description="Fields that the function gets; without this option all.", examples=[["user_name", "bytes"]]
     )
-
-    _function: UserFunction | None = PrivateAttr(default=None)
-
-    def named_functions(self) -> Mapping[tuple[str | int, ...], str]:
-        """Path of an option → the function that it names."""
-        return {("function",): self.function}
-
-    def with_functions(self, functions: Functions) -> Self:
-        """This step with its function."""
-        step = self.model_copy()
-        step._function = functions.get(self.function.lower())
-        return step
-
-    @property
-    def called(self) -> UserFunction | None:
-        """The function, None before it is known."""
-        return self._function
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Unknown fields, names that are taken, a function that takes no events."""
@@ -103,15 +77,12 @@ class Python(ArrowStep):
             path = ("fields", name)
             yield from reserved_name(name, path)
             yield from (conflict_finding(name, other, path) for one, other in struct_conflicts(names, [name]) if one == name)
-        function = self._function
-        if function is not None and not function.is_broken and function.form not in ("events", "batches"):
-            message = f"{function.name}() is no function of one event or of a batch"
-            hint = "annotate def f(event: dict) -> dict, or call it in an expression of a `set` step"
-            yield Finding("bad-function", message, ("function",), hint)
+        hint = "annotate def f(event: dict) -> dict, or call it in an expression of a `set` step"
+        yield from self.check_form(("events", "batches"), "one event or of a batch", hint)
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields, and those that the function gives."""
-        return with_fields(incoming, {name: parse_type(type_) for name, type_ in self.fields_given.items()})
+        return with_fields(incoming, self.given)
 
     def may_multiply_events(self) -> bool:
         """Whether the function gives lists of events, or batches."""
@@ -122,7 +93,7 @@ class Python(ArrowStep):
         from etl.udf.event_calls import EventCaller
 
         assert self._function is not None
-        given = pa.schema([(name, parse_type(type_)) for name, type_ in self.fields_given.items()])
+        given = pa.schema(list(self.given.items()))
         known = frozenset([*visible(incoming).names, *given.names])
         call = EventCaller(self._function, given, self.read or visible(incoming).names, known)
 

@@ -175,20 +175,26 @@ def flink_function(
     return LibraryFunction(f"flink_{name}", arguments, result, build, about, example, gives, **more)
 
 
-def rsql_function(
-    name: str,
-    arguments: str,
-    result: str,
-    build: Any,
-    about: str,
-    example: str,
-    gives: Any,
-    null: str = NULL_IF_ANY,
-    *,
-    loops: bool = False,
-) -> LibraryFunction:
-    """A function of RocketMQ Streams; it and its example get the prefix of the dialect."""
-    return LibraryFunction(f"rsql_{name}", arguments, result, build, about, f"rsql_{example}", gives, null=null, loops=loops)
+def rsql_functions(null: str = NULL_IF_ANY, *, loops: bool = False) -> Callable[..., LibraryFunction]:
+    """Return a builder of functions of RocketMQ Streams, which adds the prefix of the dialect to the name and to the example.
+
+    ``null`` and ``loops`` are the defaults of what it builds.
+    """
+
+    def build(
+        name: str,
+        arguments: str,
+        result: str,
+        bind: Any,
+        about: str,
+        example: str,
+        gives: Any,
+        null: str = null,
+        loops: bool = loops,
+    ) -> LibraryFunction:
+        return LibraryFunction(f"rsql_{name}", arguments, result, bind, about, f"rsql_{example}", gives, null=null, loops=loops)
+
+    return build
 
 
 def _parse(text: str) -> Argument:

@@ -6,18 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from etl.finding.column_names import REQUEST_LINE, make_unique, most_match
-from etl.finding.column_patterns import REQUEST_PATTERN, escape_literal
+from etl.finding.column_patterns import REQUEST_PATTERN, VALUE_PATTERNS, escape_literal
 from etl.finding.grok.templates import VALUE_KINDS, Piece, Template
 from etl.finding.grok.tokens import kind_of
 from etl.finding.grok.value_names import value_name
 
 _PATTERNS = {
-    "int": "%{{INT:{0}:int}}",
-    "float": "%{{NUMBER:{0}:float}}",
-    "ip": "%{{IP:{0}}}",
-    "uuid": "%{{UUID:{0}}}",
-    "mac": "%{{MAC:{0}}}",
-    "email": "%{{EMAILADDRESS:{0}}}",
+    **VALUE_PATTERNS,
     "url": "%{{NOTSPACE:{0}}}",
     "hex": "(?<{0}>(?:0x)?[0-9a-fA-F]+)",
     "path": "(?<{0}>/[^\\s,;:()]*)",

@@ -6,7 +6,7 @@ a result (`Accumulator.finish`). Partial results are Arrow columns, so that they
 
 from etl.state.aggregates.accumulator import MAX_EVENTS, Accumulator, Grouping
 from etl.state.aggregates.functions import accumulator
-from etl.state.aggregates.groups import column_names, divide_rates, finish, group, group_rows, lift
+from etl.state.aggregates.groups import column_names, divide_rates, finish, group, group_rows, lift, with_missing
 
 __all__ = [
     "MAX_EVENTS",
@@ -19,4 +19,5 @@ __all__ = [
     "group",
     "group_rows",
     "lift",
+    "with_missing",
 ]

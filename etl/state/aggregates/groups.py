@@ -125,3 +125,12 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def with_missing(rows: pa.Table, accumulators: Mapping[str, Accumulator]) -> pa.Table:
+    """Partial results with all aggregates: nulls for those that the version of the pipeline that wrote them did not have."""
+    for name, accumulator in accumulators.items():
+        for number, type_ in enumerate(accumulator.types):
+            if f"{name}\0{number}" not in rows.column_names:
+                rows = rows.append_column(f"{name}\0{number}", pa.nulls(len(rows), type_))
+    return rows

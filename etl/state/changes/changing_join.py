@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import CHANGE, PANE, SIDE_PREFIXES, PartRows, Schema, WatermarkAdvance, side_fields
+from etl.api import CHANGE, PANE, SIDE_PREFIXES, PartRows, Schema, WatermarkAdvance
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.changes.diffs import difference
 from etl.state.changes.recomputed import WEIGHT, Recomputed
-from etl.state.joins.side_columns import batch_of, coalesced, rows_that_meet
+from etl.state.joins.side_columns import PairEvents, coalesced, rows_that_meet
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
@@ -50,7 +50,7 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangingJoin(Recomputed):
+class ChangingJoin(PairEvents, Recomputed):
     """State holds the rows of both sides with their weights. Of pairs only those with a row of the micro-batch are made, and of
     `where` without a match the rows of keys that have changed."""
 
@@ -144,7 +144,7 @@ class ChangingJoin(Recomputed):
     def _pairs(self, left: Side, right: Side) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """The pairs with equal keys that meet the condition, and their weights."""
         for at_left, at_right in matches(left.keys, right.keys):
-            batch = self._events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
+            batch = self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
             weights = left.weights[at_left] * right.weights[at_right]
             if self.where is not None:
                 met = rows_that_meet(self.where, batch)
@@ -161,7 +161,7 @@ class ChangingJoin(Recomputed):
             matched = self._matched(own, sides[1 - side], side)
             chosen = own.where(matched if self.kind == "semi" else ~matched)
             left, right = (chosen.rows, None) if side == 0 else (None, chosen.rows)
-            events = self._events(left, right, self._result)
+            events = self._pair_events(left, right, self._result)
             yield self._repeated(events, np.maximum(chosen.weights, 0))
 
     def _matched(self, own: Side, other: Side, side: int) -> Numbers:
@@ -171,7 +171,7 @@ class ChangingJoin(Recomputed):
         found = np.zeros(len(own.keys), bool)
         for at_own, at_other in matches(own.keys, other.keys):
             left, right = own.rows.take(pa.array(at_own)), other.rows.take(pa.array(at_other))
-            batch = self._events(left, right, self.pair) if side == 0 else self._events(right, left, self.pair)
+            batch = self._pair_events(left, right, self.pair) if side == 0 else self._pair_events(right, left, self.pair)
             found[at_own[rows_that_meet(self.where, batch).to_numpy(zero_copy_only=False)]] = True
         return found
 
@@ -180,22 +180,6 @@ class ChangingJoin(Recomputed):
     @cached_property
     def _result(self) -> Schema:
         return pa.schema([one for one in self.fields if one.name not in (CHANGE, self.time)])
-
-    def _events(self, left: pa.Table | None, right: pa.Table | None, fields: Schema) -> pa.RecordBatch:
-        """Rows of both sides with the fields of pairs; null for those of a side that is missing."""
-        sides = [(rows, side) for side, rows in ((1, right), (0, left)) if rows is not None]
-        columns = {new: column for rows, side in sides for new, column in self._columns(rows, side)}
-        return batch_of(columns, fields, len(sides[0][0]))
-
-    def _columns(self, rows: pa.Table, side: int) -> Iterator[tuple[str, pa.ChunkedArray]]:
-        for name, new in self._names[side].items():
-            if SIDE_PREFIXES[side] + name in rows.column_names:
-                yield new, rows.column(SIDE_PREFIXES[side] + name)
-
-    @cached_property
-    def _names(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        same = {name: name for name, other in self.on.items() if name == other}
-        return {name: name for name in side_fields(self.incoming)[0].names}, same | dict(self.right_names)
 
     @staticmethod
     def _repeated(rows: pa.RecordBatch, times: Numbers) -> pa.RecordBatch:

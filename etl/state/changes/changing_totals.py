@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import CHANGE, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
-from etl.state.aggregates import Accumulator, finish, group, lift
+from etl.state.aggregates import Accumulator, finish, group, lift, with_missing
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.sums import Count
@@ -64,7 +64,7 @@ class ChangingTotals:
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same group as one."""
-        return group(self._completed(rows), [*self._hashes, PANE, *self.group_by], self._all)
+        return group(with_missing(rows, self._all), [*self._hashes, PANE, *self.group_by], self._all)
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events."""
@@ -77,7 +77,7 @@ class ChangingTotals:
             return
         new = self.combine(whole(tables))
         known = self._known(new, kept.tables())
-        after = self.combine(whole([self._completed(known), new])) if len(known) else new
+        after = self.combine(whole([with_missing(known, self._all), new])) if len(known) else new
         before = self._aligned(known, after)
         yield from self._changes(known, before, after)
 
@@ -122,14 +122,6 @@ class ChangingTotals:
         found = {name: merged.column(name) for name in self.group_by} | finish(merged, self.accumulators)
         schema = pa.schema([one for one in self.fields if one.name != CHANGE])
         return pa.table([found[one.name].cast(one.type) for one in schema], schema=schema)
-
-    def _completed(self, rows: pa.Table) -> pa.Table:
-        """Rows with all aggregates: nulls for those that the version of the pipeline that wrote them did not have."""
-        for name, one in self._all.items():
-            for number, type_ in enumerate(one.types):
-                if f"{name}\0{number}" not in rows.column_names:
-                    rows = rows.append_column(f"{name}\0{number}", pa.nulls(len(rows), type_))
-        return rows
 
     @property
     def state_fields(self) -> Schema:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ComponentError, Schema, wider
+from etl.api import SIDE_PREFIXES, ComponentError, Schema, side_fields, wider
 from etl.expressions import CompiledExpression
 
 
@@ -41,3 +42,29 @@ def rows_that_meet(where: CompiledExpression, pairs: pa.RecordBatch) -> pa.Array
     if failed is not None and reasons is not None and failed.true_count:
         raise ComponentError(f"join: where cannot be computed for a pair: {reasons.filter(failed)[0].as_py()}")
     return pc.fill_null(mask.cast(pa.bool_()), False)
+
+
+class PairEvents:
+    """Events of pairs of rows, whose columns are those of the left and the right event of a pair by their names."""
+
+    incoming: Schema
+    on: Mapping[str, str]
+    right_names: Mapping[str, str]
+
+    def _pair_events(self, left: pa.Table | None, right: pa.Table | None, fields: Schema) -> pa.RecordBatch:
+        """Events with the fields of pairs of these rows; without rows of a side its fields are null."""
+        sides = [(rows, side) for side, rows in ((1, right), (0, left)) if rows is not None]
+        columns = {new: column for rows, side in sides for new, column in self._side_columns(rows, side)}
+        return batch_of(columns, fields, len(sides[0][0]))
+
+    def _side_columns(self, rows: pa.Table, side: int) -> Iterator[tuple[str, pa.ChunkedArray]]:
+        """The fields of rows of a side, by their names in pairs."""
+        for name, new in self._pair_names[side].items():
+            if SIDE_PREFIXES[side] + name in rows.column_names:
+                yield new, rows.column(SIDE_PREFIXES[side] + name)
+
+    @cached_property
+    def _pair_names(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Field of each side → its name in pairs; a key of the same name on both sides is a field of both."""
+        same = {name: name for name, other in self.on.items() if name == other}
+        return {name: name for name in side_fields(self.incoming)[0].names}, same | dict(self.right_names)

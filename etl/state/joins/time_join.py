@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from etl.api import (
-    SIDE_PREFIXES,
     AfterRun,
     DroppedEvents,
     PaneSpan,
     PartRows,
-    Schema,
     WatermarkAdvance,
-    side_fields,
 )
 from etl.state.joins.limited_sides import SideLimit
-from etl.state.joins.side_columns import batch_of, rows_that_meet
+from etl.state.joins.side_columns import PairEvents, rows_that_meet
 from etl.state.joins.sided_events import (
     SIDE,
     UNMATCHABLE,
@@ -37,7 +33,7 @@ from etl.state.windows.aggregation import SORTED_ROWS
 
 
 @dataclass(frozen=True)
-class TimeJoin(SidedState):
+class TimeJoin(PairEvents, SidedState):
     """Pairs of events that are near in time, and events without a match. State holds the events of both sides."""
 
     @property
@@ -107,24 +103,6 @@ class TimeJoin(SidedState):
             found, rows, batch = found[mask], rows[mask], batch.filter(met)
         if len(found):
             yield found, rows, batch
-
-    def _pair_events(self, left: pa.Table | None, right: pa.Table | None, fields: Schema) -> pa.RecordBatch:
-        """Events with the fields of pairs of these rows; without rows of a side its fields are null."""
-        sides = [(rows, side) for side, rows in ((1, right), (0, left)) if rows is not None]
-        columns = {new: column for rows, side in sides for new, column in self._columns(rows, side)}
-        return batch_of(columns, fields, len(sides[0][0]))
-
-    def _columns(self, rows: pa.Table, side: int) -> Iterator[tuple[str, pa.ChunkedArray]]:
-        """The fields of rows of a side, by their names in pairs."""
-        for name, new in self._names[side].items():
-            if SIDE_PREFIXES[side] + name in rows.column_names:
-                yield new, rows.column(SIDE_PREFIXES[side] + name)
-
-    @cached_property
-    def _names(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Field of each side → its name in pairs; a key of the same name on both sides is a field of both."""
-        same = {name: name for name, other in self.on.items() if name == other}
-        return {name: name for name in side_fields(self.incoming)[0].names}, same | dict(self.right_names)
 
     def _newly_matched(self, new: SidedEvents, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """Left events that have a match since this micro-batch."""

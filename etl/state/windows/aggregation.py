@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from etl.api import PANE, ComponentError, Schema
 from etl.expressions import CompiledExpression
-from etl.state.aggregates import Accumulator, column_names, divide_rates, finish, group, lift
+from etl.state.aggregates import Accumulator, column_names, divide_rates, finish, group, lift, with_missing
 from etl.state.state_file_writer import plain_type
 
 SORTED_ROWS = 10_000
@@ -47,19 +47,11 @@ class Aggregation:
 
     def merge(self, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
         """Partial results of rows with the same groups and ``keys`` as one."""
-        return group(self._completed(rows), [*keys, *self.group_by], self._all)
+        return group(with_missing(rows, self._all), [*keys, *self.group_by], self._all)
 
     def concat(self, tables: Sequence[pa.Table]) -> pa.Table:
         """Rows of several files."""
-        return self._completed(pa.concat_tables(tables, promote_options="default"))
-
-    def _completed(self, rows: pa.Table) -> pa.Table:
-        """Rows with all aggregates: nulls for those that the version of the pipeline that wrote them did not have."""
-        for name, one in self._all.items():
-            for number, type_ in enumerate(one.types):
-                if f"{name}\0{number}" not in rows.column_names:
-                    rows = rows.append_column(f"{name}\0{number}", pa.nulls(len(rows), type_))
-        return rows
+        return with_missing(pa.concat_tables(tables, promote_options="default"), self._all)
 
     def results(self, merged: pa.Table, starts: Numbers, ends: Numbers, reason: str = "on_close") -> pa.RecordBatch:
         """The results of partial results: where ``having`` is true."""

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from etl.api import (
     OPTIONAL,
     Duration,
-    FieldName,
     Finding,
     Operator,
     Schema,
-    TypeName,
     format_type,
-    parse_type,
     visible,
     with_fields,
 )
 from etl.steps.field_selection import reserved_name
+from etl.steps.function_options import FunctionStep
 from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ttl_findings
 from etl.steps.option_checks import unused_option
-from etl.udf.declaration import Functions, UserFunction
 
 
-class KeyedPython(KeyedStep):
+class KeyedPython(FunctionStep, KeyedStep):
     """Call a Python function with the events of each key and the state of the key.
 
     `functions` of the file names the function. It gets the events of one key as dicts and the state that it returned for the key
@@ -69,13 +66,6 @@ class KeyedPython(KeyedStep):
     """
 
     type: Literal["keyed_python"] = "keyed_python"
-    function: str = Field(description="The function, as `functions` of the file names it.", examples=["track"])
-    fields_given: Mapping[FieldName, TypeName] = Field(
-        default={},
-        alias="fields",
-        description="Fields that the function gives or changes, with their types in Spark SQL.",
-        examples=[{"new_country": "boolean"}],
-    )
     ttl: Duration | None = Field(
         default=None,
         description="How long after its last event the state of a key is removed; none means never.",
@@ -85,23 +75,6 @@ class KeyedPython(KeyedStep):
         default=None, description="Silence of all sources after which waiting events pass; none means they wait."
     )
 
-    _function: UserFunction | None = PrivateAttr(default=None)
-
-    def named_functions(self) -> Mapping[tuple[str | int, ...], str]:
-        """Path of an option → the function that it names."""
-        return {("function",): self.function}
-
-    def with_functions(self, functions: Functions) -> Self:
-        """This step with its function."""
-        step = self.model_copy()
-        step._function = functions.get(self.function.lower())
-        return step
-
-    @property
-    def called(self) -> UserFunction | None:
-        """The function, None before it is known."""
-        return self._function
-
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """What all keyed steps check, and a function of another kind."""
         yield from super().check(incoming)
@@ -110,16 +83,13 @@ class KeyedPython(KeyedStep):
             yield from reserved_name(name, ("fields", name))
         if self.idle is not None and self.time is None:
             yield unused_option("idle", "no event waits that idle could let pass", "leave out idle, or give a time")
-        function = self._function
-        if function is not None and not function.is_broken and function.form != "keyed":
-            hint = f"def {function.attribute}(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:"
-            yield Finding(
-                "bad-function", f"{function.name}() is no function of the events and the state of a key", ("function",), hint
-            )
+        name = self.called.attribute if self.called else ""
+        hint = f"def {name}(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:"
+        yield from self.check_form(("keyed",), "the events and the state of a key", hint)
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields, and those that the function gives."""
-        return with_fields(visible(incoming), {name: parse_type(type_) for name, type_ in self.fields_given.items()})
+        return with_fields(visible(incoming), self.given)
 
     def idle_after(self) -> timedelta | None:
         """The option."""

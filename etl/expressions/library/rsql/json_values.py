@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.library.function import LibraryFunction, rsql_function
+from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.kernels import by_value
 from etl.expressions.library.rsql.arguments import is_flag, is_numeric, text_of
 from etl.expressions.widening import INT32, STRING
@@ -129,18 +129,7 @@ def _plain(value: BoundNode) -> BoundNode:
     return value if is_numeric(value) or is_flag(value) or pa.types.is_nested(value.type) else text_of(value)
 
 
-def json_function(
-    name: str,
-    arguments: str,
-    result: str,
-    build: Callable[..., BoundNode],
-    about: str,
-    example: str,
-    gives: Any,
-    null: str = _NULL,
-) -> LibraryFunction:
-    return rsql_function(name, arguments, result, build, about, example, gives, null, loops=True)
-
+json_function = rsql_functions(_NULL, loops=True)
 
 SAMPLE_ROWS = """'[{"k":"a","n":9},{"k":"b","n":10}]'"""
 

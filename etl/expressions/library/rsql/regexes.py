@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls import regex_calls
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.library.function import LibraryFunction, rsql_function
+from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.rsql.arguments import constant_text, constant_whole, text_of
 from etl.expressions.library.rsql.texts import substring
 from etl.expressions.widening import INT32, INT64, STRING
@@ -87,21 +86,10 @@ def _position(
     return b.apply(INT64, run, at, filled) if is_end else b.apply(INT64, lambda begin: run(begin, None), at)
 
 
-def _entry(
-    name: str,
-    arguments: str,
-    result: str,
-    build: Callable[..., BoundNode],
-    about: str,
-    example: str,
-    gives: Any,
-    null: str = _NULL,
-) -> LibraryFunction:
-    return rsql_function(name, arguments, result, build, about, example, gives, null)
-
+_regex_function = rsql_functions(_NULL)
 
 FUNCTIONS = (
-    _entry(
+    _regex_function(
         "regexgroup",
         "text: any, pattern: string",
         "string",
@@ -111,7 +99,7 @@ FUNCTIONS = (
         "10.0.0.1",
         _NO_MATCH,
     ),
-    _entry(
+    _regex_function(
         "regexgroupindex",
         "text: any, pattern: string, group: any",
         "string",
@@ -121,7 +109,7 @@ FUNCTIONS = (
         "1",
         _NO_MATCH,
     ),
-    _entry(
+    _regex_function(
         "regexreplace",
         "text: any, pattern: string, new: any",
         "string",
@@ -130,7 +118,7 @@ FUNCTIONS = (
         "regexreplace('a1b2', '[0-9]', '#')",
         "a#b#",
     ),
-    _entry(
+    _regex_function(
         "regexcount",
         "text: any, pattern: string, position: any?",
         "bigint",
@@ -139,7 +127,7 @@ FUNCTIONS = (
         "regexcount('a1b2', '[0-9]', 3)",
         1,
     ),
-    _entry(
+    _regex_function(
         "regexinstr",
         "text: any, pattern: string, position: any?, occurrence: any?, side: any?",
         "bigint",
@@ -148,7 +136,7 @@ FUNCTIONS = (
         "regexinstr('a=1 b=2', 'b=', 1, 1, 1)",
         7,
     ),
-    _entry(
+    _regex_function(
         "regexsubstr",
         "text: any, pattern: string, position: any?, occurrence: any?",
         "string",

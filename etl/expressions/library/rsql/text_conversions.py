@@ -10,7 +10,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.casts import cast
-from etl.expressions.library.function import rsql_function
+from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.rsql.arguments import as_whole, by_text, constant_text, text_of
 from etl.expressions.widening import BOOLEAN, INT32, INT64, STRING
 
@@ -73,6 +73,8 @@ def _bytes_text(value: BoundNode, charset: BoundNode) -> BoundNode:
 def _no_texts(values: Any) -> Any:
     return pa.scalar(None, STRING) if isinstance(values, pa.Scalar) else pa.nulls(len(values), STRING)
 
+
+rsql_function = rsql_functions()
 
 FUNCTIONS = (
     rsql_function("tostring", "value: any", "string", text_of, "The text of a value.", "tostring(2.5)", "2.5"),

@@ -13,7 +13,7 @@ from etl.columns.joined_texts import join_texts
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.library.function import rsql_function
+from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.kernels import constant
 from etl.expressions.library.rsql.arguments import by_text, constant_text, of_texts, text_of
 from etl.expressions.rows import ActiveRows
@@ -130,6 +130,8 @@ _UPPER = of_texts(partial(_without_empty, texts.upper))
 
 _LOWER = of_texts(partial(_without_empty, texts.lower))
 
+
+rsql_function = rsql_functions()
 
 FUNCTIONS = (
     rsql_function("lower", "text: any", "string", _LOWER, "Lower case.", "lower('ABC')", "abc", _NULL_OR_EMPTY),

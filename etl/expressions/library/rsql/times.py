@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.library.function import LibraryFunction, rsql_function
+from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.rsql.arguments import as_whole
 from etl.expressions.library.rsql.time_values import as_time, epoch, print_epoch, print_format, printed
 from etl.expressions.rows import ActiveRows
@@ -49,18 +49,7 @@ def to_date(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
-def date_function(
-    name: str,
-    arguments: str,
-    result: str,
-    build: Callable[..., BoundNode],
-    about: str,
-    example: str,
-    gives: Any,
-    null: str = NULL_DATE,
-) -> LibraryFunction:
-    return rsql_function(name, arguments, result, build, about, example, gives, null)
-
+date_function = rsql_functions(NULL_DATE)
 
 SAMPLE_DATE = "'2022-04-08 13:45:30'"
 
