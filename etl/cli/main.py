@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "describe": Lazy("etl.cli.describe", "Explain one component, pattern or function."),
     "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
     "state": Lazy("etl.cli.state.command", "Show what windows and other steps remember, also during a run."),
+    "dead": Lazy("etl.cli.dead.command", "Show, export, replay and drop dead letters."),
     "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
     "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
     "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),
@@ -44,7 +45,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 
-WITH_NUMPY = {"run", "explain", "state", "test", "rules", "infer", "grok", "init"}
+WITH_NUMPY = {"run", "explain", "state", "dead", "test", "rules", "infer", "grok", "init"}
 """Commands that run or plan steps."""
 
 WITHOUT_PANDAS = {"state"}

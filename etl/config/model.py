@@ -60,6 +60,8 @@ class Stream:
     name: str
     inputs: tuple[str, ...]
     steps: tuple[Step, ...]
+    first_step: int = 0
+    """The number of its first step in the file: not zero where a replay begins in the middle of a stream."""
 
 
 @dataclass(frozen=True)

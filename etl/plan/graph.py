@@ -36,7 +36,7 @@ class Graph:
                 of_step.setdefault(at[:_STEP], {})[at] = location
         for stream in pipeline.streams.values():
             self._lengths[stream.name] = 0
-            for index, step in enumerate(stream.steps):
+            for index, step in enumerate(stream.steps, stream.first_step):
                 path = "streams", stream.name, "steps", index
                 options = {at[_STEP:]: location for at, location in of_step.get(path, {}).items()}
                 for part in step.parts(self.schema(self.end(stream.name))):

@@ -18,6 +18,9 @@ RECENT_EVENTS = 1000
 MIN_EVENTS = 100
 """Minimum number of events before a run is warned of or stopped. At its end any number counts."""
 
+MAX_REASONS = 10
+"""Codes of dead letters at a step or sink that a run reports when the first of them comes."""
+
 LONGEST_LINE = 200
 """Maximum number of characters of a text in a message."""
 
@@ -29,6 +32,7 @@ class DeadLetterShare:
         self._run, self._limit = run, limit
         self._counts: deque[tuple[int, int]] = deque([(0, 0)])
         self._has_warned = False
+        self._reported: set[tuple[str, str]] = set()
         self.exceeded = False
         """Whether the share is above the limit."""
 
@@ -42,6 +46,15 @@ class DeadLetterShare:
             self._counts.popleft()
         if read >= MIN_EVENTS:
             self._warn_or_stop(on_message)
+
+    def report_new_reasons(self, on_message: OnMessage) -> None:
+        """Report the first dead letters of each code at each step and sink, for `MAX_REASONS` of these."""
+        for where, rejected in list(self._run.totals.rejected.items()):
+            if where not in self._reported and len(self._reported) < MAX_REASONS:
+                self._reported.add(where)
+                values = {"at": where[0], "code": where[1], "events": rejected.events, "reason": rejected.reason}
+                text = f"dead: {reason_line(where, rejected)}, such as {one_line(rejected.example)}"
+                on_message(Message("dead_letter", text, "warning", self._run.plan.pipeline, values))
 
     def _warn_or_stop(self, on_message: OnMessage) -> None:
         totals, pipeline = self._run.totals, self._run.plan.pipeline
@@ -85,6 +98,11 @@ def events_read(totals: Totals) -> int:
     return sum(counts.incoming for counts in list(totals.read.values()))
 
 
+def reason_line(where: tuple[str, str], rejected: Rejected) -> str:
+    """``3 at steps[1] grok: does not match (grok-failed)``."""
+    return f"{count(rejected.events)} at {where[0]}: {one_line(rejected.reason)} ({where[1]})"
+
+
 def _most_frequent_reason(totals: Totals) -> str:
     most = _most_frequent(totals)
     return f": at {most[0][0]}, {one_line(most[1].reason)}" if most else ""
@@ -98,7 +116,12 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 else f"{share:.2%}"
 
 
+def printable(text: str) -> str:
+    """A text in which characters that could control a terminal are ``·``."""
+    return "".join(character if character.isprintable() else "·" for character in text)
+
+
 def one_line(text: str) -> str:
     """A text on one line of at most `LONGEST_LINE` characters."""
-    plain = "".join(character if character.isprintable() else "·" for character in text[:LONGEST_LINE])
+    plain = printable(text[:LONGEST_LINE])
     return f"{plain}…" if len(text) > LONGEST_LINE else plain

@@ -40,12 +40,15 @@ class RunRequest:
     """Messages of components below this level are not reported."""
 
 
-def planned_run(pipeline: Pipeline, request: RunRequest, master: str, several: bool = False) -> PipelineRun:
+def planned_run(
+    pipeline: Pipeline, request: RunRequest, master: str, several: bool = False, state: StateFolder | None = None
+) -> PipelineRun:
     """Plan a pipeline, and choose its state folder and mode. Starts and writes nothing.
 
-    ``several``: it is one of several pipelines of the run. Raises PlanError.
+    ``several``: it is one of several pipelines of the run. ``state``: the folder, where the request does not choose it. Raises
+    PlanError.
     """
-    state = state_folder(pipeline, request.state, several)
+    state = state or state_folder(pipeline, request.state, several)
     pipeline = replace(pipeline, sources={name: _set_paths(s, state, name) for name, s in pipeline.sources.items()})
     pipeline = replace(pipeline, streams={name: _with_tables(stream, state) for name, stream in pipeline.streams.items()})
     closes = any(isinstance(source, ReceivingSource) and source.closes for source in pipeline.sources.values())

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 OnTotals = Callable[[Mapping[str, Totals]], None]
 """Takes the totals of each pipeline, a few times a second."""
 
+PlanRun = Callable[[Pipeline, RunRequest, str, bool], PipelineRun]
+"""Plans a pipeline, as `planned_run` does."""
+
 MASTER_SECONDS = 10.0
 """Seconds that Spark may take to start on a cluster before the run reports that."""
 
@@ -50,11 +53,18 @@ class RunService:
     """Pipelines that run together, on one session. Construction plans them; it starts and writes nothing.
 
     Raises EtlError for the first pipeline that cannot run. ``several``: messages and state folders carry the names of the
-    pipelines. With a ``shared`` session the run neither starts nor ends Spark, and forbids no package in this process.
+    pipelines. With a ``shared`` session the run neither starts nor ends Spark, and forbids no package in this process. ``plan``
+    plans each of them.
     """
 
     def __init__(
-        self, pipelines: Sequence[Pipeline], request: RunRequest, *, several: bool = False, shared: SharedSession | None = None
+        self,
+        pipelines: Sequence[Pipeline],
+        request: RunRequest,
+        *,
+        several: bool = False,
+        shared: SharedSession | None = None,
+        plan: PlanRun = planned_run,
     ) -> None:
         self.request, self.several, self._shared = request, several, shared
         check_reachable(request.master)
@@ -62,7 +72,7 @@ class RunService:
         self.runs: list[PipelineRun] = []
         for pipeline in pipelines:
             with name_errors(pipeline.name, several):
-                self.runs.append(planned_run(pipeline, request, master, several))
+                self.runs.append(plan(pipeline, request, master, several))
         allow_files(sum(len(run.plan.queries) for run in self.runs))
         limiter = StartLimiter(max(_local_cores(master), *(run.mode.parallelism for run in self.runs)))
         for run in self.runs:

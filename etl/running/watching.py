@@ -66,12 +66,15 @@ class RunWatch:
         while alive := [thread for thread in threads if thread.is_alive()]:
             self.on_totals(totals)
             for share in self.shares:
+                share.report_new_reasons(self.on_message)
                 share.check(self.on_message)
             if any(share.exceeded for share in self.shares):
                 self._stop_all()
             for file in files:
                 file.write_if_due()
             alive[0].join(WATCH_SECONDS)
+        for share in self.shares:
+            share.report_new_reasons(self.on_message)
         for file in files:
             file.write()
 

@@ -67,6 +67,8 @@ class PipelineRun:
     mode: RunMode
     new_state: tuple[str, ...] = ()
     """Stateful steps that begin with empty state."""
+    is_part: bool = False
+    """Whether the plan is a part of the pipeline, whose other sinks may have spools."""
     totals: Totals = field(default_factory=Totals)
     id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
     notes: list[str] = field(default_factory=list)
@@ -110,7 +112,8 @@ class PipelineRun:
             self.committed_offsets = read_committed_offsets(self.state, self.plan.queries)
             self.state.clear_staging()
             commits = SinkCommitters(self.plan, self.state)
-            self.notes += commits.orphaned_spools()
+            if not self.is_part:
+                self.notes += commits.orphaned_spools()
             yield commits
             commits.close()
             self.state.clear_staging()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import glob
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
-from etl.api import OFFSET, EtlError, FrameSource, Limit, Offset, Rejects, Schema, Source, Split, format_type, visible
+from etl.api import OFFSET, EtlError, FrameSource, Limit, Offset, Rejects, Schema, Source, Split, visible
 from etl.catalogue import installed
 from etl.config.cases.case import Event, Given, flat_event
 from etl.config.cases.case_check import beside
+from etl.running.plain_values import to_column
 
 _EVERYTHING = Limit(1 << 62, None, bounded=True)
 _LINE_OPTIONS = ("charset", "max_line_bytes", "multiline")
@@ -113,33 +113,6 @@ def _with_all_fields(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
 
 def _batch(events: Sequence[Event], schema: Schema, first: int) -> pa.RecordBatch:
     rows = [{"message": event} if isinstance(event, str) else flat_event(event, schema.names) for event in events]
-    columns = [_column(field, [row.get(field.name) for row in rows]) for field in schema]
+    columns = [to_column(field, [row.get(field.name) for row in rows], "the test") for field in schema]
     offsets = pa.array(range(first, first + len(rows)), pa.int64())
     return pa.RecordBatch.from_arrays([*columns, offsets], names=[*schema.names, OFFSET])
-
-
-def _column(field: pa.Field, values: Sequence[Any]) -> pa.Array:
-    try:
-        plain = [_parse_times(value, field.type) for value in values]
-        return pa.array(plain) if pa.types.is_null(field.type) else pa.array(plain, field.type)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise EtlError(
-            f"the test gives field {field.name!r} a value that is not of type {format_type(field.type)}: {error}"
-        ) from None
-
-
-def _parse_times(value: Any, type_: pa.DataType) -> Any:
-    """Parse texts of times; other values do not change."""
-    if isinstance(value, str) and pa.types.is_timestamp(type_):
-        return parse_instant(value) if type_.tz else datetime.fromisoformat(value)
-    if isinstance(value, str) and pa.types.is_date(type_):
-        return date.fromisoformat(value)
-    if isinstance(value, Mapping) and pa.types.is_map(type_):
-        return list(value.items())
-    return value
-
-
-def parse_instant(text: str) -> datetime:
-    """Parse an ISO 8601 time; without a zone it is UTC. Raises ValueError."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

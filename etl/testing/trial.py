@@ -20,9 +20,10 @@ from etl.config.model import Output, Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan as planned
 from etl.plan.query_plan import Plan, QueryPlan
+from etl.running.plain_values import parse_instant
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.testing.capture import Capture, read_captured
-from etl.testing.given_source import GivenSource, given_source, parse_instant
+from etl.testing.given_source import GivenSource, given_source
 from etl.testing.values import to_rows
 
 OnSpark = Callable[[Plan, Path, bool], None]

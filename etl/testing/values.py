@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import OFFSET, with_kinds
-from etl.testing.given_source import parse_instant
+from etl.running.plain_values import parse_instant
 
 
 def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -144,7 +144,7 @@ def run(
     progress = Progress(output.form, output.quiet, live, several=several)
     with ExitStack() as stack:
         stack.callback(progress.close)
-        stack.enter_context(_stop_on_signals(service, progress))
+        stack.enter_context(stop_on_signals(service, progress))
         service.work(progress.report, progress.show)
 
     print_totals(service.runs, progress, time.monotonic() - began, output.verbose)
@@ -154,7 +154,7 @@ def run(
 
 
 @contextmanager
-def _stop_on_signals(service: RunService, progress: Progress) -> Iterator[None]:
+def stop_on_signals(service: RunService, progress: Progress) -> Iterator[None]:
     """Stop the run after the micro-batch on the first SIGINT or SIGTERM, and end the process on the second."""
     received: list[int] = []
 

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 from etl.cli.run.step_summary import step_summary
 from etl.plan.query_plan import Plan, QueryPlan
+from etl.running.dead_letter_share import WARNING_SHARE, reason_line
 from etl.running.messages import count
 from etl.spark.reports.totals import SinkTotals, Totals
+
+MAX_REASONS = 3
+"""Reasons of dead letters in a summary."""
 
 
 def format_summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterator[str]:
@@ -32,6 +36,14 @@ def format_summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterato
     yield from step_summary(totals)
     if totals.dead:
         yield f"  {_of(totals.dead, 'dead letter')}: {_dead_letter_target(plan)}"
+        if totals.dead < read * WARNING_SHARE:  # else the run reports all reasons, with examples
+            yield from _reason_lines(totals)
+
+
+def _reason_lines(totals: Totals) -> Iterator[str]:
+    """The most frequent reasons of dead letters."""
+    most = sorted(totals.rejected.items(), key=lambda one: -one[1].events)
+    yield from (f"    {reason_line(where, rejected)}" for where, rejected in most[:MAX_REASONS])
 
 
 def _format_writes(sink: SinkTotals) -> str:

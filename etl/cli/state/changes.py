@@ -63,12 +63,12 @@ def drop(
             return
         count = f"{rows:,} row{'' if rows == 1 else 's'} of {chosen.name}"
         if not yes:
-            _ask(f"Drop {count}? They cannot be restored")
+            ask(f"Drop {count}? They cannot be restored")
         manifests.change(batch, with_stage(manifest, chosen.number, replace(stage, files=files)))
         click.echo(f"dropped {count}", err=True)
 
 
-def _ask(question: str) -> None:
+def ask(question: str) -> None:
     """Raise EtlError unless the user says yes, UsageError where nobody can answer."""
     from etl.api import EtlError
 

@@ -14,6 +14,7 @@
     stopping                  exists while a run stops: ends backoffs in all processes
     staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start
     tables/                   look-up tables
+    dead/                     dead letters that were replayed or dropped, and the state of replays
     metrics.prom              the numbers of the run, for Prometheus
     dead_letters.jsonl        rejected events, unless the pipeline says otherwise
     logs/spark.log            what the JVM and its workers print
@@ -85,6 +86,11 @@ class StateFolder:
         return self.root / "spool"
 
     @property
+    def lock(self) -> Path:
+        """The file that is locked while a run is alive."""
+        return self.root / "lock"
+
+    @property
     def stopping(self) -> Path:
         """The file that exists while a run stops."""
         return self.root / "stopping"
@@ -140,18 +146,22 @@ def _unusable(root: Path, error: OSError) -> ComponentError:
     return ComponentError(f"cannot use state folder {root}: {cause}; choose another with --state")
 
 
+OTHER_FOLDER = "stop that run, or give this one a folder of its own with --state"
+
+
 @contextmanager
-def lock_state(state: StateFolder) -> Iterator[None]:
-    """Lock the folder for this process while the body runs. Raises ComponentError that names the process that has the lock."""
+def lock_state(state: StateFolder, advice: str = OTHER_FOLDER) -> Iterator[None]:
+    """Lock the folder for this process while the body runs. Raises ComponentError that names the process that has the lock, and
+    gives ``advice``."""
     try:
-        opened = open(state.root / "lock", "a+")  # noqa: SIM115
+        opened = open(state.lock, "a+")  # noqa: SIM115
     except OSError as error:
         raise _unusable(state.root, error) from error
     with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ComponentError(_holder_message(state, lock)) from None
+            raise ComponentError(_holder_message(state, lock, advice)) from None
         _write_holder(state, lock)
         yield
 
@@ -168,10 +178,7 @@ def _write_holder(state: StateFolder, lock: IO[str]) -> None:
         ) from error
 
 
-def _holder_message(state: StateFolder, lock: IO[str]) -> str:
+def _holder_message(state: StateFolder, lock: IO[str], advice: str) -> str:
     lock.seek(0)
     holder = lock.read(200).strip() or "unknown"
-    return (
-        f"state folder {state.root} is in use by another run (process {holder}); "
-        "stop that run, or give this one a folder of its own with --state"
-    )
+    return f"state folder {state.root} is in use by another run (process {holder}); {advice}"

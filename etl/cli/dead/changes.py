@@ -1,0 +1,210 @@
+"""``etl dead export``, ``replay`` and ``drop``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import EtlError
+from etl.cli.dead.letters import Letters, add_letters, load_letters
+from etl.running.messages import Message, count
+
+if TYPE_CHECKING:
+    from etl.cli.run.progress import Progress
+    from etl.running.dead_letters.replay import Portion
+    from etl.running.shared_session import SharedSession
+    from etl.spark.reports.totals import Totals
+
+STOP_FIRST = "stop that run, and start it again afterwards"
+
+_LINES = (".log", ".txt")
+
+
+@click.command()
+@add_letters
+@click.argument("target", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path))
+def export(target: Path, **options: Any) -> None:
+    """Write letters to a file; they stay what they are.
+
+    OUT ends with .jsonl or .parquet for letters with all of their fields, or with .log or .txt for the text of their events
+    alone, one a line, such as for `etl grok` and `etl infer`.
+    """
+    write = _WRITERS.get(target.suffix)
+    if write is None:
+        raise click.UsageError(f"{target}: a file ends with {', '.join(_WRITERS)}, not with {target.suffix!r}")
+    letters = load_letters(**options)
+    fresh = target.with_name(f"{target.name}.new")
+    try:
+        rows, left_out = write(fresh, letters.batches())
+        os.replace(fresh, target)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    text = f"{rows:,} dead letter{'' if rows == 1 else 's'} in {target}"
+    if left_out:
+        text += f"; {left_out:,} are left out, whose events have several lines: a file that ends with .jsonl has them"
+    click.echo(text, err=True)
+
+
+def _write_json(path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[int, int]:
+    import polars as pl
+
+    from etl.columns.json.values import to_json_types
+
+    rows = 0
+    with path.open("wb") as out:
+        for batch in batches:
+            columns = {name: to_json_types(batch.column(name)) for name in batch.schema.names}
+            frame = pl.from_arrow(pa.table(columns))
+            assert isinstance(frame, pl.DataFrame)
+            frame.write_ndjson(out)
+            rows += batch.num_rows
+    return rows, 0
+
+
+def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[int, int]:
+    from pyarrow.parquet import ParquetWriter
+
+    from etl.running.dead_letters.letter_files import LETTERS
+
+    rows = 0
+    with ParquetWriter(path, LETTERS) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows, 0
+
+
+def _write_lines(path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[int, int]:
+    rows = left_out = 0
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        for batch in batches:
+            events = pc.fill_null(batch.column("event"), "")
+            single = events.filter(pc.invert(pc.match_substring_regex(events, r"[\r\n]")))
+            out.writelines(f"{event}\n" for event in single.to_pylist())
+            rows += len(single)
+            left_out += len(events) - len(single)
+    return rows, left_out
+
+
+_WRITERS = {".jsonl": _write_json, ".parquet": _write_parquet, **dict.fromkeys(_LINES, _write_lines)}
+
+
+@click.command()
+@add_letters
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def drop(yes: bool, **options: Any) -> None:
+    """Settle letters without a replay. No run may be alive.
+
+    The letters stay in their file until all of its letters are settled; then the file of the state folder is removed. A file that
+    the option `dead_letters` names is never changed.
+    """
+    from etl.cli.state.changes import ask
+    from etl.spark.state.folder import lock_state
+
+    letters = load_letters(**options)
+    with lock_state(letters.state, STOP_FIRST):
+        lines: dict[str, list[int]] = {}
+        for batch in letters.batches():
+            for file, line in zip(batch.column("file").to_pylist(), batch.column("line").to_pylist(), strict=True):
+                lines.setdefault(file, []).append(line)
+        rows = sum(map(len, lines.values()))
+        if not rows:
+            click.echo("no dead letters are chosen", err=True)
+            return
+        if not yes:
+            ask(f"Drop {rows:,} dead letter{'' if rows == 1 else 's'}? No replay will get them")
+        letters.settled.drop(letters.files, lines)
+        click.echo(f"dropped {rows:,} dead letter{'' if rows == 1 else 's'}", err=True)
+        _remove_settled(letters)
+
+
+def _remove_settled(letters: Letters) -> None:
+    """Remove the file of the state folder when all of its letters are settled; its sink begins a new one."""
+    file = letters.state.dead_letters
+    is_own = [one for one in letters.files if one.path == file]
+    if is_own and not any(batch.num_rows for batch in letters.settled.open(is_own[0])):
+        file.unlink()
+        click.echo(f"removed {file}: all of its letters are settled", err=True)
+
+
+@click.command()
+@add_letters
+@click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
+@click.pass_obj
+def replay(shared: SharedSession | None, /, master: str, **options: Any) -> None:
+    """Send letters through the pipeline as it is now, once each, from the step, sink or source on that rejected them.
+
+    A letter is settled when its replay begins. What fails again is a new dead letter, which `show` prints with its history. After
+    a kill the next replay first finishes this one: each letter is delivered once where the sinks deliver exactly once. Steps that
+    keep state, such as windows, do not get the events: their results are given, or they would count these by themselves. No run
+    of the pipeline may be alive.
+    """
+    from etl.running.dead_letters.replay import open_portions, take_letters
+    from etl.spark.state.folder import lock_state
+
+    letters = load_letters(**options)
+    with lock_state(letters.state, STOP_FIRST):
+        letters.state.prepare()
+        before = list(open_portions(letters.pipeline, letters.state))
+        taken = take_letters(letters.pipeline, letters.state, letters.files, letters.choose)
+        portions = list(open_portions(letters.pipeline, letters.state))
+    if before:
+        click.echo(f"finishing an earlier replay of {sum(one.letters for one in before):,} letters", err=True)
+    for at, (reason, events) in taken.refused.items():
+        click.echo(f"{events:,} of {at} stay: {reason}", err=True)
+    for portion in portions:
+        for step in portion.entry.left_out:
+            click.echo(f"{portion.entry.at}: the events do not reach {step}, which keeps state", err=True)
+    if not portions:
+        click.echo("no dead letters are replayed", err=True)
+        return
+    _run(letters, portions, master, shared)
+
+
+def _run(letters: Letters, portions: Sequence[Portion], master: str, shared: SharedSession | None) -> None:
+    """Run the portions one after the other. Raises EtlError for one that fails or is stopped; the next replay finishes it."""
+    from etl.cli.run.command import stop_on_signals
+    from etl.cli.run.progress import Progress
+    from etl.running.dead_letters.replay import end_portion, service_of
+    from etl.running.shared_session import SharedSession
+
+    progress = Progress("text", quiet=False, live=True)
+    log = letters.state.spark_log
+    start = lambda: progress.say("starting", f"starting Spark ({master})")  # noqa: E731
+    with ExitStack() as stack:
+        stack.callback(progress.close)
+        session = shared or SharedSession("sluice", master, log, on_start=start)
+        if shared is None:
+            stack.callback(session.stop)
+        for portion in portions:
+            progress.say("replaying", f"replaying {count(portion.letters)} of {portion.entry.at}")
+            service = service_of(portion, letters.pipeline, letters.state, session)
+            with stop_on_signals(service, progress):
+                service.work(lambda message: _report(progress, message), progress.show)
+            if service.runs[0].stopped:
+                raise EtlError("stopped: the next `etl dead replay` finishes this replay")
+            end_portion(portion)
+            progress.say("replayed", _summary(portion, service.runs[0].totals))
+
+
+def _report(progress: Progress, message: Message) -> None:
+    if message.event != "running":  # a replay has its own message
+        progress.report(message)
+
+
+def _summary(portion: Portion, totals: Totals) -> str:
+    """``sink archive: 14 letters replayed: archive 12 out, 0 filtered, 2 dead``."""
+    sinks = "; ".join(
+        f"{name} {count(sink.accepted)} out, {count(sink.filtered)} filtered, {count(sink.dead)} dead"
+        for name, sink in totals.sinks.items()
+    )
+    return f"{portion.entry.at}: {count(portion.letters)} replayed: {sinks or 'all delivered before'}"

@@ -1,0 +1,162 @@
+"""``etl dead``: the dead letters of a pipeline."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.cli.dead.changes import drop, export, replay
+from etl.cli.dead.letters import Letters, add_letters, load_letters
+
+
+@click.group()
+def command() -> None:
+    """Show, export, replay and drop the events that a pipeline rejected.
+
+    FILE is the pipeline file of the run, with the same --state, --set and --env-file. Letters that were replayed or dropped are
+    settled: no command shows them again.
+
+    \b
+    Examples:
+      etl dead count ssh.yaml
+      etl dead show ssh.yaml --code grok-failed --since 2026-01-31
+      etl dead export ssh.yaml failed.log --at grok      their lines, to try patterns on
+      etl dead replay ssh.yaml                           after the file is mended
+      etl dead drop ssh.yaml --text healthcheck
+    """
+
+
+@command.command("count")
+@add_letters
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON lines.")
+def count_letters(form: str, **options: Any) -> None:
+    """Count letters by where and why they were rejected, with the most frequent reason and an example of each.
+
+    `reasons` is the number of different reasons, which may name values.
+    """
+    from etl.cli.state.rows import print_rows
+
+    letters = load_letters(**options)
+    groups: dict[tuple[str, str], _Group] = {}
+    for batch in letters.batches():
+        for at, code in dict.fromkeys(zip(batch.column("at").to_pylist(), batch.column("code").to_pylist(), strict=True)):
+            both = pc.and_(pc.equal(batch.column("at"), at), pc.equal(batch.column("code"), code))
+            groups.setdefault((at, code), _Group({})).add(batch.filter(both))
+    rows = [group.row(at, code) for (at, code), group in sorted(groups.items(), key=lambda one: -one[1].events)]
+    if rows or form == "json":
+        print_rows(pa.Table.from_pylist(rows, _COUNTS), form)
+    _say_settled(letters, sum(group.events for group in groups.values()))
+
+
+_COUNTS = pa.schema(
+    [
+        ("events", pa.int64()),
+        ("at", pa.string()),
+        ("code", pa.string()),
+        ("reasons", pa.int64()),
+        ("reason", pa.string()),
+        ("last", pa.timestamp("us", "UTC")),
+        ("example", pa.string()),
+    ]
+)
+
+_LONGEST_CELL = 120
+"""Characters of a text in a table."""
+
+
+@dataclass
+class _Group:
+    """Letters of one step or sink with one code."""
+
+    reasons: dict[str, int]
+    events: int = 0
+    last: datetime | None = None
+    example: str = ""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for one in pc.value_counts(batch.column("reason")).to_pylist():
+            self.reasons[one["values"]] = self.reasons.get(one["values"], 0) + one["counts"]
+        self.events += batch.num_rows
+        self.last = max(filter(None, (self.last, pc.max(batch.column("time")).as_py())), default=None)
+        self.example = self.example or batch.column("event")[0].as_py() or ""
+
+    def row(self, at: str, code: str) -> dict[str, Any]:
+        most = max(self.reasons, key=lambda reason: self.reasons[reason])
+        return {
+            "events": self.events,
+            "at": at,
+            "code": code,
+            "reasons": len(self.reasons),
+            "reason": _cut(most),
+            "last": self.last,
+            "example": _cut(self.example),
+        }
+
+
+def _cut(text: str | None) -> str:
+    return (text or "")[:_LONGEST_CELL] + ("…" if len(text or "") > _LONGEST_CELL else "")
+
+
+def _say_settled(letters: Letters, events: int) -> None:
+    settled = letters.settled
+    done = sum(settled.count(file) for file in letters.files)
+    text = f"{events:,} dead letter{'' if events == 1 else 's'}" if events else "no dead letters"
+    click.echo(f"{text}{f'; {done:,} more are replayed or dropped' if done else ''}", err=True)
+
+
+@command.command()
+@add_letters
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="The last N letters.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="A paragraph each, or JSON lines.")
+def show(limit: int, form: str, **options: Any) -> None:
+    """Show the last letters: where and why each was rejected, its event, and its earlier rejections if it was replayed."""
+    letters = load_letters(**options)
+    last: list[dict[str, Any]] = []
+    total = 0
+    for batch in letters.batches():
+        total += batch.num_rows
+        last = [*last, *batch.slice(max(0, batch.num_rows - limit)).to_pylist()][-limit:]
+    for letter in last:
+        click.echo(_as_json(letter, letters) if form == "json" else _as_text(letter, letters))
+    if form == "text":
+        rest = f" of {total:,}" if total > len(last) else ""
+        click.echo(f"{len(last):,}{rest} dead letter{'' if len(last) == 1 and not rest else 's'}", err=True)
+
+
+def _earlier(letter: dict[str, Any], letters: Letters) -> list[dict[str, Any]]:
+    from etl.running.dead_letters.replay import history
+
+    return history(letters.state, letter["source"] or "", letter["offset"])
+
+
+def _as_json(letter: dict[str, Any], letters: Letters) -> str:
+    before = [{name: one[name] for name in ("time", "at", "code", "reason")} for one in _earlier(letter, letters)]
+    shown = {**letter, **({"before": before} if before else {})}
+    return json.dumps(shown, ensure_ascii=False, default=_iso)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _as_text(letter: dict[str, Any], letters: Letters) -> str:
+    from etl.running.dead_letter_share import printable
+
+    lines = [click.style(f"{_iso(letter['time'])}  {letter['at']}  {letter['code']}", bold=True)]
+    lines += [
+        f"  before: {_iso(one['time'])}  {one['at']}  {one['code']}: {printable(one['reason'])}"
+        for one in _earlier(letter, letters)
+    ]
+    lines += [f"  {printable(letter['reason'])}", f"  {printable(letter['event'] or '')}"]
+    return "\n".join(lines)
+
+
+command.add_command(export)
+command.add_command(replay)
+command.add_command(drop)

@@ -1,0 +1,185 @@
+"""Replays dead letters: each runs once through the pipeline as it is now, from the step or sink on that rejected it.
+
+A replay takes its letters when its folder ``dead/replays/NUMBER`` appears in the state folder; from then on they are settled.
+Then it is a run like any other, with a checkpoint in that folder and the sinks' state of the pipeline: after a kill, the next
+replay finishes it first, and nothing is delivered twice where the sinks deliver exactly once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.config.model import Pipeline
+from etl.running.dead_letters.entry_points import EntryPoint, NoEntryError, entry_point
+from etl.running.dead_letters.letter_files import LetterFile
+from etl.running.dead_letters.replayed_events import write_letters
+from etl.running.dead_letters.settled_letters import SettledLetters, as_taken
+from etl.running.planning import RunRequest, planned_run
+from etl.running.service import RunService
+from etl.running.shared_session import SharedSession
+from etl.spark.run import PipelineRun
+from etl.spark.state.folder import StateFolder
+from etl.spark.state.json_files import read_json, write_json
+
+
+@dataclass(frozen=True)
+class ReplayFolder(StateFolder):
+    """The state folder of a replay: its own checkpoints, and the sinks, tables and lock of the pipeline's folder."""
+
+    whole: StateFolder
+
+    def sink(self, sink: str) -> Path:
+        """The folder of a sink committer's state."""
+        return self.whole.sink(sink)
+
+    @property
+    def spools(self) -> Path:
+        """The parent folder of the sinks' spools."""
+        return self.whole.spools
+
+    @property
+    def dead_letters(self) -> Path:
+        """The default file of dead letters."""
+        return self.whole.dead_letters
+
+    @property
+    def tables(self) -> Path:
+        """The parent folder of look-up tables."""
+        return self.whole.tables
+
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while a run of the pipeline is alive."""
+        return self.whole.lock
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The letters of one step or sink in a replay, as a run of their own."""
+
+    name: str
+    """The name of its source, such as ``replay-0003-1``."""
+    folder: Path
+    entry: EntryPoint
+    letters: int
+
+    def pipeline(self, whole: Pipeline) -> Pipeline:
+        """The part of the pipeline that the letters run through."""
+        return self.entry.pipeline(whole, self.name, str(self.folder / f"{self.name}.arrow"))
+
+    def state(self, whole: StateFolder) -> ReplayFolder:
+        """Where its checkpoints are."""
+        return ReplayFolder(self.folder / self.name, whole)
+
+
+@dataclass
+class Taken:
+    """What a new replay takes, and what it leaves."""
+
+    letters: int = 0
+    refused: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Step or sink → why its letters stay, and how many they are."""
+
+
+def take_letters(
+    pipeline: Pipeline, state: StateFolder, files: Sequence[LetterFile], chosen: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Taken:
+    """Begin a replay with the open letters of files that ``chosen`` keeps. Needs the lock of the state folder."""
+    dead = state.root / "dead"
+    settled, taken = SettledLetters.load(dead), Taken()
+    number = 1 + max((int(one.name) for one in (dead / "replays").glob("[0-9]*") if one.name.isdigit()), default=0)
+    draft = dead / "replays" / f"{number:04d}.new"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    by_origin = _by_origin([chosen(batch) for file in files for batch in settled.open(file)])
+    lines: dict[str, list[int]] = {}
+    portions: list[dict[str, Any]] = []
+    for at, batches in by_origin.items():
+        rows = sum(batch.num_rows for batch in batches)
+        try:
+            entry_point(pipeline, at)
+        except NoEntryError as error:
+            taken.refused[at] = str(error), rows
+            continue
+        name = f"replay-{number:04d}-{len(portions) + 1}"
+        write_letters(draft / f"{name}.arrow", iter(batches))
+        portions.append({"name": name, "at": at, "letters": rows})
+        taken.letters += rows
+        for batch in batches:
+            for file, line in zip(batch.column("file").to_pylist(), batch.column("line").to_pylist(), strict=True):
+                lines.setdefault(file, []).append(line)
+    if not portions:
+        shutil.rmtree(draft)
+        return taken
+    write_json(draft / "taken.json", as_taken(files, lines))
+    write_json(draft / "portions.json", portions)
+    os.rename(draft, draft.with_suffix(""))
+    return taken
+
+
+def _by_origin(batches: Sequence[pa.RecordBatch]) -> Mapping[str, list[pa.RecordBatch]]:
+    """Letters by the step or sink that rejected them, in their order."""
+    found: dict[str, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        for at in batch.column("at").unique().to_pylist():
+            found.setdefault(at, []).append(batch.filter(pc.equal(batch.column("at"), at)))
+    return found
+
+
+def open_portions(pipeline: Pipeline, state: StateFolder) -> Iterator[Portion]:
+    """The portions of replays that have not ended, the oldest first. Raises NoEntryError if the pipeline cannot take one now."""
+    for folder in sorted((state.root / "dead" / "replays").glob("[0-9][0-9][0-9][0-9]*")):
+        if folder.suffix:
+            continue  # a draft
+        for portion in read_json(folder / "portions.json"):
+            if not (folder / f"{portion['name']}.ended").exists():
+                yield Portion(portion["name"], folder, entry_point(pipeline, portion["at"]), portion["letters"])
+
+
+def end_portion(portion: Portion) -> None:
+    """Record that all of its letters are through; its checkpoints are not needed any more."""
+    (portion.folder / f"{portion.name}.ended").touch()
+    shutil.rmtree(portion.folder / portion.name, ignore_errors=True)
+
+
+def history(state: StateFolder, source: str, offset: int | None) -> list[dict[str, Any]]:
+    """The earlier rejections of a letter that was replayed, the first at the beginning; empty for one that was not."""
+    found: list[dict[str, Any]] = []
+    while source.startswith("replay-") and offset is not None:
+        path = state.root / "dead" / "replays" / source.split("-")[1] / f"{source}.arrow"
+        if not path.is_file():
+            break
+        before = _letter(path, offset)
+        if before is None:
+            break
+        found.insert(0, before)
+        source, offset = before["source"] or "", before["offset"]
+    return found
+
+
+def _letter(path: Path, number: int) -> dict[str, Any] | None:
+    with pa.ipc.open_file(str(path)) as file:
+        for at in range(file.num_record_batches):
+            batch = file.get_batch(at)
+            if number < batch.num_rows:
+                return dict(batch.slice(number, 1).to_pylist()[0])
+            number -= batch.num_rows
+    return None
+
+
+def service_of(portion: Portion, whole: Pipeline, state: StateFolder, session: SharedSession) -> RunService:
+    """The run of a portion. Raises EtlError if it cannot be planned."""
+
+    def plan(pipeline: Pipeline, request: RunRequest, master: str, several: bool) -> PipelineRun:
+        return replace(planned_run(pipeline, request, master, several, portion.state(state)), is_part=True)
+
+    request = RunRequest(once=True, master=session.master)
+    return RunService([portion.pipeline(whole)], request, shared=session, plan=plan)

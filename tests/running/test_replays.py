@@ -1,0 +1,166 @@
+"""Dead letters after a run: which there are, which are settled, and where they enter their pipeline again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from running import Etl
+
+from etl.api import EtlError, Limit, Rejects
+from etl.config.loader import load
+from etl.config.model import Pipeline
+from etl.running.dead_letters.entry_points import NoEntryError, entry_point
+from etl.running.dead_letters.letter_files import LetterFile
+from etl.running.dead_letters.replayed_events import UNREADABLE, ReplaySource, write_letters
+from etl.running.dead_letters.settled_letters import SettledLetters
+
+PIPELINE = """
+    name: shop
+    sources:
+      web: {type: file, path: "{here}/web.log"}
+      app: {type: file, path: "{here}/app.log"}
+    streams:
+      visits:
+        from: web
+        steps:
+          - {type: regex, patterns: ['^(?<user>[a-z]+) (?<took>[0-9]+)$']}
+          - {type: convert, fields: {took: int}}
+      calls: {from: app, steps: [{type: json, fields: {user: string, ok: boolean}}]}
+      all: {from: [visits, calls], steps: [{type: set, fields: {name: "upper(user)"}}]}
+      counts:
+        from: all
+        steps:
+          - {type: set, fields: {at: "current_timestamp()"}}
+          - {type: window, time: at, size: 1m, group_by: [name], aggregates: {n: count(*)}}
+    sinks:
+      archive: {from: all, type: file, path: "{here}/all.jsonl"}
+      visits: {from: visits, type: file, path: "{here}/visits.jsonl"}
+      counts: {from: counts, type: file, path: "{here}/counts.jsonl"}
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Pipeline:
+    return load(Etl(tmp_path).pipeline(PIPELINE))
+
+
+def letter(event: str, at: str = "visits[0] regex", **fields: Any) -> dict[str, Any]:
+    common = {"time": "2026-01-02T03:04:05.000000Z", "pipeline": "shop", "at": at, "code": "no-match", "reason": "does not match"}
+    return {**common, "source": "web", "partition": "web.log#1", "offset": 7, "event": event, **fields}
+
+
+def lines(*letters: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in letters)
+
+
+@pytest.mark.parametrize("name", ["dead.jsonl", "dead.json.gz"])
+def test_letters_of_a_file_have_their_fields_and_lines(tmp_path: Path, name: str) -> None:
+    content = lines(letter("a\nb"), letter("c", offset=None)) + b'{"time": "2026-01'
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+
+    (batch,) = LetterFile(name, path).batches()
+
+    assert batch.column("event").to_pylist() == ["a\nb", "c"]
+    assert batch.column("offset").to_pylist() == [7, None]
+    assert batch.column("time")[0].as_py().isoformat() == "2026-01-02T03:04:05+00:00"
+    assert batch.column("line").to_pylist() == [0, 1]
+
+
+def test_other_content_than_letters_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "dead.jsonl"
+    path.write_text("no letter\n")
+
+    with pytest.raises(EtlError, match="lines that are not dead letters"):
+        list(LetterFile("dead.jsonl", path).batches())
+
+
+def test_dropped_letters_are_settled_until_the_file_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "dead.jsonl"
+    path.write_bytes(lines(*(letter(text) for text in "abcde")))
+    file = LetterFile("dead.jsonl", path)
+
+    def texts() -> list[str]:
+        settled = SettledLetters.load(tmp_path / "dead")
+        return [text for batch in settled.open(file) for text in batch.column("event").to_pylist()]
+
+    SettledLetters.load(tmp_path / "dead").drop([file], {"dead.jsonl": [1, 2]})
+    SettledLetters.load(tmp_path / "dead").drop([file], {"dead.jsonl": [4]})
+    assert texts() == ["a", "d"]
+
+    path.write_bytes(lines(letter("x"), letter("y"), letter("z")))
+    assert texts() == ["x", "y", "z"]
+
+
+def reached(shop: Pipeline, at: str) -> tuple[list[str], list[str], dict[str, list[str]], tuple[str, ...]]:
+    entry = entry_point(shop, at)
+    streams = [f"{one.name}[{one.first_step}:]" for one in entry.streams.values()]
+    return entry.fields.names, streams, {name: list(one.inputs) for name, one in entry.sinks.items()}, entry.left_out
+
+
+def test_letters_of_a_step_reach_what_is_behind_it_and_no_state(shop: Pipeline) -> None:
+    fields, streams, sinks, left_out = reached(shop, "visits[1] convert")
+
+    assert fields == ["user", "took"]
+    assert streams == ["visits[1:]", "all[0:]"]
+    assert sinks == {"archive": ["all"], "visits": ["visits"]}
+    assert left_out == ("counts[1] window",)
+
+
+def test_a_union_keeps_the_fields_of_inputs_that_letters_do_not_come_from(shop: Pipeline) -> None:
+    part = entry_point(shop, "visits[1] convert").pipeline(shop, "replay-0001-1", "")
+
+    assert part.sources.keys() == {"replay-0001-1", "replay-0001-1-calls"}
+    assert "ok" in part.sources["replay-0001-1-calls"].fields().names
+    assert part.streams["all"].inputs == ("visits", "replay-0001-1-calls")
+
+
+def test_letters_of_a_sink_reach_it_alone(shop: Pipeline) -> None:
+    fields, streams, sinks, _ = reached(shop, "sink archive")
+
+    assert {"name", "ok"} <= set(fields)
+    assert (streams, list(sinks)) == ([], ["archive"])
+
+
+def test_a_step_that_has_moved_is_found_by_its_type(shop: Pipeline) -> None:
+    assert reached(shop, "visits[0] convert")[1] == ["visits[1:]", "all[0:]"]
+
+
+@pytest.mark.parametrize(
+    ("at", "reason"),
+    [
+        ("visits[0] grok", "no grok in 'visits'"),
+        ("old[0] grok", "no stream 'old'"),
+        ("sink old", "no sink old"),
+        ("counts[1] window", "keeps state"),
+        ("counts[0] set", r"only counts\[1\] window would get its events"),
+    ],
+)
+def test_letters_without_a_way_say_why(shop: Pipeline, at: str, reason: str) -> None:
+    with pytest.raises(NoEntryError, match=reason):
+        entry_point(shop, at)
+
+
+def test_events_of_letters_have_the_types_of_the_step(tmp_path: Path) -> None:
+    schema = pa.schema(
+        [("user.name", pa.string()), ("at", pa.timestamp("us", "UTC")), ("data", pa.binary()), ("tags", pa.list_(pa.int64()))]
+    )
+    events = ['{"user":{"name":"a"},"at":"2026-01-02T03:04:05Z","data":"/w==","tags":[1]}', '{"at":"no time"}', "{}"]
+    path = tmp_path / "letters.arrow"
+    write_letters(path, iter([pa.record_batch({"event": events})]))
+    source = ReplaySource(columns=schema, name="replay-0001-1", path=str(path))
+
+    (split,) = source.splits(source.start(), source.latest(source.start(), Limit(1 << 30)), 1)
+    good, bad, empty = source.read(split)
+
+    assert isinstance(good, pa.RecordBatch)
+    assert good.to_pylist()[0] | {"at": None} == {"user.name": "a", "at": None, "data": b"\xff", "tags": [1], "_offset": 0}
+    assert isinstance(bad, Rejects)
+    assert (bad.code, bad.events.column("message").to_pylist()) == (UNREADABLE, ['{"at":"no time"}'])
+    assert isinstance(empty, pa.RecordBatch)
+    assert empty.column("_offset").to_pylist() == [2]
