@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etl.api import Receiver, ReceivingSource
 from etl.config.model import Pipeline
 from etl.delivery.backoff import RunStopping
 from etl.file_modes import private_files
@@ -20,16 +19,15 @@ from etl.plan.frames import segments, stages
 from etl.plan.segments import Segment, StepNode
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.messages import Message, OnMessage, name_errors
-from etl.running.nothing_to_read import warn_of_missing_input
 from etl.running.planning import RunRequest, planned_run
 from etl.running.shared_session import SharedSession
+from etl.running.supervision import SupervisedRun
 from etl.running.watching import RunWatch
 from etl.segment import kernel_warmup, preopened_steps
 from etl.spark import run_tables, session
-from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.jvm.open_files import allow_files
 from etl.spark.masters import check_reachable, cores, is_local, local_master
-from etl.spark.reports.log_relay import LogRelay, forward_driver_logs, forward_worker_logs, name_logs
+from etl.spark.reports.log_relay import LogRelay, forward_driver_logs, forward_worker_logs
 from etl.spark.reports.totals import Totals
 from etl.spark.run import PipelineRun
 from etl.spark.startup import fast_start
@@ -44,6 +42,13 @@ OnTotals = Callable[[Mapping[str, Totals]], None]
 
 PlanRun = Callable[[Pipeline, RunRequest, str, bool], PipelineRun]
 """Plans a pipeline, as `planned_run` does."""
+
+FAIR_SHARES = {"spark.scheduler.mode": "FAIR"}
+"""Each pipeline is a pool of its own, so that one with a backlog takes the slots that others leave."""
+
+WAITING_PIPELINES = 2
+"""Pipelines that may wait for their systems at the same time without holding up others: a task that waits holds its slot. Each
+slot that is used costs a Python worker."""
 
 MASTER_SECONDS = 10.0
 """Seconds that Spark may take to start on a cluster before the run reports that."""
@@ -85,7 +90,10 @@ class RunService:
             run.stop()
 
     def work(self, on_message: OnMessage, on_totals: OnTotals = lambda _: None) -> None:
-        """Run to the end. Raises EtlError for the first pipeline that fails; the others end after their micro-batch."""
+        """Run to the end. Raises EtlError for the first pipeline that has failed for good, after the others have ended.
+
+        Of ``several`` pipelines that follow their sources, one that fails starts again, and the others go on.
+        """
         relay = LogRelay(self.request.log_level, lambda level, text, name: on_message(Message("component", text, level, name)))
         with ExitStack() as stack:
             stack.enter_context(private_files())
@@ -116,7 +124,7 @@ class _Stages:
 
     def work(self, on_totals: OnTotals) -> None:
         """All stages; the last runs the queries."""
-        commits = self._prepare()
+        supervised = self._prepare()
         if self.shared is None:
             self._announce_start()
         self._build_tables()
@@ -133,26 +141,22 @@ class _Stages:
         names = ", ".join(run.plan.pipeline for run in self._runs)
         self.on_message(Message("running", f"running {names}: {self._mode_text()}", values={"log": str(log)}))
         watch = RunWatch(
-            runs=self._runs,
+            runs=supervised,
             shares=self.service.shares,
             on_message=self.on_message,
             on_totals=on_totals,
-            several=self.service.several,
         )
-        watch.work_to_end(commits, spark, log)
+        watch.work_to_end(spark, log)
 
-    def _prepare(self) -> list[SinkCommitters]:
+    def _prepare(self) -> list[SupervisedRun]:
         """Lock the state folders, start the receivers, and report what the user must know before the start."""
-        commits = []
-        for run in self._runs:
-            with name_errors(run.plan.pipeline, self.service.several), name_logs(run.plan.pipeline):
-                commits.append(self.stack.enter_context(run.prepared()))
-        self.stack.enter_context(_receiving(self._runs, self.service.several))
-        for run in self._runs:
-            for note in run.notes:
-                self.on_message(Message("note", f"note: {note}", "warning", run.plan.pipeline))
-            warn_of_missing_input(run, self.on_message)
-        return commits
+        service = self.service
+        restarts = service.several and not service.request.once
+        supervised = [SupervisedRun(run, service.several, restarts, self.on_message) for run in self._runs]
+        for one in supervised:
+            self.stack.callback(one.close)
+            one.prepare()
+        return supervised
 
     def _announce_start(self) -> None:
         """Report the start of Spark; from here on this process loads pandas only if its queries need it."""
@@ -196,7 +200,7 @@ class _Stages:
     def _session(self, log: Path, compiled: bool) -> SparkSession:
         """Start a session in a thread of its own: Spark then leaves this thread's signals to the caller."""
         with ThreadPoolExecutor(1) as pool:
-            spark = pool.submit(session.start, "sluice", self.master, self.service.request.settings, log, compiled)
+            spark = pool.submit(session.start, "sluice", self._session_master(), self._settings(), log, compiled)
             with suppress(ModuleNotFoundError):  # forbidden where no query needs it; else its first micro-batch would load it
                 import_module("pandas")
             if not is_local(self.master) and not wait([spark], MASTER_SECONDS).done:
@@ -206,6 +210,20 @@ class _Stages:
                 )
                 self.on_message(Message("starting", text, "warning", values={"master": self.master}))
             return spark.result()
+
+    def _session_master(self) -> str:
+        """The master; for several pipelines with slots for the tasks of those that wait for a system."""
+        if not is_local(self.master) or len(self._runs) == 1:
+            return self.master
+        _, _, retries = self.master.strip("]").partition(",")
+        slots = cores(self.master) * (1 + min(len(self._runs) - 1, WAITING_PIPELINES))
+        return f"local[{slots},{retries}]" if retries else f"local[{slots}]"
+
+    def _settings(self) -> Mapping[str, str]:
+        """Spark's settings; several pipelines get fair shares of the task slots."""
+        if len(self._runs) == 1:
+            return self.service.request.settings
+        return {**FAIR_SHARES, "spark.sql.shuffle.partitions": str(cores(self.master)), **self.service.request.settings}
 
     def _mode_text(self) -> str:
         if self.service.request.once:
@@ -227,23 +245,3 @@ def _segments(runs: Sequence[PipelineRun]) -> Iterator[Segment]:
 def _stateful(runs: Sequence[PipelineRun]) -> Iterator[StepNode]:
     """The steps on the state lane."""
     return (stage.node for run in runs for query in run.plan.queries for stage in stages(query.frame))
-
-
-@contextmanager
-def _receiving(runs: Sequence[PipelineRun], several: bool) -> Iterator[None]:
-    """Run the receivers of all sources. They stop last: their events are on disk, and events that they dropped are counted."""
-    with ExitStack() as stack:
-        for run in runs:
-            for name, source in run.plan.sources().items():
-                if isinstance(source, ReceivingSource):
-                    run.state.received(name).mkdir(parents=True, exist_ok=True)
-                    receiver = source.receiver()
-                    with name_errors(run.plan.pipeline, several), name_logs(run.plan.pipeline):
-                        receiver.start()
-                    stack.callback(_stop_receiver, run, name, receiver)
-        yield
-
-
-def _stop_receiver(run: PipelineRun, name: str, receiver: Receiver) -> None:
-    receiver.stop()
-    run.totals.dropped[name] = receiver.dropped()

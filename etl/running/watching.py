@@ -12,11 +12,10 @@ from etl.api import EtlError
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.metrics import MetricsFile
-from etl.spark.commit.batch_commit import SinkCommitters
+from etl.running.supervision import SupervisedRun
 from etl.spark.jvm.process import EXIT_SECONDS, jvm_status
 from etl.spark.reports.errors import explain_jvm_exit
 from etl.spark.reports.totals import Totals
-from etl.spark.run import PipelineRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,47 +28,45 @@ WATCH_SECONDS = 0.2
 class RunWatch:
     """Runs pipelines in threads, and reports and limits them meanwhile."""
 
-    runs: Sequence[PipelineRun]
+    runs: Sequence[SupervisedRun]
     shares: Sequence[DeadLetterShare]
     on_message: OnMessage
     on_totals: Callable[[Mapping[str, Totals]], None]
-    several: bool
-    """Whether errors begin with the name of their pipeline."""
 
-    def work_to_end(self, commits: Sequence[SinkCommitters], session: SparkSession, log: Path) -> None:
-        """Run all pipelines. When one fails, the others end after their micro-batch, and its error is raised."""
-        failures: list[tuple[PipelineRun, BaseException]] = []
+    def work_to_end(self, session: SparkSession, log: Path) -> None:
+        """Run all pipelines to their end, then raise the error of the first that has failed for good."""
+        failures: list[tuple[SupervisedRun, BaseException]] = []
 
-        def work(run: PipelineRun, commit: SinkCommitters) -> None:
+        def is_final(error: BaseException) -> bool:
+            return _jvm_error(session, error, log) is not None
+
+        def work(one: SupervisedRun) -> None:
             try:
-                run.work(session, commit)
+                one.work(session, is_final)
             except BaseException as error:
-                failures.append((run, error))
-                self._stop_all()
+                failures.append((one, error))
 
-        threads = [threading.Thread(target=work, args=pair) for pair in zip(self.runs, commits, strict=True)]
+        threads = [threading.Thread(target=work, args=(one,)) for one in self.runs]
         for thread in threads:
             thread.start()
         self._watch(threads)
         if failures and (gone := _jvm_error(session, failures[0][1], log)):
             raise gone from failures[0][1]
-        for run, error in failures[1:]:
-            self.on_message(Message("failed", f"error: {error}", "error", run.plan.pipeline))
-        for run, error in failures[:1]:
-            with name_errors(run.plan.pipeline, self.several):
+        for one, error in failures[1:]:
+            self.on_message(Message("failed", f"error: {error}", "error", one.name))
+        for one, error in failures[:1]:
+            with name_errors(one.name, one.several):
                 raise error
 
     def _watch(self, threads: Sequence[threading.Thread]) -> None:
         """Report totals and check limits until all threads have ended."""
-        totals = {run.plan.pipeline: run.totals for run in self.runs}
-        files = [MetricsFile(run.state.metrics, run.plan.pipeline, run.totals) for run in self.runs]
+        totals = {one.name: one.run.totals for one in self.runs}
+        files = [MetricsFile(one.run.state.metrics, one.name, one.run.totals) for one in self.runs]
         while alive := [thread for thread in threads if thread.is_alive()]:
             self.on_totals(totals)
             for share in self.shares:
                 share.report_new_reasons(self.on_message)
                 share.check(self.on_message)
-            if any(share.exceeded for share in self.shares):
-                self._stop_all()
             for file in files:
                 file.write_if_due()
             alive[0].join(WATCH_SECONDS)
@@ -77,10 +74,6 @@ class RunWatch:
             share.report_new_reasons(self.on_message)
         for file in files:
             file.write()
-
-    def _stop_all(self) -> None:
-        for run in self.runs:
-            run.stop()
 
 
 def _jvm_error(session: SparkSession, error: BaseException, log: Path) -> EtlError | None:

@@ -58,6 +58,10 @@ class RunMode:
     """The clock of a test; None for that of the machine."""
 
 
+def _new_id() -> str:
+    return time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6]
+
+
 @dataclass
 class PipelineRun:
     """A run of a pipeline. ``totals`` may be read at any time."""
@@ -70,7 +74,7 @@ class PipelineRun:
     is_part: bool = False
     """Whether the plan is a part of the pipeline, whose other sinks may have spools."""
     totals: Totals = field(default_factory=Totals)
-    id: str = field(default_factory=lambda: time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6])
+    id: str = field(default_factory=_new_id)
     notes: list[str] = field(default_factory=list)
     """Notes for the user about this run and the checkpoints of earlier ones."""
     committed_offsets: dict[str, Offset] = field(default_factory=dict)
@@ -79,17 +83,27 @@ class PipelineRun:
     """Sink → number of events in its spool at the end of the run."""
     start_limiter: StartLimiter | None = None
     """Limits how many queries start at the same time, over all pipelines of a command."""
+    _ends: threading.Event = field(default_factory=threading.Event)
+    """Set when the caller stops the run."""
     _stop: threading.Event = field(default_factory=threading.Event)
+    """Set when the queries are to end, also because one of them has failed."""
     _has_lock: threading.Event = field(default_factory=threading.Event)
     """Set while this run holds the lock of the state folder."""
     _failed: list[RunError] = field(default_factory=list)
     _reports: ProgressReports = field(init=False)
+    _planned: Plan = field(init=False)
+    """The plan before its queries got the names of their checkpoints."""
 
     def __post_init__(self) -> None:
         self._reports = ProgressReports(self.totals)
+        self._planned = self.plan
 
     def stop(self) -> None:
         """Stop the run after its current micro-batches, and end all backoffs. May be called from a signal handler."""
+        self._ends.set()
+        self._end_queries()
+
+    def _end_queries(self) -> None:
         self._stop.set()
         if self._has_lock.is_set():
             self.state.stopping.touch()
@@ -97,7 +111,20 @@ class PipelineRun:
     @property
     def stopped(self) -> bool:
         """Whether `stop` was called."""
-        return self._stop.is_set()
+        return self._ends.is_set()
+
+    def wait_for_stop(self, seconds: float) -> bool:
+        """Wait until `stop` is called, at most this long; returns whether it was."""
+        return self._ends.wait(seconds)
+
+    def renew(self) -> None:
+        """Make a run that has failed ready for another attempt; its totals go on."""
+        self.plan, self.id = self._planned, _new_id()
+        self.notes.clear()
+        self._failed.clear()
+        self._stop.clear()
+        if self._ends.is_set():
+            self._stop.set()
 
     @contextmanager
     def prepared(self) -> Iterator[SinkCommitters]:
@@ -143,6 +170,7 @@ class PipelineRun:
 
     def work(self, session: SparkSession, commits: SinkCommitters) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
+        session.sparkContext.setLocalProperty("spark.scheduler.pool", self.plan.pipeline)  # threads of its queries inherit it
         with name_logs(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(self._queries(session, commits), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
@@ -185,7 +213,7 @@ class PipelineRun:
             queries.commits.tick()
             time.sleep(POLL_SECONDS)
         if self._failed:
-            self.stop()
+            self._end_queries()
         for plan, query in streams:
             self._stop_query(plan, query)
         if self._failed:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from running import Engine, wait_for
 
-from etl.api import ComponentError
+from etl.api import ComponentError, EtlError
 from etl.config.loader import load
 from etl.running.messages import Message
 from etl.running.planning import RunRequest
@@ -110,3 +111,49 @@ def test_the_command_prints_and_exits_the_same_on_a_shared_session(engine: Engin
     assert ran.status == 1
     assert (ran.done["pipeline"], numbers(engine.etl.folder)) == ("copy", [1, 2])
     assert "1 of 3 events became dead letters (33%), more than --max-dead 0.1 allows" in ran.err
+
+
+def pair(engine: Engine, tmp_path: Path, **asked: bool) -> RunService:
+    """A pipeline `copy`, and `other`, which cannot write as long as a file is where its folder must be."""
+    other = COPY.replace("name: copy", "name: other").replace("{here}/out.jsonl", "{here}/blocked/out.jsonl")
+    pipelines = [load(engine.etl.pipeline(text, f"{number}.yaml")) for number, text in enumerate((COPY, other))]
+    (tmp_path / "blocked").write_text("a file")
+    request = RunRequest(state=str(tmp_path / "state"), master=engine.shared.master, **asked)
+    return RunService(pipelines, request, several=True, shared=engine.shared)
+
+
+@pytest.mark.spark
+def test_a_pipeline_that_fails_starts_again_and_does_not_disturb_others(engine: Engine, inbox: Path, tmp_path: Path) -> None:
+    inbox.write_text("1\n")
+    service = pair(engine, tmp_path)
+    messages: list[Message] = []
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(service.work, messages.append)
+        try:
+            wait_for(lambda: any(one.event == "failed" for one in messages) or running.done(), what="the failure")
+            with inbox.open("a") as more:
+                more.write("2\n")
+            wait_for(lambda: numbers(tmp_path) == [1, 2], what="the pipeline that works")
+            (tmp_path / "blocked").unlink()
+            wait_for(lambda: numbers(tmp_path / "blocked") == [1, 2] or running.done(), what="the one that failed")
+        finally:
+            service.stop()
+        running.result()
+
+    (first, *_) = [one for one in messages if one.event == "failed"]
+    assert (first.pipeline, first.values) == ("other", {"failures": 1, "wait_seconds": 1.0})
+    assert "it starts again in 1 s; the other pipelines go on" in first.text
+    assert service.runs[1].totals.sinks["main"].accepted == 2
+
+
+@pytest.mark.spark
+def test_of_pipelines_that_read_once_one_that_fails_lets_the_others_end(engine: Engine, inbox: Path, tmp_path: Path) -> None:
+    inbox.write_text("1\n2\n")
+    messages: list[Message] = []
+
+    with pytest.raises(EtlError, match=r"^pipeline 'other': .*blocked"):
+        pair(engine, tmp_path, once=True).work(messages.append)
+
+    assert numbers(tmp_path) == [1, 2]
+    assert not any(one.event == "failed" for one in messages)

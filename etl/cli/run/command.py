@@ -81,8 +81,8 @@ def command(
     """Run pipelines: follow their sources, or with --once read the events that exist now.
 
     FILE is a pipeline file, a recipe, or a folder, of which all pipelines run. Several run in one Spark session, each with
-    a state folder of its own: below --state, one named after each pipeline. When one fails, the others end after their
-    micro-batch.
+    a state folder of its own: below --state, one named after each pipeline. One that fails starts again after growing waits,
+    while the others go on.
 
     SIGINT or SIGTERM ends the run after the micro-batch at work; a second one at once. Nothing is lost either way:
     the next run goes on where this one stopped.

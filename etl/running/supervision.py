@@ -1,0 +1,114 @@
+"""Keeps a pipeline running beside others: one that fails starts again after growing waits, and the others go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from etl.api import Receiver, ReceivingSource
+from etl.running.messages import Message, OnMessage, name_errors
+from etl.running.nothing_to_read import warn_of_missing_input
+from etl.spark.commit.batch_commit import SinkCommitters
+from etl.spark.reports.log_relay import name_logs
+from etl.spark.run import PipelineRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIRST_WAIT_SECONDS = 1.0
+"""Seconds before the first restart; each further one waits twice as long."""
+
+LONGEST_WAIT_SECONDS = 60.0
+"""Most seconds before a restart."""
+
+HEALTHY_SECONDS = 300.0
+"""An attempt that worked this long before it failed is not part of a series of failures."""
+
+
+@dataclass
+class SupervisedRun:
+    """A run of one pipeline, over all of its attempts."""
+
+    run: PipelineRun
+    several: bool
+    """Whether other pipelines run beside it."""
+    restarts: bool
+    """Whether it starts again after a failure."""
+    on_message: OnMessage
+    _attempt: ExitStack = field(default_factory=ExitStack)
+    """What ends with the attempt: the lock of the state folder, receivers, committers."""
+    _commits: SinkCommitters | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the pipeline."""
+        return self.run.plan.pipeline
+
+    def prepare(self) -> None:
+        """Lock the state folder, start the receivers, report what the user must know. Raises EtlError."""
+        with name_errors(self.name, self.several), name_logs(self.name):
+            self._commits = self._attempt.enter_context(self.run.prepared())
+            self._attempt.enter_context(_receiving(self.run))
+        for note in self.run.notes:
+            self.on_message(Message("note", f"note: {note}", "warning", self.name))
+        warn_of_missing_input(self.run, self.on_message)
+
+    def close(self) -> None:
+        """End the attempt: release what `prepare` took."""
+        self._attempt.close()
+
+    def work(self, session: SparkSession, is_final: Callable[[BaseException], bool]) -> None:
+        """Run to the end. Raises the error of an attempt after which it does not start again: ``is_final``, or it was stopped."""
+        failures = 0
+        while True:
+            began = time.monotonic()
+            try:
+                self._attempt_once(session)
+                return
+            except Exception as error:
+                if not self.restarts or self.run.stopped or is_final(error):
+                    raise
+                failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
+                if self._wait_to_restart(error, failures):
+                    raise
+
+    def _attempt_once(self, session: SparkSession) -> None:
+        if self._commits is None:
+            self.run.renew()
+            self.prepare()
+        assert self._commits is not None
+        try:
+            self.run.work(session, self._commits)
+        except BaseException:
+            self._commits = None
+            self.close()
+            raise
+
+    def _wait_to_restart(self, error: Exception, failures: int) -> bool:
+        """Report a failure and wait; returns whether the run was stopped meanwhile."""
+        self.close()
+        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (failures - 1))
+        text = f"failed: {error}\nit starts again in {wait:g} s; the other pipelines go on"
+        self.on_message(Message("failed", text, "error", self.name, {"failures": failures, "wait_seconds": wait}))
+        return self.run.wait_for_stop(wait)
+
+
+@contextmanager
+def _receiving(run: PipelineRun) -> Iterator[None]:
+    """Run the receivers of a pipeline's sources. They stop last: events on disk are kept, and dropped ones are counted."""
+    with ExitStack() as stack:
+        for name, source in run.plan.sources().items():
+            if isinstance(source, ReceivingSource):
+                run.state.received(name).mkdir(parents=True, exist_ok=True)
+                receiver = source.receiver()
+                receiver.start()
+                stack.callback(_stop_receiver, run, name, receiver)
+        yield
+
+
+def _stop_receiver(run: PipelineRun, name: str, receiver: Receiver) -> None:
+    receiver.stop()
+    run.totals.dropped[name] = receiver.dropped()
