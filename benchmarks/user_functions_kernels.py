@@ -14,7 +14,7 @@ from etl.api import OFFSET, TIMESTAMP
 from etl.expressions import compile_expression
 from etl.steps.python import Python
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
-from etl.udf.signature import Declared, read_function
+from etl.udf.signature import FunctionDeclaration, read_function
 
 EVENTS = 32_768
 TIMES = 25
@@ -86,7 +86,7 @@ def main() -> None:
 def _functions() -> dict[str, UserFunction]:
     code = CodeFile("functions.py", CODE)
     names = ("own_trim", "own_replace", "own_sqrt", "lowered", "scored", "scored_batch")
-    found = {name: read_function(Declared(name, code, name)) for name in names}
+    found = {name: read_function(FunctionDeclaration(name, code, name)) for name in names}
     return {name: one for name, one in found.items() if isinstance(one, UserFunction)}
 
 

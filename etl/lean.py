@@ -17,7 +17,7 @@ from typing import Any, cast
 _NAME = "SLUICE_WITHOUT"
 
 
-class _Without(MetaPathFinder):
+class _ImportBlocker(MetaPathFinder):
     """Reports packages as not installed."""
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -38,7 +38,7 @@ def obey() -> None:
     """Forbid the packages that the process which started this one forbids."""
     names = frozenset(os.environ.get(_NAME, "").split())
     if names:
-        sys.meta_path.insert(0, _Without(names))
+        sys.meta_path.insert(0, _ImportBlocker(names))
 
 
 class _Deferred(ModuleType):

@@ -61,7 +61,7 @@ class Delivered:
 
 
 @dataclass(slots=True)
-class Rejected:
+class RejectCount:
     """Dead letters of one code at one node: how many, and the first."""
 
     events: int = 0
@@ -69,7 +69,7 @@ class Rejected:
     example: str = ""
     """The event's text, at most `LONGEST_EXAMPLE` characters."""
 
-    def add(self, other: Rejected) -> None:
+    def add(self, other: RejectCount) -> None:
         """Sum in place; the first stays."""
         if not self.events:
             self.reason, self.example = other.reason, other.example
@@ -118,7 +118,7 @@ class Receipt:
     measures: dict[int, SplitMeasures] = field(default_factory=dict)
     """Further counts of steps, by their index in ``steps``."""
     sinks: list[Delivered] = field(default_factory=list)
-    rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)
+    rejected: dict[tuple[str, str], RejectCount] = field(default_factory=dict)
     """Dead letters by node and code."""
     emitted: int = 0
     untimed: int = 0

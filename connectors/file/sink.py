@@ -35,7 +35,7 @@ from etl.api import (
 )
 
 
-class Roll(BaseModel):
+class RollOptions(BaseModel):
     """When a part is complete and the next begins: at whichever limit is reached first."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
@@ -107,7 +107,7 @@ class FileSink(Sink):
         description="How results that change are written: not at all, each as an event with its kind in the field `_kind`, or "
         "as JSON lines of Debezium.",
     )
-    roll: Roll = Field(default=Roll(), description="When a part of a folder is complete.")
+    roll: RollOptions = Field(default=RollOptions(), description="When a part of a folder is complete.")
     time_field: FieldName | None = Field(
         default=None,
         description="Timestamp for dates in the path; without it the field `timestamp`, else the time of writing.",

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr
 
 from connectors.rocketmq.protocol.connection import ConnectionSettings
 from connectors.rocketmq.protocol.endpoint import host_and_port
-from connectors.rocketmq.protocol.signature import Login
+from connectors.rocketmq.protocol.signature import Credentials
 from connectors.shared.tls import ClientTls
 from etl.api import Component, Duration, Finding
 
@@ -39,7 +39,7 @@ class ClusterOptions(Component):
 
     def settings(self) -> ConnectionSettings:
         """Return the settings of connections."""
-        login = Login(self.user, self.password.get_secret_value()) if self.user and self.password else None
+        login = Credentials(self.user, self.password.get_secret_value()) if self.user and self.password else None
         return ConnectionSettings(self.servers, login, self.tls, self.timeout.total_seconds())
 
     def check_connection_options(self) -> Iterable[Finding]:

@@ -20,7 +20,7 @@ from connectors.rocketmq.protocol.codes import (
     to_exception,
 )
 from connectors.rocketmq.protocol.connection import Connection
-from connectors.rocketmq.protocol.frames import Answer
+from connectors.rocketmq.protocol.frames import Response
 from connectors.rocketmq.protocol.routes import Queue
 
 MAX_PENDING = 8
@@ -108,7 +108,7 @@ class Puller:
         if self._full_answers >= _FULL_ANSWERS_BEFORE_GROWTH:
             self._pull_messages, self._full_answers = min(2 * self._pull_messages, MAX_PULL_MESSAGES), 0
 
-    def _interpret(self, answer: Answer, begin: int, end: int) -> tuple[bytes | LostRange, int]:
+    def _interpret(self, answer: Response, begin: int, end: int) -> tuple[bytes | LostRange, int]:
         """Return the content of an answer, and the offset of the next message."""
         if answer.code in (SUCCESS, PULL_RETRY):
             after = answer.number("nextBeginOffset")
@@ -122,7 +122,7 @@ class Puller:
             return lost, lost.end
         raise to_exception(f"rocketmq {self._connection.address}", answer)
 
-    def _find_loss(self, answer: Answer, begin: int, end: int) -> LostRange:
+    def _find_loss(self, answer: Response, begin: int, end: int) -> LostRange:
         """Return the offsets that existed when the split was planned, and no longer exist."""
         smallest, largest = answer.number("minOffset"), answer.number("maxOffset")
         if begin < smallest:

@@ -23,7 +23,7 @@ class DeadlineSocket:
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._end = float("inf")
-        self._files: list[_Raw] = []
+        self._files: list[_DeadlineReader] = []
 
     def set_deadline(self, seconds: float) -> None:
         """Limit sending and reading together to this time from now; later they raise TimeoutError."""
@@ -46,7 +46,7 @@ class DeadlineSocket:
     def makefile(self, mode: str, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
         """Return a buffered reader."""
         assert mode == "rb"
-        raw = _Raw(self, self._socket.makefile("rb", 0))
+        raw = _DeadlineReader(self, self._socket.makefile("rb", 0))
         self._files = [*(file for file in self._files if not file.closed), raw]
         return io.BufferedReader(raw, max(buffering, 1))
 
@@ -65,7 +65,7 @@ class DeadlineSocket:
         self._socket.close()
 
 
-class _Raw(io.RawIOBase):
+class _DeadlineReader(io.RawIOBase):
     """The reading side. Each read waits at most until the deadline."""
 
     def __init__(self, deadline: DeadlineSocket, source: Any) -> None:

@@ -16,7 +16,7 @@ class TextPart(NamedTuple):
     at: int
 
 
-class Call(NamedTuple):
+class AggregateCall(NamedTuple):
     """The call of an aggregate; its arguments are not analysed yet."""
 
     function: str
@@ -36,7 +36,7 @@ _EXAMPLES = "write for example sum(x) or count(*)"
 _PER_SECOND = "per_second"
 
 
-def read_call(text: str) -> Call | Finding:
+def read_call(text: str) -> AggregateCall | Finding:
     """``f(x, n) filter (where c)`` → its parts, or a finding that shows how an aggregate is written."""
     tokens = _tokens(text)
     if isinstance(tokens, Finding):
@@ -44,7 +44,7 @@ def read_call(text: str) -> Call | Finding:
     return _read_rate(text, tokens) if tokens and tokens[0].word == _PER_SECOND else _read_tokens(text, tokens)
 
 
-def _read_rate(text: str, tokens: list[_Token]) -> Call | Finding:
+def _read_rate(text: str, tokens: list[_Token]) -> AggregateCall | Finding:
     """``per_second(f(x)) filter (where c)``: what is inside and the filter, as one call."""
     words = [token.word for token in tokens]
     close = _closing_index(words, 1)
@@ -55,7 +55,7 @@ def _read_rate(text: str, tokens: list[_Token]) -> Call | Finding:
     return call if isinstance(call, Finding) else call._replace(per_second=True)
 
 
-def _read_tokens(text: str, tokens: list[_Token]) -> Call | Finding:
+def _read_tokens(text: str, tokens: list[_Token]) -> AggregateCall | Finding:
     words = [token.word for token in tokens]
     hint = f"the key is its name: {words[-1]}: {text[: tokens[-2].start].strip()}" if words[-2:-1] == ["as"] else None
     bad = Finding("bad-aggregate", f"{text!r} is not one call of an aggregate", hint=hint or _EXAMPLES, at=0)
@@ -68,10 +68,10 @@ def _read_tokens(text: str, tokens: list[_Token]) -> Call | Finding:
     arguments = tuple(_split_arguments(text, tokens, first, close))
     rest = words[close + 1 :]
     if not rest:
-        return Call(function, arguments)
+        return AggregateCall(function, arguments)
     if rest[:3] != ["filter", "(", "where"] or _closing_index(words, close + 2) != len(words) - 1 or len(rest) < 5:
         return bad
-    return Call(function, arguments, _text_part(text, tokens[close + 4 : -1]))
+    return AggregateCall(function, arguments, _text_part(text, tokens[close + 4 : -1]))
 
 
 def _tokens(text: str) -> list[_Token] | Finding:

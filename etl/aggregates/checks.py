@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from etl.aggregates.calls import Call, TextPart, read_call
+from etl.aggregates.calls import AggregateCall, TextPart, read_call
 from etl.aggregates.signatures import COUNTS_AND_SUMS, FUNCTIONS, AggregateFunction
 from etl.api import Finding, Schema, format_type, nearest, visible
 from etl.expressions import analyse, is_condition
@@ -55,13 +55,13 @@ def check_aggregate(text: str, schema: Schema, functions: Mapping[str, Aggregate
     return _check_call(call, function, schema)
 
 
-def user_aggregate(text: str, call: Call) -> UserFunction | None:
+def user_aggregate(text: str, call: AggregateCall) -> UserFunction | None:
     """The aggregate of the user that a text calls, if it calls one."""
     own = {function.name.lower(): function for function in functions_of(text)}.get(call.function)
     return own if own is not None and (own.form == "aggregate" or own.is_broken) else None
 
 
-def _check_own(call: Call, function: UserFunction, schema: Schema, *, is_window: bool) -> Aggregate:
+def _check_own(call: AggregateCall, function: UserFunction, schema: Schema, *, is_window: bool) -> Aggregate:
     """A call of an aggregate of the user."""
     if function.is_broken:
         return Aggregate(pa.null(), fields=frozenset(visible(schema).names))
@@ -76,7 +76,7 @@ def _check_own(call: Call, function: UserFunction, schema: Schema, *, is_window:
     return _check_call(call, AggregateFunction(f"{function.name}(x)", None, result, describe(wanted)), schema)
 
 
-def _check_rate(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:
+def _check_rate(call: AggregateCall, function: AggregateFunction, schema: Schema) -> Aggregate:
     if call.function not in COUNTS_AND_SUMS:
         hint = f"it takes {', '.join(FUNCTIONS[name].form for name in COUNTS_AND_SUMS)}"
         return Aggregate(pa.null(), (Finding("bad-aggregate", f"per_second takes no {function.form}", hint=hint, at=0),))
@@ -92,7 +92,7 @@ def with_types(text: str, fields: Iterable[str], schema: Schema) -> str:
     return f"{typed} with the code {versions}" if versions else typed
 
 
-def _check_call(call: Call, function: AggregateFunction, schema: Schema) -> Aggregate:
+def _check_call(call: AggregateCall, function: AggregateFunction, schema: Schema) -> Aggregate:
     wrong = _check_arguments(call, function)
     if wrong:
         return Aggregate(pa.null(), (wrong,))
@@ -169,7 +169,7 @@ def _unknown_function(function: str, functions: Mapping[str, AggregateFunction])
     return Finding("unknown-aggregate", f"there is no aggregate {function!r}", hint=hint, at=0)
 
 
-def _check_arguments(call: Call, function: AggregateFunction) -> Finding | None:
+def _check_arguments(call: AggregateCall, function: AggregateFunction) -> Finding | None:
     most = 2 if function.parameter or function.second else 1
     starred = any(part.text == "*" for part in call.arguments)
     enough = len(call.arguments) == most or (len(call.arguments) == 1 and function.default is not None)

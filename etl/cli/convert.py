@@ -12,7 +12,7 @@ from etl.catalogue import installed
 from etl.cli.config_options import PipelineFile
 from etl.config.document.parser import decode
 from etl.config.document.sql_script import read_script
-from etl.config.document.yaml_document import Flaw
+from etl.config.document.yaml_document import YamlProblem
 from etl.config.document.yaml_text import yaml_text
 from etl.config.loader import inspect, is_script
 from etl.rsql.problems import SourceError
@@ -88,7 +88,7 @@ def _script(file: Path) -> str:
 
 def _converted(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]]]) -> Any:
     text = decode(file.read_bytes())
-    if isinstance(text, Flaw):
+    if isinstance(text, YamlProblem):
         raise click.ClickException(f"{file}: {text.message}")
     value, errors = convert(text)
     for error in errors[:_MOST_ERRORS]:

@@ -80,7 +80,7 @@ def _functions(text: str) -> list[str]:
 
 
 _LONGEST_CALL = 50
-"""Width of the column of calls; longer ones move the text behind them."""
+"""Width of the column of calls; longer ones move the text after them."""
 
 
 def _has(text: str, *words: str) -> bool:

@@ -13,8 +13,8 @@ from etl.api import Component
 from etl.catalogue import Catalogue
 from etl.config.layout import Layout, Part
 from etl.config.model import OptionPath, RunOptions
-from etl.config.options.fault import Fault
-from etl.config.options.variants import Built, attributes, free_options, texts_in, variants
+from etl.config.options.fault import SchemaViolation
+from etl.config.options.variants import ComponentVariant, attributes, free_options, texts_in, variants
 from etl.config.report import Report
 
 Json = Mapping[str, Any]
@@ -29,7 +29,7 @@ _REPORTED_BY_SCHEMA = ("missing", "extra_forbidden")
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ValidationFailure:
     """Why a model refuses a value; ``own_words``: the message is that of the option's own type."""
 
     message: str
@@ -37,10 +37,10 @@ class Refusal:
 
 
 def build(
-    layout: Layout, root: Mapping[str, Any], catalogue: Catalogue, schema: Json, faults: Iterable[Fault], report: Report
-) -> tuple[dict[OptionPath, Built], RunOptions]:
+    layout: Layout, root: Mapping[str, Any], catalogue: Catalogue, schema: Json, faults: Iterable[SchemaViolation], report: Report
+) -> tuple[dict[OptionPath, ComponentVariant], RunOptions]:
     """Construct every part and the run options; report the faults that the schema has found and those of the construction."""
-    refused: dict[OptionPath, Refusal] = {}
+    refused: dict[OptionPath, ValidationFailure] = {}
     for part in layout.parts():
         for path, secret in secrets(cls, part.options, part.path) if (cls := _class(part, catalogue)) else ():
             report.mask(secret, "***")
@@ -58,7 +58,7 @@ def _class(part: Part, catalogue: Catalogue) -> type[Component] | None:
     return catalogue.families[part.family].get(name) if isinstance(name, str) else None
 
 
-def _build(part: Part, catalogue: Catalogue, schema: Json, report: Report) -> Built | None:
+def _build(part: Part, catalogue: Catalogue, schema: Json, report: Report) -> ComponentVariant | None:
     cls = _class(part, catalogue)
     if cls is None:
         return None
@@ -70,7 +70,7 @@ def _build(part: Part, catalogue: Catalogue, schema: Json, report: Report) -> Bu
     wrong = attributes(cls, {str(path[0]) for path in bad})
     unknown = [part.options[name] for name in wrong - cls.model_fields.keys() if name in part.options]
     mentioned = frozenset(text for value in unknown for text in texts_in(value))
-    return Built(made[0], tuple(made[1:]), wrong, attributes(cls, free_options(made, bad)), mentioned)
+    return ComponentVariant(made[0], tuple(made[1:]), wrong, attributes(cls, free_options(made, bad)), mentioned)
 
 
 def _run_options(root: Mapping[str, Any], schema: Json, report: Report) -> RunOptions:
@@ -81,7 +81,7 @@ def _run_options(root: Mapping[str, Any], schema: Json, report: Report) -> RunOp
     return made[0] if made else RunOptions()
 
 
-def _refusals(cls: type[BaseModel] | None, options: object, path: OptionPath) -> dict[OptionPath, Refusal]:
+def _refusals(cls: type[BaseModel] | None, options: object, path: OptionPath) -> dict[OptionPath, ValidationFailure]:
     """Path → the model's message against the value there."""
     if cls is None or not isinstance(options, dict):
         return {}
@@ -91,7 +91,8 @@ def _refusals(cls: type[BaseModel] | None, options: object, path: OptionPath) ->
         found = [item for item in error.errors(include_url=False) if item["type"] not in _REPORTED_BY_SCHEMA]
         found.sort(key=lambda item: item["type"] in _OWN_WORDS)
         return {
-            (*path, *_path_of(options, item["loc"])): Refusal(_message(item["msg"]), item["type"] in _OWN_WORDS) for item in found
+            (*path, *_path_of(options, item["loc"])): ValidationFailure(_message(item["msg"]), item["type"] in _OWN_WORDS)
+            for item in found
         }
     return {}
 
@@ -145,7 +146,7 @@ def _message(text: str) -> str:
     return own or f"{text[:1].lower()}{text[1:]}"
 
 
-def report_faults(faults: list[Fault], refused: Mapping[OptionPath, Refusal], report: Report) -> None:
+def report_faults(faults: list[SchemaViolation], refused: Mapping[OptionPath, ValidationFailure], report: Report) -> None:
     """Report the schema's faults, with the message of the option's own type if it has one, and refusals of the models."""
     reported = set()
     for fault in faults:
@@ -169,12 +170,12 @@ def report_faults(faults: list[Fault], refused: Mapping[OptionPath, Refusal], re
                 report.fail(path, "invalid-value", refusal.message)
 
 
-def _is_of_value(fault: Fault) -> bool:
+def _is_of_value(fault: SchemaViolation) -> bool:
     """Whether a fault is about a value itself, not about a key in it or one that it lacks."""
     return not fault.key and fault.code != "missing-option"
 
 
-def _report_fault(fault: Fault, report: Report) -> None:
+def _report_fault(fault: SchemaViolation, report: Report) -> None:
     if fault.key:
         location = report.location(fault.path)
         report.add_at(location.key or location.value, fault.path[:-1], fault.code, fault.message, fault.hint)

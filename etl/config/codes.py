@@ -26,7 +26,7 @@ _SCRIPT = {
     "sql-syntax": "The script is not SQL where the position is, or says what no statement of a script says.",
     "unsupported-sql": "The statement is right, and does not run here; the hint names another way.",
     "unknown-name": "The script declares no table or view of this name before the statement that uses it.",
-    "ambiguous-column": "Several tables in FROM have a column of this name: write the table in front of it.",
+    "ambiguous-column": "Several tables in FROM have a column of this name: write the table before it.",
     "struct-column": "A column of type ROW stands where a value is needed.",
     "wrong-columns": "A query gives another number of columns than the table takes, which are matched by their places.",
     "wrong-arguments": "A function has another number of arguments than it takes.",

@@ -20,7 +20,7 @@ from etl.config.checks.targets import check_targets, together
 from etl.config.document.other_tools import other_tool
 from etl.config.document.parser import read_versions
 from etl.config.document.sql_script import read_script
-from etl.config.document.yaml_document import Document, Flaw
+from etl.config.document.yaml_document import Document, YamlProblem
 from etl.config.environment import substitute
 from etl.config.layout import Layout, check_types, lay_out
 from etl.config.model import OptionPath, Output, Pipeline, RunOptions, Stream, YamlLocation
@@ -28,7 +28,7 @@ from etl.config.nested_values import as_mapping
 from etl.config.options.faults import coerce, faults, validator
 from etl.config.options.home_paths import with_home_folders
 from etl.config.options.repair import repair, used_components
-from etl.config.options.variants import Built
+from etl.config.options.variants import ComponentVariant
 from etl.config.overrides import override
 from etl.config.problems import ConfigError, Problem, Severity, in_file_order
 from etl.config.report import Report
@@ -38,7 +38,7 @@ TESTS = "tests"
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedPipeline:
     """A file's pipeline, None when there are errors, and all of its problems in file order."""
 
     pipeline: Pipeline | None
@@ -82,18 +82,18 @@ def inspect(
     env: Mapping[str, str] = os.environ,
     overrides: Sequence[str] = (),
     catalogue: Catalogue | None = None,
-) -> Checked:
+) -> CheckedPipeline:
     """A file's pipeline and problems."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        flaw = Flaw((1, 1), "unreadable-file", error.strerror or str(error))
+        flaw = YamlProblem((1, 1), "unreadable-file", error.strerror or str(error))
         return inspect_document(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
     if is_script(path):
         script = read_script(data, catalogue or installed(), Path(path).parent)
         return inspect_document(str(path), script, env, overrides, catalogue)
     found = [(document, inspect_document(str(path), document, env, overrides, catalogue)) for document in read_versions(data)]
-    return found[0][1] if len(found) == 1 else Checked(None, tuple(in_file_order(_of_versions(found))))
+    return found[0][1] if len(found) == 1 else CheckedPipeline(None, tuple(in_file_order(_of_versions(found))))
 
 
 def is_script(path: str | os.PathLike[str]) -> bool:
@@ -101,7 +101,7 @@ def is_script(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() == ".sql"
 
 
-def _of_versions(found: Sequence[tuple[Document, Checked]]) -> Iterable[Problem]:
+def _of_versions(found: Sequence[tuple[Document, CheckedPipeline]]) -> Iterable[Problem]:
     """Problems of a file with repeated keys: those that do not depend on which of the values is used."""
     same = [{replace(problem, hint=None) for problem in checked.problems} for _, checked in found]
     for problem in {replace(problem, hint=None): problem for _, checked in found for problem in checked.problems}.values():
@@ -119,7 +119,7 @@ def inspect_document(
     env: Mapping[str, str] = os.environ,
     overrides: Sequence[str] = (),
     catalogue: Catalogue | None = None,
-) -> Checked:
+) -> CheckedPipeline:
     """The pipeline and problems of a document that has been read from a file, or made by the Python front end."""
     report = Report(file, document)
     for flaw in document.flaws:
@@ -130,12 +130,12 @@ def inspect_document(
         if not document.flaws:
             found = "the file is empty" if root is None else "the file holds no mapping"
             report.add((), "not-a-pipeline", found, other_tool(document.text) or "a pipeline begins with 'source:' or 'sources:'")
-        return Checked(None, tuple(report.sorted()))
+        return CheckedPipeline(None, tuple(report.sorted()))
     tests = {key: root[key] for key in (TESTS,) if key in root}  # lines of a log may hold ${…} of their own
     root = substitute({key: value for key, value in root.items() if key not in tests}, env, report) | tests
     override(root, overrides, report)
     pipeline = _check(root, catalogue or installed(), report)
-    return Checked(None if report.errors else pipeline, tuple(report.sorted()))
+    return CheckedPipeline(None if report.errors else pipeline, tuple(report.sorted()))
 
 
 def _check(root: dict[str, Any], catalogue: Catalogue, report: Report) -> Pipeline | None:
@@ -185,7 +185,7 @@ def _pipeline(
     root: Mapping[str, Any],
     layout: Layout,
     order: Sequence[str],
-    built: Mapping[OptionPath, Built],
+    built: Mapping[OptionPath, ComponentVariant],
     run: RunOptions,
     catalogue: Catalogue,
     report: Report,
@@ -213,7 +213,7 @@ def _pipeline(
     )
 
 
-def _stream(name: str, layout: Layout, built: Mapping[OptionPath, Built]) -> Stream:
+def _stream(name: str, layout: Layout, built: Mapping[OptionPath, ComponentVariant]) -> Stream:
     part = layout.streams[name]
     steps = [built[step.path].component for step in part.steps]
     return Stream(name, tuple(ref.name for ref in part.inputs), tuple(step for step in steps if isinstance(step, Step)))

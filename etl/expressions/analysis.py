@@ -169,12 +169,15 @@ def _hashed_schema(same: _SchemaIdentity) -> _HashedSchema:
 
 
 def _analyse_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFunction, ...] = ()) -> tuple[Analysis, BoundNode]:
-    from etl.expressions.binder import Binder, EnoughError  # the functions and their tables: only where there is an expression
+    from etl.expressions.binder import (  # the functions and their tables: only where there is an expression
+        Binder,
+        TooManyFindingsError,
+    )
 
     binder = Binder(schema, functions)
     try:
         bound = binder.bind(tree)
-    except EnoughError:
+    except TooManyFindingsError:
         bound = BoundNode(pa.null(), reason="it has too many mistakes")
     except RecursionError:
         return _make_broken(text, Finding("bad-expression", TOO_DEEP, hint=DEEP_HINT, at=0))

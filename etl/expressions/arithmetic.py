@@ -47,7 +47,7 @@ def _compare_decimals(operator: str, left: BoundNode, right: BoundNode, type_: p
 
 
 def _whole_digits(type_: pa.DataType) -> int:
-    """Digits in front of the decimal point of a decimal or a whole number; 0 for others."""
+    """Digits before the decimal point of a decimal or a whole number; 0 for others."""
     return decimal_of(type_).precision - decimal_of(type_).scale if is_decimal(type_) or type_ in INTEGERS else 0
 
 

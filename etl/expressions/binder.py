@@ -38,7 +38,7 @@ MAX_FINDINGS = 20
 """Findings of one expression; binding stops after these."""
 
 
-class EnoughError(Exception):
+class TooManyFindingsError(Exception):
     """More than `MAX_FINDINGS`: the rest of the expression is not bound."""
 
 
@@ -82,7 +82,7 @@ class Binder:
     def report(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node)))
         if len(self.findings) > MAX_FINDINGS:
-            raise EnoughError
+            raise TooManyFindingsError
 
     def warn(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node), severity="warning"))

@@ -79,7 +79,7 @@ class Candidate:
 @cache
 def recipe_candidate(name: str, path: Path) -> Candidate | None:
     """A recipe as a candidate; None if it does not parse the lines of a single file source, or needs Spark for that."""
-    checked = inspect(path, _Anything())
+    checked = inspect(path, _PlaceholderEnvironment())
     return _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
 
 
@@ -159,7 +159,7 @@ def table_candidate(table: CsvTable) -> Candidate:
 TABLE = "Delimited values without a header; names and types are guessed from what is in the columns."
 
 
-class _Anything(dict[str, str]):
+class _PlaceholderEnvironment(dict[str, str]):
     """An environment for files whose variables have no default."""
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -101,12 +101,12 @@ def steps_into(graph: Graph, node: PlanNode, follower: PlanNode) -> list[StepNod
 
 def alignment(name: str, here: Schema, there: Schema) -> list[StepNode]:
     """The step that gives events the fields of a union; none if they have them."""
-    return [] if here.equals(there) else [StepNode(name, Align(to=there), here, there)]
+    return [] if here.equals(there) else [StepNode(name, AlignFields(to=there), here, there)]
 
 
 def _alignment(graph: Graph, node: PlanNode, sink: str) -> StepNode | None:
     here, there = graph.schema(node), graph.output(sink).schema
-    return None if here.equals(there) else StepNode(f"{sink} union", Align(to=there), here, there)
+    return None if here.equals(there) else StepNode(f"{sink} union", AlignFields(to=there), here, there)
 
 
 def _delivers(graph: Graph, node: PlanNode) -> bool:
@@ -117,7 +117,7 @@ def _delivers(graph: Graph, node: PlanNode) -> bool:
 # ── Unions ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Align(ArrowStep):
+class AlignFields(ArrowStep):
     """Give events the fields of a union; missing ones are null."""
 
     type: Literal["align"] = "align"

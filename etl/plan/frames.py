@@ -49,7 +49,7 @@ class EventFiles:
 
 
 @dataclass(frozen=True)
-class Apply:
+class AppliedSparkStep:
     """A Spark step on top of a frame."""
 
     node: StepNode
@@ -101,7 +101,7 @@ class StageInput:
     def spark_schema(self) -> Schema | None:
         """The fields of the events that Spark gets; None if it computes nothing."""
         frame = self.between
-        while isinstance(frame, Apply | Map):
+        while isinstance(frame, AppliedSparkStep | Map):
             frame = frame.child
         return frame.schema if isinstance(frame, EventFiles) else None
 
@@ -134,7 +134,7 @@ class Union:
     """The stream or source of each child."""
 
 
-Frame: TypeAlias = Read | SparkRead | EventFiles | Apply | StateGraph | Map | Union
+Frame: TypeAlias = Read | SparkRead | EventFiles | AppliedSparkStep | StateGraph | Map | Union
 
 
 def exchange_of(given: StageInput, stage: Exchange) -> Exchange:
@@ -155,7 +155,7 @@ def frame_sources(frame: Frame | None) -> Iterator[Read | SparkRead]:
             return
         case Read() | SparkRead():
             yield frame
-        case Apply(child=child) | Map(child=child) | StateGraph(child=child):
+        case AppliedSparkStep(child=child) | Map(child=child) | StateGraph(child=child):
             yield from frame_sources(child)
         case Union(children=children):
             for child in children:
@@ -167,7 +167,7 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
     match frame:
         case Read(segment=segment):
             yield segment, True
-        case Apply(child=child):
+        case AppliedSparkStep(child=child):
             yield from segments(child)
         case StateGraph(child=child, stages=found, inputs=inputs):
             yield from segments(child)
@@ -184,7 +184,7 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
 
 def state_graph_of(frame: Frame | None) -> StateGraph | None:
     """The steps on the state lane; None if there are none. Steps that Spark computes may follow them."""
-    while isinstance(frame, Apply | Map):
+    while isinstance(frame, AppliedSparkStep | Map):
         frame = frame.child
     return frame if isinstance(frame, StateGraph) else None
 
@@ -198,7 +198,7 @@ def stages(frame: Frame | None) -> tuple[Stage, ...]:
 def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
     """The Spark steps of a frame, upstream first."""
     match frame:
-        case Apply(node=node, child=child):
+        case AppliedSparkStep(node=node, child=child):
             yield from spark_nodes(child)
             yield node
         case Map(child=child):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from etl.api import SIDE_PREFIXES, ArrowStep, Schema, StatefulStep, change_key, format_type, is_changing, visible
 from etl.plan.frames import (
-    Apply,
+    AppliedSparkStep,
     Exchange,
     Frame,
     Map,
@@ -95,7 +95,7 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
         case SparkRead(name=name, source=source, schema=schema):
             yield f"{pad}source {name}: Spark reads it, {'a stream' if source.streaming else 'once, as a whole'}"
             yield f"{pad}    {_fields(schema)}"
-        case Apply(node=node, child=child):
+        case AppliedSparkStep(node=node, child=child):
             yield from _frame(child, pad)
             yield f"{pad}{node.id}: Spark{_why(node)}"
             yield f"{pad}    {_fields(node.outgoing)}"

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from etl.plan.arrow_queries import Align
-from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, StateGraph, Union
+from etl.plan.arrow_queries import AlignFields
+from etl.plan.frames import AppliedSparkStep, EventFiles, Frame, Map, Read, SparkRead, StateGraph, Union
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode
 
@@ -88,7 +88,7 @@ class _Marker:
             route = _united(unions[branch.gathers])
         steps = []
         for node in branch.steps:
-            if isinstance(node.step, Align):
+            if isinstance(node.step, AlignFields):
                 steps.append(node)
                 continue
             route = route.through(node.id)
@@ -120,7 +120,7 @@ class _Marker:
             case EventFiles():
                 assert files is not None, "events of files follow a stage"
                 return frame, files
-            case Apply(node=node, child=child):
+            case AppliedSparkStep(node=node, child=child):
                 child, route = self.frame(child, files)
                 return replace(frame, child=child), route.through(node.id)
             case Map(branch=branch, child=child):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from etl.api import CHANGE, TIMESTAMP, FrameSource, JoiningStep, Schema, SparkStep, StatefulStep
 from etl.plan.arrow_queries import branch_after, steps_into
 from etl.plan.frames import (
-    Apply,
+    AppliedSparkStep,
     Frame,
     Map,
     Read,
@@ -57,7 +57,7 @@ def _frame(graph: Graph, node: PlanNode) -> Frame:
         child = _frame(graph, (name, index - 1))
         step = graph.steps[node]
         if isinstance(step.step, SparkStep | StatefulStep):
-            return Apply(step, child)
+            return AppliedSparkStep(step, child)
         return Map(Branch((step,), step.outgoing, emits=True), child)
     source = graph.pipeline.sources.get(name)
     if isinstance(source, FrameSource):
@@ -108,7 +108,7 @@ def _with_state_lane(frame: Frame) -> Frame:
 def _graph_below(frame: Frame) -> Frame | None:
     """The frame with its steps on the state lane as a graph, which steps that Spark computes may follow."""
     graph = state_graph(frame)
-    if graph is not None or not isinstance(frame, Apply | Map):
+    if graph is not None or not isinstance(frame, AppliedSparkStep | Map):
         return graph
     below = _graph_below(frame.child)
     return None if below is None else replace(frame, child=below)
@@ -123,7 +123,7 @@ def _with_watermark(frame: Frame) -> Frame:
     """Set each read's watermark to that of the first stateful step after it, and drop fields that no step needs."""
     if isinstance(frame, StateGraph):
         return _staged(frame)
-    if isinstance(frame, Apply | Map) and state_graph_of(frame):
+    if isinstance(frame, AppliedSparkStep | Map) and state_graph_of(frame):
         return replace(frame, child=_with_watermark(frame.child))
     return _pushed(frame, None, None)
 
@@ -161,9 +161,9 @@ def _given(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -
 
 def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | None) -> Frame:
     match frame:
-        case Apply(node=node, child=child) if isinstance(node.step, SparkStep):
+        case AppliedSparkStep(node=node, child=child) if isinstance(node.step, SparkStep):
             watermark = _watermark_of(node.step, watermark)
-            return Apply(node, _pushed(child, watermark, node.step.needs(node.incoming)))
+            return AppliedSparkStep(node, _pushed(child, watermark, node.step.needs(node.incoming)))
         case Map(branch=branch, child=child):
             return Map(branch, _pushed(child, watermark, None))
         case Union(children=children):

@@ -7,13 +7,25 @@ from dataclasses import dataclass, field, replace
 
 from etl.api import JoiningStep, Schema, SideStep, Source, SparkStep, StatefulStep
 from etl.plan.arrow_queries import alignment
-from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, Stage, StageInput, StateGraph, Union, frame_sources
+from etl.plan.frames import (
+    AppliedSparkStep,
+    EventFiles,
+    Frame,
+    Map,
+    Read,
+    SparkRead,
+    Stage,
+    StageInput,
+    StateGraph,
+    Union,
+    frame_sources,
+)
 from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, runs_on_arrow
 
 
 def state_graph(frame: Frame) -> StateGraph | None:
     """The graph of a frame that ends in a stateful step; None of others."""
-    if not isinstance(frame, Apply) or not on_lane(frame.node):
+    if not isinstance(frame, AppliedSparkStep) or not on_lane(frame.node):
         return None
     builder = _Builder()
     builder.add_stage(frame)
@@ -65,7 +77,7 @@ class _Builder:
             f".spark{twins or ''}" if one.between else "",
         )
 
-    def add_stage(self, frame: Apply) -> None:
+    def add_stage(self, frame: AppliedSparkStep) -> None:
         """Add a stateful step and all that is upstream of it, once."""
         node, child = frame.node, frame.child
         if node.id in self.nodes:
@@ -91,13 +103,13 @@ class _Builder:
                     self.roots[name] = merged(self.roots[name], way) if name in self.roots else way
             case Map(branch=branch, child=child):
                 self._lead(child, (*branch.steps, *then), stage)
-            case Apply(node=node) if on_lane(node):
+            case AppliedSparkStep(node=node) if on_lane(node):
                 self.add_stage(frame)
                 steps, target = self._input(stage, then, node.outgoing)
                 way = Branch(steps, steps[-1].outgoing if steps else node.outgoing, emits=True, to=target)
                 self.inputs[target].stages.add(node.id)
                 self.downstream[node.id] = merged(self.downstream[node.id], way) if node.id in self.downstream else way
-            case Apply(node=node, child=child):
+            case AppliedSparkStep(node=node, child=child):
                 self._lead(child, (node, *then), stage)
             case Union(children=children, schema=schema):
                 for child in children:
@@ -132,7 +144,7 @@ def _computed_by_spark(steps: tuple[StepNode, ...], given: Schema) -> Frame | No
     frame: Frame = EventFiles(given)
     for node in steps:
         spark = isinstance(node.step, SparkStep)
-        frame = Apply(node, frame) if spark else Map(Branch((node,), node.outgoing, emits=True), frame)
+        frame = AppliedSparkStep(node, frame) if spark else Map(Branch((node,), node.outgoing, emits=True), frame)
     return frame if steps else None
 
 
@@ -179,14 +191,14 @@ def _is_sparks(frame: Frame) -> bool:
     """Whether Spark reads some of a frame that holds no stateful step."""
     parts = list(walk(frame))
     reads_with_spark = any(isinstance(part, SparkRead) for part in parts)
-    return reads_with_spark and not any(on_lane(part.node) for part in parts if isinstance(part, Apply))
+    return reads_with_spark and not any(on_lane(part.node) for part in parts if isinstance(part, AppliedSparkStep))
 
 
 def walk(frame: Frame) -> Iterator[Frame]:
     """A frame that holds no graph of stages, and all that is upstream of it."""
     yield frame
     match frame:
-        case Apply(child=child) | Map(child=child):
+        case AppliedSparkStep(child=child) | Map(child=child):
             yield from walk(child)
         case Union(children=children):
             for child in children:
@@ -196,7 +208,7 @@ def walk(frame: Frame) -> Iterator[Frame]:
 def outgoing(frame: Frame) -> Schema:
     """The fields of a frame's output."""
     match frame:
-        case Apply(node=node):
+        case AppliedSparkStep(node=node):
             return node.outgoing
         case Map(branch=branch):
             return branch.outgoing

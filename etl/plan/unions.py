@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from etl.api import SparkStep
 from etl.plan.arrow_queries import alignment
-from etl.plan.frames import Apply, Frame, Map, SparkRead, Union, frame_sources
+from etl.plan.frames import AppliedSparkStep, Frame, Map, SparkRead, Union, frame_sources
 from etl.plan.segments import Branch, StepPlanError
 from etl.plan.state_graph import on_lane, outgoing, walk
 
@@ -27,9 +27,9 @@ def frames_of_queries(frame: Frame) -> list[tuple[str, Frame]]:
 
 def _divided(frame: Frame) -> list[tuple[str, Frame]]:
     match frame:
-        case Apply(node=node) if on_lane(node) or (isinstance(node.step, SparkStep) and node.step.stateful):
+        case AppliedSparkStep(node=node) if on_lane(node) or (isinstance(node.step, SparkStep) and node.step.stateful):
             return [("", frame)]
-        case Apply(child=child) | Map(child=child):
+        case AppliedSparkStep(child=child) | Map(child=child):
             return [(label, replace(frame, child=part)) for label, part in _divided(child)]
         case Union():
             return _divided_union(frame)
@@ -54,7 +54,7 @@ def _divided_union(union: Union) -> list[tuple[str, Frame]]:
 
 def _reading(label: str, frame: Frame) -> str:
     """Inputs with the same value can be in one query; each with a stateful step is in a query of its own."""
-    if any(isinstance(part, Apply) and on_lane(part.node) for part in walk(frame)):
+    if any(isinstance(part, AppliedSparkStep) and on_lane(part.node) for part in walk(frame)):
         return f"state of {label}"
     return "a stream" if any(_streams(frame)) else "once"
 
@@ -76,7 +76,7 @@ def _streams(frame: Frame) -> Iterator[bool]:
 
 def _refuse_mixed_reading(frame: Frame) -> None:
     """Raise StepPlanError for a step that gets events of a stream and of a source that is read once."""
-    mixed = [part.node for part in walk(frame) if isinstance(part, Apply) and {*_streams(part)} == {True, False}]
+    mixed = [part.node for part in walk(frame) if isinstance(part, AppliedSparkStep) and {*_streams(part)} == {True, False}]
     if mixed:
         once = [leaf.name for leaf in frame_sources(frame) if isinstance(leaf, SparkRead) and not leaf.source.streaming]
         raise StepPlanError(

@@ -1,7 +1,7 @@
 """Filter expressions, ``(field,function,value)&((…)|!(…))`` → conditions in Spark SQL.
 
 A field that is missing or null makes a part false, also that of a negative function (``!=``, ``notLike``), as in Spark SQL, where
-only a condition that is true counts; behind ``!`` the part is made false by name, so that ``!`` makes it true.
+only a condition that is true counts; after ``!`` the part is made false by name, so that ``!`` makes it true.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from etl.expressions.quoting import quoted, quoted_text
 from etl.rsql import script_splits as splits
 from etl.rsql.problems import SourceError
 from etl.rsql.script_expressions import constant_or_field, name_of, spark_text
-from etl.rsql.script_steps import NEEDS_FIELDS, Change, StepList, arguments_of
-from etl.rsql.script_tree import Call, Constant, Expression, Pair
+from etl.rsql.script_steps import NEEDS_FIELDS, CallCompiler, StepList, arguments_of
+from etl.rsql.script_tree import Constant, Expression, FunctionCall, KeyValuePair
 
 _NOW = "current_timestamp()"
 
@@ -27,14 +27,14 @@ def _set(steps: StepList, field: str, text: str, target: str | None, flag: str |
         steps.set(target, quoted(field))
 
 
-def _setting(value: Callable[[StepList, tuple[Expression, ...]], str], least: int, most: int | None = None) -> Change:
+def _setting(value: Callable[[StepList, tuple[Expression, ...]], str], least: int, most: int | None = None) -> CallCompiler:
     """A call whose first argument names the field that it sets."""
 
-    def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    def run(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
         arguments = arguments_of(call, least, least if most is None else most)
         _set(steps, name_of(arguments[0]), value(steps, arguments), target, flag)
 
-    return Change(run, in_branch=True)
+    return CallCompiler(run, in_branch=True)
 
 
 def _value(steps: StepList, arguments: tuple[Expression, ...]) -> str:
@@ -65,10 +65,10 @@ def _random(steps: StepList, arguments: tuple[Expression, ...]) -> str:
     return f"left(replace(uuid(), '-', ''), cast({spark_text(arguments[1], steps.scope)} as int))"
 
 
-def _in_place(function: str, least: int = 2) -> Change:
+def _in_place(function: str, least: int = 2) -> CallCompiler:
     """A call that sets its first argument to a function of it."""
 
-    def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    def run(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
         first, *others = arguments_of(call, least)
         if isinstance(first, Constant) and function.startswith("rsql_json"):
             _set_nothing(steps, target)
@@ -78,12 +78,12 @@ def _in_place(function: str, least: int = 2) -> Change:
         for one in others:
             given += (
                 [_named(one.name), spark_text(one.value, steps.scope)]
-                if isinstance(one, Pair)
+                if isinstance(one, KeyValuePair)
                 else [spark_text(one, steps.scope)]
             )
         _set(steps, name, f"{function}({', '.join(given)})", target, flag)
 
-    return Change(run, in_branch=True)
+    return CallCompiler(run, in_branch=True)
 
 
 def _named(node: Expression) -> str:
@@ -98,7 +98,7 @@ def _set_nothing(steps: StepList, target: str | None) -> None:
 # ── Fields ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rename(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _rename(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     new, old = (name_of(one) for one in arguments_of(call, 2, 2))
     scope = steps.scope
     if scope.is_known and not scope.has(old) and not scope.members(old):
@@ -110,7 +110,7 @@ def _rename(steps: StepList, call: Call, target: str | None, flag: str | None) -
     scope.rename({old: new} | {one: f"{new}{one[len(old) :]}" for one in scope.members(old)})
 
 
-def _remove(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _remove(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     names = [name_of(one) for one in arguments_of(call, 1)]
     scope = steps.scope
     if target is not None:
@@ -124,7 +124,7 @@ def _remove(steps: StepList, call: Call, target: str | None, flag: str | None) -
         scope.drop(found)
 
 
-def _retain(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _retain(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     names = [name_of(one) for one in arguments_of(call, 1)]
     scope = steps.scope
     for name in names:
@@ -135,7 +135,7 @@ def _retain(steps: StepList, call: Call, target: str | None, flag: str | None) -
     scope.drop([name for name in scope.names if name not in kept])
 
 
-def _names_no_field(steps: StepList, call: Call, *, quoted: bool) -> bool:
+def _names_no_field(steps: StepList, call: FunctionCall, *, quoted: bool) -> bool:
     """Whether a call names its field otherwise than the function reads it: the old engine then changes nothing."""
     first = arguments_of(call, 1)[0]
     if isinstance(first, Constant) == quoted:
@@ -148,10 +148,10 @@ def _names_no_field(steps: StepList, call: Call, *, quoted: bool) -> bool:
     return True
 
 
-def _spread(*, keep: bool, quoted: bool) -> Change:
+def _spread(*, keep: bool, quoted: bool) -> CallCompiler:
     """The members of an object as fields of the event; ``keep``: the object stays, too. ``quoted``: its name is in quotes."""
 
-    def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    def run(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
         names = [name_of(one) for one in arguments_of(call, 1, 2)]
         scope, prefix = steps.scope, ".".join(names)
         if _names_no_field(steps, call, quoted=quoted):
@@ -174,10 +174,10 @@ def _spread(*, keep: bool, quoted: bool) -> Change:
             steps.add({"type": "rename", "fields": shorter})
             scope.rename(shorter)
 
-    return Change(run)
+    return CallCompiler(run)
 
 
-def _flatten_all(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _flatten_all(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     """``spread_json()``: the last part of each name, and an event for each element of an array of objects."""
     scope = steps.scope
     if not scope.is_known:
@@ -193,26 +193,26 @@ def _flatten_all(steps: StepList, call: Call, target: str | None, flag: str | No
         scope.rename(names)
 
 
-def _receive_time(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _receive_time(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     steps.set("sys_receive_time", f"date_format({_NOW}, 'yyyy-MM-dd HH:mm:ss')")
     steps.set("sys_receive_timestamp", f"unix_millis({_NOW})")
 
 
-def _modify_format(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _modify_format(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     if _names_no_field(steps, call, quoted=False):
         _set_nothing(steps, target)
     else:
         _in_place("rsql_format").run(steps, call, target, flag)
 
 
-def _header(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _header(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     """A new id, and the present time: the old engine makes both when it reads a message."""
     steps.set("_MSG_ID", "uuid()")
     steps.set("_MSG_SEND_TIME", f"unix_millis({_NOW})")
     steps.set("_RECEIVE_TIME", f"unix_millis({_NOW})")
 
 
-def _mock(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def _mock(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     """``mock('key','value')``: what ``env('key')`` gives from here on."""
     key, value = arguments_of(call, 2, 2)
     if not isinstance(value, Constant):
@@ -220,9 +220,9 @@ def _mock(steps: StepList, call: Call, target: str | None, flag: str | None) -> 
     steps.scope.properties[name_of(key)] = str(value.value)
 
 
-_DROPS = Change(_remove)
+_DROPS = CallCompiler(_remove)
 
-CHANGES: Mapping[str, Change] = {
+CHANGES: Mapping[str, CallCompiler] = {
     **dict.fromkeys(("newfield", "addfield"), _setting(_value, 2)),
     **dict.fromkeys(("copyfield", "copy"), _setting(_value, 2)),
     **dict.fromkeys(("addconstant", "constant"), _setting(_constant_value, 2)),
@@ -232,30 +232,30 @@ CHANGES: Mapping[str, Change] = {
     "extra": _setting(_of_group, 3),
     "extrabygroup": _setting(_of_group, 4),
     **dict.fromkeys(("addrandomid", "addrandom"), _setting(_random, 2)),
-    **dict.fromkeys(("addreceivetime", "addnow"), Change(_receive_time)),
-    **dict.fromkeys(("dateformat", "modifyformat"), Change(_modify_format, in_branch=True)),
+    **dict.fromkeys(("addreceivetime", "addnow"), CallCompiler(_receive_time)),
+    **dict.fromkeys(("dateformat", "modifyformat"), CallCompiler(_modify_format, in_branch=True)),
     **dict.fromkeys(("jsonadd", "json_add"), _in_place("rsql_jsonadd")),
     **dict.fromkeys(("jsonremove", "json_remove"), _in_place("rsql_jsonremove")),
     **dict.fromkeys(("val", "const"), _in_place("rsql_val", 1)),
     "backet": _in_place("rsql_backet", 1),
-    **dict.fromkeys(("rename", "rn"), Change(_rename)),
+    **dict.fromkeys(("rename", "rn"), CallCompiler(_rename)),
     **dict.fromkeys(("rm", "removefield", "delete", "del"), _DROPS),
-    **dict.fromkeys(("retainfield", "retain"), Change(_retain)),
+    **dict.fromkeys(("retainfield", "retain"), CallCompiler(_retain)),
     **dict.fromkeys(("expandfield", "expand_json"), _spread(keep=False, quoted=False)),
     **dict.fromkeys(("jsonexpand", "json_expand"), _spread(keep=False, quoted=True)),
     **dict.fromkeys(("json_merge", "jsonmerge"), _spread(keep=True, quoted=True)),
-    **dict.fromkeys(("spread_json", "autojson"), Change(_flatten_all)),
-    **dict.fromkeys(("splitarray", "split_array"), Change(splits.split_array)),
+    **dict.fromkeys(("spread_json", "autojson"), CallCompiler(_flatten_all)),
+    **dict.fromkeys(("splitarray", "split_array"), CallCompiler(splits.split_array)),
     **dict.fromkeys(("split", "paserbysplit", "string_split"), splits.cut(splits.text_argument, 2)),
     "paserbycomma": splits.cut(lambda arguments: ",", 1),
     "paserbyasciisplit": splits.cut(splits.character_argument, 2),
-    "paserbyregex": Change(splits.by_groups),
-    "grok": Change(splits.grok),
-    **dict.fromkeys(("add_grok", "addgrok"), Change(splits.add_pattern)),
-    "max": Change(splits.take_last),
-    **dict.fromkeys(("header", "msgid"), Change(_header)),
-    "mock": Change(_mock),
-    **dict.fromkeys(("parse_express", "express"), Change(splits.by_pairs)),
+    "paserbyregex": CallCompiler(splits.by_groups),
+    "grok": CallCompiler(splits.grok),
+    **dict.fromkeys(("add_grok", "addgrok"), CallCompiler(splits.add_pattern)),
+    "max": CallCompiler(splits.take_last),
+    **dict.fromkeys(("header", "msgid"), CallCompiler(_header)),
+    "mock": CallCompiler(_mock),
+    **dict.fromkeys(("parse_express", "express"), CallCompiler(splits.by_pairs)),
 }
 """Functions, in lower case, that change the event."""
 

@@ -11,7 +11,7 @@ from etl.expressions.quoting import quoted_text
 from etl.rsql.problems import SourceError
 from etl.rsql.script_names import ALIASES, NOT_HERE, TEMPLATES, library_name
 from etl.rsql.script_scope import ScriptScope
-from etl.rsql.script_tree import Call, Constant, Expression, Pair, Word, parse_expression
+from etl.rsql.script_tree import BareWord, Constant, Expression, FunctionCall, KeyValuePair, parse_expression
 
 _DEFAULT_PATTERN = "'yyyy-MM-dd HH:mm:ss'"
 
@@ -20,9 +20,9 @@ def spark_text(node: Expression, scope: ScriptScope) -> str:
     """The value of an expression. Raises SourceError."""
     if isinstance(node, Constant):
         return _constant(node)
-    if isinstance(node, Word):
+    if isinstance(node, BareWord):
         return _object(node.name, scope) or scope.text(node.name, node.at)
-    if isinstance(node, Pair):
+    if isinstance(node, KeyValuePair):
         raise SourceError("script-syntax", "a pair stands in functions that make JSON only", node.at, "json_create('a':b)")
     return _call(node, scope)
 
@@ -30,19 +30,19 @@ def spark_text(node: Expression, scope: ScriptScope) -> str:
 def condition_text(node: Expression, scope: ScriptScope) -> str:
     """An expression as a condition, which is true or false and never null."""
     text = spark_text(node, scope)
-    return text if isinstance(node, Call) and _is_condition(node) else f"rsql_true({text})"
+    return text if isinstance(node, FunctionCall) and _is_condition(node) else f"rsql_true({text})"
 
 
 def constant_or_field(node: Expression, scope: ScriptScope) -> str:
     """An argument of which a word that is no field is a text."""
-    if isinstance(node, Word) and (not scope.is_known or not scope.has(node.name)):
+    if isinstance(node, BareWord) and (not scope.is_known or not scope.has(node.name)):
         return quoted_text(node.name)
     return spark_text(node, scope)
 
 
 def name_of(node: Expression) -> str:
     """An argument that names a field, with or without quotes. Raises SourceError."""
-    if isinstance(node, Word):
+    if isinstance(node, BareWord):
         return node.name
     if isinstance(node, Constant) and isinstance(node.value, str) and node.value:
         return node.value
@@ -55,7 +55,7 @@ def _constant(node: Constant) -> str:
     return "null" if node.value is None else str(node.value).lower()
 
 
-def _is_condition(node: Call) -> bool:
+def _is_condition(node: FunctionCall) -> bool:
     name = library_name(node.name, len(node.arguments))
     return name is not None and functions("rsql")[name].result == "boolean"
 
@@ -72,7 +72,7 @@ def _object(name: str, scope: ScriptScope) -> str | None:
 # ── Calls ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _call(node: Call, scope: ScriptScope) -> str:
+def _call(node: FunctionCall, scope: ScriptScope) -> str:
     name, count = node.name.lower(), len(node.arguments)
     special = _SPECIAL.get(name)
     if special is not None and (found := special(node, scope)) is not None:
@@ -92,7 +92,7 @@ def _call(node: Call, scope: ScriptScope) -> str:
     return f"{library}({', '.join(spark_text(one, scope) for one in node.arguments)})"
 
 
-def _template(node: Call, scope: ScriptScope) -> str:
+def _template(node: FunctionCall, scope: ScriptScope) -> str:
     least, most, template = TEMPLATES[node.name.lower()]
     if not least <= len(node.arguments) <= most:
         counts = _argument_words(least, most)
@@ -108,7 +108,7 @@ def _argument_words(least: int, most: int | None) -> str:
     return f"{least} argument{'s'[: least - 1]}" if least == most else f"{least} to {most} arguments"
 
 
-def _unknown(node: Call) -> SourceError:
+def _unknown(node: FunctionCall) -> SourceError:
     hint = nearest(node.name.lower(), sorted(_names()))
     return SourceError("unknown-function", f"there is no function {node.name!r}", node.at, hint)
 
@@ -119,7 +119,7 @@ def _names() -> frozenset[str]:
     return frozenset((*own, *ALIASES, *TEMPLATES, *_SPECIAL))
 
 
-def _in(node: Call, scope: ScriptScope) -> str | None:
+def _in(node: FunctionCall, scope: ScriptScope) -> str | None:
     """``in(field,a,b)``: words that are no fields are texts; with true before them they are regular expressions."""
     if len(node.arguments) < 2:
         return None
@@ -130,7 +130,7 @@ def _in(node: Call, scope: ScriptScope) -> str | None:
     return f"{name}({spark_text(first, scope)}, {', '.join(values)})"
 
 
-def _field(node: Call, scope: ScriptScope) -> str | None:
+def _field(node: FunctionCall, scope: ScriptScope) -> str | None:
     """``field('name')``."""
     if len(node.arguments) != 1:
         return None
@@ -138,9 +138,9 @@ def _field(node: Call, scope: ScriptScope) -> str | None:
     return _object(name, scope) or scope.text(name, node.at)
 
 
-def _member(node: Call, scope: ScriptScope) -> str | None:
+def _member(node: FunctionCall, scope: ScriptScope) -> str | None:
     """``json_field(object,'name')`` and ``json_value(object,'a.b')`` of an object whose members are fields."""
-    if len(node.arguments) != 2 or not isinstance(node.arguments[0], (Word, Constant)):
+    if len(node.arguments) != 2 or not isinstance(node.arguments[0], (BareWord, Constant)):
         return None
     first, key = node.arguments
     name = str(first.value) if isinstance(first, Constant) else str(first.name)
@@ -153,7 +153,7 @@ def _member(node: Call, scope: ScriptScope) -> str | None:
     return None
 
 
-def _quoted_json(node: Call, scope: ScriptScope) -> str | None:
+def _quoted_json(node: FunctionCall, scope: ScriptScope) -> str | None:
     """Functions of arrays take the name of a field in quotes, too."""
     name = library_name(node.name, len(node.arguments))
     first = node.arguments[0] if node.arguments else None
@@ -163,29 +163,29 @@ def _quoted_json(node: Call, scope: ScriptScope) -> str | None:
     return f"{name}({', '.join([scope.text(first.value, first.at), *rest])})"
 
 
-def _json_create(node: Call, scope: ScriptScope) -> str:
+def _json_create(node: FunctionCall, scope: ScriptScope) -> str:
     pairs = []
     for one in node.arguments:
-        if not isinstance(one, Pair):
+        if not isinstance(one, KeyValuePair):
             raise SourceError("script-syntax", "a pair 'name':value is expected", one.at)
         pairs.append(f"{quoted_text(name_of(one.name))}, {spark_text(one.value, scope)}")
     return f"rsql_json_create({', '.join(pairs)})"
 
 
-def _json_of_fields(node: Call, scope: ScriptScope) -> str:
+def _json_of_fields(node: FunctionCall, scope: ScriptScope) -> str:
     """``json_generate_field(a,b)``."""
     values = [spark_text(one, scope) for one in node.arguments]
     names = [quoted_text(name_of(one)) for one in node.arguments]
     return f"rsql_json_create({', '.join(f'{name}, {value}' for name, value in zip(names, values, strict=True))})"
 
 
-def _echo(node: Call, scope: ScriptScope) -> str:
+def _echo(node: FunctionCall, scope: ScriptScope) -> str:
     """The JSON of fields, all as texts."""
     parts = [f"{quoted_text(name_of(one))}, rsql_tostring({spark_text(one, scope)})" for one in node.arguments]
     return f"rsql_json_create({', '.join(parts)})"
 
 
-def _whole_record(node: Call, scope: ScriptScope) -> str | None:
+def _whole_record(node: FunctionCall, scope: ScriptScope) -> str | None:
     """``toJson()``: the JSON of the event."""
     if node.arguments:
         return None
@@ -196,14 +196,14 @@ def _whole_record(node: Call, scope: ScriptScope) -> str | None:
     return f"rsql_json_create({', '.join(parts)})"
 
 
-def _stamp(node: Call, scope: ScriptScope) -> str | None:
+def _stamp(node: FunctionCall, scope: ScriptScope) -> str | None:
     """The present time, if no date is given."""
     if node.arguments:
         return None
     return "unix_seconds(current_timestamp())" if "second" in node.name.lower() else "unix_millis(current_timestamp())"
 
 
-def _inner_script(node: Call, scope: ScriptScope) -> str:
+def _inner_script(node: FunctionCall, scope: ScriptScope) -> str:
     """``exec_function('lower(a)')``: the text must be a constant."""
     inner = node.arguments[0] if node.arguments else node
     if not isinstance(inner, Constant) or not isinstance(inner.value, str):
@@ -214,26 +214,26 @@ def _inner_script(node: Call, scope: ScriptScope) -> str:
         raise SourceError(error.code, str(error), inner.at + 1 + error.at, error.hint) from error
 
 
-def _property(node: Call, scope: ScriptScope) -> str | None:
+def _property(node: FunctionCall, scope: ScriptScope) -> str | None:
     """``env('name')`` of a property that the script has set; None for another."""
     first = node.arguments[0] if len(node.arguments) == 1 else None
     known = isinstance(first, Constant) and str(first.value) in scope.properties
     return quoted_text(scope.properties[str(first.value)]) if known and isinstance(first, Constant) else None
 
 
-def _window(kind: str) -> Callable[[Call, ScriptScope], str]:
-    def text(node: Call, scope: ScriptScope) -> str:
+def _window(kind: str) -> Callable[[FunctionCall, ScriptScope], str]:
+    def text(node: FunctionCall, scope: ScriptScope) -> str:
         names = (f"window_{kind}", f"WINDOW_{kind.upper()}", f"WINDOW_{kind.upper()}_TIME")
         return scope.text(next((name for name in names if scope.has(name)), names[0]), node.at)
 
     return text
 
 
-def _arrays(*names: str) -> Mapping[str, Callable[[Call, ScriptScope], str | None]]:
+def _arrays(*names: str) -> Mapping[str, Callable[[FunctionCall, ScriptScope], str | None]]:
     return dict.fromkeys(names, _quoted_json)
 
 
-_SPECIAL: Mapping[str, Callable[[Call, ScriptScope], str | None]] = {
+_SPECIAL: Mapping[str, Callable[[FunctionCall, ScriptScope], str | None]] = {
     "in": _in,
     "field": _field,
     **dict.fromkeys(("copyfield", "copy"), _field),

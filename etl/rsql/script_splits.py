@@ -10,8 +10,8 @@ import pyarrow as pa
 from etl.expressions.quoting import quoted, quoted_text
 from etl.rsql.problems import SourceError
 from etl.rsql.script_expressions import name_of, spark_text
-from etl.rsql.script_steps import NEEDS_FIELDS, Change, StepList, arguments_of
-from etl.rsql.script_tree import Call, Constant, Expression
+from etl.rsql.script_steps import NEEDS_FIELDS, CallCompiler, StepList, arguments_of
+from etl.rsql.script_tree import Constant, Expression, FunctionCall
 
 MAX_PIECES = 100
 """Pieces of a text that get a field ``name0``, ``name1`` … of their own, if the field is declared."""
@@ -68,7 +68,7 @@ def _split_text(steps: StepList, name: str, declared: Mapping[str, str], at: int
     scope.add(declared)
 
 
-def spread_text(steps: StepList, call: Call, name: str, *, keep: bool) -> None:
+def spread_text(steps: StepList, call: FunctionCall, name: str, *, keep: bool) -> None:
     """The declared members of a JSON text as fields."""
     scope = steps.scope
     declared = scope.undefined()
@@ -84,7 +84,7 @@ def spread_text(steps: StepList, call: Call, name: str, *, keep: bool) -> None:
         scope.drop([name])
 
 
-def by_pairs(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def by_pairs(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     """``parse_express(field,' ')``: the declared keys of ``key=value`` pairs; a value ends where the next pair begins."""
     field, separator = arguments_of(call, 2, 2)
     name, scope = name_of(field), steps.scope
@@ -103,17 +103,17 @@ def by_pairs(steps: StepList, call: Call, target: str | None, flag: str | None) 
         scope.drop([name])
 
 
-def split_array(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def split_array(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     [name] = (name_of(one) for one in arguments_of(call, 1, 1))
     if not steps.scope.is_known:
         raise SourceError("unknown-field", NEEDS_FIELDS, call.at, "use the step script, or a step unnest")
     split_field(steps, name, call.at)
 
 
-def cut(separator: Callable[[tuple[Expression, ...]], str], first: int) -> Change:
+def cut(separator: Callable[[tuple[Expression, ...]], str], first: int) -> CallCompiler:
     """A field cut into named fields."""
 
-    def run(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+    def run(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
         arguments = [one for one in arguments_of(call, first) if not (isinstance(one, Constant) and isinstance(one.value, bool))]
         field = name_of(arguments[0])
         names = [name_of(one) for one in arguments[first:]]
@@ -132,7 +132,7 @@ def cut(separator: Callable[[tuple[Expression, ...]], str], first: int) -> Chang
             steps.add({"type": "drop", "fields": [field]})
             steps.scope.drop([field])
 
-    return Change(run)
+    return CallCompiler(run)
 
 
 def text_argument(arguments: tuple[Expression, ...]) -> str:
@@ -150,7 +150,7 @@ def character_argument(arguments: tuple[Expression, ...]) -> str:
         raise SourceError("wrong-arguments", "the code of a character is expected", code.at) from error
 
 
-def by_groups(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def by_groups(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     field, pattern, *names = arguments_of(call, 3)
     text, expression = steps.scope.text(name_of(field), call.at), spark_text(pattern, steps.scope)
     for number, name in enumerate(names, 1):
@@ -158,7 +158,7 @@ def by_groups(steps: StepList, call: Call, target: str | None, flag: str | None)
         steps.set(name_of(name), f"rsql_regexgroupindex({text}, {expression}, {number})")
 
 
-def grok(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def grok(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     field, pattern = arguments_of(call, 2, 2)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
         raise SourceError("wrong-arguments", "the pattern is a text in quotes", pattern.at)
@@ -167,12 +167,12 @@ def grok(steps: StepList, call: Call, target: str | None, flag: str | None) -> N
     steps.add(step | {"pattern_set": "legacy"} | ({"pattern_definitions": dict(steps.patterns)} if steps.patterns else {}))
 
 
-def add_pattern(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def add_pattern(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     name, pattern = arguments_of(call, 2, 2)
     steps.patterns[name_of(name)] = name_of(pattern)
 
 
-def take_last(steps: StepList, call: Call, target: str | None, flag: str | None) -> None:
+def take_last(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
     """``max(rows,'n')``: the value, and the array without the rows that have it."""
     rows, key = arguments_of(call, 2, 2)
     name = name_of(rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.rsql.problems import SourceError
 from etl.rsql.script_scope import ScriptScope
-from etl.rsql.script_tree import Call, Expression
+from etl.rsql.script_tree import Expression, FunctionCall
 
 NEEDS_FIELDS = "the fields of the event are not known here"
 
@@ -42,15 +42,15 @@ class StepList:
 
 
 @dataclass(frozen=True)
-class Change:
+class CallCompiler:
     """How a call changes the event: ``run(steps, call, target, flag)``; ``target`` takes the value that it gives, too."""
 
-    run: Callable[[StepList, Call, str | None, str | None], None]
+    run: Callable[[StepList, FunctionCall, str | None, str | None], None]
     in_branch: bool = False
     """Whether it may stand in a branch of ``if``, whose flag is then a condition of its values."""
 
 
-def arguments_of(call: Call, least: int, most: int | None = None) -> tuple[Expression, ...]:
+def arguments_of(call: FunctionCall, least: int, most: int | None = None) -> tuple[Expression, ...]:
     """The arguments. Raises SourceError for another number."""
     count = len(call.arguments)
     if count < least or (most is not None and count > most):

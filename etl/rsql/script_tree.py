@@ -23,7 +23,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Word:
+class BareWord:
     """A field, or for some functions a text without quotes."""
 
     name: str
@@ -31,7 +31,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """A call; comparisons and logical signs are calls of ``=``, ``>``, ``&`` …"""
 
     name: str
@@ -40,7 +40,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Pair:
+class KeyValuePair:
     """``'name':value``, an argument of functions that make JSON."""
 
     name: Expression
@@ -48,7 +48,7 @@ class Pair:
     at: int
 
 
-Expression = Constant | Word | Call | Pair
+Expression = Constant | BareWord | FunctionCall | KeyValuePair
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class If:
+class IfStatement:
     branches: tuple[Branch, ...]
     at: int
 
 
-Statement = Assignment | Call | If
+Statement = Assignment | FunctionCall | IfStatement
 
 _TOKEN = re.compile(
     r"""
@@ -174,7 +174,7 @@ class _Parser:
             begin = self._number
             try:
                 found.append(self._statement(depth))
-                if self._next.kind != "end" and self._next.text != "}" and not isinstance(found[-1], If):
+                if self._next.kind != "end" and self._next.text != "}" and not isinstance(found[-1], IfStatement):
                     self._expect(";", "a statement ends with ';'")
             except SourceError as error:
                 self.errors.append(error)
@@ -207,11 +207,11 @@ class _Parser:
             self._number += 2
             return Assignment(_unquoted(token.text), self._either(0), token.at)
         found = self._either(0)
-        if not isinstance(found, Call):
+        if not isinstance(found, FunctionCall):
             raise SourceError("script-syntax", "this is no statement", token.at, "write field=function(…); or function(…);")
         return found
 
-    def _if(self, depth: int) -> If:
+    def _if(self, depth: int) -> IfStatement:
         at = self._next.at
         branches = []
         word = self._next.text
@@ -229,7 +229,7 @@ class _Parser:
                 break
         if self._take("else"):
             branches.append(Branch(None, self._block(depth)))
-        return If(tuple(branches), at)
+        return IfStatement(tuple(branches), at)
 
     def _block(self, depth: int) -> tuple[Statement, ...]:
         self._expect("{", "the statements of a condition stand in { }")
@@ -256,13 +256,13 @@ class _Parser:
         parts = [read(depth)]
         while self._take(*signs):
             parts.append(read(depth))
-        return parts[0] if len(parts) == 1 else Call(_LOGIC[signs[0]], tuple(parts), at)
+        return parts[0] if len(parts) == 1 else FunctionCall(_LOGIC[signs[0]], tuple(parts), at)
 
     def _compared(self, depth: int) -> Expression:
         left = self._term(depth)
         sign = self._next
         if self._take(*_COMPARISONS):
-            return Call(sign.text, (left, self._term(depth)), sign.at)
+            return FunctionCall(sign.text, (left, self._term(depth)), sign.at)
         if (sign.kind == "number" and sign.text.startswith("-")) or (sign.kind == "sign" and sign.text in _ARITHMETIC):
             name = _ARITHMETIC[sign.text[0]]
             raise SourceError(
@@ -286,17 +286,17 @@ class _Parser:
         if token.kind == "number":
             return Constant(float(token.text) if "." in token.text else int(token.text), token.at)
         if self._take("("):
-            return Call(token.text, self._arguments(depth + 1), token.at)
+            return FunctionCall(token.text, self._arguments(depth + 1), token.at)
         if token.text in ("true", "false", "null"):
             return Constant({"true": True, "false": False, "null": None}[token.text], token.at)
-        return Word(_unquoted(token.text), token.at)
+        return BareWord(_unquoted(token.text), token.at)
 
     def _arguments(self, depth: int) -> tuple[Expression, ...]:
         found: list[Expression] = []
         while not self._take(")"):
             at = self._next.at
             value = self._either(depth)
-            found.append(Pair(value, self._either(depth), at) if self._take(":") else value)
+            found.append(KeyValuePair(value, self._either(depth), at) if self._take(":") else value)
             if not self._take(",") and self._next.text != ")":
                 raise self._unexpected("',' or ')'")
         return tuple(found)

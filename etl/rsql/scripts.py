@@ -16,12 +16,12 @@ from etl.rsql.script_scope import ScriptScope
 from etl.rsql.script_steps import StepList
 from etl.rsql.script_tree import (
     Assignment,
-    Call,
+    BareWord,
     Constant,
     Expression,
-    If,
+    FunctionCall,
+    IfStatement,
     Statement,
-    Word,
     parse_expression,
     parse_script,
 )
@@ -50,7 +50,7 @@ def convert_script(
 
 
 def condition_of(text: str, at: int) -> str:
-    """A condition of a script's expression. Raises SourceError with places behind ``at``."""
+    """A condition of a script's expression. Raises SourceError with places counted from ``at``."""
     try:
         return condition_text(parse_expression(text), ScriptScope())
     except SourceError as error:
@@ -61,21 +61,21 @@ def _for_field(statement: Statement, name: str) -> Statement:
     """A statement with a field's name and value in place of ``iterator.key`` and ``iterator.value``."""
     if isinstance(statement, Assignment):
         return replace(statement, value=_value_for_field(statement.value, name))
-    if isinstance(statement, If):
+    if isinstance(statement, IfStatement):
         raise SourceError("unsupported-script", "if cannot stand in a script for each field", statement.at)
     return replace(statement, arguments=tuple(_value_for_field(one, name) for one in statement.arguments))
 
 
 def _value_for_field(node: Expression, name: str) -> Expression:
-    if isinstance(node, Word):
+    if isinstance(node, BareWord):
         return (
             Constant(name, node.at)
             if node.name == "iterator.key"
-            else Word(name, node.at)
+            else BareWord(name, node.at)
             if node.name == "iterator.value"
             else node
         )
-    if isinstance(node, Call):
+    if isinstance(node, FunctionCall):
         return replace(node, arguments=tuple(_value_for_field(one, name) for one in node.arguments))
     return node
 
@@ -105,7 +105,7 @@ class _Compiler:
 
     def _ends(self, statement: Statement, flag: str | None) -> bool:
         """Carry out a statement; whether the script ends there. Raises SourceError."""
-        if isinstance(statement, If):
+        if isinstance(statement, IfStatement):
             self._if(statement, flag)
         elif isinstance(statement, Assignment):
             self._assign(statement, flag)
@@ -115,13 +115,13 @@ class _Compiler:
 
     def _assign(self, statement: Assignment, flag: str | None) -> None:
         value = statement.value
-        if isinstance(value, Call) and value.name.lower() in CHANGES and self._changes(value):
+        if isinstance(value, FunctionCall) and value.name.lower() in CHANGES and self._changes(value):
             self._call(value, statement.field, flag)
             return
         self.scope.reads.clear()
         self._set(statement.field, spark_text(value, self.scope), flag)
 
-    def _changes(self, call: Call) -> bool:
+    def _changes(self, call: FunctionCall) -> bool:
         """Whether a call changes the event: ``get(a)`` and ``copy(a)`` with one argument only give a value."""
         return not (call.name.lower() in ("copyfield", "copy") and len(call.arguments) == 1)
 
@@ -132,7 +132,7 @@ class _Compiler:
             self.scope.reads |= {flag, field}
         self.steps.set(field, text)
 
-    def _call(self, call: Call, target: str | None, flag: str | None) -> bool:
+    def _call(self, call: FunctionCall, target: str | None, flag: str | None) -> bool:
         """Carry out a call that is a statement; whether the script ends there."""
         name = call.name.lower()
         if name in NO_EFFECT:
@@ -155,7 +155,7 @@ class _Compiler:
         change.run(self.steps, call, target, flag)
         return False
 
-    def _for_each_field(self, call: Call, flag: str | None) -> None:
+    def _for_each_field(self, call: FunctionCall, flag: str | None) -> None:
         """Run a script once for each field: ``iterator.key`` is its name, ``iterator.value`` its value."""
         script = call.arguments[0] if len(call.arguments) == 1 else call
         if not self.scope.is_known or not isinstance(script, Constant) or not isinstance(script.value, str):
@@ -167,7 +167,7 @@ class _Compiler:
         for name in [one for one in self.scope.names if not one.startswith("_")]:
             self.run([_for_field(one, name) for one in statements], flag)
 
-    def _if(self, statement: If, flag: str | None) -> None:
+    def _if(self, statement: IfStatement, flag: str | None) -> None:
         """A value for each branch, or conditions as fields, which no statement of a branch can change."""
         if flag is None and (self._is_one_value(statement) or self._is_filter(statement)):
             return
@@ -187,17 +187,17 @@ class _Compiler:
         self.steps.add({"type": "drop", "fields": taken})
         self.scope.drop(taken)
 
-    def _is_filter(self, statement: If) -> bool:
+    def _is_filter(self, statement: IfStatement) -> bool:
         """Whether a condition only drops events; then they are filtered here."""
         [first, *others] = statement.branches
         body = first.statements
-        if others or len(body) != 1 or not isinstance(body[0], Call) or body[0].name.lower() not in ENDS:
+        if others or len(body) != 1 or not isinstance(body[0], FunctionCall) or body[0].name.lower() not in ENDS:
             return False
         assert first.condition is not None
         self.steps.add({"type": "filter", "where": f"not {condition_text(first.condition, self.scope)}"})
         return True
 
-    def _is_one_value(self, statement: If) -> bool:
+    def _is_one_value(self, statement: IfStatement) -> bool:
         """Whether all branches set one field only; then it is set here."""
         bodies = [branch.statements for branch in statement.branches]
         if any(len(body) != 1 or not isinstance(body[0], Assignment) for body in bodies):
@@ -205,7 +205,7 @@ class _Compiler:
         values = [body[0] for body in bodies if isinstance(body[0], Assignment)]
         if len({value.field for value in values}) != 1:
             return False
-        if any(isinstance(value.value, Call) and value.value.name.lower() in CHANGES for value in values):
+        if any(isinstance(value.value, FunctionCall) and value.value.name.lower() in CHANGES for value in values):
             return False
         self.scope.reads.clear()
         field, text, other = values[0].field, "case", ""

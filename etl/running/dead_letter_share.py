@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from etl.receipts import Rejected
+from etl.receipts import RejectCount
 from etl.running.messages import Message, OnMessage, count
 from etl.spark.reports.totals import Totals
 from etl.spark.run import PipelineRun
@@ -98,7 +98,7 @@ def events_read(totals: Totals) -> int:
     return sum(counts.incoming for counts in list(totals.read.values()))
 
 
-def reason_line(where: tuple[str, str], rejected: Rejected) -> str:
+def reason_line(where: tuple[str, str], rejected: RejectCount) -> str:
     """``3 at steps[1] grok: does not match (grok-failed)``."""
     return f"{count(rejected.events)} at {where[0]}: {one_line(rejected.reason)} ({where[1]})"
 
@@ -108,7 +108,7 @@ def _most_frequent_reason(totals: Totals) -> str:
     return f": at {most[0][0]}, {one_line(most[1].reason)}" if most else ""
 
 
-def _most_frequent(totals: Totals) -> tuple[tuple[str, str], Rejected] | None:
+def _most_frequent(totals: Totals) -> tuple[tuple[str, str], RejectCount] | None:
     return max(list(totals.rejected.items()), key=lambda one: one[1].events, default=None)
 
 

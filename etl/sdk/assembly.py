@@ -15,10 +15,10 @@ from etl.config.problems import ConfigError, Problem, json_path
 from etl.sdk.call_site import Site
 from etl.sdk.functions import distinct
 from etl.sdk.nodes import (
+    ComponentCall,
     Definition,
     NamedNode,
     Node,
-    Part,
     SourceNode,
     StepNode,
     TableNode,
@@ -236,7 +236,7 @@ class _Assembly:
         for number, step in enumerate(steps):
             self._write_part((*path, number), step.part)
 
-    def _write_part(self, path: OptionPath, part: Part) -> None:
+    def _write_part(self, path: OptionPath, part: ComponentCall) -> None:
         if path not in self.assembled.places:
             self._put(path, {}, part.site, ())
         self._put((*path, "type"), part.type, part.site, ("type",))

@@ -6,24 +6,24 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from etl.config.loader import Checked, inspect_document
+from etl.config.loader import CheckedPipeline, inspect_document
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem, in_file_order
 from etl.sdk.assembly import Assembled, assemble
 from etl.sdk.nodes import Definition
 
 
-def check(definition: Definition, env: Mapping[str, str] | None = None) -> Checked:
+def check(definition: Definition, env: Mapping[str, str] | None = None) -> CheckedPipeline:
     """The pipeline, None when there are errors, and all problems."""
     try:
         assembled = assemble(definition)
     except ConfigError as error:
-        return Checked(None, error.problems)
+        return CheckedPipeline(None, error.problems)
     file = definition.site.file
     checked = inspect_document(file, assembled.document(), os.environ if env is None else env)
     problems = [_placed(problem, file, assembled) for problem in checked.problems]
     pipeline = checked.pipeline and _with_locations(checked.pipeline, assembled)
-    return Checked(pipeline, tuple(in_file_order(problems)))
+    return CheckedPipeline(pipeline, tuple(in_file_order(problems)))
 
 
 def load(definition: Definition, env: Mapping[str, str] | None = None) -> Pipeline:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, overload
 
 from etl.sdk.columns import Column, When, call
-from etl.sdk.values import Named, plain
+from etl.sdk.values import NamedReference, plain
 from etl.udf.loading import FUNCTION_MODULE
 
 
-class Function(Named):
+class Function(NamedReference):
     """A function of a file; with expressions among its arguments a call is an expression, else a call of Python."""
 
     def __init__(self, wrapped: Callable[..., Any], name: str | None, timeout: str | timedelta | None) -> None:

@@ -21,7 +21,7 @@ _Value = Mapping[str, Any]
 
 
 @dataclass
-class Box:
+class DiagramNode:
     """A box of the picture; ``inputs`` are the names of the boxes before it."""
 
     kind: str
@@ -43,10 +43,10 @@ class Box:
 
 
 @dataclass
-class Picture:
+class PipelineDiagram:
     """The boxes of a pipeline by name; a sink's name begins with a colon."""
 
-    boxes: dict[str, Box] = field(default_factory=dict)
+    boxes: dict[str, DiagramNode] = field(default_factory=dict)
 
     def svg(self) -> str:
         """The picture; all texts are escaped."""
@@ -70,30 +70,30 @@ class Picture:
             box.top = bottoms.get(box.column, _MARGIN)
             bottoms[box.column] = box.top + box.height + _ROW_GAP
 
-    def _edges(self, box: Box) -> Sequence[str]:
+    def _edges(self, box: DiagramNode) -> Sequence[str]:
         return [_edge(self.boxes[name], box) for name in box.inputs]
 
 
-def picture(value: _Value, counts: Mapping[str, str] | None = None) -> Picture:
+def picture(value: _Value, counts: Mapping[str, str] | None = None) -> PipelineDiagram:
     """The picture of a pipeline file's value; ``counts`` are lines below boxes: by source, and by sink with a colon before it."""
-    made, counts = Picture(), counts or {}
+    made, counts = PipelineDiagram(), counts or {}
     sources, streams, sinks = _long_form(value)
     for name, source in sources.items():
-        _add(made, name, Box("source", name, [str(source.get("type", "?"))]), counts)
+        _add(made, name, DiagramNode("source", name, [str(source.get("type", "?"))]), counts)
     for name in _ordered(streams, set(made.boxes)):
         stream = streams[name]
         types = [str(step.get("type", "?")) for step in stream.get("steps", ()) if isinstance(step, Mapping)]
         more = [f"… {len(types) - _MAX_STEPS} more"] if len(types) > _MAX_STEPS else []
-        _add(made, name, Box("stream", name, [*types[:_MAX_STEPS], *more], _names(stream, sources, made)), counts)
+        _add(made, name, DiagramNode("stream", name, [*types[:_MAX_STEPS], *more], _names(stream, sources, made)), counts)
     for name, sink in sinks.items():
-        _add(made, f":{name}", Box("sink", name, [str(sink.get("type", "?"))], _names(sink, sources, made)), counts)
+        _add(made, f":{name}", DiagramNode("sink", name, [str(sink.get("type", "?"))], _names(sink, sources, made)), counts)
     letters = value.get("dead_letters")
     if isinstance(letters, Mapping):
-        _add(made, ":", Box("dead", "dead letters", [str(letters.get("type", "?"))]), counts)
+        _add(made, ":", DiagramNode("dead", "dead letters", [str(letters.get("type", "?"))]), counts)
     return made
 
 
-def _add(made: Picture, name: str, box: Box, counts: Mapping[str, str]) -> None:
+def _add(made: PipelineDiagram, name: str, box: DiagramNode, counts: Mapping[str, str]) -> None:
     box.lines = [*box.lines, *([counts[name]] if name in counts else [])]
     made.boxes[name] = box
 
@@ -107,7 +107,7 @@ def _long_form(value: _Value) -> tuple[_Value, _Value, _Value]:
     return {"main": value["source"]}, streams, sinks
 
 
-def _names(part: _Value, sources: _Value, made: Picture) -> list[str]:
+def _names(part: _Value, sources: _Value, made: PipelineDiagram) -> list[str]:
     given = part.get("from", next(iter(sources), ""))
     return [name for name in (given if isinstance(given, list) else [given]) if name in made.boxes]
 
@@ -129,7 +129,7 @@ def _given(stream: _Value) -> list[str]:
     return given if isinstance(given, list) else [given]
 
 
-def _shape(box: Box) -> list[str]:
+def _shape(box: DiagramNode) -> list[str]:
     radius = 14 if box.kind == "source" else 3
     rect = (
         f'<rect x="{box.left}" y="{box.top}" width="{_WIDTH}" height="{box.height}" rx="{radius}" fill="{_FILLS[box.kind]}" '
@@ -139,12 +139,12 @@ def _shape(box: Box) -> list[str]:
     return [rect, *texts]
 
 
-def _text(box: Box, text: str, number: int, weight: str) -> str:
+def _text(box: DiagramNode, text: str, number: int, weight: str) -> str:
     x, y = box.left + 10, box.top + 18 + number * _LINE
     return f'<text x="{x}" y="{y}" font-weight="{weight}" fill="#263238">{escape(printable(text, _CHARACTERS))}</text>'
 
 
-def _edge(before: Box, after: Box) -> str:
+def _edge(before: DiagramNode, after: DiagramNode) -> str:
     x, y = before.left + _WIDTH, before.top + before.height // 2
     to_x, to_y = after.left, after.top + after.height // 2
     middle = (x + to_x) // 2

@@ -12,7 +12,7 @@ from etl.sdk.values import Reference
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ComponentCall:
     """A component as it was called: its options are plain values, or references. They may be secret, so no ``repr`` has them."""
 
     type: str
@@ -26,7 +26,7 @@ class Part:
 class SourceNode(Reference):
     """A source."""
 
-    part: Part
+    part: ComponentCall
     name: str | None = None
 
 
@@ -34,7 +34,7 @@ class SourceNode(Reference):
 class StepNode(Reference):
     """One step after what it reads."""
 
-    part: Part
+    part: ComponentCall
     input: Node
 
 
@@ -63,7 +63,7 @@ Node: TypeAlias = SourceNode | StepNode | UnionNode | NamedNode
 class OutputNode:
     """A sink and what it delivers."""
 
-    part: Part
+    part: ComponentCall
     input: Node
     name: str | None = None
 
@@ -72,7 +72,7 @@ class OutputNode:
 class TableNode(Reference):
     """A look-up table."""
 
-    part: Part
+    part: ComponentCall
     name: str | None = None
 
 
@@ -88,7 +88,7 @@ class Definition:
     streams: tuple[Node, ...] = ()
     """Streams that no output needs to read."""
     tables: tuple[TableNode, ...] = ()
-    dead_letters: Part | None = None
+    dead_letters: ComponentCall | None = None
     functions: tuple[Function, ...] = ()
     """Functions of the user that expressions given as text call."""
     settings: Mapping[str, tuple[Any, Site]] = field(default_factory=dict, repr=False)

@@ -10,11 +10,11 @@ from typing import Any
 from etl.catalogue import installed
 from etl.config.document.parser import read
 from etl.config.document.sql_script import read_script
-from etl.config.document.yaml_document import Document, Flaw
+from etl.config.document.yaml_document import Document, YamlProblem
 from etl.config.loader import inspect_document
 from etl.config.problems import ConfigError
 from etl.sdk.call_site import FileSite
-from etl.sdk.nodes import Definition, NamedNode, Node, OutputNode, Part, SourceNode, StepNode, TableNode, UnionNode
+from etl.sdk.nodes import ComponentCall, Definition, NamedNode, Node, OutputNode, SourceNode, StepNode, TableNode, UnionNode
 
 TEXT = "<text>"
 """The file of a pipeline that is given as text."""
@@ -54,7 +54,7 @@ def _definition(document: Document, file: str) -> Definition:
             pass
     problems = inspect_document(file, document).problems
     if not problems:
-        document.flaws.append(Flaw((1, 1), "not-a-pipeline", "the file holds no pipeline"))
+        document.flaws.append(YamlProblem((1, 1), "not-a-pipeline", "the file holds no pipeline"))
         problems = inspect_document(file, document).problems
     raise ConfigError(problems)
 
@@ -155,20 +155,20 @@ class _Reader:
             node = StepNode(self._made(step, (*path, number)), node)
         return node
 
-    def _parts(self, family: str) -> Iterator[tuple[str, Part]]:
+    def _parts(self, family: str) -> Iterator[tuple[str, ComponentCall]]:
         for name, value in _mapping(self._root.get(family) or {}).items():
             yield name, self._made(value, (family, name))
 
-    def _part(self, key: str) -> Part:
+    def _part(self, key: str) -> ComponentCall:
         return self._made(self._root[key], (key,))
 
-    def _made(self, value: object, path: tuple[str | int, ...]) -> Part:
+    def _made(self, value: object, path: tuple[str | int, ...]) -> ComponentCall:
         options = _mapping(value)
         type_ = options.get("type")
         if not isinstance(type_, str):
             raise _MalformedError
         own = {key: one for key, one in options.items() if key != "type" and not (key == "from" and path[0] == "sinks")}
-        return Part(type_, own, self._site.inside(*path))
+        return ComponentCall(type_, own, self._site.inside(*path))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -136,7 +136,7 @@ def given_session(session: SparkSession) -> SharedSession:
         if name.startswith("spark.sql.") and session.conf.isModifiable(name):
             own.conf.set(name, value)
 
-    class Given(SharedSession):
+    class GivenSession(SharedSession):
         """Runs on a session that is not ended."""
 
         def started(self) -> SparkSession:
@@ -147,4 +147,4 @@ def given_session(session: SparkSession) -> SharedSession:
 
     log = _log_folder() / "given.log"
     log.touch()
-    return Given("sluice", str(session.sparkContext.master), log)
+    return GivenSession("sluice", str(session.sparkContext.master), log)

@@ -15,7 +15,7 @@ from etl.sdk.generated.sources import Sources
 from etl.sdk.generated.steps import Steps
 from etl.sdk.generated.tables import Tables
 from etl.sdk.inspection import Inspectable
-from etl.sdk.nodes import Definition, NamedNode, Node, OutputNode, Part, SourceNode, StepNode, TableNode, UnionNode
+from etl.sdk.nodes import ComponentCall, Definition, NamedNode, Node, OutputNode, SourceNode, StepNode, TableNode, UnionNode
 from etl.sdk.values import UNSET, Reference, plain
 
 
@@ -93,7 +93,7 @@ class Output(Inspectable):
 class DeadLetterOutput:
     """The sink of a pipeline's rejected events."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: ComponentCall) -> None:
         self.part = part
 
 
@@ -178,13 +178,13 @@ def union(*streams: Stream) -> Stream:
     return streams[0] if len(streams) == 1 else Stream(UnionNode(tuple(one._node for one in streams), call_site()))
 
 
-def make_part(type_: str, arguments: Mapping[str, Any], positional: Iterable[str] = ()) -> Part:
+def make_part(type_: str, arguments: Mapping[str, Any], positional: Iterable[str] = ()) -> ComponentCall:
     """A component as it was called. Raises TypeError for values that no option has."""
     given = {name: value for name, value in arguments.items() if name != "self" and value is not UNSET}
     if callable(given.get(_FUNCTION)):
         given[_FUNCTION] = as_function(given[_FUNCTION])
     options = {_option(name): _with_nodes(plain(value, (_option(name),))) for name, value in given.items()}
-    return Part(type_, options, call_site(tuple(positional)), tuple(functions_in(given)))
+    return ComponentCall(type_, options, call_site(tuple(positional)), tuple(functions_in(given)))
 
 
 def _option(name: str) -> str:

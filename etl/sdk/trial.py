@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etl.api import EtlError, FrameSource, Limit, ReceivingSource, Rejects, Source, visible
-from etl.config.cases.case import Case, Event, Expected, cases_of
+from etl.config.cases.case import Case, Event, ExpectedOutput, cases_of
 from etl.config.cases.case_check import checked_cases, output_schemas
 from etl.config.document.yaml_document import Document
 from etl.config.model import Pipeline
@@ -110,7 +110,7 @@ def _case(pipeline: Pipeline, test: Mapping[str, Any], site: Site, observe: Sequ
         line, column = site.locate(())
         raise ConfigError([replace(problem, line=line, column=column, path="test") for problem in report.errors])
     [case] = cases_of({"test": given}, list(pipeline.sources), list(pipeline.sinks))
-    return replace(case, expected={name: Expected(()) for name in observe})
+    return replace(case, expected={name: ExpectedOutput(()) for name in observe})
 
 
 def _check_shape(given: Mapping[str, Any], pipeline: Pipeline, site: Site) -> None:

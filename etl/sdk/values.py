@@ -40,7 +40,7 @@ class Reference:
     """A part of the pipeline that an option names, such as a look-up table; its name is known when the pipeline is complete."""
 
 
-class Named:
+class NamedReference:
     """What an option gives by its name, such as a function of the user."""
 
     name: str
@@ -97,7 +97,7 @@ def _items(values: Iterable[Any]) -> list[Any]:
 
 _CONVERSIONS: tuple[tuple[type[Any], Callable[[Any], Any]], ...] = (
     (Column, str),
-    (Named, lambda named: str(named.name)),
+    (NamedReference, lambda named: str(named.name)),
     (pa.DataType, format_type),
     (When, _unfinished),
     (timedelta, format_duration),

@@ -27,7 +27,7 @@ from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.delivery.writer_opening import open_spooling_writer, open_writer
 from etl.plan.frames import Exchange
 from etl.plan.segments import Output, Segment
-from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, Rejected
+from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, RejectCount
 from etl.segment.compiled_branch import CompiledBranch
 from etl.segment.event_time import EventTime
 
@@ -165,7 +165,7 @@ class SegmentRun:
         context = self.context
         rejects = replace(rejects, events=materialize(rejects.events))
         letters = dead_letters(rejects, context.pipeline, at, context.source, context.partition)
-        self.receipt.rejected.setdefault((at, rejects.code), Rejected()).add(_summary(letters))
+        self.receipt.rejected.setdefault((at, rejects.code), RejectCount()).add(_summary(letters))
         self._dead_letter_writer.write(
             self._letter_identities.add_to(letters, at, rejects.code) if self._dead_letter_output.sink.identified else letters
         )
@@ -244,12 +244,12 @@ class SegmentRun:
         return self._sink_writers if self._dead_letter_writer is None else [*self._sink_writers, self._dead_letter_writer]
 
 
-def _summary(letters: pa.RecordBatch) -> Rejected:
+def _summary(letters: pa.RecordBatch) -> RejectCount:
     """The number of these dead letters, with the reason and text of the first."""
     if not letters.num_rows:
-        return Rejected()
+        return RejectCount()
     reason, example = letters.column("reason")[0].as_py(), letters.column("event")[0].as_py()
-    return Rejected(letters.num_rows, reason or "", (example or "")[:LONGEST_EXAMPLE])
+    return RejectCount(letters.num_rows, reason or "", (example or "")[:LONGEST_EXAMPLE])
 
 
 def _bytes(batch: pa.RecordBatch) -> int:

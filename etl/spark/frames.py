@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
 from etl.expressions import flatten, quote_name
-from etl.plan.frames import Apply, EventFiles, Frame, Map, Read, SparkRead, StateGraph, Union
+from etl.plan.frames import AppliedSparkStep, EventFiles, Frame, Map, Read, SparkRead, StateGraph, Union
 from etl.plan.segments import Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
@@ -37,7 +37,7 @@ def build_frame(
             return _with_watermark(read(frame, session, query, next(numbers)), frame.watermark)
         case SparkRead():
             return _with_watermark(_read_with_spark(frame, session), frame.watermark)
-        case Apply(node=node, child=child):
+        case AppliedSparkStep(node=node, child=child):
             assert isinstance(node.step, SparkStep)
             events = _with_late_watermark(build_frame(child, session, query, numbers, results), node.step)
             try:

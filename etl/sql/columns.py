@@ -112,9 +112,7 @@ class Scope:
             raise self._unknown(parts, at)
         if len(found) > 1:
             of = ", ".join(sorted({repr(one.qualifier) for one in found if one.qualifier}))
-            raise ScriptError(
-                "ambiguous-column", f"{'.'.join(parts)!r} is a column of {of}", at, "write the table in front of it"
-            )
+            raise ScriptError("ambiguous-column", f"{'.'.join(parts)!r} is a column of {of}", at, "write the table before it")
         return found[0]
 
     def _matches(self, parts: list[str]) -> Iterator[SqlColumn]:

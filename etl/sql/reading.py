@@ -53,7 +53,7 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*
 
 
 def _not_closed(text: str) -> ScriptError:
-    """The quote or comment that begins behind the last one that ends."""
+    """The quote or comment that begins after the last one that ends."""
     rest = _QUOTED.sub(lambda found: " " * len(found[0]), text)
     found = re.search(r"['\"`]|/\*", rest)
     if not found:
@@ -69,7 +69,7 @@ _EXPLAIN = re.compile(
 
 
 def _explained(tokens: list[Any], text: str) -> list[tuple[int, int]]:
-    """Beginnings and ends of EXPLAIN in front of statements; the tokenizer takes what follows for one text."""
+    """Beginnings and ends of EXPLAIN before statements; the tokenizer takes what follows for one text."""
     firsts = [part[0] for part in _split(tokens)]
     found = (_EXPLAIN.match(text, token.start) for token in firsts if token.text.upper() == "EXPLAIN")
     return [one.span() for one in found if one]
@@ -112,9 +112,7 @@ def _syntax_error(error: Exception, text: str, tokens: list[Any]) -> ScriptError
         at = sum(map(len, lines[: first["line"] - 1])) + max(0, (first.get("col") or 1) - max(1, len(word)))
     what = first.get("description") or str(error).splitlines()[0]
     if what.startswith("Expecting )"):
-        return ScriptError(
-            "sql-syntax", f"')' is expected in front of {word!r}", at, "a comma or bracket may be missing before it"
-        )
+        return ScriptError("sql-syntax", f"')' is expected before {word!r}", at, "a comma or bracket may be missing before it")
     if what.startswith("Required keyword"):
         return ScriptError("sql-syntax", f"something is missing beside {word!r}", at)
     return ScriptError("sql-syntax", f"{word!r} does not belong here" if word else what, at)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import Field, PrivateAttr
 
 from etl.api import FieldName, Finding, Step, TypeName, parse_type
-from etl.udf.declaration import Form, Functions, UserFunction
+from etl.udf.declaration import FunctionForm, Functions, UserFunction
 
 
 class FunctionStep(Step):
@@ -45,7 +45,7 @@ class FunctionStep(Step):
         """The fields that the function gives or changes."""
         return {name: parse_type(type_) for name, type_ in self.fields_given.items()}
 
-    def check_form(self, forms: tuple[Form, ...], what: str, hint: str) -> Iterable[Finding]:
+    def check_form(self, forms: tuple[FunctionForm, ...], what: str, hint: str) -> Iterable[Finding]:
         """A function that is not called in one of these forms."""
         function = self._function
         if function is not None and not function.is_broken and function.form not in forms:

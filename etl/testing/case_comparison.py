@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from etl.config.cases.case import Case, Expected, flat_event
+from etl.config.cases.case import Case, ExpectedOutput, flat_event
 from etl.config.cases.case_file import Suite
 from etl.config.model import OptionPath
 from etl.testing.event_pairs import Pair, find_unequal_pairs, likeness
@@ -35,12 +35,12 @@ def differences(suite: Suite, case: Case, outcome: Outcome) -> list[Difference]:
         for difference in _differences_of(suite, name, expected, outcome.events[name])
     ]
     if not case.shows:
-        letters = case.dead_letters or Expected(case.path, count=0)  # without expectation, no dead letters are expected
+        letters = case.dead_letters or ExpectedOutput(case.path, count=0)  # without expectation, no dead letters are expected
         found += _differences_of(suite, LETTERS, letters, with_letter_fields(outcome.letters, letters))
     return found
 
 
-def comparable_rows(expected: Expected, found: CapturedEvents) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def comparable_rows(expected: ExpectedOutput, found: CapturedEvents) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The expected events and the events found, with the compared fields only."""
     names = found.schema.names
     wanted = [flat_event(event, names) for event in expected.events or ()]
@@ -52,7 +52,7 @@ def _only(row: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name in names}
 
 
-def with_letter_fields(found: CapturedEvents, expected: Expected) -> CapturedEvents:
+def with_letter_fields(found: CapturedEvents, expected: ExpectedOutput) -> CapturedEvents:
     """Dead letters with the fields that the test names, as others such as the time differ in each run."""
     named = {name for event in expected.events or () for name in event}
     if expected.fields or not named:
@@ -60,7 +60,7 @@ def with_letter_fields(found: CapturedEvents, expected: Expected) -> CapturedEve
     return CapturedEvents([_only(row, named) for row in found.rows], found.schema, found.ordered)
 
 
-def _differences_of(suite: Suite, name: str, expected: Expected, found: CapturedEvents) -> Iterator[Difference]:
+def _differences_of(suite: Suite, name: str, expected: ExpectedOutput, found: CapturedEvents) -> Iterator[Difference]:
     if expected.count is not None and expected.count != len(found.rows):
         text = f"{name}: expected {_events(expected.count, name)}, found {len(found.rows)}"
         yield Difference(suite.location(expected.path), text, _list_rows(found.rows, name))
@@ -75,7 +75,12 @@ def _differences_of(suite: Suite, name: str, expected: Expected, found: Captured
 
 
 def _pair(
-    suite: Suite, name: str, expected: Expected, pair: Pair, wanted: Sequence[dict[str, Any]], came: Sequence[dict[str, Any]]
+    suite: Suite,
+    name: str,
+    expected: ExpectedOutput,
+    pair: Pair,
+    wanted: Sequence[dict[str, Any]],
+    came: Sequence[dict[str, Any]],
 ) -> Difference:
     if pair.expected is None:
         assert pair.found is not None
@@ -88,7 +93,7 @@ def _pair(
     return Difference(location, f"{name}[{pair.expected}]", tuple(_fields(row, came[pair.found])))
 
 
-def event_path(suite: Suite, expected: Expected, number: int) -> OptionPath:
+def event_path(suite: Suite, expected: ExpectedOutput, number: int) -> OptionPath:
     """The path of an expected event in the file."""
     longer = (*expected.path, "events")
     return (*(longer if longer in suite.locations else expected.path), number)

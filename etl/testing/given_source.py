@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from etl.api import OFFSET, EtlError, FrameSource, Limit, Offset, Rejects, Schema, Source, Split, visible
 from etl.catalogue import installed
-from etl.config.cases.case import Event, Given, flat_event
+from etl.config.cases.case import CaseInput, Event, flat_event
 from etl.config.cases.case_check import beside
 from etl.running.plain_values import to_column
 
@@ -60,7 +60,7 @@ class GivenSource(Source):
         return (part for batch in self.batches for part in batch)
 
 
-def given_source(source: Source | FrameSource, given: Given | None, file: str, begin: float | None = None) -> GivenSource:
+def given_source(source: Source | FrameSource, given: CaseInput | None, file: str, begin: float | None = None) -> GivenSource:
     """A source with a test's events; ``file`` is the test's file, for messages. Raises EtlError for events that do not fit."""
     schema = visible(source.fields())
     if given is None:

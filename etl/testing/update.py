@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import EtlError
-from etl.config.cases.case import Case, Expected
+from etl.config.cases.case import Case, ExpectedOutput
 from etl.config.cases.case_file import Suite
 from etl.config.document.parser import parse
 from etl.testing.case_comparison import comparable_rows, event_path, with_letter_fields
@@ -33,7 +33,7 @@ def edits(suite: Suite, case: Case, outcome: Outcome) -> Iterator[Edit]:
         yield Edit((*case.path, LETTERS), _all(_name_rows(outcome.letters.rows, LETTER_FIELDS)))
 
 
-def _edits(suite: Suite, expected: Expected, found: CapturedEvents) -> Iterator[Edit]:
+def _edits(suite: Suite, expected: ExpectedOutput, found: CapturedEvents) -> Iterator[Edit]:
     if expected.count is not None and expected.count != len(found.rows):
         at = (*expected.path, "count")
         if at in suite.locations:
@@ -50,7 +50,7 @@ def _edits(suite: Suite, expected: Expected, found: CapturedEvents) -> Iterator[
             yield Edit(whole if whole in suite.locations else expected.path, _all(came))
 
 
-def _short(letters: CapturedEvents, expected: Expected) -> CapturedEvents:
+def _short(letters: CapturedEvents, expected: ExpectedOutput) -> CapturedEvents:
     """Dead letters with the fields that the test names, or `LETTER_FIELDS`: times differ in each run."""
     if expected.fields or any(expected.events or ()):
         return letters

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from etl.types import TIMESTAMP, format_type, parse_type
-from etl.udf.declaration import Kind
+from etl.udf.declaration import CallingConvention
 from etl.udf.module_names import Names
 
 _VALUES = {
@@ -51,7 +51,7 @@ _NUMPY = {
 }
 
 
-_UNTYPED: Mapping[str, Kind] = {
+_UNTYPED: Mapping[str, CallingConvention] = {
     "pyarrow.Array": "arrow",
     "pyarrow.ListArray": "arrow",
     "pyarrow.StructArray": "arrow",
@@ -93,7 +93,7 @@ class AnnotationError(ValueError):
 class Annotation(NamedTuple):
     """What an annotation says."""
 
-    kind: Kind
+    kind: CallingConvention
     type: pa.DataType | None
     """None: any."""
     nullable: bool = False

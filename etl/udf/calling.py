@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from etl.api import ComponentError, format_type
 from etl.udf.call_guard import CallGuard, CallTimeoutError
-from etl.udf.declaration import Kind, UserFunction
+from etl.udf.declaration import CallingConvention, UserFunction
 from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load
 from etl.udf.row_calls import as_list, call_for_each
@@ -32,7 +32,7 @@ class CallResult:
     failures: dict[int, str] = field(default_factory=dict)
 
 
-class Caller:
+class FunctionCaller:
     """Calls a function for batches; its file is run at the first call."""
 
     def __init__(self, function: UserFunction) -> None:
@@ -185,7 +185,7 @@ def _to_polars(array: pa.Array) -> Any:
     return polars.from_arrow(array)
 
 
-def as_taken(array: pa.Array, kind: Kind) -> Any:
+def as_taken(array: pa.Array, kind: CallingConvention) -> Any:
     """An array as functions of a kind take it."""
     return _CONVERTED[kind](array)
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from etl.options import CallingText
 
-Kind: TypeAlias = Literal["arrow", "polars", "numpy", "values"]
+CallingConvention: TypeAlias = Literal["arrow", "polars", "numpy", "values"]
 """What a function takes: arrays of a library, or Python values, one call for each event."""
 
-Form: TypeAlias = Literal["scalar", "table", "aggregate", "events", "batches", "keyed"]
+FunctionForm: TypeAlias = Literal["scalar", "table", "aggregate", "events", "batches", "keyed"]
 """What a function gives: one value for an event, a list of values for an event, one value for many events; or, for the steps
 `python` and `keyed_python`, events for an event, a batch for a batch, or events and a state for those of a key."""
 
@@ -62,8 +62,8 @@ class UserFunction:
     code: CodeFile
     attribute: str
     """Its name in the file."""
-    form: Form
-    kind: Kind
+    form: FunctionForm
+    kind: CallingConvention
     parameters: tuple[Parameter, ...]
     result: pa.DataType
     """Of a table function the list of its rows."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from etl.options import format_duration
 from etl.types import format_type
 from etl.udf.declaration import Parameter, UserFunction
-from etl.udf.signature import parsed
+from etl.udf.signature import parse_code
 
 _HOW = {
     "arrow": "once for each batch, with Arrow arrays",
@@ -53,7 +53,7 @@ def _calls(function: UserFunction) -> str:
 
 
 def _documentation(function: UserFunction) -> str | None:
-    _, names = parsed(function.code)
+    _, names = parse_code(function.code)
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None = names.functions.get(function.attribute)
     node = node or names.classes.get(function.attribute)
     return ast.get_docstring(node) if node is not None else None

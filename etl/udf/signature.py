@@ -12,7 +12,7 @@ import pyarrow as pa
 from etl.contract.errors import FileLocation, Finding, nearest
 from etl.udf.annotations import Annotation, AnnotationError, read_annotation
 from etl.udf.code_files import has_module
-from etl.udf.declaration import DEFAULT_TIMEOUT, CodeFile, Form, Kind, Parameter, UserFunction
+from etl.udf.declaration import DEFAULT_TIMEOUT, CallingConvention, CodeFile, FunctionForm, Parameter, UserFunction
 from etl.udf.event_annotations import EVENT_HINT, is_event, read_events
 from etl.udf.module_names import Names
 
@@ -23,7 +23,7 @@ _METHODS = ("create", "add", "merge", "finish")
 
 
 @dataclass(frozen=True)
-class Declared:
+class FunctionDeclaration:
     """A name of `functions` and the code that it means."""
 
     name: str
@@ -48,16 +48,16 @@ class MissingFunctionError(SignatureError):
 
 
 @lru_cache(maxsize=64)
-def parsed(code: CodeFile) -> tuple[ast.Module, Names]:
+def parse_code(code: CodeFile) -> tuple[ast.Module, Names]:
     """The syntax tree of a file and its names. Raises SyntaxError."""
     tree = ast.parse(code.text)
     return tree, Names.of(tree)
 
 
-def read_function(given: Declared) -> UserFunction | Finding:
+def read_function(given: FunctionDeclaration) -> UserFunction | Finding:
     """The function, or what is wrong with it, with its place in the Python file."""
     try:
-        tree, names = parsed(given.code)
+        tree, names = parse_code(given.code)
         found = _read(given, names)
         _check_imports(tree, given.code)
         return found
@@ -67,7 +67,7 @@ def read_function(given: Declared) -> UserFunction | Finding:
         return _finding(given, SignatureError("the file is nested too deeply"))
 
 
-def _finding(given: Declared, error: Exception) -> Finding:
+def _finding(given: FunctionDeclaration, error: Exception) -> Finding:
     if isinstance(error, MissingFunctionError):
         return Finding(CODE, f"function {given.name!r}: {error}", hint=error.hint)
     if isinstance(error, SyntaxError):
@@ -95,7 +95,7 @@ def _check_imports(tree: ast.Module, code: CodeFile) -> None:
 _ALONE = "a file of functions is loaded alone: what it shares with others belongs into an installed package"
 
 
-def _read(given: Declared, names: Names) -> UserFunction:
+def _read(given: FunctionDeclaration, names: Names) -> UserFunction:
     node = names.functions.get(given.attribute)
     if node is not None:
         return _function(given, node, names)
@@ -106,7 +106,7 @@ def _read(given: Declared, names: Names) -> UserFunction:
     raise MissingFunctionError(f"there is no function {given.attribute!r} in {given.code.path}", None, hint)
 
 
-def _function(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
+def _function(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
     if whole := _whole_events(given, node, names):
         return whole
     result = _result(node, names)
@@ -114,20 +114,20 @@ def _function(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, nam
     kinds = {found.kind for _, found, _ in read if found.kind != "values"} | ({result.kind} - {"values"})
     if len(kinds) > 1:
         raise SignatureError(f"the annotations mix arrays of {' and '.join(sorted(kinds))}", node, "use those of one library")
-    kind: Kind = kinds.pop() if kinds else "values"
+    kind: CallingConvention = kinds.pop() if kinds else "values"
     if kind != "values" and result.kind == "values":
         raise SignatureError("it takes arrays and returns a single value", node.returns, "annotate the array that it returns")
     if kind != "values" and not any(found.kind == kind for _, found, _ in read):
         raise SignatureError("it takes no array, so it cannot know for how many events", node, "give it an array")
     parameters = tuple(_parameter(one.arg, found, kind, required) for one, found, required in read)
     assert result.type is not None
-    form: Form = "table" if result.many else "scalar"
+    form: FunctionForm = "table" if result.many else "scalar"
     return UserFunction(
         given.name, given.code, given.attribute, form, kind, parameters, result.type, given.timeout, line=node.lineno
     )  # fmt: skip
 
 
-def _whole_events(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction | None:
+def _whole_events(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction | None:
     """A function of whole events, as dicts or as a record batch; None for others."""
     arguments = node.args.args
     first = arguments[0].annotation if arguments else None
@@ -141,18 +141,18 @@ def _whole_events(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef,
         multiplies = read_events(node.returns, names)
         if multiplies is None:
             raise SignatureError("it takes an event and does not say that it returns events", node.returns or node, EVENT_HINT)
-        form: Form = "events"
+        form: FunctionForm = "events"
     else:
         if node.returns is None or names.full_name(node.returns) not in (_BATCH, "pyarrow.Table"):
             raise SignatureError("it takes a batch and does not return one", node.returns or node, "write -> pa.RecordBatch:")
         form, multiplies = "batches", True
-    kind: Kind = "values" if form == "events" else "arrow"
+    kind: CallingConvention = "values" if form == "events" else "arrow"
     return UserFunction(
         given.name, given.code, given.attribute, form, kind, (), pa.null(), given.timeout, multiplies=multiplies, line=node.lineno
     )
 
 
-def _keyed(given: Declared, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
+def _keyed(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
     """A function of the events of a key and its state."""
     hint = f"write def {node.name}(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:"
     returns = node.returns.slice if isinstance(node.returns, ast.Subscript) else None
@@ -211,7 +211,7 @@ def _parameter_annotation(one: ast.arg, names: Names) -> Annotation:
     return found
 
 
-def _parameter(name: str, found: Annotation, kind: Kind, required: bool) -> Parameter:
+def _parameter(name: str, found: Annotation, kind: CallingConvention, required: bool) -> Parameter:
     constant = kind != "values" and found.kind == "values"
     return Parameter(name, found.type, found.nullable, constant, required)
 
@@ -219,7 +219,7 @@ def _parameter(name: str, found: Annotation, kind: Kind, required: bool) -> Para
 # ── Aggregates ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _aggregate(given: Declared, node: ast.ClassDef, names: Names) -> UserFunction:
+def _aggregate(given: FunctionDeclaration, node: ast.ClassDef, names: Names) -> UserFunction:
     methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
     for name in _METHODS:
         if name not in methods:

@@ -31,8 +31,8 @@ class RecordScanner:
 
     def __init__(self, dialect: Dialect, wanted: Sequence[bool], *, rest: bool, short: bool) -> None:
         self._dialect, self._most = dialect, len(wanted)
-        self._whole = _Chain(dialect, wanted, anything() if rest else None)
-        self._short = _Chain(dialect, wanted, delimiters(dialect)) if short and len(wanted) > 1 else None
+        self._whole = _ScannerChain(dialect, wanted, anything() if rest else None)
+        self._short = _ScannerChain(dialect, wanted, delimiters(dialect)) if short and len(wanted) > 1 else None
 
     def scan(self, texts: pa.Array) -> tuple[Mapping[str, pa.Array], pa.BooleanArray | None]:
         """Captures, and where a text is not a record (None: nowhere)."""
@@ -63,7 +63,7 @@ def record_scanner(dialect: Dialect, wanted: tuple[bool, ...], *, rest: bool, sh
     return RecordScanner(dialect, wanted, rest=rest, short=short)
 
 
-class _Chain:
+class _ScannerChain:
     """Scanners, each of which reads some columns and leaves what follows to the next."""
 
     def __init__(self, dialect: Dialect, wanted: Sequence[bool], rest: Any) -> None:

@@ -14,7 +14,7 @@ from etl.catalogue import installed
 from etl.cli.run.dead_letter_share import ShareType, summarize_dead_letters
 from etl.cli.run.end_of_run import fail_for_dead_letters
 from etl.cli.run.progress import Progress
-from etl.receipts import Counts, Rejected
+from etl.receipts import Counts, RejectCount
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.planning import RunRequest
 from etl.spark.run import PipelineRun, RunMode
@@ -33,7 +33,7 @@ def add(one: PipelineRun, read: int, dead: int) -> None:
     one.totals.read.setdefault("log", Counts()).add(Counts(read, read))
     one.totals.dead += dead
     if dead:
-        one.totals.rejected.setdefault(AT, Rejected()).add(Rejected(dead, "does not match", "12 took 5 ms"))
+        one.totals.rejected.setdefault(AT, RejectCount()).add(RejectCount(dead, "does not match", "12 took 5 ms"))
 
 
 def said(watch: DeadLetterShare) -> list[str]:
@@ -96,7 +96,7 @@ def test_a_run_without_events_has_no_share(one: PipelineRun) -> None:
 
 def test_the_summary_has_reason_example_and_where_matching_stops(one: PipelineRun) -> None:
     add(one, 20, 15)
-    one.totals.rejected["sink out", "refused"] = Rejected(1, "too\nlong", "{}")
+    one.totals.rejected["sink out", "refused"] = RejectCount(1, "too\nlong", "{}")
 
     lines = list(summarize_dead_letters(DeadLetterShare(one, None), one))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.config.loader import Checked, inspect
+from etl.config.loader import CheckedPipeline, inspect
 
 FRONT = "source: {type: file, path: a.jsonl}\nsteps:\n  - {type: json, fields: {host: string, at: timestamp, n: bigint}}\n"
 LAST = "  - {type: top, keys: [host], by: at, limit: 1, changelog: true}\n"
@@ -18,10 +18,10 @@ DISCARD = "sink: {type: discard}\n"
 
 
 @pytest.fixture
-def checked(tmp_path: Path) -> Callable[[str], Checked]:
+def checked(tmp_path: Path) -> Callable[[str], CheckedPipeline]:
     """Check the text of a pipeline file."""
 
-    def check(text: str) -> Checked:
+    def check(text: str) -> CheckedPipeline:
         path = tmp_path / "a.yaml"
         path.write_text(text)
         return inspect(path, {})
@@ -41,7 +41,7 @@ def checked(tmp_path: Path) -> Callable[[str], Checked]:
         "  - {type: convert, fields: {n: string}}\n",
     ],
 )
-def test_rowwise_steps_pass_changes_with_their_key(checked: Callable[[str], Checked], steps: str) -> None:
+def test_rowwise_steps_pass_changes_with_their_key(checked: Callable[[str], CheckedPipeline], steps: str) -> None:
     assert checked(FRONT + LAST + steps + UPSERT).problems == ()
 
 
@@ -60,7 +60,7 @@ def test_rowwise_steps_pass_changes_with_their_key(checked: Callable[[str], Chec
         (LAST + "  - {type: set, fields: {x: uuid()}}\n", DISCARD, "Spark does not know of changes"),
     ],
 )
-def test_others_are_refused_with_words(checked: Callable[[str], Checked], steps: str, sink: str, part: str) -> None:
+def test_others_are_refused_with_words(checked: Callable[[str], CheckedPipeline], steps: str, sink: str, part: str) -> None:
     problems = checked(FRONT + steps + sink).problems
 
     assert [problem.code for problem in problems] == ["changing-results"]
@@ -68,5 +68,5 @@ def test_others_are_refused_with_words(checked: Callable[[str], Checked], steps:
 
 
 @pytest.mark.parametrize("steps", [LAST + TOTALS, BEST + LAST.replace("limit: 1", "limit: 1, rank: place"), TOTALS + TOTALS])
-def test_steps_of_changes_follow_each_other(checked: Callable[[str], Checked], steps: str) -> None:
+def test_steps_of_changes_follow_each_other(checked: Callable[[str], CheckedPipeline], steps: str) -> None:
     assert checked(FRONT + steps + UPSERT).problems == ()

@@ -13,14 +13,14 @@ from etl.config.checks.known_fields import Fields, outgoing, source_fields
 from etl.config.document.parser import parse
 from etl.config.options.candidates import TEXTS
 from etl.config.options.faults import validator
-from etl.config.options.variants import Built, attributes, free_options, variants
+from etl.config.options.variants import ComponentVariant, attributes, free_options, variants
 from etl.reference import page
 
 INCOMING = pa.schema([("message", pa.string()), ("n", pa.int64()), ("tags", pa.list_(pa.string()))])
 COMPONENTS = [one for one in installed().components if issubclass(one, (Source, FrameSource, Step))]
 
 
-def broken(component: type[Component], options: dict[str, Any], option: str) -> Built | None:
+def broken(component: type[Component], options: dict[str, Any], option: str) -> ComponentVariant | None:
     """What lint makes of the component when this option has an error."""
     catalogue = Catalogue((component,))
     schema = validator(catalogue)[1]["$defs"]
@@ -29,10 +29,10 @@ def broken(component: type[Component], options: dict[str, Any], option: str) -> 
     if not made:
         return None
     wrong = attributes(component, [option])
-    return Built(made[0], tuple(made[1:]), wrong, attributes(component, free_options(made, [(option,)])))
+    return ComponentVariant(made[0], tuple(made[1:]), wrong, attributes(component, free_options(made, [(option,)])))
 
 
-def fields_of(made: Built) -> Fields:
+def fields_of(made: ComponentVariant) -> Fields:
     return outgoing(made, Fields(INCOMING), []) if isinstance(made.component, Step) else source_fields(made)
 
 
@@ -40,7 +40,7 @@ def fields_of(made: Built) -> Fields:
 def test_fields_after_an_error_are_right_or_open(component: type[Component]) -> None:
     options = parse(page(component).example or "{}").value
     right = component.model_validate(options)
-    names = set(fields_of(Built(right)).schema.names)
+    names = set(fields_of(ComponentVariant(right)).schema.names)
 
     for option in [one.name for one in page(component).options if "." not in one.name]:
         if (made := broken(component, options, option)) is None:

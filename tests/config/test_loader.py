@@ -9,7 +9,7 @@ import pytest
 from fake_components import CATALOGUE, Lines, Out
 
 from etl.config import ConfigError, Pipeline, load
-from etl.config.loader import Checked, inspect
+from etl.config.loader import CheckedPipeline, inspect
 from etl.config.stream_schemas import schemas_of, step_schemas
 
 LONG = """\
@@ -38,7 +38,7 @@ sink: {type: out, path: x}
 """
 
 
-def checked(tmp_path: Path, text: str, env: dict[str, str] | None = None, overrides: tuple[str, ...] = ()) -> Checked:
+def checked(tmp_path: Path, text: str, env: dict[str, str] | None = None, overrides: tuple[str, ...] = ()) -> CheckedPipeline:
     file = tmp_path / "p.yaml"
     file.write_text(text, encoding="utf-8")
     return inspect(file, env or {}, overrides, CATALOGUE)
@@ -50,7 +50,7 @@ def pipeline(tmp_path: Path, text: str, **more: object) -> Pipeline:
     return found.pipeline
 
 
-def told(found: Checked) -> list[tuple[int, int, str]]:
+def told(found: CheckedPipeline) -> list[tuple[int, int, str]]:
     return [(problem.line, problem.column, problem.code) for problem in found.problems]
 
 

@@ -6,7 +6,7 @@ import pytest
 from fakes import Both, Count, Frames, Lines, Row, made
 
 from etl.api import PlanError
-from etl.plan.frames import Apply, Read, SparkRead, Union, frame_sources
+from etl.plan.frames import AppliedSparkStep, Read, SparkRead, Union, frame_sources
 from etl.plan.render import explained
 from etl.steps.window import Window
 
@@ -77,7 +77,7 @@ def test_a_stateful_step_has_its_own_query_that_reads_only_the_fields_that_it_ne
     archive, counted = planned.queries
     (read,) = frame_sources(counted.frame)
     assert archive.frame is None
-    assert isinstance(counted.frame, Apply)
+    assert isinstance(counted.frame, AppliedSparkStep)
     assert isinstance(read, Read)
     assert read.schema.names == ["t"]
     assert (read.watermark.field, read.watermark.late_seconds, read.watermark.max_delay_seconds) == ("t", 5.0, 60.0)

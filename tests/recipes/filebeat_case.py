@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import OFFSET
-from etl.config.cases.case import Case, Expected, Given, Lines
+from etl.config.cases.case import Case, CaseInput, ExpectedOutput, Lines
 from etl.config.cases.case_file import Suite, inspect_tests
 from etl.resources import recipes
 from etl.testing.capture import read_captured
@@ -121,8 +121,8 @@ def events_of(row: Row, log: Path) -> Iterator[tuple[int, Event]]:
     """Offset and event, flat, of all that the recipe's own steps make of a log; no Spark is started."""
     tests = suite(row.recipe, tuple(sorted(row.env.items())))
     place = row.place or next(iter(tests.pipeline.sinks))
-    given = {name: Given((), lines=Lines(str(log.resolve()))) for name in tests.pipeline.sources}
-    case = Case("filebeat", (), given, {place: Expected(())}, now="2026-11-20T12:00Z")
+    given = {name: CaseInput((), lines=Lines(str(log.resolve()))) for name in tests.pipeline.sources}
+    case = Case("filebeat", (), given, {place: ExpectedOutput(())}, now="2026-11-20T12:00Z")
     with tempfile.TemporaryDirectory() as name:
         plan = build_test_plan(replace(tests, cases=(case,)), case, Path(name))
         assert not needs_spark(plan), f"{row.recipe} hands events to Spark"

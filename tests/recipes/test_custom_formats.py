@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from etl.config.cases.case import Given
+from etl.config.cases.case import CaseInput
 from etl.config.cases.case_file import inspect_tests
 from etl.plan.query_plan import Plan
 from etl.resources import recipes
@@ -24,7 +24,7 @@ def events(recipe: str, env: Mapping[str, str], lines: Sequence[str]) -> Sequenc
     suite = inspect_tests(recipes()[recipe], {**os.environ, **env}).suite
     assert suite is not None
     case = suite.cases[0]
-    outcome = run_case(suite, replace(case, given={source: Given((), (tuple(lines),)) for source in case.given}), no_spark)
+    outcome = run_case(suite, replace(case, given={source: CaseInput((), (tuple(lines),)) for source in case.given}), no_spark)
     assert list(outcome.letters.rows) == []
     (found,) = outcome.events.values()
     return found.rows

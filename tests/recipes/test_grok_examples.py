@@ -13,7 +13,7 @@ import pytest
 import yaml
 from running import ROOT
 
-from etl.config.cases.case import Given
+from etl.config.cases.case import CaseInput
 from etl.config.cases.case_file import Suite, inspect_tests
 from etl.plan.query_plan import Plan
 from etl.resources import recipes
@@ -65,7 +65,7 @@ def no_spark(plan: Plan, state: Path, drain: bool) -> None:
 def events(recipe: str, lines: Sequence[str]) -> Sequence[Mapping[str, Any]]:
     """What the recipe makes of the lines, which it must all read."""
     case = suite(recipe).cases[0]
-    given = {source: Given((), (tuple(lines),)) for source in case.given}
+    given = {source: CaseInput((), (tuple(lines),)) for source in case.given}
     outcome = run_case(suite(recipe), replace(case, given=given), no_spark)
     assert list(outcome.letters.rows) == []
     (found,) = outcome.events.values()

@@ -16,7 +16,7 @@ import pytest
 from filebeat_case import suite
 from running import ROOT
 
-from etl.config.cases.case import Case, Expected, Given
+from etl.config.cases.case import Case, CaseInput, ExpectedOutput
 from etl.config.model import Pipeline
 from etl.resources import recipes
 from etl.testing.capture import read_captured
@@ -70,7 +70,7 @@ def row_wise(pipeline: Pipeline, case: Case, lines: Path) -> str | None:
     """A place whose events need no Spark: a sink, else a stream; the last there is."""
     tests = suite(pipeline.name, ())
     for place in (*pipeline.sinks, *reversed(pipeline.streams)):
-        tried = replace(case, expected={place: Expected(())})
+        tried = replace(case, expected={place: ExpectedOutput(())})
         if not needs_spark(build_test_plan(replace(tests, cases=(tried,)), tried, lines, empty=True)):
             return place
     return None
@@ -92,12 +92,12 @@ def keeps_all(pipeline: Pipeline) -> bool:
 @pytest.mark.parametrize("name", recipes())
 def test_nothing_raises_and_no_line_is_lost(name: str, tmp_path: Path) -> None:
     tests = suite(name, ())
-    given: Mapping[str, Any] = {source: Given((), batches=(tuple(hostile(name)),)) for source in tests.pipeline.sources}
+    given: Mapping[str, Any] = {source: CaseInput((), batches=(tuple(hostile(name)),)) for source in tests.pipeline.sources}
     empty: dict[str, Any] = dict.fromkeys(tests.pipeline.tables, ())
     case = Case("hostile", (), given, {}, now="2026-11-20T12:00Z", tables=empty)
     place = row_wise(tests.pipeline, case, tmp_path)
     assert place is not None
-    case = replace(case, expected={place: Expected(())})
+    case = replace(case, expected={place: ExpectedOutput(())})
 
     with tempfile.TemporaryDirectory() as folder:
         run_without_spark(build_test_plan(replace(tests, cases=(case,)), case, Path(folder)))

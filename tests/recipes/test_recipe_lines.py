@@ -19,7 +19,7 @@ import yaml
 from filebeat_case import suite
 
 from etl.api import OFFSET
-from etl.config.cases.case import Case, Expected, Given, Lines
+from etl.config.cases.case import Case, CaseInput, ExpectedOutput, Lines
 from etl.testing.capture import read_captured
 from etl.testing.trial import build_test_plan, run_without_spark
 from etl.testing.values import to_plain
@@ -59,8 +59,8 @@ def events_of(recipe: str, lines: tuple[Line, ...]) -> list[Fields | None]:
         path = Path(name) / "input"
         raw = [line.text.encode() + b"\n" for line in lines]
         path.write_bytes(b"".join(raw))
-        given = {source: Given((), lines=Lines(str(path))) for source in tests.pipeline.sources}
-        case = Case("lines", (), given, {sink: Expected(())}, now=NOW)
+        given = {source: CaseInput((), lines=Lines(str(path))) for source in tests.pipeline.sources}
+        case = Case("lines", (), given, {sink: ExpectedOutput(())}, now=NOW)
         run_without_spark(build_test_plan(replace(tests, cases=(case,)), case, Path(name)))
         found = {event[OFFSET]: event for batch in read_captured(Path(name) / sink) for event in batch.to_pylist()}
     offsets = [sum(map(len, raw[:at])) for at in range(len(raw))]

@@ -10,7 +10,7 @@ import pytest
 
 from etl.api import CountingOperator, SplitMeasures
 from etl.receipts import OTHERS
-from etl.rules.conditions.tree import All, Leaf
+from etl.rules.conditions.tree import And, Leaf
 from etl.rules.engine.costs import Costs
 from etl.rules.engine.rule_matcher import display_names
 from etl.rules.rule import Rule
@@ -133,7 +133,7 @@ def test_time_is_shared_by_the_rules_that_have_a_predicate() -> None:
     one, both, other = ({number: number for number in numbers} for numbers in ((1,), (1, 2), (0,)))
 
     # when
-    sets = [All(tuple(Leaf(number) for number in known)) for known in (one, both, other)]  # type: ignore[arg-type]
+    sets = [And(tuple(Leaf(number) for number in known)) for known in (one, both, other)]  # type: ignore[arg-type]
     seconds = costs.take(sets, [one, both, other])  # type: ignore[list-item]
 
     # then

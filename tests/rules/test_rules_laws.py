@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from etl.rules.conditions.tree import All, Condition, Leaf, Some, all_of, any_of
+from etl.rules.conditions.tree import And, Condition, Leaf, Or, all_of, any_of
 from etl.rules.engine import deferred_literals, program, text_cache
 from etl.rules.engine.batch_engine import Engine, Matches, Switches
 from etl.rules.predicates.network import Network
@@ -38,7 +38,7 @@ Event = dict[str, Any]
 def holds(condition: Condition, event: Event) -> bool:
     if isinstance(condition, Leaf):
         return decided(condition.predicate, event) != condition.negated
-    return (all if isinstance(condition, All) else any)(holds(part, event) for part in condition.parts)
+    return (all if isinstance(condition, And) else any)(holds(part, event) for part in condition.parts)
 
 
 def decided(one: Predicate, event: Event) -> bool:
@@ -251,7 +251,7 @@ def test_many_literals_are_found_in_long_texts(wanted: list[Text], values: list[
 
 def test_constant_conditions() -> None:
     # given
-    engine = Engine([all_of([]), any_of([]), Some(())], SCHEMA)
+    engine = Engine([all_of([]), any_of([]), Or(())], SCHEMA)
 
     # when
     found = engine.run(batch_of([{"a": "x"}] * 70))

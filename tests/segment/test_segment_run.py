@@ -34,7 +34,7 @@ from etl.columns.texts import filter_batch, materialize_array
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.frames import Exchange
 from etl.plan.segments import Branch, Output, Segment, StepNode, Watermark
-from etl.receipts import Receipt, Rejected
+from etl.receipts import Receipt, RejectCount
 from etl.segment.event_time import EventTime
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.reports.totals import Totals
@@ -303,7 +303,7 @@ def test_dead_letters_name_event_step_and_reason(tmp_path: Path) -> None:
 def test_a_receipt_counts_dead_letters_by_step_and_code_with_an_example(tmp_path: Path) -> None:
     running, _, _ = run(Branch((node(Keep()),), FIELDS, ("out",)), tmp_path, numbers(4, -2, -3))
 
-    assert running.receipt.rejected == {("s[0] keep_above", "negative"): Rejected(2, "below zero", '{"n":-2}')}
+    assert running.receipt.rejected == {("s[0] keep_above", "negative"): RejectCount(2, "below zero", '{"n":-2}')}
 
 
 def test_fan_out_reaches_every_sink_and_balances_each(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from etl.catalogue import installed
 from etl.cli.main import cli
-from etl.config.loader import Checked, inspect
+from etl.config.loader import CheckedPipeline, inspect
 from etl.sql.script import compile_script
 
 LOGS = """
@@ -25,8 +25,8 @@ CREATE TABLE out (host STRING, amount BIGINT) WITH ('connector' = 'print');
 
 
 @pytest.fixture
-def checked(tmp_path: Path) -> Callable[[str], Checked]:
-    def check(text: str) -> Checked:
+def checked(tmp_path: Path) -> Callable[[str], CheckedPipeline]:
+    def check(text: str) -> CheckedPipeline:
         path = tmp_path / "job.sql"
         path.write_text(text, "utf-8")
         return inspect(path, {})
@@ -187,13 +187,13 @@ def test_except_is_an_anti_join_of_distinct_rows() -> None:
     assert left[-1] == {"type": "dedupe", "keys": ["host", "amount"], "within": "36500d"}
 
 
-def test_a_window_by_a_time_without_watermark_is_warned_of(checked: Callable[[str], Checked]) -> None:
+def test_a_window_by_a_time_without_watermark_is_warned_of(checked: Callable[[str], CheckedPipeline]) -> None:
     text = LOGS.replace(", WATERMARK FOR t AS t - INTERVAL '5' SECOND", "")
     [warning] = checked(text + "SELECT host, count(*) AS n FROM logs GROUP BY TUMBLE(t, INTERVAL '1' MINUTE), host").problems
     assert (warning.code, warning.severity, warning.line) == ("missing-watermark", "warning", 5)
 
 
-def test_not_in_without_a_bound_is_a_changelog_and_warned_of(checked: Callable[[str], Checked]) -> None:
+def test_not_in_without_a_bound_is_a_changelog_and_warned_of(checked: Callable[[str], CheckedPipeline]) -> None:
     query = "SELECT host, bytes FROM logs l WHERE NOT EXISTS (SELECT 1 FROM logs r WHERE r.host = l.host AND r.bytes > 100{})"
     [step, _] = steps(LOGS + f"INSERT INTO out {query.format('')}")
     assert step["kind"] == "anti"
@@ -261,7 +261,7 @@ def test_columns_are_read_where_all_go_to_a_sink() -> None:
     assert list(reader["fields"]) == ["kind", "a.id", "a.size", "a.when", "b.id", "b.text", "c"]
 
 
-def test_a_query_alone_prints_its_rows(checked: Callable[[str], Checked]) -> None:
+def test_a_query_alone_prints_its_rows(checked: Callable[[str], CheckedPipeline]) -> None:
     pipeline = checked(LOGS + "SELECT host FROM logs").pipeline
     assert pipeline is not None
     assert pipeline.sinks["result"].sink.type == "console"
@@ -291,7 +291,7 @@ def test_a_query_alone_prints_its_rows(checked: Callable[[str], Checked]) -> Non
     ],
 )
 def test_mistakes_are_found_with_their_place(
-    checked: Callable[[str], Checked], script: str, place: tuple[int, int], message: str | None
+    checked: Callable[[str], CheckedPipeline], script: str, place: tuple[int, int], message: str | None
 ) -> None:
     problems = checked(LOGS + script).problems
     assert problems
@@ -301,7 +301,7 @@ def test_mistakes_are_found_with_their_place(
     assert problems[0].line == place[0]
 
 
-def test_results_that_change_need_a_sink_that_replaces_rows(checked: Callable[[str], Checked]) -> None:
+def test_results_that_change_need_a_sink_that_replaces_rows(checked: Callable[[str], CheckedPipeline]) -> None:
     file = "CREATE TABLE f (host STRING, n BIGINT) WITH ('connector' = 'filesystem', 'path' = 'f.jsonl', 'format' = 'json');"
     query = "SELECT host, count(*) FROM logs GROUP BY host"
     [problem] = checked(LOGS + file + f"INSERT INTO f {query}").problems
@@ -336,17 +336,17 @@ def test_results_that_change(query: str, expected: dict[str, Any]) -> None:
     assert {name: found.get(name) for name in expected} == expected
 
 
-def test_aggregates_of_results_that_change(checked: Callable[[str], Checked]) -> None:
+def test_aggregates_of_results_that_change(checked: Callable[[str], CheckedPipeline]) -> None:
     for query in ("SELECT 'all', max(total) FROM sums", "SELECT DISTINCT 'x', bytes FROM newest", "SELECT host, total FROM sums"):
         assert checked(LOGS + CHANGING + f"INSERT INTO out {query};").problems == (), query
 
 
-def test_each_statement_has_its_own_mistakes(checked: Callable[[str], Checked]) -> None:
+def test_each_statement_has_its_own_mistakes(checked: Callable[[str], CheckedPipeline]) -> None:
     problems = checked(LOGS + "SELECT a FROM logs;\nSELECT b FROM logs;\nSELEC c FROM logs;").problems
     assert [problem.line for problem in problems] == [5, 6, 7]
 
 
-def test_mistakes_in_options_of_components_have_the_place_of_the_option(checked: Callable[[str], Checked]) -> None:
+def test_mistakes_in_options_of_components_have_the_place_of_the_option(checked: Callable[[str], CheckedPipeline]) -> None:
     table = "CREATE TABLE x (a INT)\nWITH ('type' = 'kafka', 'servers' = '[\"k:9092\"]',\n'topcs' = '[\"t\"]');\nSELECT a FROM x"
     problems = checked(LOGS + table).problems
     assert ("unknown-option", 7) in [(problem.code, problem.line) for problem in problems]
@@ -369,7 +369,7 @@ def test_convert_prints_a_pipeline_that_is_equal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", ";", "'", "CREATE TABLE", "SELECT " + "(" * 500, "INSERT INTO x VALUES (1)", "\x00", "SELECT " + "a+" * 60_000]
 )
-def test_no_text_is_too_odd(checked: Callable[[str], Checked], text: str) -> None:
+def test_no_text_is_too_odd(checked: Callable[[str], CheckedPipeline], text: str) -> None:
     found = checked(text)
     assert found.pipeline is None
     assert found.problems
@@ -431,7 +431,7 @@ def test_conditions_on_one_side_of_a_join_are_met_before_it(query: str, filters:
     assert {step["where"] for steps in before.values() for step in steps if step["type"] == "filter"} == filters
 
 
-def test_options_are_texts_and_have_the_types_of_the_component(checked: Callable[[str], Checked]) -> None:
+def test_options_are_texts_and_have_the_types_of_the_component(checked: Callable[[str], CheckedPipeline]) -> None:
     tables = """
     CREATE TABLE g (n INT) WITH ('connector' = 'datagen', 'number-of-rows' = '5', 'rows-per-second' = '100');
     CREATE TABLE d (n INT) WITH ('connector' = 'jdbc', 'url' = 'sqlite:///d.db', 'table-name' = 'd', 'create' = 'true');

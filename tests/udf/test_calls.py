@@ -21,7 +21,7 @@ from etl.expressions import analyse, compile_expression
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.code_files import CodeFileError, read_file, read_module
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
-from etl.udf.signature import Declared, read_function
+from etl.udf.signature import FunctionDeclaration, read_function
 from etl.udf.values import to_python
 
 EVENTS = pa.record_batch(
@@ -36,7 +36,7 @@ EVENTS = pa.record_batch(
 def _function(code: str, seconds: float = 30) -> UserFunction:
     from datetime import timedelta
 
-    found = read_function(Declared("f", CodeFile("f.py", IMPORTS + code), "f", timedelta(seconds=seconds)))
+    found = read_function(FunctionDeclaration("f", CodeFile("f.py", IMPORTS + code), "f", timedelta(seconds=seconds)))
     assert isinstance(found, UserFunction), found
     return found
 

@@ -18,7 +18,7 @@ from etl.config.loader import inspect
 from etl.spark.state.continued_steps import misfits
 from etl.steps.keyed.keyed_python import KeyedPython
 from etl.udf.declaration import CodeFile, UserFunction
-from etl.udf.signature import Declared, read_function
+from etl.udf.signature import FunctionDeclaration, read_function
 
 CODE = """
 from typing import NamedTuple
@@ -45,7 +45,7 @@ Event = dict[str, Any]
 
 
 def _function(code: str = CODE) -> UserFunction:
-    found = read_function(Declared("f", CodeFile("f.py", code), "f", timedelta(seconds=5)))
+    found = read_function(FunctionDeclaration("f", CodeFile("f.py", code), "f", timedelta(seconds=5)))
     assert isinstance(found, UserFunction), found
     return found
 
@@ -152,7 +152,7 @@ def test_changed_code_does_not_fit_the_state() -> None:
     ],
 )
 def test_signatures(signature: str, message: str) -> None:
-    found = read_function(Declared("f", CodeFile("f.py", f"def f({signature}: ...\n"), "f"))
+    found = read_function(FunctionDeclaration("f", CodeFile("f.py", f"def f({signature}: ...\n"), "f"))
 
     assert not isinstance(found, UserFunction)
     assert message in found.message

@@ -13,7 +13,7 @@ from etl.api import OFFSET, TIMESTAMP, Outcome
 from etl.config.loader import inspect
 from etl.steps.python import Python
 from etl.udf.declaration import CodeFile, UserFunction
-from etl.udf.signature import Declared, read_function
+from etl.udf.signature import FunctionDeclaration, read_function
 
 IMPORTS = "import pyarrow as pa\nimport pyarrow.compute as pc\nfrom collections.abc import Iterator\nfrom typing import Any\n"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ EVENTS = pa.record_batch(
 
 
 def _function(code: str, seconds: float = 5) -> UserFunction:
-    found = read_function(Declared("f", CodeFile("f.py", IMPORTS + code), "f", timedelta(seconds=seconds)))
+    found = read_function(FunctionDeclaration("f", CodeFile("f.py", IMPORTS + code), "f", timedelta(seconds=seconds)))
     assert isinstance(found, UserFunction), found
     return found
 
@@ -197,7 +197,7 @@ def test_lint(tmp_path: Path, function: str, fields: str, problem: str | None) -
     ],
 )
 def test_signatures(signature: str, message: str) -> None:
-    found = read_function(Declared("f", CodeFile("f.py", f"{IMPORTS}def f({signature}: ...\n"), "f"))
+    found = read_function(FunctionDeclaration("f", CodeFile("f.py", f"{IMPORTS}def f({signature}: ...\n"), "f"))
 
     assert not isinstance(found, UserFunction)
     assert message in found.message

@@ -7,7 +7,7 @@ import pytest
 
 from etl.api import Finding, format_type
 from etl.udf.declaration import CodeFile, UserFunction
-from etl.udf.signature import Declared, read_function
+from etl.udf.signature import FunctionDeclaration, read_function
 
 IMPORTS = """\
 import datetime, decimal
@@ -35,7 +35,7 @@ Texts = list[str]
 
 def _read(code: str) -> UserFunction | str:
     """The function ``f``, or the line of what is wrong with it, what it is, and the hint."""
-    found = read_function(Declared("f", CodeFile("f.py", IMPORTS + code), "f"))
+    found = read_function(FunctionDeclaration("f", CodeFile("f.py", IMPORTS + code), "f"))
     if isinstance(found, UserFunction):
         return found
     assert found.location is not None
@@ -100,7 +100,7 @@ def test_mistakes_have_a_place(code: str, message: str) -> None:
 
 
 def test_a_function_that_the_file_does_not_have_is_a_mistake_of_the_pipeline() -> None:
-    found = read_function(Declared("f", CodeFile("f.py", IMPORTS + "def g(x: str) -> str: ..."), "f"))
+    found = read_function(FunctionDeclaration("f", CodeFile("f.py", IMPORTS + "def g(x: str) -> str: ..."), "f"))
 
     assert isinstance(found, Finding)
     assert (found.message, found.hint) == ("function 'f': there is no function 'f' in f.py", "the file has g, Word, Point")

@@ -16,7 +16,7 @@ from etl.state.aggregates import Accumulator, accumulator, column_names, finish,
 from etl.steps.window import Window
 from etl.udf.attaching import attach
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
-from etl.udf.signature import Declared, read_function
+from etl.udf.signature import FunctionDeclaration, read_function
 
 CODE = """
 import math
@@ -67,7 +67,7 @@ SCHEMA = pa.schema([("at", TIMESTAMP), ("k", pa.string()), ("x", pa.float64()), 
 def _functions(code: str = CODE) -> dict[str, UserFunction]:
     found = {}
     for name in ("Geometric", "Texts", "Nulls", "half"):
-        one = read_function(Declared(name, CodeFile("f.py", code), name, timedelta(seconds=5)))
+        one = read_function(FunctionDeclaration(name, CodeFile("f.py", code), name, timedelta(seconds=5)))
         assert isinstance(one, UserFunction), one
         found[name.lower()] = one
     return found

@@ -20,7 +20,7 @@ from connectors.rocketmq.protocol.codes import (
     UPDATE_CONSUMER_OFFSET,
 )
 from connectors.rocketmq.protocol.connection import Connection, ConnectionSettings
-from connectors.rocketmq.protocol.frames import Answer
+from connectors.rocketmq.protocol.frames import Response
 from connectors.rocketmq.protocol.name_servers import NameServers, UnknownTopicError
 from connectors.rocketmq.protocol.routes import Queue, Route
 
@@ -168,7 +168,7 @@ class Cluster:
 
     def _call_all(
         self, queues: Sequence[Queue], requests: Sequence[Request], accepted_codes: tuple[int, ...] = (SUCCESS,)
-    ) -> list[Answer]:
+    ) -> list[Response]:
         """Send all requests to the broker of these queues, then receive the answers."""
         if not requests:
             return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from connectors.rocketmq.protocol.frames import Answer
+from connectors.rocketmq.protocol.frames import Response
 from etl.api import ComponentError
 
 PULL_MESSAGE: Final = 11
@@ -83,12 +83,12 @@ _PERMISSION_MESSAGES = ("AuthenticationException", "AuthorizationException", "Ac
 _FILTERS_DISABLED = "not support consumer to filter message"
 
 
-def is_illegal(answer: Answer) -> bool:
+def is_illegal(answer: Response) -> bool:
     """Return whether a broker will never accept this request. It says so by a code, or by an error of its batch encoder."""
     return answer.code == MESSAGE_ILLEGAL or "size exceeded" in answer.remark
 
 
-def to_exception(address: str, answer: Answer) -> Exception:
+def to_exception(address: str, answer: Response) -> Exception:
     """Return the exception for an unexpected answer: a ComponentError, or an OSError if a retry may help."""
     text = f"{address} answers {answer.code}: {answer.remark.splitlines()[0].strip() if answer.remark else 'without a reason'}"
     if answer.code == NO_PERMISSION and answer.remark.startswith(_MAINTENANCE_PREFIX):

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from connectors.rocketmq.protocol.codes import SUCCESS, to_exception
 from connectors.rocketmq.protocol.endpoint import host_and_port
-from connectors.rocketmq.protocol.frames import PREFIX, Answer, ProtocolError, encode_request, parse_answer, parse_prefix
-from connectors.rocketmq.protocol.signature import Login
+from connectors.rocketmq.protocol.frames import PREFIX, ProtocolError, Response, encode_request, parse_answer, parse_prefix
+from connectors.rocketmq.protocol.signature import Credentials
 from connectors.shared.deadline import DeadlineSocket
 from connectors.shared.tls import ClientTls
 from etl.api import ComponentError
@@ -34,7 +34,7 @@ class ConnectionSettings:
     """Addresses and credentials. Hashable; its repr contains no password."""
 
     servers: tuple[str, ...]
-    login: Login | None = None
+    login: Credentials | None = None
     tls: ClientTls | None = None
     timeout: float = 10.0
 
@@ -47,7 +47,7 @@ class Connection:
         self._login = settings.login
         self._opaque = 0
         self._last_answer_at = time.monotonic()
-        self._answers: dict[int, Answer | None] = {}
+        self._answers: dict[int, Response | None] = {}
         """Open requests by number, with answers that arrived before they were asked for."""
         self._timeout = settings.timeout
         self._socket = DeadlineSocket(self._run(lambda: _open_socket(address, settings)))
@@ -78,7 +78,7 @@ class Connection:
         self._answers[self._opaque] = None
         return self._opaque
 
-    def receive(self, opaque: int) -> Answer:
+    def receive(self, opaque: int) -> Response:
         """Return the answer to a request."""
         while (wanted := self._answers[opaque]) is None:
             self._socket.set_deadline(self._timeout)
@@ -89,17 +89,19 @@ class Connection:
         self._last_answer_at = time.monotonic()
         return wanted
 
-    def call(self, code: int, fields: dict[str, str], body: bytes = b"", accepted_codes: Collection[int] = (SUCCESS,)) -> Answer:
+    def call(
+        self, code: int, fields: dict[str, str], body: bytes = b"", accepted_codes: Collection[int] = (SUCCESS,)
+    ) -> Response:
         """Send a request and wait for the answer; raises if its code is not in ``accepted_codes``."""
         return self.check_answer(self.receive(self.send(code, fields, body)), accepted_codes)
 
-    def check_answer(self, found: Answer, accepted_codes: Collection[int] = (SUCCESS,)) -> Answer:
+    def check_answer(self, found: Response, accepted_codes: Collection[int] = (SUCCESS,)) -> Response:
         """Return the answer; raises if its code is not in ``accepted_codes``."""
         if found.code not in accepted_codes:
             raise to_exception(f"rocketmq {self.address}", found)
         return found
 
-    def _read_answer(self) -> Answer | None:
+    def _read_answer(self) -> Response | None:
         head, body = parse_prefix(self._read(PREFIX.size))
         self._socket.set_deadline(self._time_for(head + body))
         return parse_answer(self._read(head), self._read(body))

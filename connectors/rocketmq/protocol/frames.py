@@ -30,7 +30,7 @@ class ProtocolError(ConnectionError):
     """Received data does not follow RocketMQ's remoting protocol."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """Answer of a broker or name server."""
 
     opaque: int
@@ -73,13 +73,13 @@ def parse_prefix(prefix: bytes) -> tuple[int, int]:
     return head, whole - _LENGTH_BYTES - head
 
 
-def parse_answer(head: bytes, body: bytes) -> Answer | None:
+def parse_answer(head: bytes, body: bytes) -> Response | None:
     """Parse an answer; None for a request that the server sends."""
     try:
         content = json.loads(head)
         if not content["flag"] & _ANSWER_FLAG:
             return None
-        found = Answer(content["opaque"], content["code"], content.get("remark") or "", content.get("extFields") or {}, body)
+        found = Response(content["opaque"], content["code"], content.get("remark") or "", content.get("extFields") or {}, body)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProtocolError(f"the header of a frame is not RocketMQ's: {head[:200]!r}") from None
     if not (type(found.opaque) is type(found.code) is int and isinstance(found.fields, dict)):

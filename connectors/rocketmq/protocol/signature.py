@@ -8,7 +8,7 @@ import hmac
 from typing import NamedTuple
 
 
-class Login(NamedTuple):
+class Credentials(NamedTuple):
     """A user's name (access key) and password (secret key)."""
 
     user: str

@@ -33,7 +33,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Given:
+class CaseInput:
     """What one source reads: the events of each micro-batch, or a file."""
 
     path: OptionPath
@@ -47,7 +47,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedOutput:
     """The expected events of one stream or sink; what is None is not compared.
 
     ``events`` are all events, in order where the output has one; each with all of its fields, or ``fields`` only.
@@ -67,9 +67,9 @@ class Case:
 
     name: str
     path: OptionPath
-    given: Mapping[str, Given]
-    expected: Mapping[str, Expected]
-    dead_letters: Expected | None = None
+    given: Mapping[str, CaseInput]
+    expected: Mapping[str, ExpectedOutput]
+    dead_letters: ExpectedOutput | None = None
     now: str | None = None
     drain: bool = True
     tables: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
@@ -101,16 +101,16 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
     )
 
 
-def _read_given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, Given]]:
+def _read_given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, CaseInput]]:
     if not isinstance(value, dict):
         yield (sources[0] if sources else ""), _given(value, path)
         return
     for name, item in value.items():
         at = (*path, name)
-        yield name, Given(at, lines=Lines(item[FILE])) if isinstance(item, dict) else _given(item, at)
+        yield name, CaseInput(at, lines=Lines(item[FILE])) if isinstance(item, dict) else _given(item, at)
 
 
-def _given(value: Any, path: OptionPath) -> Given:
+def _given(value: Any, path: OptionPath) -> CaseInput:
     """The micro-batches of an input: a text is its lines; inner lists are micro-batches, and so are the items between them, and
     each time without events."""
     items = value.splitlines() if isinstance(value, str) else value
@@ -130,23 +130,23 @@ def _given(value: Any, path: OptionPath) -> Given:
         else:
             batches.append([item] if whole is None else list(whole))
         open_ = whole is None
-    return Given(path, tuple(map(tuple, batches)), pauses, mistakes=tuple(mistakes))
+    return CaseInput(path, tuple(map(tuple, batches)), pauses, mistakes=tuple(mistakes))
 
 
-def _read_expected(value: object, path: OptionPath, leaves: Sequence[str]) -> Iterator[tuple[str, Expected]]:
+def _read_expected(value: object, path: OptionPath, leaves: Sequence[str]) -> Iterator[tuple[str, ExpectedOutput]]:
     if isinstance(value, dict):
         yield from ((name, _expectation(item, (*path, name))) for name, item in value.items())
     elif value is not None:
         yield (leaves[0] if leaves else ""), _expectation(value, path)
 
 
-def _expectation(value: Any, path: OptionPath) -> Expected:
+def _expectation(value: Any, path: OptionPath) -> ExpectedOutput:
     if value == NONE or isinstance(value, int):
-        return Expected(path, count=0 if value == NONE else value)
+        return ExpectedOutput(path, count=0 if value == NONE else value)
     if isinstance(value, list):
-        return Expected(path, events=tuple(value))
+        return ExpectedOutput(path, events=tuple(value))
     events, fields = value.get("events"), value.get("fields")
-    return Expected(
+    return ExpectedOutput(
         path,
         value.get("count"),
         None if events is None else tuple(events),

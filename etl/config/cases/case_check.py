@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import Schema, nearest, visible, with_kind_field
-from etl.config.cases.case import QUIET, Case, Expected, Given, cases_of, flat_event
+from etl.config.cases.case import QUIET, Case, CaseInput, ExpectedOutput, cases_of, flat_event
 from etl.config.model import OptionPath, Pipeline
 from etl.config.report import Report
 from etl.config.stream_schemas import merge, schemas_of
@@ -46,7 +46,7 @@ def output_schemas(pipeline: Pipeline) -> Mapping[str, Schema]:
     return {name: visible(with_kind_field(schema)) for name, schema in (sinks | streams).items()}
 
 
-def _check_given(name: str, given: Given, case: Case, pipeline: Pipeline, report: Report) -> None:
+def _check_given(name: str, given: CaseInput, case: Case, pipeline: Pipeline, report: Report) -> None:
     sources = list(pipeline.sources)
     if given.path == (*case.path, "input"):
         if len(sources) > 1:
@@ -75,7 +75,7 @@ def _check_given(name: str, given: Given, case: Case, pipeline: Pipeline, report
 
 
 def _check_expected(
-    name: str, expected: Expected, case: Case, pipeline: Pipeline, schemas: Mapping[str, Schema], report: Report
+    name: str, expected: ExpectedOutput, case: Case, pipeline: Pipeline, schemas: Mapping[str, Schema], report: Report
 ) -> None:
     if expected.path == (*case.path, "expect") and len(pipeline.sinks) > 1:
         hint = f"streams and sinks are: {', '.join(schemas)}"
@@ -87,7 +87,7 @@ def _check_expected(
         _check_fields(expected, schemas[name], report)
 
 
-def _check_fields(expected: Expected, fields: Schema, report: Report) -> None:
+def _check_fields(expected: ExpectedOutput, fields: Schema, report: Report) -> None:
     for path, event in event_paths(expected, report):
         _check_names(flat_event(event, fields.names), path, fields, report)
     for at, name in enumerate(expected.fields or ()):
@@ -95,7 +95,7 @@ def _check_fields(expected: Expected, fields: Schema, report: Report) -> None:
             _unknown(name, (*expected.path, "fields", at), fields, report)
 
 
-def event_paths(expected: Expected, report: Report) -> Iterator[tuple[OptionPath, Mapping[str, object]]]:
+def event_paths(expected: ExpectedOutput, report: Report) -> Iterator[tuple[OptionPath, Mapping[str, object]]]:
     """Each event that a file expects, with its path."""
     short = (*expected.path, "events") not in report.document.locations
     base: OptionPath = expected.path if short else (*expected.path, "events")

@@ -14,7 +14,7 @@ from etl.config.cases.case import Case
 from etl.config.cases.case_check import checked_cases
 from etl.config.cases.case_schema import file_schema
 from etl.config.document.parser import read
-from etl.config.document.yaml_document import Document, Flaw
+from etl.config.document.yaml_document import Document, YamlProblem
 from etl.config.loader import inspect, is_test_file
 from etl.config.model import OptionPath, Pipeline, YamlLocation
 from etl.config.options.faults import faults_by
@@ -94,7 +94,7 @@ def _document(file: str) -> Document:
     try:
         return read(Path(file).read_bytes())
     except OSError as error:
-        return Document("", flaws=[Flaw((1, 1), "unreadable-file", error.strerror or str(error))])
+        return Document("", flaws=[YamlProblem((1, 1), "unreadable-file", error.strerror or str(error))])
 
 
 @cache

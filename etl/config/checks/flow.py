@@ -21,14 +21,14 @@ from etl.config.checks.known_fields import (
 )
 from etl.config.layout import InputRef, Layout, StreamPart
 from etl.config.model import OptionPath
-from etl.config.options.variants import Built
+from etl.config.options.variants import ComponentVariant
 from etl.config.report import Report
 from etl.config.stream_schemas import case_findings, change_findings, merge, nesting_findings, union_findings
 
 T = TypeVar("T")
 
 
-def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, Built], report: Report) -> None:
+def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, ComponentVariant], report: Report) -> None:
     """Report the findings of every component, sources first."""
     known: dict[str, Fields] = {}
     for name, part in layout.sources.items():
@@ -61,7 +61,7 @@ def _step_findings(step: Step, incoming: Schema) -> Iterator[Finding]:
         yield from change_findings(step, incoming)
 
 
-def _check_source(made: Built | None, path: OptionPath, report: Report) -> Fields:
+def _check_source(made: ComponentVariant | None, path: OptionPath, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)) or path in report.document.incomplete:
         return _mark_caused(NOTHING_KNOWN, path)
     _report_findings(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
@@ -69,7 +69,7 @@ def _check_source(made: Built | None, path: OptionPath, report: Report) -> Field
     return _mark_caused(given, path)
 
 
-def _check_step(made: Built | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
+def _check_step(made: ComponentVariant | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
         return _mark_caused(NOTHING_KNOWN, path, incoming)
     findings = _report_findings(made, path, lambda step: _step_findings(step, incoming.schema), incoming, report)
@@ -88,7 +88,7 @@ def _mark_caused(fields: Fields, path: OptionPath, incoming: Fields | None = Non
     return replace(fields, causes=causes) if fields.open or fields.possible else fields
 
 
-def _joining_step(stream: StreamPart, built: Mapping[OptionPath, Built]) -> tuple[JoiningStep, OptionPath] | None:
+def _joining_step(stream: StreamPart, built: Mapping[OptionPath, ComponentVariant]) -> tuple[JoiningStep, OptionPath] | None:
     """The first step of a stream if it tells the stream's inputs apart, and its path."""
     made = built.get(stream.steps[0].path) if stream.steps else None
     return (made.component, stream.steps[0].path) if made and isinstance(made.component, JoiningStep) else None
@@ -119,7 +119,7 @@ def _join_inputs(
 
 
 def _report_findings(
-    made: Built, path: OptionPath, check: Callable[[Any], Iterable[Finding]], incoming: Fields, report: Report
+    made: ComponentVariant, path: OptionPath, check: Callable[[Any], Iterable[Finding]], incoming: Fields, report: Report
 ) -> Sequence[Finding]:
     """Report a component's findings, except consequences of reported errors; returns all findings."""
     nothing: list[Finding] = []

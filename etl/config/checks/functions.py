@@ -12,7 +12,7 @@ from etl.api import Step, nearest, parse_duration
 from etl.config.layout import Layout
 from etl.config.model import OptionPath
 from etl.config.nested_values import as_mapping
-from etl.config.options.variants import Built
+from etl.config.options.variants import ComponentVariant
 from etl.config.report import Report
 from etl.udf.attaching import NamesFunctions, attach
 from etl.udf.declaration import DEFAULT_TIMEOUT, CodeFile, Functions, UserFunction
@@ -42,7 +42,7 @@ def read_functions(root: Mapping[str, Any], report: Report) -> Functions:
     return found
 
 
-def give_functions(layout: Layout, functions: Functions, built: dict[OptionPath, Built], report: Report) -> None:
+def give_functions(layout: Layout, functions: Functions, built: dict[OptionPath, ComponentVariant], report: Report) -> None:
     """Give the steps' expressions the functions that they call."""
     for part in (step for stream in layout.streams.values() for step in stream.steps):
         known = built.get(part.path)
@@ -74,7 +74,7 @@ def _read_one(name: str, value: str | dict[str, Any], path: OptionPath, report: 
     code = _code_file(options, path, report)
     if code is None:
         return None
-    from etl.udf.signature import Declared, read_function
+    from etl.udf.signature import FunctionDeclaration, read_function
 
     try:
         timeout = parse_duration(options["timeout"]) if "timeout" in options else DEFAULT_TIMEOUT
@@ -82,7 +82,7 @@ def _read_one(name: str, value: str | dict[str, Any], path: OptionPath, report: 
         report.fail((*path, "timeout"), "invalid-value", str(error))
         return None
     shown = str(Path(report.file).parent / code.path) if code.path.endswith(".py") else code.path
-    found = read_function(Declared(name, code, str(options["function"]), timeout, shown))
+    found = read_function(FunctionDeclaration(name, code, str(options["function"]), timeout, shown))
     if not isinstance(found, UserFunction):
         report.add_finding(path, found)
         report.broken.add(path)

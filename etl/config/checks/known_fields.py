@@ -13,7 +13,7 @@ from etl.api import Component, Finding, Schema, Step
 from etl.config.model import OptionPath
 from etl.config.options.candidates import TEXTS
 from etl.config.options.read_options import with_reads
-from etl.config.options.variants import Built, attributes
+from etl.config.options.variants import ComponentVariant, attributes
 
 UNKNOWN_FIELD = "unknown-field"
 ABOUT_FIELDS = frozenset({UNKNOWN_FIELD, "wrong-type", "field-conflict", "union-type-conflict", "not-boolean"})
@@ -45,12 +45,12 @@ class Fields:
 NOTHING_KNOWN = Fields(pa.schema([]), open=True)
 
 
-def source_fields(made: Built) -> Fields:
+def source_fields(made: ComponentVariant) -> Fields:
     """The fields of a source that do not depend on its wrong options."""
     return _common_fields(made, lambda source: source.fields())
 
 
-def outgoing(made: Built, incoming: Fields, findings: Sequence[Finding]) -> Fields:
+def outgoing(made: ComponentVariant, incoming: Fields, findings: Sequence[Finding]) -> Fields:
     """The output fields of a step with these input fields and findings."""
     known = with_named(incoming, findings)
     given = _common_fields(made, lambda step: step.fields(known.schema))
@@ -76,7 +76,7 @@ def missed_field(finding: Finding) -> str | None:
     return found[1] if found else None
 
 
-def _common_fields(made: Built, compute: Callable[[Any], Schema]) -> Fields:
+def _common_fields(made: ComponentVariant, compute: Callable[[Any], Schema]) -> Fields:
     """The fields that all variants give; open if they differ, or if a text that was not tried may give more."""
     if made.whole:
         return Fields(compute(made.component))
@@ -114,7 +114,7 @@ def _is_guess(component: Any, incoming: Schema, findings: Iterable[Finding], giv
     return bool(attributes(type(component), suspects) & read)
 
 
-def _passes_others(made: Built, incoming: Fields, known: Fields) -> bool:
+def _passes_others(made: ComponentVariant, incoming: Fields, known: Fields) -> bool:
     """Whether unknown fields may pass the step: those that no component names, or those that the step names."""
     component: Any = made.component
     probed = pa.schema([*known.schema, pa.field(_PROBE, pa.string())])
@@ -127,7 +127,7 @@ def _remove_types(schema: Schema) -> Schema:
     return pa.schema([(name, pa.null()) for name in schema.names])
 
 
-def common_findings(made: Built, check: Callable[[Any], Iterable[Finding]]) -> list[Finding]:
+def common_findings(made: ComponentVariant, check: Callable[[Any], Iterable[Finding]]) -> list[Finding]:
     """The findings of a component that do not depend on its wrong options."""
     found = list(check(made.component))
     if not made.whole:

@@ -10,11 +10,11 @@ from etl.config.checks.known_fields import common_findings
 from etl.config.layout import Layout
 from etl.config.model import OptionPath
 from etl.config.options.read_options import with_reads
-from etl.config.options.variants import Built, attributes
+from etl.config.options.variants import ComponentVariant, attributes
 from etl.config.report import Report
 
 
-def give_tables(layout: Layout, built: dict[OptionPath, Built], report: Report) -> None:
+def give_tables(layout: Layout, built: dict[OptionPath, ComponentVariant], report: Report) -> None:
     """Report the findings of tables, pass tables to the steps that name them, report names of unknown tables."""
     made = {name: built[part.path] for name, part in layout.tables.items() if part.path in built}
     tables = {name: table.component for name, table in made.items() if isinstance(table.component, LookupTable)}
@@ -27,14 +27,14 @@ def give_tables(layout: Layout, built: dict[OptionPath, Built], report: Report) 
             _give(known, part.path, tables, layout.table_names, built, report)
 
 
-def _has_known_columns(made: Built) -> bool:
+def _has_known_columns(made: ComponentVariant) -> bool:
     """Whether no wrong option decides the table's columns."""
     table = made.component
     assert isinstance(table, LookupTable)
     return made.whole or not made.wrong & with_reads(table, lambda one: one.names())[1]
 
 
-def _report_findings(made: Built, path: OptionPath, report: Report) -> None:
+def _report_findings(made: ComponentVariant, path: OptionPath, report: Report) -> None:
     """Report a table's findings, except consequences of reported errors and warnings about defaults that a run may replace."""
     for finding in common_findings(made, lambda table: table.check()):
         at = (*path, *finding.path)
@@ -44,11 +44,11 @@ def _report_findings(made: Built, path: OptionPath, report: Report) -> None:
 
 
 def _give(
-    known: Built,
+    known: ComponentVariant,
     path: OptionPath,
     tables: Mapping[str, LookupTable],
     declared: frozenset[str],
-    built: dict[OptionPath, Built],
+    built: dict[OptionPath, ComponentVariant],
     report: Report,
 ) -> None:
     assert isinstance(known.component, Step)

@@ -15,7 +15,7 @@ from etl.config.checks.graph import find_upstream
 from etl.config.layout import Layout, Part
 from etl.config.model import OptionPath, Pipeline
 from etl.config.options.read_options import with_reads
-from etl.config.options.variants import Built
+from etl.config.options.variants import ComponentVariant
 from etl.config.problems import Problem, Severity, in_file_order, json_path
 from etl.config.report import Report
 
@@ -28,7 +28,7 @@ _LOOP = "events would go round: write to another one, or make sure that a filter
 # ── One file ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_targets(layout: Layout, built: Mapping[OptionPath, Built], report: Report) -> None:
+def check_targets(layout: Layout, built: Mapping[OptionPath, ComponentVariant], report: Report) -> None:
     """Report sinks of one file that write to the same target, or to what their own source reads."""
     parts = {name: sink.part for name, sink in layout.sinks.items()}
     if layout.dead_letters:
@@ -47,7 +47,7 @@ def check_targets(layout: Layout, built: Mapping[OptionPath, Built], report: Rep
 
 
 def _check_own_source(
-    name: str, sink: Sink, part: Part, layout: Layout, built: Mapping[OptionPath, Built], report: Report
+    name: str, sink: Sink, part: Part, layout: Layout, built: Mapping[OptionPath, ComponentVariant], report: Report
 ) -> None:
     inputs = {ref.name for ref in layout.sinks[name].inputs} if name in layout.sinks else set(layout.sources)
     for source in find_upstream(inputs, layout) & layout.sources.keys():
@@ -63,7 +63,7 @@ def _own(source: str, target: str) -> tuple[str, str, Severity]:
     return f"the sink writes to {target}, which source {source!r} reads", _LOOP, "warning"
 
 
-def _check_exclusive(layout: Layout, built: Mapping[OptionPath, Built], report: Report) -> None:
+def _check_exclusive(layout: Layout, built: Mapping[OptionPath, ComponentVariant], report: Report) -> None:
     first: dict[str, str] = {}
     for name, part in layout.sources.items():
         for what in _exclusive(_known(built.get(part.path))):
@@ -73,12 +73,12 @@ def _check_exclusive(layout: Layout, built: Mapping[OptionPath, Built], report: 
                 report.add(part.path, "shared-input", message, "read it once, and give `from` to several streams", key=True)
 
 
-def _sink(built: Mapping[OptionPath, Built], part: Part) -> Sink | None:
+def _sink(built: Mapping[OptionPath, ComponentVariant], part: Part) -> Sink | None:
     found = _known(built.get(part.path))
     return found if isinstance(found, Sink) else None
 
 
-def _known(made: Built | None) -> Component | None:
+def _known(made: ComponentVariant | None) -> Component | None:
     """A component of which no wrong option decides what it reads and writes."""
     if made is None:
         return None

@@ -9,7 +9,7 @@ import yaml
 
 from etl.config.document.scalars import STANDARD_TAG, node_value, quote_text
 from etl.config.document.split_texts import joined_items, joined_pairs, with_comment
-from etl.config.document.yaml_document import Choices, Document, EntryLocation, Flaw, Scalar
+from etl.config.document.yaml_document import Choices, Document, EntryLocation, Scalar, YamlProblem
 from etl.config.model import OptionPath, YamlLocation
 
 MAX_VALUES = 50_000
@@ -131,7 +131,7 @@ class NodeReader:
         self._add_flaw(node, "yaml-syntax", message, path, f"write {quote_text(node.value)}")
 
     def _add_flaw(self, node: Node, code: str, message: str, path: OptionPath, hint: str | None = None) -> None:
-        self.document.flaws.append(Flaw(_start(node), code, message, path, hint))
+        self.document.flaws.append(YamlProblem(_start(node), code, message, path, hint))
 
 
 def _start(node: Node) -> YamlLocation:

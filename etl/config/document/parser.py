@@ -9,7 +9,7 @@ import yaml
 from etl.config.document.node_reader import MAX_DEPTH, NodeReader, TooBigError
 from etl.config.document.other_tools import other_tool
 from etl.config.document.text_locations import location_of
-from etl.config.document.yaml_document import Choices, Document, Flaw
+from etl.config.document.yaml_document import Choices, Document, YamlProblem
 from etl.config.model import YamlLocation
 
 MAX_BYTES = 1 << 20
@@ -21,18 +21,18 @@ MAX_VERSIONS = 12
 def read(data: bytes, choices: Choices | None = None) -> Document:
     """Bytes of a file → document. Its ``value`` is what could be read."""
     text = decode(data)
-    return Document("", flaws=[text]) if isinstance(text, Flaw) else parse(text, choices)
+    return Document("", flaws=[text]) if isinstance(text, YamlProblem) else parse(text, choices)
 
 
-def decode(data: bytes) -> str | Flaw:
+def decode(data: bytes) -> str | YamlProblem:
     """The text of a file, or what is wrong with its bytes."""
     if len(data) > MAX_BYTES:
-        return Flaw((1, 1), "file-too-large", f"{len(data)} bytes are more than a pipeline file may have: {MAX_BYTES}")
+        return YamlProblem((1, 1), "file-too-large", f"{len(data)} bytes are more than a pipeline file may have: {MAX_BYTES}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig", "replace")
-        return Flaw(location_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8")
+        return YamlProblem(location_of(before, len(before)), "not-utf8", f"byte 0x{data[error.start]:02x} is not UTF-8")
 
 
 def read_versions(data: bytes) -> Iterator[Document]:
@@ -55,7 +55,7 @@ def parse(text: str, choices: Choices | None = None) -> Document:
     except yaml.YAMLError as error:
         return _parse_without_errors(text, _syntax_flaw(error, text), choices)
     except TooBigError as error:
-        return Document(text, flaws=[Flaw((1, 1), "file-too-large", str(error))])
+        return Document(text, flaws=[YamlProblem((1, 1), "file-too-large", str(error))])
     return _document(text, root, choices)
 
 
@@ -65,7 +65,7 @@ def _document(text: str, root: yaml.Node | None, choices: Choices | None) -> Doc
         try:
             document.value = NodeReader(document, choices or {}).value(root, (), None)
         except TooBigError as error:
-            document.flaws.append(Flaw((1, 1), "file-too-large", str(error)))
+            document.flaws.append(YamlProblem((1, 1), "file-too-large", str(error)))
     return document
 
 
@@ -93,7 +93,7 @@ def _check_depth(text: str) -> None:
         raise
 
 
-def _parse_without_errors(text: str, flaw: Flaw, choices: Choices | None) -> Document:
+def _parse_without_errors(text: str, flaw: YamlProblem, choices: Choices | None) -> Document:
     """The document without the parts that are not YAML; only the first flaw where they cannot be separated from the rest."""
     from etl.config.document.recovery import MAX_ERRORS, leaves_rest_checkable, replace_broken_part
 
@@ -122,30 +122,30 @@ def _parse_without_errors(text: str, flaw: Flaw, choices: Choices | None) -> Doc
     return Document(text, flaws=[flaw])
 
 
-def _find_flaw(text: str) -> Flaw | None:
+def _find_flaw(text: str) -> YamlProblem | None:
     """The syntax error of a text, if any."""
     try:
         _compose(text)
     except yaml.YAMLError as error:
         return _syntax_flaw(error, text)
     except TooBigError as error:
-        return Flaw((1, 1), "file-too-large", str(error))
+        return YamlProblem((1, 1), "file-too-large", str(error))
     return None
 
 
-def _syntax_flaw(error: yaml.YAMLError, text: str) -> Flaw:
+def _syntax_flaw(error: yaml.YAMLError, text: str) -> YamlProblem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
         at = getattr(error, "position", 0)
         reason = getattr(error, "reason", str(error))
-        return Flaw(location_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
+        return YamlProblem(location_of(text, at), "yaml-syntax", f"{reason}: {text[at : at + 1]!r}")
     if hint := other_tool(text):
-        return Flaw((1, 1), "not-a-pipeline", "the file is not YAML", hint=hint)
+        return YamlProblem((1, 1), "not-a-pipeline", "the file is not YAML", hint=hint)
     if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error.context):
         location = mark.line + 1, mark.column + 1
-        return Flaw(location, "several-documents", "a pipeline file is one YAML document", hint="split it")
+        return YamlProblem(location, "several-documents", "a pipeline file is one YAML document", hint="split it")
     from etl.config.document.syntax_errors import explain  # for files with an error only
 
     assert isinstance(error, yaml.MarkedYAMLError)
     found = explain(error, text)
-    return Flaw((found.line, found.column), "yaml-syntax", found.message, hint=found.hint)
+    return YamlProblem((found.line, found.column), "yaml-syntax", found.message, hint=found.hint)

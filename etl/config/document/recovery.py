@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from etl.config.document.text_locations import location_of
-from etl.config.document.yaml_document import Flaw
+from etl.config.document.yaml_document import YamlProblem
 from etl.config.model import OptionPath, YamlLocation
 
 MAX_ERRORS = 5
@@ -37,7 +37,7 @@ class RecoveredText:
     text: str
     location: YamlLocation
     """Location of the empty mapping that stands in place of the part."""
-    next_flaw: Flaw | None
+    next_flaw: YamlProblem | None
     """The next syntax error, after the part."""
     hides_others: bool
     """Whether lines that belong to other keys are in the part, because they are indented deeper than its one-line text."""
@@ -52,7 +52,7 @@ class _Cut:
     closers: str = ""
 
 
-def replace_broken_part(text: str, error: YamlLocation, find_flaw: Callable[[str], Flaw | None]) -> RecoveredText | None:
+def replace_broken_part(text: str, error: YamlLocation, find_flaw: Callable[[str], YamlProblem | None]) -> RecoveredText | None:
     """Replace the smallest part around ``error`` so that no error is left up to its end; None if there is no such part."""
     for number, cut in enumerate(_cuts(text, error)):
         if number == _MAX_TRIED:

@@ -7,7 +7,7 @@ from pathlib import Path
 from etl.catalogue import Catalogue
 from etl.config.document.parser import decode
 from etl.config.document.text_locations import location_of
-from etl.config.document.yaml_document import Document, EntryLocation, Flaw
+from etl.config.document.yaml_document import Document, EntryLocation, YamlProblem
 
 _SINK_HINTS = {
     "changing-results": "declare the key of the results in the table: PRIMARY KEY (…) NOT ENFORCED; "
@@ -21,15 +21,17 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
     from etl.sql.script import compile_script
 
     text = decode(data)
-    if isinstance(text, Flaw):
+    if isinstance(text, YamlProblem):
         return Document("", flaws=[text])
     compiled = compile_script(text, catalogue, folder)
     document = Document(text, compiled.value, sink_hints=_SINK_HINTS)
     for path, (key, value) in compiled.locations.items():
         document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
-    document.flaws = [Flaw(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors]
+    document.flaws = [
+        YamlProblem(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors
+    ]
     document.value = None if document.flaws else typed_texts(compiled.value, catalogue, lambda path: True)
     document.flaws += [
-        Flaw(location_of(text, one.at), one.code, str(one), hint=one.hint, severity="warning") for one in compiled.warnings
+        YamlProblem(location_of(text, one.at), one.code, str(one), hint=one.hint, severity="warning") for one in compiled.warnings
     ]
     return document

@@ -33,7 +33,7 @@ class EntryLocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class YamlProblem:
     """A mistake of the text itself."""
 
     location: YamlLocation
@@ -51,7 +51,7 @@ class Document:
     text: str
     value: Any = None
     locations: dict[OptionPath, EntryLocation] = field(default_factory=dict)
-    flaws: list[Flaw] = field(default_factory=list)
+    flaws: list[YamlProblem] = field(default_factory=list)
     repeated: dict[YamlLocation, int] = field(default_factory=dict)
     """First location of each key that a mapping has more than once → how often."""
     replaced_values: list[OptionPath] = field(default_factory=list)

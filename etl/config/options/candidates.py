@@ -24,7 +24,7 @@ _EXPRESSION = "spark-sql"
 
 
 @dataclass(frozen=True)
-class Spot:
+class ValueSchemas:
     """The schemas of a value (one a branch), and whether the value is optional."""
 
     schemas: tuple[Json, ...]
@@ -33,23 +33,23 @@ class Spot:
 
 def candidates(component: Json, path: OptionPath, defs: Json) -> list[Any]:
     """Values for the option at ``path`` of a component with this schema; none for a path that the schema does not have."""
-    spot = Spot((component,), False)
+    spot = ValueSchemas((component,), False)
     for part in path:
         spot = _inside(spot, part, defs)
     found = [value for schema in spot.schemas for value in _values(schema)]
     return [REMOVED, *found] if spot.optional else found
 
 
-def _inside(spot: Spot, part: str | int, defs: Json) -> Spot:
+def _inside(spot: ValueSchemas, part: str | int, defs: Json) -> ValueSchemas:
     for schema in (branch for one in spot.schemas for branch in branches(one, defs)):
         if isinstance(part, int) and "items" in schema:
-            return Spot(tuple(branches(schema["items"], defs)), False)
+            return ValueSchemas(tuple(branches(schema["items"], defs)), False)
         if part in schema.get("properties", ()):
-            return Spot(tuple(branches(schema["properties"][part], defs)), part not in schema.get("required", ()))
+            return ValueSchemas(tuple(branches(schema["properties"][part], defs)), part not in schema.get("required", ()))
         values = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
         if isinstance(part, str) and isinstance(values[0], dict):
-            return Spot(tuple(branches(values[0], defs)), False)
-    return Spot((), False)
+            return ValueSchemas(tuple(branches(values[0], defs)), False)
+    return ValueSchemas((), False)
 
 
 def branches(schema: Json, defs: Json) -> Iterator[Json]:

@@ -18,7 +18,7 @@ _LONGEST_SHOWN = 80
 
 
 @dataclass(frozen=True)
-class Fault:
+class SchemaViolation:
     """One finding of the schema. For a ``soft`` one the option's own type may have a better message."""
 
     path: OptionPath

@@ -11,7 +11,7 @@ from etl.catalogue import Catalogue
 from etl.config.document.scalars import scalar_value
 from etl.config.model import OptionPath
 from etl.config.nested_values import value_at, with_value
-from etl.config.options.fault import Fault, FaultContext, is_secret
+from etl.config.options.fault import FaultContext, SchemaViolation, is_secret
 from etl.config.options.unknown_options import SIGMA_HINT, misplaced_faults, missing_faults, unknown_faults
 from etl.config.options.value_faults import (
     WORDS,
@@ -56,12 +56,14 @@ def typed_texts(root: Any, catalogue: Catalogue, is_chosen: Callable[[OptionPath
     return root
 
 
-def faults(root: Any, catalogue: Catalogue, report: Report) -> list[Fault]:
+def faults(root: Any, catalogue: Catalogue, report: Report) -> list[SchemaViolation]:
     """All faults of a document, except those for which `etl.config.layout` has a better message."""
     return faults_by(*validator(catalogue), root, report)
 
 
-def faults_by(compiled: jsonschema_rs.Draft202012Validator, schema: Mapping[str, Any], root: Any, report: Report) -> list[Fault]:
+def faults_by(
+    compiled: jsonschema_rs.Draft202012Validator, schema: Mapping[str, Any], root: Any, report: Report
+) -> list[SchemaViolation]:
     """All faults by a compiled schema."""
     context = FaultContext(root, schema, report)
     found = [fault for error in compiled.iter_errors(root) for fault in _explain(error, context)]
@@ -71,16 +73,16 @@ def faults_by(compiled: jsonschema_rs.Draft202012Validator, schema: Mapping[str,
     return list(_without_consequences([fault for fault in found if not report.is_broken(fault.path)]))
 
 
-def _without_consequences(faults: Sequence[Fault]) -> Iterator[Fault]:
+def _without_consequences(faults: Sequence[SchemaViolation]) -> Iterator[SchemaViolation]:
     """The faults, of which consequences of others are silent: all but one of a rule of Sigma that stands among ours, and what is
     missing beside an option of another tool."""
     typed = {fault.path for fault in faults if fault.code == "type"}
     faults = [fault for fault in faults if fault.code != "enum" or fault.path not in typed]
-    sigma: dict[OptionPath, Fault] = {}
+    sigma: dict[OptionPath, SchemaViolation] = {}
     for fault in sorted(faults, key=lambda one: one.path[-1:] != ("detection",)):
         if fault.hint == SIGMA_HINT:
             sigma.setdefault(fault.path[:-1], fault)
-    habits: dict[tuple[OptionPath, str | None], Fault] = {}
+    habits: dict[tuple[OptionPath, str | None], SchemaViolation] = {}
     for fault in faults:
         if fault.habit:
             habits.setdefault((fault.path[:-1], fault.hint), fault)
@@ -95,13 +97,13 @@ def _without_consequences(faults: Sequence[Fault]) -> Iterator[Fault]:
             yield fault
 
 
-def _explain(error: Any, context: FaultContext) -> Iterator[Fault]:
+def _explain(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
     if error.kind.name == "oneOf" and not error.instance_path:
         return
     yield from _EXPLAINERS.get(error.kind.name, _other_faults)(error, context)
 
 
-def _any_of_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
+def _any_of_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
     """The faults by the branch whose type fits; where none fits, one fault that names all types."""
     here = len(error.instance_path)
     for branch in error.kind.context:
@@ -113,15 +115,17 @@ def _any_of_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
     if wanted and all(name in WORDS for name in wanted):
         yield wrong_type(error, wanted, context)
     else:
-        yield Fault(tuple(error.instance_path), "any-of", f"{context.shown(error)} is none of what is accepted", soft=True)
+        yield SchemaViolation(
+            tuple(error.instance_path), "any-of", f"{context.shown(error)} is none of what is accepted", soft=True
+        )
 
 
-def _other_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
+def _other_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
     message = "is not accepted" if is_secret(context.parent(error)) else error.message
-    yield Fault(tuple(error.instance_path), code_of(error.kind.name), message, soft=True)
+    yield SchemaViolation(tuple(error.instance_path), code_of(error.kind.name), message, soft=True)
 
 
-_EXPLAINERS: Mapping[str, Callable[[Any, FaultContext], Iterator[Fault]]] = {
+_EXPLAINERS: Mapping[str, Callable[[Any, FaultContext], Iterator[SchemaViolation]]] = {
     "additionalProperties": unknown_faults,
     "falseSchema": misplaced_faults,
     "required": missing_faults,

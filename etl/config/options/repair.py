@@ -13,7 +13,7 @@ from etl.config.layout import Layout, lay_out
 from etl.config.model import OptionPath
 from etl.config.nested_values import as_mapping, value_at, with_value
 from etl.config.options.candidates import candidates
-from etl.config.options.fault import Fault
+from etl.config.options.fault import SchemaViolation
 from etl.config.options.faults import faults, validator
 from etl.config.options.option_names import meant_option
 from etl.config.options.shapes import with_forms, with_lists_of_steps
@@ -85,14 +85,16 @@ def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) ->
     return root
 
 
-def _close_missing(fault: Fault, found: Iterable[Fault]) -> Fault | None:
+def _close_missing(fault: SchemaViolation, found: Iterable[SchemaViolation]) -> SchemaViolation | None:
     """A missing option with a similar name comes before others: `form` in a sink without `from` means `from`."""
     missing = [one.option for one in found if one.path == fault.path[:-1] and one.code == "missing-option"]
     meant = meant_option(str(fault.path[-1]), missing)
     return replace(fault, meant=meant, hint=f"did you mean {meant!r}?") if meant else None
 
 
-def _only_missing(fault: Fault, found: Iterable[Fault], root: Any, schema: Mapping[str, Any]) -> Fault:
+def _only_missing(
+    fault: SchemaViolation, found: Iterable[SchemaViolation], root: Any, schema: Mapping[str, Any]
+) -> SchemaViolation:
     """The missing option, if it is the only one and accepts the value of the only unknown option."""
     here = [one for one in found if one.path == fault.path[:-1] and one.code == "missing-option"]
     unknown = [one for one in found if one.path[:-1] == fault.path[:-1] and one.code == "unknown-option"]
@@ -104,7 +106,7 @@ def _only_missing(fault: Fault, found: Iterable[Fault], root: Any, schema: Mappi
     return replace(fault, meant=here[0].option, hint=f"is {here[0].option!r} meant?")
 
 
-def _meant_by_value(fault: Fault, root: Any, catalogue: Catalogue) -> Fault:
+def _meant_by_value(fault: SchemaViolation, root: Any, catalogue: Catalogue) -> SchemaViolation:
     """The part of a file, or the `from` or `steps` of a stream or sink, that only the value of an unknown option can be."""
     owner, value = fault.path[:-1], value_at(root, fault.path)
     meant = None
@@ -141,7 +143,7 @@ def _are_steps(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all("type" in as_mapping(one) for one in value)
 
 
-def _lift_options(root: dict[str, Any], fault: Fault, report: Report) -> dict[str, Any]:
+def _lift_options(root: dict[str, Any], fault: SchemaViolation, report: Report) -> dict[str, Any]:
     """`options: {path: x}` → `path: x`."""
     *owner, name = fault.path
     location, parent = report.location(fault.path), value_at(root, tuple(owner))

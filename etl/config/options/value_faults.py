@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.api import cut, nearest
 from etl.config.document.scalars import quote_text, scalar_value
-from etl.config.options.fault import Fault, FaultContext, Json, is_secret
+from etl.config.options.fault import FaultContext, Json, SchemaViolation, is_secret
 from etl.config.options.option_habits import CHOICES, as_option
 from etl.config.options.pattern_words import pattern_words
 
@@ -32,18 +32,18 @@ LONGEST_SHOWN = 60
 _KEBAB = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def type_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
+def type_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
     """A value of another type."""
     wanted = error.kind.types if hasattr(error.kind, "types") else error.kind.value
     yield wrong_type(error, [wanted] if isinstance(wanted, str) else list(wanted), context)
 
 
-def wrong_type(error: Any, wanted: list[str], context: FaultContext) -> Fault:
+def wrong_type(error: Any, wanted: list[str], context: FaultContext) -> SchemaViolation:
     """The fault of a value that has none of these types."""
     path, value = tuple(error.instance_path), context.value(error)
     words = " or ".join(dict.fromkeys(WORDS[name] for name in wanted if name != "null" or len(wanted) == 1))
     message = f"{_FOUND.get(type(value)) or context.shown(error)} is not {words}"
-    return Fault(path, "type", message, _type_hint(value, wanted, error, context), soft=True)
+    return SchemaViolation(path, "type", message, _type_hint(value, wanted, error, context), soft=True)
 
 
 def _type_hint(value: Any, wanted: list[str], error: Any, context: FaultContext) -> str | None:
@@ -94,13 +94,15 @@ def _text_hint(value: str, wanted: list[str], is_substituted: bool) -> str | Non
     return None
 
 
-def choice_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
+def choice_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
     """A value that is none of the option's choices."""
     value = context.value(error)
     options = list(getattr(error.kind, "options", None) or context.parent(error).get("enum", ()))
     names = [str(option) for option in options or [getattr(error.kind, "expected_value", None)]]
     message = f"{context.shown(error)} is not one of: {', '.join(names)}"
-    yield Fault(tuple(error.instance_path), "enum", message, _choice_hint(value, names) if isinstance(value, str) else None)
+    yield SchemaViolation(
+        tuple(error.instance_path), "enum", message, _choice_hint(value, names) if isinstance(value, str) else None
+    )
 
 
 def _choice_hint(value: str, names: list[str]) -> str | None:
@@ -112,28 +114,30 @@ def _choice_hint(value: str, names: list[str]) -> str | None:
     return f"did you mean {same[0]!r}?" if same else nearest(value, names)
 
 
-def bound_faults(words: str) -> Callable[[Any, FaultContext], Iterator[Fault]]:
+def bound_faults(words: str) -> Callable[[Any, FaultContext], Iterator[SchemaViolation]]:
     """Numbers out of bounds; ``{}`` in the words stands for the bound."""
 
-    def explain(error: Any, context: FaultContext) -> Iterator[Fault]:
+    def explain(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
         limit = context.parent(error).get(error.kind.name)
         message = f"{context.shown(error)} {words.format(limit)}"
-        yield Fault(tuple(error.instance_path), code_of(error.kind.name), message)
+        yield SchemaViolation(tuple(error.instance_path), code_of(error.kind.name), message)
 
     return explain
 
 
-def size_faults(words: str) -> Callable[[Any, FaultContext], Iterator[Fault]]:
+def size_faults(words: str) -> Callable[[Any, FaultContext], Iterator[SchemaViolation]]:
     """Texts, lists and mappings that are too short or too long."""
 
-    def explain(error: Any, context: FaultContext) -> Iterator[Fault]:
+    def explain(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
         limit = context.parent(error).get(error.kind.name)
-        yield Fault(tuple(error.instance_path), code_of(error.kind.name), words.format(limit, "" if limit == 1 else "s"))
+        yield SchemaViolation(
+            tuple(error.instance_path), code_of(error.kind.name), words.format(limit, "" if limit == 1 else "s")
+        )
 
     return explain
 
 
-def pattern_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
+def pattern_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
     """Texts that are not written as the option asks."""
     schema, path, value = context.parent(error), tuple(error.instance_path), context.value(error)
     pattern, secret = str(schema.get("pattern")), is_secret(schema)
@@ -144,7 +148,7 @@ def pattern_faults(error: Any, context: FaultContext) -> Iterator[Fault]:
     hint = f"several are a list: [{', '.join(several)}]" if is_list else None
     if "*" in str(value) and "(\\.\\*)?$" in pattern:
         hint = "a prefix stands for all fields below it: source, or source.*; other patterns are not known"
-    yield Fault(path, "pattern", f"{context.shown(error)} {words}", hint, soft=True)
+    yield SchemaViolation(path, "pattern", f"{context.shown(error)} {words}", hint, soft=True)
 
 
 def branches(error: Any, context: FaultContext) -> Iterator[Json]:

@@ -22,7 +22,7 @@ _MAX_TRIED = 18
 
 
 @dataclass(frozen=True)
-class Built:
+class ComponentVariant:
     """A component, built with stand-ins for its wrong options."""
 
     component: Component

@@ -47,7 +47,7 @@ def shift(kernel: Kernel) -> Callable[[BoundNode, BoundNode], BoundNode]:
 
 
 def _shifted(kernel: Kernel, values: Any, distances: Any) -> Any:
-    """Arrow's kernels shift by no more than the bits behind the sign."""
+    """Arrow's kernels shift by no more than the bits after the sign."""
     length = max(1 if isinstance(side, pa.Scalar) else len(side) for side in (values, distances))
     numbers, far = (broadcast(side, length) for side in (values, distances))
     low_bits = _integers(far).astype(_integers(numbers).dtype) & (numbers.type.bit_width - 1)

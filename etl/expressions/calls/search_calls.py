@@ -20,7 +20,7 @@ def instr(text: BoundNode, part: BoundNode) -> BoundNode:
 
 
 def locate(part: BoundNode, text: BoundNode, start: BoundNode | None = None) -> BoundNode:
-    """``locate('part', text, start)``: the first place at or behind ``start``, 0 if there is none."""
+    """``locate('part', text, start)``: the first position from ``start`` on, 0 if there is none."""
     searched, first = text_literal(part), 1 if start is None else whole_literal(start)
     if searched is None or first is None:
         return no_form("a search for a computed text or from a computed place", INT32)
@@ -34,12 +34,12 @@ def _positions(searched: str, first: int, texts: Any) -> Any:
     if first < 1 or not searched:
         return pc.if_else(pc.is_valid(texts), pa.scalar(int(not searched and first > 0), INT32), pa.scalar(None, INT32))
     texts = pc.cast(texts, pa.string())
-    behind = pc.utf8_slice_codeunits(texts, first - 1, None) if first > 1 else texts
-    found = pc.cast(pc.find_substring(behind, searched), INT32)
+    rest = pc.utf8_slice_codeunits(texts, first - 1, None) if first > 1 else texts
+    found = pc.cast(pc.find_substring(rest, searched), INT32)
     places = pc.if_else(pc.less(found, 0), pa.scalar(0, INT32), pc.add(found, pa.scalar(first, INT32)))
-    other = pc.and_(pc.greater(found, 0), pc.invert(pc.string_is_ascii(behind)))
+    other = pc.and_(pc.greater(found, 0), pc.invert(pc.string_is_ascii(rest)))
     other = pc.fill_null(other, False)
     if not other.true_count:
         return places
-    counted = [text.find(searched) + first for text in behind.filter(other).to_pylist()]
+    counted = [text.find(searched) + first for text in rest.filter(other).to_pylist()]
     return pc.replace_with_mask(places, other, pa.array(counted, INT32))

@@ -19,7 +19,7 @@ from etl.udf.annotations import describe
 from etl.udf.declaration import Parameter, UserFunction
 
 if TYPE_CHECKING:
-    from etl.udf.calling import Caller
+    from etl.udf.calling import FunctionCaller
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
@@ -88,18 +88,18 @@ class _Call:
 
     def __init__(self, function: UserFunction) -> None:
         self._function = function
-        self._caller: Caller | None = None
+        self._caller: FunctionCaller | None = None
 
     def __call__(self, rows: ActiveRows, *values: Any) -> pa.Array:
         """The result for the active rows; rows for which the call failed are marked as failed."""
         if self._caller is None:
-            from etl.udf.calling import Caller
+            from etl.udf.calling import FunctionCaller
 
-            self._caller = Caller(self._function)
+            self._caller = FunctionCaller(self._function)
         return _call(self._caller, rows, values)
 
 
-def _call(caller: Caller, rows: ActiveRows, values: Sequence[Any]) -> pa.Array:
+def _call(caller: FunctionCaller, rows: ActiveRows, values: Sequence[Any]) -> pa.Array:
     active = None if rows.active is None or rows.active.true_count == rows.length else pc.indices_nonzero(rows.active)
     length = rows.length if active is None else len(active)
     given = []

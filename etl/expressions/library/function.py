@@ -1,7 +1,7 @@
 """A function of the library: its name, arguments and result, what the reference says of it, and how a call is bound.
 
 A name begins with the dialect that gives the function its meaning: ``flink_``, ``rsql_``; our own functions have no prefix.
-Arguments are written ``text: string, index: integer, more: any...``; ``?`` behind a kind makes it optional.
+Arguments are written ``text: string, index: integer, more: any...``; ``?`` after a kind makes it optional.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TIME = pa.time32("s")
 """A time of day, which has no type in Spark: it exists within expressions only."""
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """What an argument accepts, in words and as a test of its type, and the type to which it is cast (None: none)."""
 
     words: str
@@ -51,23 +51,23 @@ def _is_text(type_: pa.DataType) -> bool:
     return type_ in ATOMIC or is_number(type_) or type_ == TIME
 
 
-KINDS: Mapping[str, Kind] = {
-    "any": Kind("a value", lambda type_: True),
-    "text": Kind("a value that has a text", _is_text, STRING),
-    "string": Kind("a text", lambda type_: type_ == STRING),
-    "binary": Kind("bytes", pa.types.is_binary),
-    "integer": Kind("a whole number", lambda type_: type_ in INTEGERS),
-    "int": Kind("a whole number", lambda type_: type_ in INTEGERS and type_ != INT64, INT32),
-    "bigint": Kind("a whole number", lambda type_: type_ in INTEGERS, INT64),
-    "number": Kind("a number", is_number),
-    "double": Kind("a number", is_number, DOUBLE),
-    "boolean": Kind("a boolean", lambda type_: type_ == BOOLEAN),
-    "date": Kind("a date", lambda type_: type_ == DATE),
-    "timestamp": Kind("a timestamp", pa.types.is_timestamp),
-    "time": Kind("a time of day", lambda type_: type_ == TIME),
-    "array": Kind("an array", pa.types.is_list),
-    "map": Kind("a map", pa.types.is_map),
-    "row": Kind("a row", pa.types.is_struct),
+KINDS: Mapping[str, ArgumentKind] = {
+    "any": ArgumentKind("a value", lambda type_: True),
+    "text": ArgumentKind("a value that has a text", _is_text, STRING),
+    "string": ArgumentKind("a text", lambda type_: type_ == STRING),
+    "binary": ArgumentKind("bytes", pa.types.is_binary),
+    "integer": ArgumentKind("a whole number", lambda type_: type_ in INTEGERS),
+    "int": ArgumentKind("a whole number", lambda type_: type_ in INTEGERS and type_ != INT64, INT32),
+    "bigint": ArgumentKind("a whole number", lambda type_: type_ in INTEGERS, INT64),
+    "number": ArgumentKind("a number", is_number),
+    "double": ArgumentKind("a number", is_number, DOUBLE),
+    "boolean": ArgumentKind("a boolean", lambda type_: type_ == BOOLEAN),
+    "date": ArgumentKind("a date", lambda type_: type_ == DATE),
+    "timestamp": ArgumentKind("a timestamp", pa.types.is_timestamp),
+    "time": ArgumentKind("a time of day", lambda type_: type_ == TIME),
+    "array": ArgumentKind("an array", pa.types.is_list),
+    "map": ArgumentKind("a map", pa.types.is_map),
+    "row": ArgumentKind("a row", pa.types.is_struct),
 }
 """Names of kinds in a signature; ``string|date`` accepts both."""
 
@@ -76,7 +76,7 @@ class Argument(NamedTuple):
     """An argument: its name and kinds, and whether it may be missing or repeated."""
 
     name: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ArgumentKind, ...]
     is_optional: bool = False
     is_repeated: bool = False
 
@@ -95,7 +95,7 @@ class Argument(NamedTuple):
         return value if kind.target is None else cast(value, kind.target)
 
 
-def _name_of(kind: Kind) -> str:
+def _name_of(kind: ArgumentKind) -> str:
     return next(name for name, one in KINDS.items() if one is kind)
 
 

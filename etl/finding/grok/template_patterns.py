@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from etl.finding.column_names import REQUEST_LINE, make_unique, most_match
 from etl.finding.column_patterns import REQUEST_PATTERN, VALUE_PATTERNS, escape_literal
-from etl.finding.grok.templates import VALUE_KINDS, Piece, Template
+from etl.finding.grok.templates import VALUE_KINDS, MessageToken, Template
 from etl.finding.grok.tokens import kind_of
 from etl.finding.grok.value_names import value_name
 
@@ -51,7 +51,7 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
     return "".join(parts), names
 
 
-def _time(values: Sequence[Piece], name: str) -> str:
+def _time(values: Sequence[MessageToken], name: str) -> str:
     forms = {value.form.named(): None for value in values if value.form}
     return f"(?<{name}>{'|'.join(forms)})"
 
@@ -63,7 +63,7 @@ def _port_of(keys: Sequence[str | None], at: int, names: Sequence[str]) -> str:
     return f"{names[-1].removesuffix('.ip')}.port" if names[-1].endswith(".ip") else f"{names[-1]}_port"
 
 
-def _literal(piece: Piece) -> str:
+def _literal(piece: MessageToken) -> str:
     return r"\s+" if piece.kind == "blank" and set(piece.text) != {" "} else escape_literal(piece.text)
 
 
@@ -76,7 +76,7 @@ def _following(keys: Sequence[str | None], at: int) -> Iterator[str]:
             yield key
 
 
-def variable_kind(key: str | None, values: Sequence[Piece]) -> str:
+def variable_kind(key: str | None, values: Sequence[MessageToken]) -> str:
     """The kind of the values at a place; empty where all messages have the same word."""
     if key is not None and not (key[0] == "<" and key[1:-1] in VALUE_KINDS):
         return ""
@@ -89,6 +89,6 @@ def variable_kind(key: str | None, values: Sequence[Piece]) -> str:
     return "float" if kinds == {"int", "float"} else "word"
 
 
-def _of_words(values: Sequence[Piece]) -> str:
+def _of_words(values: Sequence[MessageToken]) -> str:
     kinds = {kind_of(piece.text) for piece in values}
     return "int" if kinds == {"int"} else "word"

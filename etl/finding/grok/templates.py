@@ -34,7 +34,7 @@ VALUE_KINDS = frozenset({"uuid", "url", "mac", "ip", "email", "hex", "path", "fl
 
 
 @dataclass(frozen=True)
-class Piece:
+class MessageToken:
     """A token of a message: its kind and text."""
 
     kind: str
@@ -59,7 +59,7 @@ class Template:
     """A kind of message. ``keys`` has None where words differ; ``samples`` are the first messages as pieces."""
 
     keys: list[str | None]
-    samples: list[list[Piece]]
+    samples: list[list[MessageToken]]
     lines: list[int] = field(default_factory=list)
 
     def has_values(self) -> bool:
@@ -71,19 +71,19 @@ SAMPLES = 200
 """Messages of a template used to find the types of its values."""
 
 
-def split_message(message: str) -> list[Piece] | None:
+def split_message(message: str) -> list[MessageToken] | None:
     """The tokens of a message; None for one that is too long."""
     found = []
     at = 0
     while at < len(message):
         time = time_at(message, at) if at == 0 or not message[at - 1].isalnum() else None
         if time and time[0].score > 2 and not message[at : time[1]].replace(".", "").isdigit():
-            found.append(Piece("time", message[at : time[1]], time[0]))
+            found.append(MessageToken("time", message[at : time[1]], time[0]))
             at = time[1]
         else:
             token = _TOKEN.match(message, at)
             assert token
-            found.append(Piece(_SAME.get(token.lastgroup or "", token.lastgroup or "mark"), token[0]))
+            found.append(MessageToken(_SAME.get(token.lastgroup or "", token.lastgroup or "mark"), token[0]))
             at = token.end()
         if len(found) > MAX_TOKENS:
             return None
@@ -112,7 +112,7 @@ def find_templates(messages: Iterable[tuple[int, str]]) -> list[Template]:
     return sorted((one for leaf in leaves.values() for one in leaf), key=lambda one: -len(one.lines))
 
 
-def _nearest(leaf: Sequence[Template], row: Sequence[Piece]) -> Template | None:
+def _nearest(leaf: Sequence[Template], row: Sequence[MessageToken]) -> Template | None:
     """The template with the most words in common with a message, if there are enough; all marks must be equal."""
     best, found = ALIKE, None
     for one in leaf:
@@ -130,7 +130,7 @@ def _nearest(leaf: Sequence[Template], row: Sequence[Piece]) -> Template | None:
     return found
 
 
-def _add(template: Template, row: list[Piece], number: int) -> None:
+def _add(template: Template, row: list[MessageToken], number: int) -> None:
     template.lines.append(number)
     if len(template.samples) < SAMPLES:
         template.samples.append(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from etl.rules.conditions.tree import All, Condition, Leaf, Some
+from etl.rules.conditions.tree import And, Condition, Leaf, Or
 from etl.rules.predicates.text import Text
 
 
@@ -12,14 +12,14 @@ def find_contradiction(condition: Condition) -> str | None:
     """Why the condition is never true, or None. Assumes that texts are single values: of a list, each item may be another."""
     if isinstance(condition, Leaf):
         return None
-    if isinstance(condition, Some):
+    if isinstance(condition, Or):
         each = [find_contradiction(part) for part in condition.parts]
         return next((why for why in each if why), "what it asks for is in no event here") if all(each) else None
     inner = next((why for part in condition.parts if (why := find_contradiction(part))), None)
     return inner or _find_between(condition)
 
 
-def _find_between(condition: All) -> str | None:
+def _find_between(condition: And) -> str | None:
     """The contradiction between two parts of a conjunction."""
     required = {leaf.predicate for leaf in _leaves(condition) if not leaf.negated}
     excluded = {leaf.predicate for leaf in _leaves(condition) if leaf.negated}
@@ -35,5 +35,5 @@ def _find_between(condition: All) -> str | None:
     return None
 
 
-def _leaves(condition: All) -> Iterator[Leaf]:
+def _leaves(condition: And) -> Iterator[Leaf]:
     return (part for part in condition.parts if isinstance(part, Leaf))

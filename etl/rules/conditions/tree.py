@@ -19,39 +19,39 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class And:
     """Every part is true; without parts, true."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class Or:
     """At least one part is true; without parts, false."""
 
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Leaf | All | Some
+Condition: TypeAlias = Leaf | And | Or
 
-TRUE, FALSE = All(()), Some(())
+TRUE, FALSE = And(()), Or(())
 
 
 def all_of(parts: Iterable[Condition]) -> Condition:
     """``and`` of conditions: nested ones flattened, each part once."""
-    return _join(parts, All, neutral=TRUE, decisive=FALSE)
+    return _join(parts, And, neutral=TRUE, decisive=FALSE)
 
 
 def any_of(parts: Iterable[Condition]) -> Condition:
     """``or`` of conditions: nested ones flattened, each part once."""
-    return _join(parts, Some, neutral=FALSE, decisive=TRUE)
+    return _join(parts, Or, neutral=FALSE, decisive=TRUE)
 
 
 def negate(condition: Condition) -> Condition:
     """``not`` of a condition, moved down to its predicates."""
     if isinstance(condition, Leaf):
         return Leaf(condition.predicate, not condition.negated)
-    return (any_of if isinstance(condition, All) else all_of)(map(negate, condition.parts))
+    return (any_of if isinstance(condition, And) else all_of)(map(negate, condition.parts))
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
@@ -70,10 +70,10 @@ def replace_leaves(condition: Condition, replace: Callable[[Leaf], Condition]) -
     if isinstance(condition, Leaf):
         made = replace(Leaf(condition.predicate))
         return negate(made) if condition.negated else made
-    return (all_of if isinstance(condition, All) else any_of)(replace_leaves(part, replace) for part in condition.parts)
+    return (all_of if isinstance(condition, And) else any_of)(replace_leaves(part, replace) for part in condition.parts)
 
 
-def _join(parts: Iterable[Condition], kind: type[All] | type[Some], neutral: Condition, decisive: Condition) -> Condition:
+def _join(parts: Iterable[Condition], kind: type[And] | type[Or], neutral: Condition, decisive: Condition) -> Condition:
     flat: dict[Condition, None] = {}
     for part in parts:
         if part == decisive:

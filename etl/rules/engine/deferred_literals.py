@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from etl.rules.conditions.tree import TRUE, All, Condition, Leaf, all_of, any_of, leaves
+from etl.rules.conditions.tree import TRUE, And, Condition, Leaf, all_of, any_of, leaves
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.column_texts import Column
 from etl.rules.engine.deferred_predicates import Numbers, relax
@@ -127,5 +127,5 @@ def _assume_true(condition: Condition, numbers: Numbers, left_out: frozenset[int
     """A condition that is true wherever the given one is, whatever holds of the predicates left out."""
     if isinstance(condition, Leaf):
         return TRUE if numbers[condition.predicate] in left_out else condition
-    join = all_of if isinstance(condition, All) else any_of
+    join = all_of if isinstance(condition, And) else any_of
     return join(_assume_true(part, numbers, left_out) for part in condition.parts)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from etl.rules.conditions.tree import TRUE, All, Condition, Leaf, all_of, any_of, leaves
+from etl.rules.conditions.tree import TRUE, And, Condition, Leaf, all_of, any_of, leaves
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.program import Program
 from etl.rules.engine.row_kernel import list_rows, rows_to_evaluate
@@ -70,7 +70,7 @@ def relax(condition: Condition, numbers: Numbers, deferred: Collection[int]) -> 
     """A condition that is true wherever the given one is, if the bits of deferred predicates say where they may hold."""
     if isinstance(condition, Leaf):
         return TRUE if condition.negated and numbers[condition.predicate] in deferred else condition
-    join = all_of if isinstance(condition, All) else any_of
+    join = all_of if isinstance(condition, And) else any_of
     return join(relax(part, numbers, deferred) for part in condition.parts)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from etl.rules.conditions.tree import All, Condition, Leaf
+from etl.rules.conditions.tree import And, Condition, Leaf
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.program_kernel import AND, OR, evaluate, list_by_row
 from etl.rules.predicates.predicate import Predicate
@@ -118,7 +118,7 @@ def choose_witnesses(
         return cost, (number,)
     found = [choose_witnesses(part, numbers, share) for part in condition.parts]
     known = [one for one in found if one is not None]
-    if isinstance(condition, All):
+    if isinstance(condition, And):
         return min(known, key=lambda one: one[0], default=None)
     if len(known) < len(found):
         return None
@@ -131,7 +131,7 @@ def _append_steps(condition: Condition, numbers: dict[Predicate, int], steps: li
         steps.append(numbers[condition.predicate] * 2 + condition.negated)
         counts.append(1)
         return 1
-    step, needed = AND if isinstance(condition, All) else OR, 1
+    step, needed = AND if isinstance(condition, And) else OR, 1
     for index, part in enumerate(condition.parts):
         needed = max(needed, _append_steps(part, numbers, steps, counts) + (index > 0))
         if index:

@@ -12,7 +12,7 @@ from etl.columns.texts import Texts
 from etl.rules.search.gram_choice import LiteralGrams, choose_grams, gram_frequencies
 from etl.rules.search.literal_arrays import LiteralArrays, LiteralBytes
 from etl.rules.search.literal_kernel import POSITIONS, find
-from etl.rules.search.literal_tables import LiteralTables, Singles, build_tables
+from etl.rules.search.literal_tables import ByteLiterals, LiteralTables, build_tables
 
 _FIRST_ROOM = 1 << 16
 """Pairs that the buffer of a search holds at first."""
@@ -73,7 +73,7 @@ class LiteralDatabase:
         other = copy(self)
         other._grams = tuple(grams.only(~left_out[grams.literals]) for grams in self._grams)
         before = self._search.tables
-        singles = Singles(*(part[~left_out[before.singles.literals]] for part in before.singles))
+        singles = ByteLiterals(*(part[~left_out[before.singles.literals]] for part in before.singles))
         other._search = LiteralSearch(before.with_grams(other._grams, singles))
         return other
 

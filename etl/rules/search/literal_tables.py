@@ -48,7 +48,7 @@ class GramIndex(NamedTuple):
     """uint32[n]: where in the literal the key bytes are."""
 
 
-class Singles(NamedTuple):
+class ByteLiterals(NamedTuple):
     """Literals of one byte."""
 
     literals: Any
@@ -86,7 +86,7 @@ class LiteralTables(NamedTuple):
     four: GramIndex
     three: GramIndex
     two: GramIndex
-    singles: Singles
+    singles: ByteLiterals
     pairs: EdgePairs
     heads: EdgeIndex
     """Literals at the start of texts, at their end, or equal to them."""
@@ -113,14 +113,15 @@ class LiteralTables(NamedTuple):
         heads, tails, wholes = ((*edge, _shift(64, len(edge.directory) - 1)) for edge in (self.heads, self.tails, self.wholes))
         return sieves, indexes, tuple(self.singles), self.pairs.kinds, heads, tails, wholes, self.bytes.addresses
 
-    def with_grams(self, grams: Sequence[LiteralGrams], singles: Singles) -> LiteralTables:
+    def with_grams(self, grams: Sequence[LiteralGrams], singles: ByteLiterals) -> LiteralTables:
         """These tables with other literals anywhere in a text."""
         eight, four, three, two = map(_build_index, grams)
         return self._replace(sieves=_build_sieves(grams), eight=eight, four=four, three=three, two=two, singles=singles)
 
 
 _PARTS: dict[str, Any] = {
-    "bytes": LiteralBytes, "sieves": Sieves, **dict.fromkeys(("eight", "four", "three", "two"), GramIndex), "singles": Singles,
+    "bytes": LiteralBytes, "sieves": Sieves, **dict.fromkeys(("eight", "four", "three", "two"), GramIndex),
+    "singles": ByteLiterals,
     "pairs": EdgePairs, **dict.fromkeys(("heads", "tails", "wholes"), EdgeIndex),
 }  # fmt: skip
 
@@ -174,11 +175,11 @@ def _shift(width: int, size: int) -> Any:
     return (np.uint32 if width == 32 else np.uint64)(width + 1 - max(size, 2).bit_length())
 
 
-def _build_singles(literals: LiteralArrays, known: LiteralBytes) -> Singles:
+def _build_singles(literals: LiteralArrays, known: LiteralBytes) -> ByteLiterals:
     chosen = np.flatnonzero((literals.kinds == ANYWHERE) & (literals.sizes == 1))
     first = known.firsts[chosen]
     bytes_ = known.data[first]
-    return Singles(*map(frozen, (chosen.astype(np.uint32), bytes_, bytes_ ^ known.with_cases().cases[first])))
+    return ByteLiterals(*map(frozen, (chosen.astype(np.uint32), bytes_, bytes_ ^ known.with_cases().cases[first])))
 
 
 # ── Literals at the edges of texts ────────────────────────────────────────────────────────────────

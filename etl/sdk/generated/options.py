@@ -167,7 +167,7 @@ class RocketmqTopicCreation(TypedDict, total=False):
     """Queues of a new topic on each master broker."""
 
 
-class Roll(TypedDict, total=False):
+class RollOptions(TypedDict, total=False):
     """When a part of a folder is complete."""
 
     max_bytes: Size

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         FilePath,
         Retry,
         RocketmqTopicCreation,
-        Roll,
+        RollOptions,
         Secret,
         Spooling,
         TopicCreation,
@@ -300,7 +300,7 @@ class Sinks:
         compression: Literal["auto", "none", "gzip", "zstd"] = UNSET,
         nulls: Literal["keep", "omit"] = UNSET,
         changes: Literal["none", "kind", "debezium"] = UNSET,
-        roll: Roll = UNSET,
+        roll: RollOptions = UNSET,
         time_field: str | None = UNSET,
         max_paths: int = UNSET,
     ) -> Output:

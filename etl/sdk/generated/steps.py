@@ -141,7 +141,7 @@ class Steps:
         with the micro-batch of the event that completes it. The burst goes on, without another alert, while the condition holds
         again less than a timespan after it last held. Any other condition (``lt``, ``lte``, ``eq``, ``neq``, ``not``, averages,
         medians, percentiles) is judged over windows that begin with a group's first event and follow one another, when the
-        watermark passes their end. Events that come out of order count where their time says; those more than ``late`` behind
+        watermark passes their end. Events that come out of order count where their time says; those more than ``late`` before
         the latest time read are dropped and counted. An event that lacks a group field or value counts for nothing.
 
         An alert has ``rule.*`` (id, title, level, tags, author, version), the group's fields, ``window_start`` (its first event),

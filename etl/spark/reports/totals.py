@@ -11,7 +11,7 @@ from typing import Any
 
 from etl.api import SplitMeasures
 from etl.plan.segments import Branch, Segment
-from etl.receipts import Counts, Delivered, Receipt, Rejected
+from etl.receipts import Counts, Delivered, Receipt, RejectCount
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
 
 MAX_LOGGED_NAMES = 100
@@ -48,7 +48,7 @@ class Totals:
     tables: dict[str, TableInUse] = field(default_factory=dict)
     sinks: dict[str, SinkTotals] = field(default_factory=dict)
     dead: int = 0
-    rejected: dict[tuple[str, str], Rejected] = field(default_factory=dict)
+    rejected: dict[tuple[str, str], RejectCount] = field(default_factory=dict)
     """Dead letters by origin and code, with an example of each."""
     to_spark: dict[str, Counts] = field(default_factory=dict)
     """Query with Spark steps → counts of its reading segments."""
@@ -135,7 +135,7 @@ class Totals:
 
     def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool, results: bool) -> None:
         for where, rejected in receipt.rejected.items():
-            self.rejected.setdefault(where, Rejected()).add(rejected)
+            self.rejected.setdefault(where, RejectCount()).add(rejected)
         root = receipt.source if receipt.source in segment.roots else ""
         counted = segment.counts_source.get(root, False)
         if counted:
@@ -144,7 +144,7 @@ class Totals:
             self.dead += receipt.read.dead
         if not root and results:
             self.results[query] = self.results.get(query, 0) + receipt.read.incoming
-        walk = _Walk(receipt)
+        walk = _CounterReader(receipt)
         self._add_branch(segment.roots[root], walk, Counts(receipt.read.incoming, 0, 0, receipt.read.dead))
         if emits:
             spark = self.to_spark.setdefault(query, Counts())
@@ -153,7 +153,7 @@ class Totals:
             spark.left -= receipt.untimed
             self.dead += receipt.untimed
 
-    def _add_branch(self, branch: Branch, walk: _Walk, above: Counts) -> None:
+    def _add_branch(self, branch: Branch, walk: _CounterReader, above: Counts) -> None:
         """``above`` counts the path from the source: events that entered it, filtered, dead and added so far."""
         above = walk.entered[branch.gathers] if branch.gathers else above
         lost = Counts(above.incoming, 0, above.filtered, above.dead, above.made)
@@ -186,7 +186,7 @@ class Totals:
         self.dead += delivered.dead
 
 
-class _Walk:
+class _CounterReader:
     """A receipt's counters in the order in which `SegmentRun` created them."""
 
     def __init__(self, receipt: Receipt) -> None:

@@ -28,7 +28,7 @@ _STATELESS_OPTIONS = {"having", "idle"}
 
 
 @dataclass(frozen=True)
-class Change:
+class IncompatibleChange:
     """A change of a query that does not fit its checkpoint."""
 
     query: str
@@ -82,7 +82,7 @@ def _matched(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySte
     return [{} if number is None else old[number] for number in continued(old, new, empty.get(query.name, ()))]
 
 
-def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[Change]]:
+def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[IncompatibleChange]]:
     """Give the plan's queries the names of their checkpoints. Also returns what has changed since the last run and does not fit
     them. Writes nothing."""
     queries, changes = _compared(plan, _known(state), {})
@@ -98,7 +98,9 @@ def _known(state: StateFolder) -> dict[str, Fingerprint]:
     return read_json(_path(state), _is_valid) or {}
 
 
-def _compared(plan: Plan, known: Mapping[str, Fingerprint], empty: EmptySteps) -> tuple[tuple[QueryPlan, ...], list[Change]]:
+def _compared(
+    plan: Plan, known: Mapping[str, Fingerprint], empty: EmptySteps
+) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
     """The queries with the names of their checkpoints, and the changes that do not fit these."""
     queries, changes = _assign_names(plan, known)
     for query in queries:
@@ -172,14 +174,14 @@ def _fields(schema: Any) -> dict[str, str]:
 # ── Names ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _assign_names(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[Change]]:
+def _assign_names(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
     """Name queries after the checkpoints that read their sources last; merging or splitting checkpoints is a change."""
     queries, changes = [], []
     used: set[str] = set()
     for query in plan.queries:
         names = _checkpoints_of(query, known)
         if len(names) > 1 or used & names:
-            changes.append(Change(query.name, f"its sources were read by {_list(names)}, with a checkpoint each"))
+            changes.append(IncompatibleChange(query.name, f"its sources were read by {_list(names)}, with a checkpoint each"))
         elif names:
             used |= names
             query = replace(query, name=names.pop())
@@ -226,7 +228,7 @@ def _list(names: Any) -> str:
 # ── Changes ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _refusal(changes: list[Change], state: StateFolder) -> str:
+def _refusal(changes: list[IncompatibleChange], state: StateFolder) -> str:
     lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
     folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
     return (
@@ -236,7 +238,7 @@ def _refusal(changes: list[Change], state: StateFolder) -> str:
     )
 
 
-def _new_state(changes: list[Change]) -> str:
+def _new_state(changes: list[IncompatibleChange]) -> str:
     """How a run can begin with empty state for some steps; nothing where that is not enough."""
     if not all(change.steps for change in changes):
         return ""
@@ -244,11 +246,11 @@ def _new_state(changes: list[Change]) -> str:
     return f"run it once with {options}, which empties the state of what it names and keeps all other; or "
 
 
-def _changes(query: QueryPlan, old: Fingerprint, new: Fingerprint, empty: Collection[int]) -> Iterator[Change]:
-    yield from (Change(query.name, what) for what in _query_changes(old, new))
+def _changes(query: QueryPlan, old: Fingerprint, new: Fingerprint, empty: Collection[int]) -> Iterator[IncompatibleChange]:
+    yield from (IncompatibleChange(query.name, what) for what in _query_changes(old, new))
     if "stages" in old and "stages" in new:
         ids = [f"{query.name}/{stage.node.id}" for stage in stages(query.frame)]
-        yield from (Change(query.name, *found) for found in _stage_changes(old["stages"], new["stages"], empty, ids))
+        yield from (IncompatibleChange(query.name, *found) for found in _stage_changes(old["stages"], new["stages"], empty, ids))
 
 
 def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:

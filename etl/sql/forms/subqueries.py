@@ -23,7 +23,7 @@ class Membership:
 
     query: Any
     value: Any
-    """The expression in front of IN, None of EXISTS."""
+    """The expression before IN, None of EXISTS."""
     is_negated: bool
     at: int
 

@@ -75,11 +75,11 @@ def _entry(statement: CreateFunction) -> dict[str, str]:
 
 def _read(name: str, entry: dict[str, str], folder: Path) -> UserFunction:
     from etl.udf.code_files import CodeFileError, read_file, read_module
-    from etl.udf.signature import Declared, read_function
+    from etl.udf.signature import FunctionDeclaration, read_function
 
     try:
         code = read_file(entry["file"], folder) if "file" in entry else read_module(entry["module"], folder)
     except CodeFileError:
         return UserFunction.broken(name)
-    found = read_function(Declared(name, code, entry["function"]))
+    found = read_function(FunctionDeclaration(name, code, entry["function"]))
     return found if isinstance(found, UserFunction) else UserFunction.broken(name)

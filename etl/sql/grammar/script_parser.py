@@ -19,7 +19,7 @@ SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "
 """Functions whose arguments are not a plain list, such as ``CAST(x AS INT)``."""
 
 NO_EFFECT = {
-    "USE": "names of catalogs and databases in front of a table are left out",
+    "USE": "names of catalogs and databases before the name of a table are left out",
     "SHOW": "`etl list` shows components, `etl explain` the plan of a script",
     "DESCRIBE": "`etl describe` shows a component",
     "DESC": "`etl describe` shows a component",

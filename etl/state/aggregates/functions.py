@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from etl.aggregates import signatures
-from etl.aggregates.calls import Call, read_call
+from etl.aggregates.calls import AggregateCall, read_call
 from etl.aggregates.checks import check_aggregate, user_aggregate
 from etl.aggregates.parameters import read_buckets
 from etl.api import Finding, Schema, format_type, visible
@@ -129,7 +129,7 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     return PerSecond(made) if call.per_second else made
 
 
-def _user_aggregate(text: str, call: Call, function: UserFunction, incoming: Schema) -> Accumulator | str:
+def _user_aggregate(text: str, call: AggregateCall, function: UserFunction, incoming: Schema) -> Accumulator | str:
     argument = read_argument(text, call.arguments[0], call.where, incoming)
     if isinstance(argument, str):
         return argument

@@ -15,7 +15,7 @@ from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.changes.diffs import difference
-from etl.state.changes.recomputed import WEIGHT, Recomputed
+from etl.state.changes.recomputed import WEIGHT, RecomputedResults
 from etl.state.joins.side_columns import PairEvents, coalesced, rows_that_meet
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
@@ -50,7 +50,7 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangingJoin(PairEvents, Recomputed):
+class ChangingJoin(PairEvents, RecomputedResults):
     """State holds the rows of both sides with their weights. Of pairs only those with a row of the micro-batch are made, and of
     `where` without a match the rows of keys that have changed."""
 

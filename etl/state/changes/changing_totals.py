@@ -15,7 +15,7 @@ from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.sums import Count
 from etl.state.changes.diffs import changelog
-from etl.state.changes.signed_totals import Signed
+from etl.state.changes.signed_totals import SignedAggregate
 from etl.state.key_hash import HASH, HASH2, key_hashes, new_seed
 from etl.state.keyed.decisions import EventsByKey, rows_of_keys
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
@@ -41,7 +41,9 @@ class ChangingTotals:
     """Of a changelog, those that subtract rows that are removed."""
     hashed: bool = True
     after_run: AfterRun = "arrived"
-    rows: Accumulator = field(default_factory=lambda: Signed(Count(AggregateArgument("count(*)", pa.int64(), None, None))))
+    rows: Accumulator = field(
+        default_factory=lambda: SignedAggregate(Count(AggregateArgument("count(*)", pa.int64(), None, None)))
+    )
 
     @property
     def keys(self) -> tuple[str, ...]:

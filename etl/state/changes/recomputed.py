@@ -34,7 +34,7 @@ _SEED = new_seed()
 
 
 @dataclass(frozen=True)
-class Recomputed(ABC):
+class RecomputedResults(ABC):
     """``fields`` are those of results, with the kind of change; ``incoming`` those of rows."""
 
     fields: Schema

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import CHANGE, OFFSET, Schema
 from etl.state.aggregates import Accumulator, finish, group, lift
 from etl.state.aggregates.argument import AggregateArgument
-from etl.state.changes.recomputed import Recomputed
+from etl.state.changes.recomputed import RecomputedResults
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import as_events
 from etl.state.keyed.latest_rows import with_column
@@ -22,7 +22,7 @@ from etl.state.windows.aggregation import event_times
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecomputedBest(Recomputed):
+class RecomputedBest(RecomputedResults):
     """The best rows of each key, with their ranks."""
 
     by: tuple[AggregateArgument, ...]
@@ -39,7 +39,7 @@ class RecomputedBest(Recomputed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecomputedOver(Recomputed):
+class RecomputedOver(RecomputedResults):
     """Running values beside each row, in the order of an event time."""
 
     order_by: str
@@ -59,7 +59,7 @@ class RecomputedOver(Recomputed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecomputedTotals(Recomputed):
+class RecomputedTotals(RecomputedResults):
     """Aggregates of each group."""
 
     accumulators: Mapping[str, Accumulator] = field(default_factory=dict)

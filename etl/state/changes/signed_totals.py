@@ -17,7 +17,7 @@ _HAS_OWN_COUNT = 1
 
 
 @dataclass(frozen=True)
-class Signed(MergedByFunctions):
+class SignedAggregate(MergedByFunctions):
     """A count or average whose partial results are added, with the sign of each event."""
 
     inner: Count | Average
@@ -40,7 +40,7 @@ class Signed(MergedByFunctions):
 
 
 @dataclass(frozen=True)
-class SignedSum(Signed):
+class SignedSum(SignedAggregate):
     """A sum: partial results are those of an average, because a sum of no values is null."""
 
     inner: Average
@@ -53,11 +53,11 @@ def signed(accumulator: Accumulator) -> Accumulator | None:
     """The same over a changelog; None for those of which a value cannot be taken back, and sums of doubles, which would not be
     exact."""
     if isinstance(accumulator, Count):
-        return Signed(accumulator)
+        return SignedAggregate(accumulator)
     if isinstance(accumulator, Sum | Average) and isinstance(accumulator.form, Floats):
         return None
     if isinstance(accumulator, Average):
-        return Signed(accumulator)
+        return SignedAggregate(accumulator)
     return SignedSum(Average(accumulator.argument, accumulator.form)) if isinstance(accumulator, Sum) else None
 
 

@@ -48,13 +48,13 @@ class RunningAggregate(Protocol):
         """The results of running columns."""
 
 
-class _Total:
+class _RunningTotal:
     """An aggregate whose running columns are its state."""
 
     is_total, distance, distinct = True, 0, False
 
 
-class _Choice:
+class _FrameAggregate:
     """An aggregate of the values of one column, which looks at the events of its frame."""
 
     is_total, distance, distinct = False, 0, False
@@ -72,7 +72,7 @@ class _Choice:
 
 
 @dataclass(frozen=True)
-class Merged(_Total):
+class MergedAggregate(_RunningTotal):
     """An aggregate of windows whose columns are merged by sums, minima and maxima."""
 
     accumulator: Accumulator
@@ -97,7 +97,7 @@ class Merged(_Total):
 
 
 @dataclass(frozen=True)
-class PerSecond(Merged):
+class PerSecond(MergedAggregate):
     """``per_second(count(*))``, ``per_second(sum(x))``: the count or sum, per second of the frame's length."""
 
     seconds: float
@@ -107,7 +107,7 @@ class PerSecond(Merged):
 
 
 @dataclass(frozen=True)
-class FirstOrLast(_Choice):
+class FirstOrLast(_FrameAggregate):
     """``first(x)``, ``last(x)``: the first or last value that is not null."""
 
     argument: AggregateArgument
@@ -119,7 +119,7 @@ class FirstOrLast(_Choice):
 
 
 @dataclass(frozen=True)
-class Lag(_Choice):
+class Lag(_FrameAggregate):
     """``lag(x, n)``: x of the event n before."""
 
     argument: AggregateArgument
@@ -130,7 +130,7 @@ class Lag(_Choice):
 
 
 @dataclass(frozen=True)
-class Distinct(_Choice):
+class Distinct(_FrameAggregate):
     """``count(distinct x)``."""
 
     argument: AggregateArgument
@@ -141,7 +141,7 @@ class Distinct(_Choice):
 
 
 @dataclass(frozen=True)
-class IsNew(_Choice):
+class IsNew(_FrameAggregate):
     """``is_new(x)``: whether no event before it has this x; null for a null."""
 
     argument: AggregateArgument
@@ -159,7 +159,7 @@ def running_aggregate(text: str, incoming: Schema, within: int | None) -> Runnin
     assert not isinstance(argument, str), argument
     merged = _merged(call.function, argument)
     if merged is not None:
-        return PerSecond(merged, (within or 0) / 1e6) if call.per_second else Merged(merged)
+        return PerSecond(merged, (within or 0) / 1e6) if call.per_second else MergedAggregate(merged)
     match call.function:
         case "first" | "last":
             return FirstOrLast(argument, call.function == "last")

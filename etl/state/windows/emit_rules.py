@@ -89,7 +89,7 @@ class OnChange(_OnArrival):
 
 
 @dataclass(frozen=True)
-class When(_OnArrival):
+class OnCondition(_OnArrival):
     """A window and group in the micro-batch in which a condition first holds."""
 
     name: str

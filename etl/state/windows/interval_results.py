@@ -33,7 +33,7 @@ _NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Every:
+class OnInterval:
     """Open windows each time the watermark passes a multiple of an interval, in microseconds, or no events come that long."""
 
     every: int
@@ -60,7 +60,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class Late:
+class OnLateEvents:
     """Closed windows of which something arrived since; ``keep`` and ``every`` in microseconds."""
 
     keep: int

@@ -17,7 +17,7 @@ import pyarrow as pa
 from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
 from etl.state.windows.emit_rules import GIVEN, EmitRule, OnClose
-from etl.state.windows.interval_results import LATE, LATE_TICK, SEEN, TICK, Every, Late
+from etl.state.windows.interval_results import LATE, LATE_TICK, SEEN, TICK, OnInterval, OnLateEvents
 from etl.state.windows.shape_run import MARK, NO_ROWS, Largest, ShapeRun, with_number
 from etl.state.windows.shapes import WindowShape
 
@@ -61,13 +61,13 @@ class TimeWindows:
         return gcd(*(shape.pane for shape in self.shapes))
 
     @cached_property
-    def _late(self) -> Late | None:
-        return next((rule for rule in self.rules if isinstance(rule, Late)), None)
+    def _late(self) -> OnLateEvents | None:
+        return next((rule for rule in self.rules if isinstance(rule, OnLateEvents)), None)
 
     @cached_property
     def _has_seen(self) -> bool:
         """Whether rows say when they arrived."""
-        early = any(isinstance(rule, Every) and not rule.all_groups for rule in self.rules)
+        early = any(isinstance(rule, OnInterval) and not rule.all_groups for rule in self.rules)
         return early or (self._late is not None and self._late.every is not None and not self._late.separate)
 
     @cached_property

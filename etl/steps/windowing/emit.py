@@ -121,19 +121,19 @@ def emit_rules(emit: Emit, results: Schema) -> list[EmitRule]:
 
 
 def _rule(one: WindowEvent | EmitTrigger, results: Schema) -> EmitRule:
-    from etl.state.windows.emit_rules import OnChange, OnClose, When
-    from etl.state.windows.interval_results import Every, Late
+    from etl.state.windows.emit_rules import OnChange, OnClose, OnCondition
+    from etl.state.windows.interval_results import OnInterval, OnLateEvents
 
     if not isinstance(one, EmitTrigger):
         return OnChange() if one == "on_change" else OnClose()
     if one.every is not None:
-        return Every(one.every // _MICROSECOND, one.groups == "all")
+        return OnInterval(one.every // _MICROSECOND, one.groups == "all")
     if one.late is not None:
         every = one.late.every // _MICROSECOND if one.late.every else None
-        return Late(one.late.for_ // _MICROSECOND, every, one.late.as_ == "separate")
+        return OnLateEvents(one.late.for_ // _MICROSECOND, every, one.late.as_ == "separate")
     assert one.when is not None
     again = one.again_after // _MICROSECOND if one.again_after else None
-    return When(one.when, compile_expression(one.when, results), again)
+    return OnCondition(one.when, compile_expression(one.when, results), again)
 
 
 # ── Checks ────────────────────────────────────────────────────────────────────────────────────────

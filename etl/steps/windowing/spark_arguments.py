@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from etl.aggregates.calls import Call, TextPart, read_call
+from etl.aggregates.calls import AggregateCall, TextPart, read_call
 from etl.api import Schema, Step, visible
 from etl.expressions import analyse, quote_name
 from etl.udf.declaration import functions_of, with_functions
@@ -35,7 +35,7 @@ def with_arguments(step: Window, incoming: Schema) -> tuple[Sequence[Step], Wind
 def _rewritten(text: str, incoming: Schema, computed: dict[str, str]) -> str:
     """An aggregate that reads fields instead of what Spark has to compute; these are added to ``computed``."""
     call = read_call(text)
-    if not isinstance(call, Call):
+    if not isinstance(call, AggregateCall):
         return text
     where, functions = call.where, functions_of(text)
     changes: list[tuple[TextPart, str]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from etl.aggregates.calls import Call, read_call
+from etl.aggregates.calls import AggregateCall, read_call
 from etl.api import CHANGE, Finding, Operator, PlanError, Schema, is_changing
 from etl.steps.heartbeats import ARRIVAL
 
@@ -29,7 +29,7 @@ def total_findings(step: Window) -> Iterator[Finding]:
             yield Finding("unused-option", message, (name,), f"leave out {name}, or give a size")
     for name, text in step.aggregates.items():
         call = read_call(text)
-        if isinstance(call, Call) and call.per_second:
+        if isinstance(call, AggregateCall) and call.per_second:
             message = "all events so far have no length of time by which a rate is divided"
             yield Finding("bad-aggregate", message, ("aggregates", name), "give a size, or leave out per_second")
 

@@ -15,9 +15,9 @@ from connectors.rocketmq.protocol import frames, routes
 from connectors.rocketmq.protocol.codes import NO_PERMISSION, TOPIC_NOT_EXIST, BusyError, to_exception
 from connectors.rocketmq.protocol.connection import ConnectionSettings
 from connectors.rocketmq.protocol.endpoint import host_and_port
-from connectors.rocketmq.protocol.frames import Answer, ProtocolError
+from connectors.rocketmq.protocol.frames import ProtocolError, Response
 from connectors.rocketmq.protocol.routes import Queue
-from connectors.rocketmq.protocol.signature import Login
+from connectors.rocketmq.protocol.signature import Credentials
 from etl.api import ComponentError
 
 GET_ROUTE = b"""{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911",1:"10.0.0.2:10911"},"brokerName":"broker-a","cluster":"C"},
@@ -41,7 +41,7 @@ def test_an_answer_is_read_back() -> None:
 
     answer = frames.parse_answer(head, b"x")
 
-    assert answer == Answer(9, 17, "no", {"nextBeginOffset": "12"}, b"x")
+    assert answer == Response(9, 17, "no", {"nextBeginOffset": "12"}, b"x")
     assert answer.number("nextBeginOffset") == 12
     with pytest.raises(ProtocolError, match="lacks the number 'minOffset'"):
         answer.number("minOffset")
@@ -96,14 +96,14 @@ def test_heads_of_other_types_raise_one_error_only(head: dict[str, object]) -> N
 
 
 def test_a_signature_is_over_all_values_in_the_order_of_names_and_the_body() -> None:
-    signed = Login("etl", "secret").sign({"topic": "web", "queueId": "0"}, b"body")
+    signed = Credentials("etl", "secret").sign({"topic": "web", "queueId": "0"}, b"body")
 
     # echo -n etl0webbody | openssl dgst -sha1 -hmac secret -binary | base64
     assert signed == {"topic": "web", "queueId": "0", "AccessKey": "etl", "Signature": "uGdMLS7n/x5u1aDOfOGUYthjWvc="}
 
 
 def test_a_login_does_not_show_its_password() -> None:
-    assert "secret" not in repr(ConnectionSettings(("a:1",), Login("etl", "secret")))
+    assert "secret" not in repr(ConnectionSettings(("a:1",), Credentials("etl", "secret")))
 
 
 def test_a_route_names_queues_and_where_they_are() -> None:
@@ -179,7 +179,7 @@ def test_an_invalid_tag_expression_is_an_error(expression: str) -> None:
     ],
 )
 def test_exceptions_of_answers(code: int, remark: str, kind: type[Exception], said: str) -> None:
-    error = to_exception("rocketmq h:1", Answer(1, code, remark, {}, b""))
+    error = to_exception("rocketmq h:1", Response(1, code, remark, {}, b""))
 
     assert type(error) is kind
     assert re.search(said, str(error))

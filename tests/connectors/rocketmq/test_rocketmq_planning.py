@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connectors.rocketmq import batch_planner
 from connectors.rocketmq.protocol.cluster import OffsetBounds
 from connectors.rocketmq.protocol.codes import BusyError
-from connectors.rocketmq.protocol.frames import Answer
+from connectors.rocketmq.protocol.frames import Response
 from connectors.rocketmq.protocol.routes import Queue
 from connectors.rocketmq.puller import MAX_PENDING, LostRange, Puller
 from connectors.rocketmq.queue_offsets import QueueOffsets
@@ -167,7 +167,7 @@ class FakeBroker:
         self.asked[self.requests] = int(fields["queueOffset"]), int(fields["maxMsgNums"])
         return self.requests
 
-    def receive(self, number: int) -> Answer:
+    def receive(self, number: int) -> Response:
         self.waiting -= 1
         begin, count = self.asked.pop(number)
         there = range(max(begin, self.smallest), min(self.largest, begin + 50))
@@ -175,10 +175,10 @@ class FakeBroker:
         after = given[-1] + 1 if given else there.stop
         fields = {"nextBeginOffset": str(after), "minOffset": str(self.smallest), "maxOffset": str(self.largest)}
         if begin < self.smallest or begin > self.largest:
-            return Answer(number, 21, "", fields, b"")
+            return Response(number, 21, "", fields, b"")
         if begin == self.largest:
-            return Answer(number, 19, "", fields, b"")
-        return Answer(number, 0 if given else 20, "", fields, " ".join(map(str, given)).encode())
+            return Response(number, 19, "", fields, b"")
+        return Response(number, 0 if given else 20, "", fields, " ".join(map(str, given)).encode())
 
 
 def pulled(broker: FakeBroker, start: int, end: int, master: bool = True) -> list[int | LostRange]:
@@ -237,9 +237,9 @@ def test_a_lagging_replica_is_pulled_again() -> None:
 
 def test_a_broker_without_progress_is_busy() -> None:
     class Stuck(FakeBroker):
-        def receive(self, number: int) -> Answer:
+        def receive(self, number: int) -> Response:
             begin, _ = self.asked.pop(number)
-            return Answer(number, 20, "", {"nextBeginOffset": str(begin)}, b"")
+            return Response(number, 20, "", {"nextBeginOffset": str(begin)}, b"")
 
     with pytest.raises(BusyError, match="does not advance from offset 10"):
         pulled(Stuck(0, 100, 32), 10, 40)

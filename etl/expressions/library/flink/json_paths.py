@@ -56,11 +56,11 @@ def _step(found: re.Match[str]) -> Any:
     return found["name"] or (found["single"] if found["single"] is not None else found["double"])
 
 
-class Missing:
+class NoValue:
     """No value."""
 
 
-MISSING = Missing()
+MISSING = NoValue()
 
 
 def select(value: Any, path: JsonPath) -> Any:

@@ -22,7 +22,7 @@ def whole_number(text: str) -> int | None:
 
 
 def _separator(text: str) -> str:
-    """A separator, of which ``\\.`` is the sign behind the backslash."""
+    """A separator, of which ``\\.`` is the character after the backslash."""
     return text[1:] if len(text) == 2 and text[0] == "\\" and not text[1].isalnum() else text
 
 

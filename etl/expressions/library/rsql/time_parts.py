@@ -114,7 +114,7 @@ _WEEKDAYS = {name: number for number, name in enumerate(("su", "mo", "tu", "we",
 
 
 def _next_day(value: BoundNode, week: BoundNode) -> BoundNode:
-    """The first such weekday behind a date, as a day."""
+    """The first such weekday after a date, as a day."""
     name = constant_text(week, "the weekday").strip().lower()
     if name[:2] not in _WEEKDAYS:
         raise MisuseError(f"{name!r} is no weekday", hint="monday, mo …")
@@ -235,7 +235,7 @@ FUNCTIONS = (
         "date: any, weekday: string",
         "string",
         _next_day,
-        "The first such weekday behind a date.",
+        "The first such weekday after a date.",
         f"nextday({SAMPLE_DATE}, 'tu')",
         "2022-04-12",
     ),

@@ -62,7 +62,7 @@ def time_to_text(precision: int | None, values: Any) -> Any:
 
 
 def truncate_time(values: Any, precision: int) -> Any:
-    """A timestamp without the digits behind a precision."""
+    """A timestamp without the digits that a precision does not have."""
     unit = 10 ** (6 - precision)
     micros = pc.cast(values, INT64)
     return pc.cast(pc.multiply(spark.floor_divide(micros, unit), unit), values.type)
