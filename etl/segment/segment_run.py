@@ -29,7 +29,7 @@ from etl.plan.frames import Exchange
 from etl.plan.segments import Output, Segment
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, RejectCount
 from etl.segment.compiled_branch import CompiledBranch
-from etl.segment.event_time import EventTime
+from etl.segment.event_time import BatchTails, EventTime
 
 NO_EXCHANGES: Mapping[int, Exchange] = MappingProxyType({})
 """What a segment emits that ends in sinks."""
@@ -115,6 +115,7 @@ class SegmentRun:
         self._counting: dict[int, CountingOperator] = {}
         try:
             self._push = CompiledBranch(segment.roots[root], self)
+            self._tails = BatchTails(self._push, self._event_times.values())
         except BaseException:
             self._abort()
             raise
@@ -131,6 +132,7 @@ class SegmentRun:
                     sink_writer.tick()
                 yield from self._emitted
                 self._emitted.clear()
+            self._tails.observe()
             self._close()
         except BaseException:
             self._abort()
@@ -154,8 +156,7 @@ class SegmentRun:
         read.incoming += batch.num_rows
         read.left += batch.num_rows
         self.receipt.bytes_read += _bytes(batch)
-        for event_time in self._event_times.values():
-            event_time.observe_tail(batch, self._push)
+        self._tails.add(batch)
         self._push(batch)
 
     def reject(self, rejects: Rejects, at: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from parsers.timestamp.column_reader import read_column
 from parsers.timestamp.formats import TimeZoneContext, readers, unambiguous_reader
 
 if TYPE_CHECKING:
+    from parsers.timestamp.formats import Read
     from parsers.timestamp.instants import Bools
 
 DEEP = 900
@@ -139,6 +140,8 @@ class ColumnReader:
 
     def _convert_member(self, found: MemberSpans, leaf: Leaf, reasons: dict[int, str]) -> pa.Array:
         numbers = [self._numbers[path] for path in leaf.paths]
+        if len(numbers) > 1:
+            numbers = [number for number in numbers if found.occurs(number)] or numbers[:1]
         if leaf.read_as == pa.string():
             return coalesce([found.texts_of(number, reasons, leaf.name) for number in numbers])
         return coalesce([found.values_of(number, leaf.read_as, reasons, leaf.name) for number in numbers])
@@ -228,6 +231,8 @@ def _convert_column(column: pa.Array, type_: pa.DataType, name: str, reasons: di
         values, bad = _times(column, type_)
     else:
         return column
+    if bad is None:
+        return values
     for row in pc.indices_nonzero(pc.fill_null(bad, False)).to_pylist():
         reasons.setdefault(row, f"field {name!r} is {str(column[row])[:60]!r}, not {_NAMES.get(type_, type_)}")
     return values
@@ -236,8 +241,15 @@ def _convert_column(column: pa.Array, type_: pa.DataType, name: str, reasons: di
 _NAMES = {TIMESTAMP: "an ISO 8601 timestamp", pa.timestamp("us"): "an ISO 8601 time", pa.date32(): "a date such as 2024-12-31"}
 
 
-def _times(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, pa.BooleanArray]:
-    format_, context = "yyyy-MM-dd" if type_ == pa.date32() else "iso8601", TimeZoneContext("UTC", now=0)
-    values = read_column(texts, unambiguous_reader([format_], context), list(readers(format_, context)))
-    bad = pc.and_(pc.is_null(values), pc.is_valid(texts))
+def _times(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
+    """Times, and which texts are none, or None if all are times."""
+    values = read_column(texts, *_time_readers("yyyy-MM-dd" if type_ == pa.date32() else "iso8601"))
+    bad = None if values.null_count == texts.null_count else pc.and_(pc.is_null(values), pc.is_valid(texts))
     return values if type_ == TIMESTAMP else values.cast(pa.timestamp("us")).cast(type_), bad
+
+
+@cache
+def _time_readers(format_: str) -> tuple[Read | None, list[Read]]:
+    """Of the texts that only one pattern reads, and of the others: for `read_column`."""
+    context = TimeZoneContext("UTC", now=0)
+    return unambiguous_reader([format_], context), list(readers(format_, context))

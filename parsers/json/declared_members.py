@@ -46,6 +46,10 @@ class MemberSpans(NamedTuple):
     nothing: pa.StringArray
     """The column of a member that no object has: all null."""
 
+    def occurs(self, path: int) -> bool:
+        """Whether any object has the member."""
+        return bool(self.starts[path].max(initial=-1) >= 0)
+
     def texts_of(self, path: int, reasons: dict[int, str], name: str) -> pa.Array:
         """The member's values as texts (``string_view``); ``reasons`` gets the rows whose value is none."""
         import numpy as np

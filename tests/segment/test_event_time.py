@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from etl.api import ALWAYS, NEVER, OFFSET
 from etl.plan.segments import Watermark
-from etl.segment.event_time import EventTime
+from etl.segment.event_time import TAIL_BYTES, TAIL_ROWS, BatchTails, EventTime
 
 READ_AT, DAY = 1_700_000_000, 86_400
 MICROS = {"s": 10**6, "ms": 10**3, "us": 1}
@@ -64,3 +66,29 @@ def test_the_time_of_reading_always_counts() -> None:
     found = EventTime(Watermark("read", 0, arrival=True), READ_AT, 0)
 
     assert found.out_of_range(found.with_arrival_time(batch("us", 1))) is None
+
+
+class DropsAll:
+    """A branch with a filter that passes nothing."""
+
+    def __init__(self) -> None:
+        self.runs: list[int] = []
+
+    def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        self.runs.append(batch.num_rows)
+        yield batch
+
+
+@pytest.mark.parametrize(("text", "runs"), [("short", [3 * TAIL_ROWS]), ("long" * TAIL_BYTES, [TAIL_ROWS] * 3)])
+def test_the_ends_of_all_batches_count_and_run_together_while_they_are_small(text: str, runs: list[int]) -> None:
+    branch, found = DropsAll(), event_time(None)
+    tails = BatchTails(branch, [found])
+    for last in (5, 9, 7):
+        rows = [0, *range(last - TAIL_ROWS + 1, last + 1)]
+        texts = pa.array([None] * TAIL_ROWS + [text])
+        tails.add(batch("us", *rows).append_column("text", texts.cast(pa.string_view())))
+
+    tails.observe()
+
+    assert found.latest == 9
+    assert branch.runs == runs

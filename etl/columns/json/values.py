@@ -43,15 +43,19 @@ def iso_times(values: pa.Array) -> pa.Array:
     """Convert timestamps to ``2026-01-02T03:04:05.000120Z``."""
     import numpy as np
 
-    unit = values.type.unit
-    text = values.cast(pa.timestamp(unit, "UTC") if values.type.tz else pa.timestamp(unit)).cast(pa.string())
-    buffers = text.buffers()
-    width = len("2026-01-02 03:04:05") + {"s": 0, "ms": 4, "us": 7, "ns": 10}[unit] + bool(values.type.tz)
-    if buffers[2] is None or buffers[2].size != width * (len(text) - text.null_count) or text.offset:
-        return pc.replace_substring(text, " ", "T", max_replacements=1)  # years outside of 0000 to 9999
-    data = np.frombuffer(buffers[2], dtype=np.uint8).copy()
-    data.reshape(-1, width)[:, 10] = ord("T")
-    return pa.Array.from_buffers(pa.string(), len(text), [buffers[0], buffers[1], pa.py_buffer(data)], text.null_count)
+    unit, zone = values.type.unit, "Z" if values.type.tz else ""
+    in_utc = values.cast(pa.timestamp(unit, "UTC")) if zone else values
+    text = in_utc.cast(pa.timestamp(unit)).cast(pa.string())  # Arrow takes 30 times as long to write a zone
+    buffers, rows = text.buffers(), len(text) - text.null_count
+    width = len("2026-01-02 03:04:05") + {"s": 0, "ms": 4, "us": 7, "ns": 10}[unit]
+    if buffers[2] is None or buffers[2].size != width * rows or text.offset:  # years outside of 0000 to 9999
+        return pc.replace_substring(in_utc.cast(pa.string()), " ", "T", max_replacements=1)
+    data = np.full((rows, width + len(zone)), ord("Z"), np.uint8)
+    data[:, :width] = np.frombuffer(buffers[2], np.uint8).reshape(-1, width)
+    data[:, 10] = ord("T")
+    offsets = np.frombuffer(buffers[1], np.int32, len(text) + 1) // width * (width + len(zone))
+    placed = [buffers[0], pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(text), placed, text.null_count)
 
 
 def _base64(values: pa.Array) -> pa.Array:

@@ -60,6 +60,8 @@ class SidedState:
     after: int
     """Microseconds that it may be later; less than zero if it must be earlier."""
     where: CompiledExpression | None
+    where_fields: frozenset[str]
+    """The fields of a pair that it reads."""
     limit: SideLimit | None = None
     """None takes all events."""
     hashed: bool = True

@@ -17,7 +17,7 @@ from etl.api import (
     WatermarkAdvance,
 )
 from etl.state.joins.limited_sides import SideLimit
-from etl.state.joins.side_columns import PairEvents, rows_that_meet
+from etl.state.joins.side_columns import PairEvents, batch_of, rows_that_meet
 from etl.state.joins.sided_events import (
     SIDE,
     UNMATCHABLE,
@@ -96,13 +96,23 @@ class TimeJoin(PairEvents, SidedState):
         if len(found) <= SORTED_ROWS:
             order = np.lexsort((right.time[at_right], left.time[at_left]))
             found, rows, at_left, at_right = found[order], rows[order], at_left[order], at_right[order]
-        batch = self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
         if self.where is not None:
-            met = rows_that_meet(self.where, batch)
+            met = rows_that_meet(self.where, self._fields_of_condition(left.rows, at_left, right.rows, at_right))
             mask = met.to_numpy(zero_copy_only=False)
-            found, rows, batch = found[mask], rows[mask], batch.filter(met)
+            found, rows, at_left, at_right = found[mask], rows[mask], at_left[mask], at_right[mask]
         if len(found):
+            batch = self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
             yield found, rows, batch
+
+    def _fields_of_condition(self, left: pa.Table, at_left: Any, right: pa.Table, at_right: Any) -> pa.RecordBatch:
+        """Of pairs of these rows the fields that the condition reads: most pairs may not meet it."""
+        columns = {
+            name: column.take(pa.array(at))
+            for rows, at, side in ((right, at_right, 1), (left, at_left, 0))
+            for name, column in self._side_columns(rows, side)
+            if name in self.where_fields
+        }
+        return batch_of(columns, pa.schema([field for field in self.pair if field.name in self.where_fields]), len(at_left))
 
     def _newly_matched(self, new: SidedEvents, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """Left events that have a match since this micro-batch."""

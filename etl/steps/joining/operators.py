@@ -17,7 +17,7 @@ from etl.api import (
     side_fields,
     united_fields,
 )
-from etl.expressions import compile_expression
+from etl.expressions import analyse, compile_expression
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.keyed.options import MICROSECOND
 
@@ -52,6 +52,7 @@ def join_operator(step: Join, incoming: Schema) -> Operator:
         after=after,
         limit=_side_limit(step),
         where=compile_expression(step.where, pair.schema) if step.where else None,
+        where_fields=analyse(step.where, pair.schema).fields if step.where else frozenset(),
     )
 
 

@@ -56,11 +56,17 @@ def to_float(values: Any, target: pa.DataType) -> Any:
     return pc.cast(values, target, safe=False)
 
 
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+"""Bits of a type of whole numbers → digits of its least number."""
+
+
 def to_decimal(values: Any, target: pa.DataType) -> Any:
     """Round half up; null where it does not fit."""
     if values.type == BOOLEAN:
         values = pc.cast(values, INT64)
     if values.type in INTEGERS:
+        if target.precision - target.scale >= _DIGITS[values.type.bit_width]:
+            return pc.cast(values, target)
         return fit(pc.cast(values, pa.decimal256(38, 0)), target)
     if values.type in FLOATS:
         return text_to_decimal(target, pc.cast(values, STRING))[0]
@@ -70,9 +76,12 @@ def to_decimal(values: Any, target: pa.DataType) -> Any:
 def fit(values: Any, target: pa.DataType) -> Any:
     """Decimals as ones of another type: rounded half up, null where the digits do not suffice."""
     type_ = values.type
-    if type_.scale > target.scale:
+    if type_ == target:
+        return values
+    rounded = type_.scale > target.scale
+    if rounded:
         values = pc.round(values, target.scale, "half_towards_infinity")
-    if type_.precision - type_.scale >= target.precision - target.scale:
+    if type_.precision - type_.scale + rounded > target.precision - target.scale:  # rounding may add a digit
         limit = pa.scalar(10 ** (target.precision - target.scale), pa.decimal256(76, 0))
         whole = pc.cast(pc.round(values, 0, "towards_zero"), pa.decimal256(76 - type_.scale, 0), safe=False)
         size = pc.abs(pc.cast(whole, pa.decimal256(76, 0)))

@@ -25,6 +25,9 @@ from etl.expressions.widening import FLOATS, INTEGERS, NULL, is_decimal, is_numb
 _MAX_DIGITS = 76
 """Digits of Arrow's widest decimal."""
 
+_MAX_DIGITS_OF_128_BITS = 38
+"""Digits of a decimal of 128 bits: twice as fast as one of 256."""
+
 
 def arithmetic(operator: str) -> Callable[[BoundNode, BoundNode], BoundNode]:
     """``+ - * / %`` of two numbers."""
@@ -98,9 +101,10 @@ def _digits_of_quotient(one: pa.DataType, other: pa.DataType, type_: pa.DataType
 def _compute_decimals(operator: str, type_: pa.DataType, rows: ActiveRows, x: Any, y: Any) -> Any:
     one, other = x.type, y.type
     if operator in "+-*":
-        wide = [pc.cast(value, pa.decimal256(value.type.precision, value.type.scale)) for value in (x, y)]
         kernel = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[operator]
-        return fit(kernel(*wide), type_)
+        if one.precision + other.precision >= _MAX_DIGITS_OF_128_BITS:
+            x, y = (pc.cast(value, pa.decimal256(value.type.precision, value.type.scale)) for value in (x, y))
+        return fit(kernel(x, y), type_)
     divisor = _refuse_zero(rows, x, y)
     scale = type_.scale + 1 + other.scale if operator == "/" else max(one.scale, other.scale) + other.scale
     numerator = pc.cast(x, pa.decimal256(one.precision - one.scale + scale, scale))
