@@ -35,6 +35,7 @@ class SharedTransaction:
     batches: WrittenBatches = field(default_factory=WrittenBatches)
     session: Session | None = None
     unfinished: int = 0
+    """Writers that are not closed."""
 
     def add_writer(self, writer: PartitionWriter) -> int:
         """Register a writer at its first batch; returns its number.

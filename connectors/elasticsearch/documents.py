@@ -68,18 +68,19 @@ class BulkEncoding:
     def _documents(self, batch: pa.RecordBatch) -> Lines:
         members = dict(self._members(batch))
         start = f'{{"{self.action}":{{'
-        front = [f'{"," if number else start}"{name}":' for number, name in enumerate(members)]
+        names = [f'{"," if number else start}"{name}":' for number, name in enumerate(members)]
         document = batch.select(visible(batch.schema).names)
-        return json_lines.write_framed(document, self._frame(front), list(members.values()))
+        return json_lines.write_framed(document, self._frame(names), list(members.values()))
 
     def _deletions(self, batch: pa.RecordBatch) -> Lines:
         members = {f"delete.{name}": column for name, column in self._members(batch)}
         return json_lines.write_framed(pa.RecordBatch.from_pydict(members), json_lines.PLAIN)
 
-    def _frame(self, front: Sequence[str]) -> Frame:
+    def _frame(self, names: Sequence[str]) -> Frame:
+        """The text around each document: the action with its members, and the end of an update."""
         if self.action == "update":
-            return Frame((*front, f',"retry_on_conflict":{UPDATE_RETRIES}}}}}\n{{"doc":'), ',"doc_as_upsert":true}')
-        return Frame((*front, "}}\n"))
+            return Frame((*names, f',"retry_on_conflict":{UPDATE_RETRIES}}}}}\n{{"doc":'), ',"doc_as_upsert":true}')
+        return Frame((*names, "}}\n"))
 
     def _members(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
         if self.path == "/_bulk":

@@ -42,12 +42,13 @@ class SnapshotSplit:
     pit: PointInTime
     after: list[Any] | None = None
     slice: tuple[int, int] | None = None
+    """Its number, and how many there are."""
     max_documents: int | None = None
 
     def pages(self, search: Search, size: int, more: Mapping[str, Any]) -> Iterator[Hits]:
         """Yield the documents of the split."""
-        number, of = self.slice or (0, 1)
-        sliced = {"slice": {"id": number, "max": of}} if of > 1 else {}
+        number, slices = self.slice or (0, 1)
+        sliced = {"slice": {"id": number, "max": slices}} if slices > 1 else {}
         left = self.max_documents
         for hits in search.pages(self.pit, size, {**more, **sliced}, self.after):
             if left is not None and len(hits.id) >= left:

@@ -16,7 +16,7 @@ from etl.finding.made_candidate import candidate_of_proposal
 from etl.finding.match import Match, reads_nonsense, try_candidate
 from etl.finding.ranking import rank_matches
 from etl.finding.sample import Sample
-from etl.finding.signatures import Signature, own_words_share, rank_by_likeness, signatures
+from etl.finding.signatures import Signature, rank_by_likeness, share_of_own_words, signatures
 from etl.finding.time_kernel import compiling_time_kernel
 from etl.resources import recipes
 
@@ -128,7 +128,7 @@ def is_any_program(one: Match, sample: Sample, known: Sequence[Signature]) -> bo
         return not all(_share_of(one, names) >= ENOUGH for names in SYSLOG_HEADER)
     if candidate.recipe is None or not candidate.opening & PATTERN_READERS:
         return False
-    return own_words_share(candidate.name, sample.lines[:LIKE_LINES], known) < MIN_OWN_SHARE
+    return share_of_own_words(candidate.name, sample.lines[:LIKE_LINES], known) < MIN_OWN_SHARE
 
 
 def _pairs_share(sample: Sample) -> float:

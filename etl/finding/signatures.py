@@ -122,7 +122,7 @@ RARE_OWNERS, RARE_LETTERS = 3, 5
 """Most recipes that may share a word of a program, and its least length."""
 
 
-def own_words_share(name: str, lines: Sequence[str], known: Sequence[Signature]) -> float:
+def share_of_own_words(name: str, lines: Sequence[str], known: Sequence[Signature]) -> float:
     """The share of lines with a word that this recipe has and few others have."""
     owners = Counter(term for one in known for term in one.terms if isinstance(term, str))
     own = {

@@ -25,7 +25,7 @@ def test_events_in_a_spool_are_part_of_the_balance() -> None:
 def test_events_that_leave_a_spool_are_counted_as_what_became_of_them() -> None:
     totals = Totals(read={"log": Counts(9, 9)}, sinks={"out": SinkTotals(incoming=9, spooled=9)})
 
-    totals.drained("out", Delivered(incoming=9, accepted=7, dead=2, retries=1, flushes={"count": 3}), 9)
+    totals.add_drained("out", Delivered(incoming=9, accepted=7, dead=2, retries=1, flushes={"count": 3}), 9)
 
     sink = totals.sinks["out"]
     assert (sink.accepted, sink.dead, sink.spooled, sink.retries, sink.balanced) == (7, 2, 0, 1, True)

@@ -34,6 +34,6 @@ def whole_literal(value: BoundNode) -> int | None:
     return value.value if value.is_literal and value.type in INTEGERS and abs(value.value) < 2**31 else None
 
 
-def no_form(what: str, type_: pa.DataType) -> BoundNode:
+def no_arrow_form(what: str, type_: pa.DataType) -> BoundNode:
     """A call that only Spark can compute; ``what`` names it in the reason."""
     return b.spark_only(f"{what} has no Arrow form", type_)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal
+from etl.expressions.calls.arguments import MisuseError, as_text, no_arrow_form, text_literal
 from etl.expressions.casts import cast
 from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.widening import ATOMIC, INT32, STRING, common_type_of
@@ -26,7 +26,7 @@ def array(*parts: BoundNode) -> BoundNode:
     if type_ is None:
         raise MisuseError("array() takes values of one type")
     if type_ not in ATOMIC:
-        return no_form("array() of these", pa.null())
+        return no_arrow_form("array() of these", pa.null())
     parts = tuple(cast(part, type_) for part in parts)
 
     def run(rows: ActiveRows) -> Any:
@@ -51,7 +51,7 @@ def _interleave(columns: Sequence[pa.Array]) -> pa.ListArray:
 def size(value: BoundNode) -> BoundNode:
     """The number of elements of an array, or of entries of a map; null of null."""
     if not (pa.types.is_list(value.type) or pa.types.is_map(value.type)):
-        return no_form("size() of this", INT32)
+        return no_arrow_form("size() of this", INT32)
     return b.apply(INT32, lambda x: pc.cast(pc.list_value_length(x), INT32), value)
 
 
@@ -59,7 +59,7 @@ def array_compact(value: BoundNode) -> BoundNode:
     """``array_compact(a)``: removes nulls; a null array stays null."""
     if not pa.types.is_list(value.type):
         if value.unknown:
-            return no_form("array_compact() of this", pa.null())
+            return no_arrow_form("array_compact() of this", pa.null())
         raise MisuseError("array_compact() takes an array")
     return b.apply(value.type, lambda x: _compact(x), value)
 
@@ -82,7 +82,7 @@ def array_join(value: BoundNode, separator: BoundNode) -> BoundNode:
     """``array_join(a, ', ')``: the texts of an array in one, without its nulls."""
     between = text_literal(separator)
     if between is None or not pa.types.is_list(value.type) or value.type.value_type != STRING:
-        return no_form("array_join() of these", STRING)
+        return no_arrow_form("array_join() of these", STRING)
     return b.apply(STRING, lambda x: pc.binary_join(_compact(x), between), value)
 
 
@@ -90,6 +90,6 @@ def split(text: BoundNode, pattern: BoundNode) -> BoundNode:
     """``split(text, ',')`` at a plain text; other patterns are left to Spark."""
     literal = text_literal(pattern)
     if literal is None or not _PLAIN.fullmatch(literal):
-        return no_form("split() at a pattern", pa.list_(STRING))
+        return no_arrow_form("split() at a pattern", pa.list_(STRING))
     between = re.sub(r"\\(.)", r"\1", literal, flags=re.DOTALL)
     return b.apply(pa.list_(STRING), lambda x: pc.split_pattern(x, between), as_text(text))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import no_form
+from etl.expressions.calls.arguments import no_arrow_form
 from etl.expressions.casts import cast
 from etl.expressions.rows import broadcast
 from etl.expressions.widening import BOOLEAN, INT32, INT64, INTEGERS, NULL, common_type_of
@@ -39,7 +39,7 @@ def shift(kernel: Kernel) -> Callable[[BoundNode, BoundNode], BoundNode]:
 
     def build(value: BoundNode, distance: BoundNode) -> BoundNode:
         if value.type not in (*INTEGERS, NULL) or value.unknown or distance.type not in (*INTEGERS, NULL) or distance.unknown:
-            return no_form("a shift of these", NULL)
+            return no_arrow_form("a shift of these", NULL)
         type_ = INT64 if value.type == INT64 else INT32
         return b.apply(type_, partial(_shifted, kernel), cast(value, type_), cast(distance, INT32))
 
@@ -79,7 +79,7 @@ def shift_unsigned(values: Any, distances: Any) -> Any:
 def bit_count(value: BoundNode) -> BoundNode:
     """The number of bits that are set; a negative number of any type counts as one of 64 bits."""
     if value.type not in (*INTEGERS, BOOLEAN):
-        return no_form("bit_count() of this", INT32)
+        return no_arrow_form("bit_count() of this", INT32)
     return b.apply(INT32, _count_bits, cast(value, INT64))
 
 

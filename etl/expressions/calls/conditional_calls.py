@@ -10,7 +10,7 @@ import pyarrow as pa
 from etl.expressions import arithmetic, logic
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import MisuseError, no_form
+from etl.expressions.calls.arguments import MisuseError, no_arrow_form
 from etl.expressions.casts import cast, converter
 from etl.expressions.signatures.lookup import operator_type
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, common_type_of, is_decimal
@@ -36,7 +36,7 @@ def _usable(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode | None:
         return None
     if type_ in ATOMIC or type_ == NULL or all(part.type == type_ or part.value is None for part in parts):
         return None
-    return no_form(f"a choice between {_list_types(parts)}", type_)
+    return no_arrow_form(f"a choice between {_list_types(parts)}", type_)
 
 
 def _list_types(parts: Sequence[BoundNode]) -> str:
@@ -51,11 +51,11 @@ def compare(operator: str, left: BoundNode, right: BoundNode) -> BoundNode:
         if not other.is_literal:
             _check_literal(side, type_)
     if type_ is None:
-        return no_form(f"comparing {_list_types((left, right))}", BOOLEAN)
+        return no_arrow_form(f"comparing {_list_types((left, right))}", BOOLEAN)
     if type_ == NULL and not (left.unknown or right.unknown):
         left, right, type_ = cast(left, BOOLEAN), cast(right, BOOLEAN), BOOLEAN
     if type_ not in ATOMIC and not pa.types.is_decimal(type_):
-        return no_form(f"comparing {arithmetic.type_name(type_)}", BOOLEAN)
+        return no_arrow_form(f"comparing {arithmetic.type_name(type_)}", BOOLEAN)
     return logic.same(left, right, type_) if operator == "<=>" else arithmetic.compare(operator, left, right, type_)
 
 

@@ -24,7 +24,7 @@ from etl.expressions.calls import (
     text_calls,
     time_calls,
 )
-from etl.expressions.calls.arguments import no_form
+from etl.expressions.calls.arguments import no_arrow_form
 from etl.expressions.casts import cast
 from etl.expressions.values import texts
 from etl.expressions.widening import BOOLEAN, FLOATS, INT32
@@ -131,7 +131,9 @@ FUNCTIONS: dict[str, Function] = {
     "nullif": Function(2, 2, conditional_calls.nullif),
     "isnull": Function(1, 1, logic.is_null),
     "isnotnull": Function(1, 1, lambda value: logic.negate(logic.is_null(value))),
-    "isnan": Function(1, 1, lambda value: logic.is_nan(value) if value.type in FLOATS else no_form("isnan() of this", BOOLEAN)),
+    "isnan": Function(
+        1, 1, lambda value: logic.is_nan(value) if value.type in FLOATS else no_arrow_form("isnan() of this", BOOLEAN)
+    ),
     "array": Function(1, None, arrays.array),
     "array_compact": Function(1, 1, arrays.array_compact),
     "array_join": Function(2, 2, arrays.array_join),

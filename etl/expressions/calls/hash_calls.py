@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import no_form, whole_literal
+from etl.expressions.calls.arguments import no_arrow_form, whole_literal
 from etl.expressions.casts import cast
 from etl.expressions.rows import broadcast
 from etl.expressions.widening import INT64, INTEGERS, NULL, STRING
@@ -33,7 +33,7 @@ def of_bytes(type_: pa.DataType, function: Callable[[bytes], Any]) -> Callable[[
 
     def build(value: BoundNode) -> BoundNode:
         if value.type not in (STRING, BINARY):
-            return no_form("a hash of what is no text", type_)
+            return no_arrow_form("a hash of what is no text", type_)
         return b.apply(type_, partial(_each, type_, function), value)
 
     return build
@@ -55,7 +55,7 @@ def sha2(value: BoundNode, bits: BoundNode) -> BoundNode:
     """``sha2(text, 256)``; a literal number of bits that is none of a hash gives null."""
     number = whole_literal(bits)
     if number is None:
-        return no_form("sha2() with a computed number of bits", STRING)
+        return no_arrow_form("sha2() with a computed number of bits", STRING)
     make = _HASHES.get(number)
     return of_bytes(STRING, lambda given: None if make is None else make(given).hexdigest())(value)
 
@@ -66,7 +66,7 @@ def hex_(value: BoundNode) -> BoundNode:
         return b.apply(STRING, _hex_of_numbers, cast(value, INT64))
     if value.type in (STRING, BINARY):
         return of_bytes(STRING, lambda given: binascii.hexlify(given).decode().upper())(value)
-    return no_form("hex() of this", STRING)
+    return no_arrow_form("hex() of this", STRING)
 
 
 def _hex_of_numbers(values: Any) -> Any:
@@ -77,7 +77,7 @@ def _hex_of_numbers(values: Any) -> Any:
 
 def unhex(value: BoundNode) -> BoundNode:
     """The bytes of hexadecimal digits; null of other characters."""
-    return of_bytes(BINARY, _unhexed)(value) if value.type in (STRING, NULL) else no_form("unhex() of this", BINARY)
+    return of_bytes(BINARY, _unhexed)(value) if value.type in (STRING, NULL) else no_arrow_form("unhex() of this", BINARY)
 
 
 def _unhexed(digits: bytes) -> bytes | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from etl.expressions import bound_node as b
 from etl.expressions.arithmetic import compare, remainder, type_name
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import no_form
+from etl.expressions.calls.arguments import no_arrow_form
 from etl.expressions.casts import cast
 from etl.expressions.logic import case, either, is_null, negate
 from etl.expressions.rows import ActiveRows
@@ -67,7 +67,7 @@ power = of_doubles(_power)
 def mod(left: BoundNode, right: BoundNode) -> BoundNode:
     type_ = common_type_of([left.type, right.type])
     if type_ not in INTEGERS:
-        return no_form("mod() of fractions", NULL if type_ is None or is_decimal(type_) else type_)
+        return no_arrow_form("mod() of fractions", NULL if type_ is None or is_decimal(type_) else type_)
     return remainder(left, right, type_)
 
 
@@ -83,7 +83,7 @@ def _extreme(operator: str, name: str, parts: tuple[BoundNode, ...]) -> BoundNod
     """The value that comes before all others by an operator; nulls are passed over, NaN is the largest number."""
     type_ = common_type_of([part.type for part in parts])
     if type_ is None or type_ not in ATOMIC:
-        return b.or_unknown(no_form(f"{name}() of {'these' if type_ is None else type_name(type_)}", type_ or NULL), *parts)
+        return b.or_unknown(no_arrow_form(f"{name}() of {'these' if type_ is None else type_name(type_)}", type_ or NULL), *parts)
     values = [cast(part, type_) for part in parts]
     slot = [b.column(side, type_) for side in ("best", "next")]
     better = either(is_null(slot[0]), compare(operator, slot[1], slot[0], type_))

@@ -17,20 +17,22 @@ from etl.api import TIMESTAMP
 from etl.expressions import arithmetic
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import MisuseError, as_text, no_form, whole_literal
+from etl.expressions.calls.arguments import MisuseError, as_text, no_arrow_form, whole_literal
 from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.widening import BOOLEAN, DATE, FLOAT, FLOATS, INT64, INTEGERS, NULL, STRING, is_decimal, is_number
 
 
 def number(build: Callable[[BoundNode], BoundNode]) -> Callable[[BoundNode], BoundNode]:
-    def checked(value: BoundNode) -> BoundNode:
+    """Binds a function of a whole number or a float; decimals and texts are left to Spark. Raises MisuseError for other types."""
+
+    def bind(value: BoundNode) -> BoundNode:
         if value.type in (*INTEGERS, *FLOATS):
             return build(value)
         if value.type in (BOOLEAN, DATE, TIMESTAMP):
             raise MisuseError(f"a number is needed, and this is {arithmetic.type_name(value.type)}")
-        return no_form("this number", _unchanged_type(value))
+        return no_arrow_form("this number", _unchanged_type(value))
 
-    return checked
+    return bind
 
 
 def _unchanged_type(value: BoundNode) -> pa.DataType:
@@ -39,15 +41,16 @@ def _unchanged_type(value: BoundNode) -> pa.DataType:
 
 
 def whole(kernel: Callable[[Any], Any], value: BoundNode) -> BoundNode:
+    """Binds `floor` and `ceil`, which give whole numbers."""
     if value.type == FLOAT:
-        return no_form("floor() or ceil() of a float, which Spark casts first,", INT64)
+        return no_arrow_form("floor() or ceil() of a float, which Spark casts first,", INT64)
     return arithmetic.whole(kernel, value)
 
 
 def round_(value: BoundNode, digits: BoundNode | None = None) -> BoundNode:
-    places = 0 if digits is None else whole_literal(digits)
-    if places is None or places < 0 or (places > 0 and value.type not in INTEGERS):
-        return no_form("round() to digits of a fraction", _unchanged_type(value))
+    decimals = 0 if digits is None else whole_literal(digits)
+    if decimals is None or decimals < 0 or (decimals > 0 and value.type not in INTEGERS):
+        return no_arrow_form("round() to digits of a fraction", _unchanged_type(value))
     return number(arithmetic.round_half_up)(value)
 
 
@@ -55,13 +58,14 @@ def round_(value: BoundNode, digits: BoundNode | None = None) -> BoundNode:
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BEYOND = 1 << 64
+"""The first number that 64 bits do not hold."""
 
 
 def conv(text: BoundNode, from_base: BoundNode, to_base: BoundNode) -> BoundNode:
     """``conv(text, 16, 10)``. Bases must be literals; a negative one, for numbers with signs, is left to Spark."""
     old, new = whole_literal(from_base), whole_literal(to_base)
     if old is None or new is None or not (2 <= old <= len(DIGITS) and 2 <= new <= len(DIGITS)):
-        return no_form("conv() with computed or negative bases", STRING)
+        return no_arrow_form("conv() with computed or negative bases", STRING)
     return b.apply_failing(STRING, partial(_convert_base, old, new), as_text(text))
 
 

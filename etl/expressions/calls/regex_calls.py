@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
+from etl.expressions.calls.arguments import MisuseError, as_text, no_arrow_form, text_literal, whole_literal
 from etl.expressions.patterns import java_regex, searches
 from etl.expressions.patterns.java_characters import NoFormError
 from etl.expressions.patterns.java_regex import Regex
@@ -30,7 +30,7 @@ def rlike(text: BoundNode, pattern: BoundNode) -> BoundNode:
 def regexp_extract(text: BoundNode, pattern: BoundNode, group: BoundNode | None = None) -> BoundNode:
     number = 1 if group is None else whole_literal(group)
     if number is None:
-        return no_form("regexp_extract() of a computed group", STRING)
+        return no_arrow_form("regexp_extract() of a computed group", STRING)
     return _bind_search(STRING, partial(searches.group_text, group=number), text, pattern, number)
 
 
@@ -41,7 +41,7 @@ def regexp_substr(text: BoundNode, pattern: BoundNode) -> BoundNode:
 def regexp_instr(text: BoundNode, pattern: BoundNode) -> BoundNode:
     regex = _regex(pattern, INT32)
     if isinstance(regex, Regex) and first_bytes(regex.tree)[1]:
-        return no_form("regexp_instr() of a pattern that can match nothing", INT32)
+        return no_arrow_form("regexp_instr() of a pattern that can match nothing", INT32)
     return _bind_search(INT32, searches.match_position, text, pattern, None)
 
 
@@ -54,7 +54,7 @@ def _bind_search(
     if group is not None and not 0 <= group <= regex.groups:
         raise MisuseError(f"the pattern has {regex.groups} groups, and group {group} is asked for", "bad-regex")
     if group and not has_perl_semantics(regex.tree, group):
-        return no_form(f"group {group} of {pattern.value!r}, in a part of which Java may leave something,", type_)
+        return no_arrow_form(f"group {group} of {pattern.value!r}, in a part of which Java may leave something,", type_)
     if reason := _beyond(searches.search_tree(regex.tree, group)):
         return b.spark_only(f"{reason} in {pattern.value!r} has no Arrow form", type_)
     return b.apply_failing(type_, kernel(regex.tree), as_text(text))
@@ -71,7 +71,7 @@ def _beyond(tree: Node) -> str | None:
 def _regex(pattern: BoundNode, type_: pa.DataType) -> Regex | BoundNode:
     text = text_literal(pattern)
     if text is None:
-        return no_form("a computed regular expression", type_)
+        return no_arrow_form("a computed regular expression", type_)
     try:
         return java_regex.parse(text)
     except NoFormError as error:
@@ -117,7 +117,7 @@ def regexp_count(text: BoundNode, pattern: BoundNode) -> BoundNode:
     if isinstance(searched, BoundNode):
         return searched
     if any(isinstance(node, Edge) for node in walk(java_regex.parse(pattern.value).tree)):  # Arrow begins anew at each match
-        return no_form("regexp_count() with '^' or a boundary", INT32)
+        return no_arrow_form("regexp_count() with '^' or a boundary", INT32)
     return b.apply(INT32, lambda x: pc.cast(pc.count_substring_regex(x, searched), INT32), as_text(text))
 
 
@@ -126,11 +126,11 @@ def regexp_replace(text: BoundNode, pattern: BoundNode, new: BoundNode, position
     if isinstance(searched, BoundNode):
         return searched
     if given is None or position is not None:
-        return no_form("regexp_replace() with a computed replacement or a position", STRING)
+        return no_arrow_form("regexp_replace() with a computed replacement or a position", STRING)
     try:
         rewrite = re2_replacement(given, java_regex.parse(pattern.value).groups)
     except NoFormError as error:
-        return no_form(f"regexp_replace() with {error}", STRING)
+        return no_arrow_form(f"regexp_replace() with {error}", STRING)
     except ValueError as error:
         raise MisuseError(f"replacement {given!r}: {error}", "bad-regex") from error
     return b.apply(STRING, lambda x: pc.replace_substring_regex(x, searched, rewrite), as_text(text))
@@ -143,4 +143,4 @@ def _re2(pattern: BoundNode, function: str, type_: pa.DataType) -> str | BoundNo
     try:
         return re2_pattern(regex)
     except NoFormError as error:
-        return no_form(f"{function}() with {error}", type_)
+        return no_arrow_form(f"{function}() with {error}", type_)

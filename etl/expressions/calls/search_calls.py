@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import as_text, no_form, text_literal, whole_literal
+from etl.expressions.calls.arguments import as_text, no_arrow_form, text_literal, whole_literal
 from etl.expressions.widening import INT32
 
 
@@ -23,7 +23,7 @@ def locate(part: BoundNode, text: BoundNode, start: BoundNode | None = None) -> 
     """``locate('part', text, start)``: the first position from ``start`` on, 0 if there is none."""
     searched, first = text_literal(part), 1 if start is None else whole_literal(start)
     if searched is None or first is None:
-        return no_form("a search for a computed text or from a computed place", INT32)
+        return no_arrow_form("a search for a computed text or from a computed place", INT32)
     return b.apply(INT32, partial(_positions, searched, first), as_text(text))
 
 

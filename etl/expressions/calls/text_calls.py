@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import MisuseError, as_text, no_form, text_literal, whole_literal
+from etl.expressions.calls.arguments import MisuseError, as_text, no_arrow_form, text_literal, whole_literal
 from etl.expressions.casts import cast
 from etl.expressions.patterns import like
 from etl.expressions.rows import ActiveRows, broadcast
@@ -20,23 +20,25 @@ from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, STRING
 
 
 def text_function(kernel: Callable[[Any], Any], type_: pa.DataType = STRING) -> Callable[[BoundNode], BoundNode]:
+    """Binds a function of one text to a kernel."""
     return lambda value: b.apply(type_, kernel, as_text(value))
 
 
 def substring(text: BoundNode, position: BoundNode, count: BoundNode | None = None) -> BoundNode:
     at, length = whole_literal(position), None if count is None else whole_literal(count)
     if at is None or (count is not None and length is None) or at < -_MAX_FROM_END:
-        return no_form("substring() with computed or far positions", STRING)
+        return no_arrow_form("substring() with computed or far positions", STRING)
     return b.apply(STRING, partial(texts.substring, at, length), as_text(text))
 
 
 _MAX_FROM_END = 1000
+"""Characters from the end: Spark computes calls with a position further from it."""
 
 
 def left(text: BoundNode, count: BoundNode) -> BoundNode:
     number = whole_literal(count)
     return (
-        no_form("left() of a computed length", STRING)
+        no_arrow_form("left() of a computed length", STRING)
         if number is None
         else b.apply(STRING, partial(texts.substring, 1, number), as_text(text))
     )
@@ -45,7 +47,7 @@ def left(text: BoundNode, count: BoundNode) -> BoundNode:
 def right(text: BoundNode, count: BoundNode) -> BoundNode:
     number = whole_literal(count)
     if number is None:
-        return no_form("right() of a computed length", STRING)
+        return no_arrow_form("right() of a computed length", STRING)
     start, stop = (-number, None) if number > 0 else (0, 0)
     return b.apply(STRING, lambda x: pc.utf8_slice_codeunits(x, start, stop), as_text(text))
 
@@ -53,7 +55,7 @@ def right(text: BoundNode, count: BoundNode) -> BoundNode:
 def split_part(text: BoundNode, delimiter: BoundNode, index: BoundNode) -> BoundNode:
     separator, number = text_literal(delimiter), whole_literal(index)
     if separator is None or number is None:
-        return no_form("split_part() with a computed delimiter or index", STRING)
+        return no_arrow_form("split_part() with a computed delimiter or index", STRING)
     if number == 0:
         raise MisuseError("split_part() counts parts from 1, or from -1 at the end: 0 is not the number of a part")
     return b.apply(STRING, partial(texts.split_part, separator, number), as_text(text))
@@ -62,22 +64,24 @@ def split_part(text: BoundNode, delimiter: BoundNode, index: BoundNode) -> Bound
 def replace(text: BoundNode, old: BoundNode, new: BoundNode | None = None) -> BoundNode:
     searched, given = text_literal(old), "" if new is None else text_literal(new)
     if searched is None or given is None:
-        return no_form("replace() with a computed text", STRING)
+        return no_arrow_form("replace() with a computed text", STRING)
     return b.apply(STRING, partial(texts.replace, searched, given), as_text(text))
 
 
 def contains(text: BoundNode, part: BoundNode) -> BoundNode:
     searched = text_literal(part)
     if searched is None:
-        return no_form("contains() with a computed text", BOOLEAN)
+        return no_arrow_form("contains() with a computed text", BOOLEAN)
     return b.apply_failing(BOOLEAN, like.contains(searched), as_text(text))
 
 
 def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[BoundNode, BoundNode], BoundNode]:
+    """Binds `startswith` and `endswith`, whose second argument is a constant text."""
+
     def build(text: BoundNode, part: BoundNode) -> BoundNode:
         searched = text_literal(part)
         if searched is None:
-            return no_form(f"{name}() with a computed text", BOOLEAN)
+            return no_arrow_form(f"{name}() with a computed text", BOOLEAN)
         return b.apply(BOOLEAN, lambda x: kernel(x, searched), as_text(text))
 
     return build
@@ -86,13 +90,13 @@ def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[BoundNo
 def concat(*parts: BoundNode) -> BoundNode:
     """``concat`` and ``||``: null if a part is null."""
     if any(not _is_scalar(part) for part in parts):
-        return no_form("concat() of arrays or binaries", NULL)
+        return no_arrow_form("concat() of arrays or binaries", NULL)
     return b.apply(STRING, texts.concat, *map(as_text, parts)) if parts else b.literal("", STRING)
 
 
 def concat_ws(separator: BoundNode, *parts: BoundNode) -> BoundNode:
     if any(not _is_scalar(part) for part in parts):
-        return no_form("concat_ws() of arrays", STRING)
+        return no_arrow_form("concat_ws() of arrays", STRING)
     bounds = [as_text(part) for part in (separator, *parts)]
     runs = [part.run for part in bounds if part.run is not None]
 
@@ -112,7 +116,7 @@ def _is_scalar(value: BoundNode) -> bool:
 def ip_in(address: BoundNode, *networks: BoundNode) -> BoundNode:
     names = [text_literal(network) for network in networks]
     if None in names:
-        return no_form("ip_in() with a computed network", BOOLEAN)
+        return no_arrow_form("ip_in() with a computed network", BOOLEAN)
     try:
         inside = addresses.contains(addresses.parse_networks([name for name in names if name is not None]))
     except ValueError as error:
@@ -144,7 +148,7 @@ def community_id(
     """The Community ID of a flow; ports may be null for a protocol without ports."""
     number = 0 if seed is None else whole_literal(seed)
     if number is None:
-        return no_form("community_id() with a computed seed", STRING)
+        return no_arrow_form("community_id() with a computed seed", STRING)
     if not 0 <= number < 65536:
         raise MisuseError("the seed of community_id() is a whole number from 0 to 65535")
     ports = (cast(port, pa.int64()) for port in (source_port, destination_port))

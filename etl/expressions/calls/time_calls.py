@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from etl.api import TIMESTAMP
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls.arguments import no_form, text_literal
+from etl.expressions.calls.arguments import no_arrow_form, text_literal
 from etl.expressions.casts import bind_conversion, cast, floor_divide
 from etl.expressions.rows import ActiveRows
 from etl.expressions.values import time_patterns, time_texts
@@ -53,7 +53,7 @@ _UNITS = {
 def date_trunc(unit: BoundNode, time: BoundNode) -> BoundNode:
     name = _UNITS.get((text_literal(unit) or "").lower())
     if name is None:
-        return no_form("date_trunc() to this unit", TIMESTAMP)
+        return no_arrow_form("date_trunc() to this unit", TIMESTAMP)
     return b.apply_failing(TIMESTAMP, partial(_in_calendar, lambda x: pc.floor_temporal(x, unit=name)), cast(time, TIMESTAMP))
 
 
@@ -65,7 +65,7 @@ def to_timestamp(text: BoundNode, pattern: BoundNode | None = None, *, safe: boo
     read = time_patterns.reader(layout) if layout is not None and text.type == STRING else None
     if read is None:
         shown = "a computed pattern" if layout is None else f"the pattern {layout!r}"
-        return no_form(f"to_timestamp() with {shown} (the step `timestamp` reads many formats on Arrow)", TIMESTAMP)
+        return no_arrow_form(f"to_timestamp() with {shown} (the step `timestamp` reads many formats on Arrow)", TIMESTAMP)
     return bind_conversion(text, TIMESTAMP, read, f"timestamp by {layout!r}", safe=safe)
 
 
@@ -73,11 +73,11 @@ def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
     """``date_format`` by a constant pattern of letters that mean the same for all times and in all locales."""
     layout = text_literal(pattern)
     if layout is None:
-        return no_form("date_format() with a computed pattern", STRING)
+        return no_arrow_form("date_format() with a computed pattern", STRING)
     try:
         write = time_texts.writer(layout)
     except time_texts.BadPatternError as error:
-        return no_form(f"date_format(): {error}; it", STRING)
+        return no_arrow_form(f"date_format(): {error}; it", STRING)
     return b.apply_failing(STRING, partial(_in_calendar, write), cast(time, TIMESTAMP))
 
 
@@ -88,7 +88,7 @@ def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
 def epoch(divisor: int) -> Callable[[BoundNode], BoundNode]:
     def build(time: BoundNode) -> BoundNode:
         if time.type not in (TIMESTAMP, NULL):
-            return no_form("an epoch of something that is not a timestamp", INT64)
+            return no_arrow_form("an epoch of something that is not a timestamp", INT64)
         return b.apply(
             INT64, lambda x: floor_divide(pc.cast(x, INT64), divisor) if divisor > 1 else pc.cast(x, INT64), cast(time, TIMESTAMP)
         )
@@ -99,7 +99,7 @@ def epoch(divisor: int) -> Callable[[BoundNode], BoundNode]:
 def unix_timestamp(time: BoundNode) -> BoundNode:
     """Whole seconds, rounded toward zero, while ``unix_seconds`` rounds down."""
     if time.type not in (TIMESTAMP, NULL):
-        return no_form("unix_timestamp() of something that is not a timestamp", INT64)
+        return no_arrow_form("unix_timestamp() of something that is not a timestamp", INT64)
     return b.apply(INT64, lambda x: pc.divide(pc.cast(x, INT64), 1_000_000), cast(time, TIMESTAMP))
 
 
@@ -108,7 +108,7 @@ def timestamp_of(factor: int) -> Callable[[BoundNode], BoundNode]:
 
     def build(number: BoundNode) -> BoundNode:
         if number.type not in (*INTEGERS, NULL):
-            return no_form("a timestamp of what is not a whole number", TIMESTAMP)
+            return no_arrow_form("a timestamp of what is not a whole number", TIMESTAMP)
         return b.apply_failing(TIMESTAMP, partial(_as_micros, factor), cast(number, INT64))
 
     return build
@@ -148,7 +148,7 @@ def add_days(sign: int) -> Callable[[BoundNode, BoundNode], BoundNode]:
 
     def build(day: BoundNode, days: BoundNode) -> BoundNode:
         if days.type not in (INT8, INT16, INT32):
-            return no_form("a date after what is no whole number of days", DATE)
+            return no_arrow_form("a date after what is no whole number of days", DATE)
         change = pc.add if sign > 0 else pc.subtract
         run = lambda date, count: pc.cast(change(pc.cast(date, INT32), count), DATE)  # noqa: E731
         return b.apply(DATE, run, cast(day, DATE), cast(days, INT32))

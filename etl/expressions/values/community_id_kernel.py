@@ -11,7 +11,7 @@ from etl.columns.kernels import inlined, kernel, kernel_function
 
 _ZERO = np.uint64(0)
 _ICMP, _TCP, _UDP, _ICMP6, _SCTP = 1, 6, 17, 58, 132
-_FALSE_END = np.uint8(0x80)
+_PADDING_START = np.uint8(0x80)
 """The byte after a message, before the padding zeros."""
 
 
@@ -52,7 +52,7 @@ def _rotate(word: Any, bits: Any) -> Any:
 @kernel_function
 def _sha1(block: Any, size: Any, words: Any, digest: Any) -> None:
     """The SHA-1 digest of a message of at most 55 bytes in ``block`` (uint8[64]), whose other bytes are overwritten."""
-    block[size] = _FALSE_END
+    block[size] = _PADDING_START
     for at in range(size + 1, 64):
         block[at] = 0
     block[62], block[63] = np.uint8(size * 8 >> 8), np.uint8(size * 8 & 0xFF)
@@ -99,7 +99,7 @@ def flow_ids(
     """Write ids as rows of 30 bytes, and to ``valid`` which rows have one.
 
     ``answers`` (int64[2, 256]): for each type of ICMP and ICMPv6 messages the type of the reply, -1 if there is none. ``block``
-    (uint8[64]), ``words`` (uint32[80]) and ``digest`` (uint8[21], the last 0) are room to work in.
+    (uint8[64]), ``words`` (uint32[80]) and ``digest`` (uint8[21], the last 0) are scratch arrays.
     """
     for row in range(protocols.shape[0]):
         valid[row] = False

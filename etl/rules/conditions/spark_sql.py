@@ -72,6 +72,7 @@ class _IndivisibleError(Exception):
 
 
 def _parse(text: str, tokens: Sequence[Any], schema: Schema, truth: bool) -> Condition:
+    """The condition that is true where the SQL of the tokens is true, or, without ``truth``, where it is false."""
     tokens = _strip_brackets(tokens)
     for word, join in (("OR", any_of if truth else all_of), ("AND", all_of if truth else any_of)):
         parts = _split(tokens, word)
@@ -124,6 +125,7 @@ def _split(tokens: Sequence[Any], word: str) -> list[Sequence[Any]]:
 
 
 def _parse_part(text: str, schema: Schema, truth: bool) -> Condition:
+    """A part without `and`, `or` and `not`: the predicate of a family, else a condition in Spark SQL."""
     from etl.expressions.tree import parse
 
     analysis = analyse(text, schema)
@@ -132,9 +134,9 @@ def _parse_part(text: str, schema: Schema, truth: bool) -> Condition:
     fields = tuple(sorted(analysis.fields))
     if len(fields) == 1:
         node, type_ = parse(text), schema.field(fields[0]).type
-        made = _build(node, fields[0], type_)
-        if made is not None:
-            return made if truth else _is_false(made, fields[0])
+        condition = _build(node, fields[0], type_)
+        if condition is not None:
+            return condition if truth else _is_false(condition, fields[0])
         if truth and type(node).__name__ == "RegexpLike" and compares_text(node, type_):
             return Leaf(Sql(text, fields, True, required_literals(str(node.expression.this), "java")))
     return Leaf(Sql(text, fields, truth))
@@ -150,11 +152,12 @@ def _build(node: Any, field: str, type_: pa.DataType) -> Condition | None:
 
 
 def _build_first(kind: str, node: Any, field: str, type_: pa.DataType) -> Condition | None:
-    made = (build(node, field, type_) for build in _builders().get(kind, ()))
-    return next((one for one in made if one is not None), None)
+    conditions = (build(node, field, type_) for build in _builders().get(kind, ()))
+    return next((one for one in conditions if one is not None), None)
 
 
 def _build_call(node: Any, field: str, type_: pa.DataType) -> Condition | None:
+    """The condition of a call whose first argument is a text column and whose others are constant texts."""
     first, *others = node.expressions or [None]
     texts = [text for other in others if (text := text_of(other)) is not None]
     if not is_column(first) or type_ not in TEXT_TYPES or not texts or len(texts) < len(others):

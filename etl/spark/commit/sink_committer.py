@@ -76,8 +76,8 @@ class SinkCommitter:
             if nothing_to_do or self.spool.has_batch(batch):
                 return 0
             was_empty = self.spool.is_empty
-            straight = was_empty and all(item.delivered for item in spooled) and self._commit_directly(batch, staged)
-            if straight:
+            is_direct = was_empty and all(item.delivered for item in spooled) and self._commit_directly(batch, staged)
+            if is_direct:
                 discard_files(spooled)
                 self.spool.deactivate()
                 return 0

@@ -107,7 +107,7 @@ class SpoolDrain:
             done = self._deliver_with_retries(entry, index, item)
             staged += done.staged
             letters += done.letters
-            self.totals.drained(self.name, done.delivered, item.events)
+            self.totals.add_drained(self.name, done.delivered, item.events)
             if not done.staged and not done.letters:
                 Path(item.path).unlink()
         self._backoff().retry_until_done(lambda: self.sink.commit_once(entry.batch, staged))

@@ -82,7 +82,7 @@ class Totals:
             self.late[query] = self.late.get(query, 0) + late
             self.over_limit[query] = self.over_limit.get(query, 0) + over_limit
 
-    def drained(self, sink: str, delivered: Delivered, events: int) -> None:
+    def add_drained(self, sink: str, delivered: Delivered, events: int) -> None:
         """Count ``events`` that left a sink's spool, with the result of their delivery."""
         with self._lock:
             self._add_sink(sink, replace(delivered, spooled=-events), Counts())
@@ -144,45 +144,45 @@ class Totals:
             self.dead += receipt.read.dead
         if not root and results:
             self.results[query] = self.results.get(query, 0) + receipt.read.incoming
-        walk = _CounterReader(receipt)
-        self._add_branch(segment.roots[root], walk, Counts(receipt.read.incoming, 0, 0, receipt.read.dead))
+        counters = _CounterReader(receipt)
+        self._add_branch(segment.roots[root], counters, Counts(receipt.read.incoming, 0, 0, receipt.read.dead))
         if emits:
             spark = self.to_spark.setdefault(query, Counts())
-            spark.add(walk.emitted)
+            spark.add(counters.emitted)
             spark.dead += receipt.untimed
             spark.left -= receipt.untimed
             self.dead += receipt.untimed
 
-    def _add_branch(self, branch: Branch, walk: _CounterReader, above: Counts) -> None:
-        """``above`` counts the path from the source: events that entered it, filtered, dead and added so far."""
-        above = walk.entered[branch.gathers] if branch.gathers else above
-        lost = Counts(above.incoming, 0, above.filtered, above.dead, above.made)
+    def _add_branch(self, branch: Branch, counters: _CounterReader, entered: Counts) -> None:
+        """Add the counts of a branch; ``entered`` counts the path to it: events at its start, filtered, dead and added ones."""
+        entered = counters.entered[branch.gathers] if branch.gathers else entered
+        path = Counts(entered.incoming, 0, entered.filtered, entered.dead, entered.made)
         for node in branch.steps:
-            counts = walk.step()
-            lost.filtered += counts.filtered
-            lost.dead += counts.dead
-            lost.made += counts.made
+            counts = counters.step()
+            path.filtered += counts.filtered
+            path.dead += counts.dead
+            path.made += counts.made
             if node.reports:
                 self.steps.setdefault(node.id, Counts()).add(counts)
-                if walk.measures is not None:
-                    self.measured.setdefault(node.id, StepMeasures()).add(walk.measures)
+                if counters.measures is not None:
+                    self.measured.setdefault(node.id, StepMeasures()).add(counters.measures)
                 self.dead += counts.dead
         for name in branch.sinks:
-            self._add_sink(name, walk.sink(), lost)
+            self._add_sink(name, counters.sink(), path)
         if branch.into:
-            walk.entered[branch.into].add(lost)
+            counters.entered[branch.into].add(path)
         for below in branch.branches:
-            self._add_branch(below, walk, lost)
+            self._add_branch(below, counters, path)
         if branch.emits:
-            left = lost.incoming + lost.made - lost.filtered - lost.dead
-            walk.emitted.add(replace(lost, left=left))
+            left = path.incoming + path.made - path.filtered - path.dead
+            counters.emitted.add(replace(path, left=left))
 
-    def _add_sink(self, name: str, delivered: Delivered, lost: Counts) -> None:
-        """``lost`` counts the path to the sink, as in `_add_branch`; the sink's own incoming events are what is left of it."""
+    def _add_sink(self, name: str, delivered: Delivered, path: Counts) -> None:
+        """``path`` counts the path to the sink, as in `_add_branch`; the sink's own incoming events are what is left of it."""
         total = self.sinks.setdefault(name, SinkTotals())
-        total.add(replace(delivered, incoming=lost.incoming, dead=delivered.dead + lost.dead))
-        total.made += lost.made
-        total.filtered += lost.filtered
+        total.add(replace(delivered, incoming=path.incoming, dead=delivered.dead + path.dead))
+        total.made += path.made
+        total.filtered += path.filtered
         self.dead += delivered.dead
 
 

@@ -12,11 +12,14 @@ from etl.sql.statements import ScriptError, start
 
 
 def comparisons_of(node: Any, name: str, known: Mapping[str, str], scope: Scope) -> tuple[list[str], list[str]]:
-    """The condition of the variable ``name``: expressions over its own row, and comparisons. Raises ScriptError."""
+    """The condition of the variable ``name``: expressions over its own row, and comparisons with other rows. Raises ScriptError.
+
+    ``known``: name of each variable in lower case → its name in the pattern.
+    """
     own: list[str] = []
     compared: list[str] = []
     for part in conjuncts(node):
-        for one in _alternatives(part, name, known):
+        for one in _alternatives(part):
             if _is_own(one, name, known):
                 own.append(f"({spark_text(_without_name(one, name, known), scope)})")
             else:
@@ -24,26 +27,29 @@ def comparisons_of(node: Any, name: str, known: Mapping[str, str], scope: Scope)
     return own, compared
 
 
-def _alternatives(node: Any, name: str, known: Mapping[str, str]) -> list[Any]:
-    """Of ``LAST(A.x, 1) IS NULL OR …`` the comparison: without an earlier row it is met anyhow. Of ``(LAST(A.x, 1) IS NULL AND
-    A.x < B.x) OR A.x < LAST(A.x, 1)`` both comparisons: what is less than the row before is less than those before it."""
+def _alternatives(node: Any) -> list[Any]:
+    """The comparisons that a condition with OR stands for.
+
+    Of ``LAST(A.x, 1) IS NULL OR …`` the rest: a comparison is true where there is no earlier row. Of ``(LAST(A.x, 1) IS NULL AND
+    A.x < B.x) OR A.x < LAST(A.x, 1)`` both comparisons: what is less than the row before is less than those before it.
+    """
     from sqlglot import exp
 
     if not isinstance(node, exp.Or):
         return [node]
-    left, right = _bare(node.this), _bare(node.expression)
-    if _is_no_row(right, name, known):
+    left, right = _without_parentheses(node.this), _without_parentheses(node.expression)
+    if _tests_for_no_row(right):
         left, right = right, left
-    if _is_no_row(left, name, known):
+    if _tests_for_no_row(left):
         return list(conjuncts(right))
     if isinstance(left, exp.And):
-        rest = [one for one in conjuncts(left) if not _is_no_row(one, name, known)]
+        rest = [one for one in conjuncts(left) if not _tests_for_no_row(one)]
         if len(rest) == 1 and len(list(conjuncts(left))) == 2 and type(rest[0]) is type(right) and rest[0].this == right.this:
             return [rest[0], right]
     return [node]
 
 
-def _bare(node: Any) -> Any:
+def _without_parentheses(node: Any) -> Any:
     from sqlglot import exp
 
     while isinstance(node, exp.Paren):
@@ -51,11 +57,11 @@ def _bare(node: Any) -> Any:
     return node
 
 
-def _is_no_row(node: Any, name: str, known: Mapping[str, str]) -> bool:
+def _tests_for_no_row(node: Any) -> bool:
     """Whether a condition is ``LAST(A.x, 1) IS NULL``."""
     from sqlglot import exp
 
-    node = _bare(node)
+    node = _without_parentheses(node)
     return isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and call_name(node.this) in ("last", "prev")
 
 
@@ -96,7 +102,7 @@ def _comparison(node: Any, name: str, known: Mapping[str, str], scope: Scope) ->
 def _operand(node: Any, name: str, known: Mapping[str, str], scope: Scope) -> str:
     from sqlglot import exp
 
-    node, call = _bare(node), call_name(_bare(node))
+    node, call = _without_parentheses(node), call_name(_without_parentheses(node))
     offset = 0
     if call in ("first", "last", "prev") and node.expressions:
         offset = (

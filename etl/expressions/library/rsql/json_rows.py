@@ -25,10 +25,11 @@ from etl.expressions.widening import STRING
 
 
 def _rows(value: Any) -> list[dict[str, Any]]:
+    """The objects in a JSON array. Raises ValueError for a text that is not JSON."""
     return [row for row in read_json(value) if isinstance(row, dict)]
 
 
-def _order(value: Any) -> tuple[int, Any]:
+def _sort_key(value: Any) -> tuple[int, Any]:
     """Numbers by their value, before texts."""
     if isinstance(value, bool | int | float):
         return 0, value
@@ -39,16 +40,19 @@ def _order(value: Any) -> tuple[int, Any]:
 
 
 def _extreme(choose: Callable[..., Any], value: Any, key: str) -> str | None:
+    """The smallest or largest value of a member; ``choose`` is ``min`` or ``max``."""
     found = [row[key] for row in _rows(value) if row.get(key) is not None]
-    return json_text(choose(found, key=_order)) if found else None
+    return json_text(choose(found, key=_sort_key)) if found else None
 
 
 def _last(value: Any, key: str) -> str | None:
+    """A member of the last object."""
     rows = _rows(value)
     return json_text(rows[-1].get(key)) if rows else None
 
 
 def _without_last(value: Any, key: str) -> str | None:
+    """The objects whose member differs from that of the last one."""
     rows = _rows(value)
     return write_json([row for row in rows if row.get(key) != rows[-1].get(key)]) if rows else write_json(rows)
 
@@ -62,6 +66,7 @@ def _by_column(value: Any, key: Any, column: Any) -> str:
 
 
 def _in_list(value: Any, key: str, quote: str) -> str:
+    """The values of a member as the list of SQL's IN, in quotes if ``quote`` is true."""
     found = [json_text(row.get(key)) or "" for row in _rows(value)]
     if quote.lower() == "true":
         return ",".join("'" + one.replace("'", "''") + "'" for one in found)
@@ -69,6 +74,7 @@ def _in_list(value: Any, key: str, quote: str) -> str:
 
 
 def _objects(names: list[str], value: Any) -> list[dict[str, Any]]:
+    """Rows with the columns c1, c2 …: the members of these names."""
     return [{f"c{number}": json_text(row.get(name)) for number, name in enumerate(names, 1)} for row in _rows(value)]
 
 

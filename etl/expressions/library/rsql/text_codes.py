@@ -1,4 +1,6 @@
-"""Script functions of codes: hashes, URLs, characters, addresses, tests of texts. Python computes them, text by text."""
+"""Script functions of hashes, URLs, codes of characters, IPv4 addresses, and tests of texts. Python computes them for each
+distinct text of a batch.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from etl.expressions.library.rsql.text_parts import boolean_function, int_functi
 
 
 def _soundex(text: str) -> str:
+    """The first letter and three digits, for words that sound alike."""
     codes = {letter: digit for letters, digit in _SOUNDS.items() for letter in letters}
     letters = [one for one in text.upper() if "A" <= one <= "Z"]
     if not letters:
@@ -57,6 +60,7 @@ def _url_decode(text: str, charset: str = "utf-8") -> str | None:
 
 
 def _url_part(url: str, part: str, key: str = "") -> str | None:
+    """A part of a URL by its name in Hive's ``parse_url``; of QUERY the value of a key."""
     from urllib.parse import urlsplit
 
     try:

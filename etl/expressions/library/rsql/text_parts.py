@@ -1,4 +1,4 @@
-"""Script functions that split, search and replace parts of texts. Python computes them, text by text."""
+"""Script functions that split, search and replace parts of texts. Python computes them for each distinct text of a batch."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from etl.expressions.calls.arguments import MisuseError, whole_literal
 from etl.expressions.library.flink.casts import cast
 from etl.expressions.library.flink.times import zones
 from etl.expressions.library.flink.times.casts import truncate_time
-from etl.expressions.library.flink.times.parsing import layout, parse_times, to_times
+from etl.expressions.library.flink.times.parsing import Layout, layout, parse_times, to_times
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import by_value, constant
 from etl.expressions.rows import ActiveRows, broadcast
@@ -24,9 +24,11 @@ from etl.expressions.values.times import parse_dates
 from etl.expressions.widening import DATE, INT64, NULL, STRING
 
 DEFAULT = "yyyy-MM-dd HH:mm:ss"
+"""Pattern of functions that are called without one."""
 
 
 def _write(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
+    """Texts of times; ``dialect`` is that of the pattern: ``java`` (DateTimeFormatter) or ``simple`` (SimpleDateFormat)."""
     is_known, text = constant(pattern)
     if not is_known:
         return _write_each(dialect, time, pattern)
@@ -39,11 +41,14 @@ def _write(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
 
 
 def fail_all(reason: str, rows: ActiveRows, values: Any) -> Any:
+    """Fail each row that has a value, for a constant pattern that is invalid."""
     rows.fail(pc.is_valid(values), reason)
     return pa.nulls(rows.length, STRING)
 
 
 def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
+    """Texts of times by patterns that differ from row to row."""
+
     def one(micros: int, text: str) -> Any:
         from etl.expressions.library.kernels import RowError
 
@@ -57,7 +62,7 @@ def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
 
 def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
     if time.type == STRING:
-        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _layout(DEFAULT, False), lenient=False)), time)
+        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _known_layout(DEFAULT), lenient=False)), time)
     return _write("java", cast(time, TIMESTAMP) if time.type == NULL else time, pattern)
 
 
@@ -73,12 +78,15 @@ def _instant(factor: int, number: Any) -> Any:
     return pc.cast(pc.multiply(pc.if_else(fits, number, pa.scalar(None, INT64)), factor), TIMESTAMP)
 
 
-def _layout(pattern: str, lenient: bool) -> Any:
-    return layout(pattern, lenient=lenient)
+def _known_layout(pattern: str) -> Layout:
+    """The layout of a pattern that is valid."""
+    found = layout(pattern, lenient=False)
+    assert found is not None
+    return found
 
 
 def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> BoundNode:
-    """Timestamps of texts by a pattern, null where they do not fit, or the pattern is none."""
+    """Timestamps of texts by a pattern, null where a text does not match, or the pattern is invalid."""
     is_known, given = (True, DEFAULT) if pattern is None else constant(pattern)
     if not is_known and pattern is not None:
 
@@ -98,17 +106,17 @@ def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> Boun
 _DAY_LAYOUT, _FRACTION_LAYOUT = "yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss.SSS"
 
 
-def _free_times(texts: pa.Array) -> pa.Array:
+def _parse_default_times(texts: pa.Array) -> pa.Array:
     """``2024-05-07``, with a time, with a fraction of any length."""
     cut = pc.replace_substring_regex(texts, r"(\.[0-9]{0,9})\z", r"\1000")
     cut = pc.replace_substring_regex(cut, r"(\.[0-9]{3})[0-9]*\z", r"\1")
-    found = [parse_times(cut, _layout(one, False), lenient=False) for one in (DEFAULT, _FRACTION_LAYOUT, _DAY_LAYOUT)]
+    found = [parse_times(cut, _known_layout(one), lenient=False) for one in (DEFAULT, _FRACTION_LAYOUT, _DAY_LAYOUT)]
     return pc.coalesce(*found)
 
 
 def to_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     if pattern is None:
-        return b.apply(TIMESTAMP, to_times(_free_times), text)
+        return b.apply(TIMESTAMP, to_times(_parse_default_times), text)
     return b.apply(TIMESTAMP, lambda x: truncate_time(x, 3), _parse(text, pattern, lenient=False))
 
 
@@ -128,17 +136,17 @@ def to_timestamp_ltz(value: BoundNode, *more: BoundNode) -> BoundNode:
 
 def to_date(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     if pattern is None:
-        return b.apply(DATE, _free_dates, text)
+        return b.apply(DATE, _parse_default_dates, text)
     return cast(_parse(text, pattern, lenient=False), DATE)
 
 
-def _free_dates(texts: Any) -> Any:
+def _parse_default_dates(texts: Any) -> Any:
     days, failed = parse_dates(texts)
     return days if failed is None else pc.if_else(failed, pa.scalar(None, DATE), days)
 
 
 _NO_TIME = -(2**63)
-"""What UNIX_TIMESTAMP gives for a text that is no time."""
+"""What UNIX_TIMESTAMP gives for a text that is not a time."""
 
 
 def unix_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
@@ -152,7 +160,7 @@ def unix_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNo
     return b.lazily(INT64, lambda rows: kernel(*(broadcast(run(rows), rows.length) for run in runs)), text, time)
 
 
-_NULL = "null if an argument is null, or the text is no time"
+_NULL = "null if an argument is null, or the text is not a time"
 
 
 ANY_TIME = "timestamp|date|time"
