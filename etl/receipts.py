@@ -28,6 +28,8 @@ class Counts:
     dead: int = 0
     made: int = 0
     """Further events, where one event became several."""
+    seconds: float = field(default=0.0, compare=False)
+    """Time in the step."""
 
     def add(self, other: Counts) -> None:
         """Sum in place."""
@@ -36,6 +38,7 @@ class Counts:
         self.filtered += other.filtered
         self.dead += other.dead
         self.made += other.made
+        self.seconds += other.seconds
 
 
 @dataclass(slots=True)
@@ -48,6 +51,8 @@ class Delivered:
     spooled: int = 0
     retries: int = 0
     flushes: dict[str, int] = field(default_factory=dict)
+    seconds: float = field(default=0.0, compare=False)
+    """Time in the sink's writes."""
 
     def add(self, other: Delivered) -> None:
         """Sum in place."""
@@ -56,6 +61,7 @@ class Delivered:
         self.dead += other.dead
         self.spooled += other.spooled
         self.retries += other.retries
+        self.seconds += other.seconds
         for reason, times in other.flushes.items():
             self.flushes[reason] = self.flushes.get(reason, 0) + times
 

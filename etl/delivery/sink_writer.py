@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -84,7 +85,8 @@ class SinkWriter:
         """Write the rest of the buffer and close the writer."""
         self._flush("shutdown" if self._buffer and self.backoff.is_stopping() else "end_of_batch")
         try:
-            return self.writer.close()
+            with self._timed():
+                return self.writer.close()
         except OSError as error:
             raise self._split_lost(error) from error
         except ComponentError as error:
@@ -192,13 +194,23 @@ class SinkWriter:
 
     def _try(self, batch: pa.RecordBatch) -> Result:
         try:
-            return self.writer.write(batch)
+            with self._timed():
+                return self.writer.write(batch)
         except SplitLostError as error:
             raise self._split_lost(error) from error
         except ComponentError as error:
             raise with_sink_name(self.name, error) from error
         except OSError as error:
             return Result(retryable=pa.array(range(batch.num_rows), pa.int64()), cause=str(error) or type(error).__name__)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Add the time of the body to that in the sink's writes."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.delivered.seconds += time.perf_counter() - began
 
     def _reject(self, rejects: Rejects) -> None:
         self.delivered.dead += rejects.events.num_rows

@@ -70,6 +70,10 @@ def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
     for (at, code), rejected in list(totals.rejected.items()):
         yield Sample("sluice_rejected_events_total", {**common, "at": at, "code": code}, rejected.events)
     yield Sample("sluice_lag_seconds", common, totals.lag_seconds)
+    if totals.event_time is not None:
+        yield Sample("sluice_event_time_delay_seconds", common, round(time.time() - totals.event_time / 1e6, 3))
+    for query, events in list(totals.late.items()):
+        yield Sample("sluice_late_events_total", {**common, "query": query}, events)
     for source, counts in list(totals.read.items()):
         yield Sample("sluice_source_events_total", {**common, "source": source}, counts.incoming)
     for source, reasons in list(totals.dropped.items()):
@@ -89,11 +93,14 @@ def _sinks(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
         yield Sample("sluice_sink_made_total", {**common, "sink": name}, sink.made)
         yield Sample("sluice_sink_spooled", {**common, "sink": name}, sink.spooled)
         yield Sample("sluice_sink_retries_total", {**common, "sink": name}, sink.retries)
+        yield Sample("sluice_sink_write_seconds_total", {**common, "sink": name}, round(sink.seconds, 6))
 
 
 def _steps(common: Mapping[str, str], totals: Totals) -> Iterator[Sample]:
     for step, counts in list(totals.steps.items()):
         yield Sample("sluice_step_events_total", {**common, "step": step}, counts.incoming)
+        yield Sample("sluice_step_filtered_total", {**common, "step": step}, counts.filtered)
+        yield Sample("sluice_step_work_seconds_total", {**common, "step": step}, round(counts.seconds, 6))
     for step, measured in list(totals.measured.items()):
         labels = {**common, "step": step}
         texts = {name: value for name, value in measured.state.items() if isinstance(value, str)}

@@ -36,6 +36,8 @@ class RunRequest:
     """Stateful steps that begin with empty state."""
     max_dead: float | None = None
     """The share of events that may become dead letters; with a larger share the run ends."""
+    listen: str | None = None
+    """Where to answer `/metrics`, `/health` and `/ready` over HTTP: a port, or host:port."""
     log_level: int = NOTICE
     """Messages of components below this level are not reported."""
 

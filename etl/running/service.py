@@ -19,6 +19,7 @@ from etl.plan.frames import segments, stages
 from etl.plan.segments import Segment, StepNode
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.messages import Message, OnMessage, name_errors
+from etl.running.metrics_server import ListenAddress, metrics_server
 from etl.running.planning import RunRequest, planned_run
 from etl.running.shared_session import SharedSession
 from etl.running.supervision import SupervisedRun
@@ -125,6 +126,7 @@ class _Stages:
     def work(self, on_totals: OnTotals) -> None:
         """All stages; the last runs the queries."""
         supervised = self._prepare()
+        self._listen(supervised)
         if self.shared is None:
             self._announce_start()
         self._build_tables()
@@ -157,6 +159,14 @@ class _Stages:
             self.stack.callback(one.close)
             one.prepare()
         return supervised
+
+    def _listen(self, supervised: Sequence[SupervisedRun]) -> None:
+        """Answer requests for metrics, if that is wanted."""
+        if self.service.request.listen is not None:
+            address = ListenAddress.parse(self.service.request.listen)
+            host, port = self.stack.enter_context(metrics_server(address, supervised))
+            url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            self.on_message(Message("listening", f"metrics at {url}/metrics", values={"url": url}))
 
     def _announce_start(self) -> None:
         """Report the start of Spark; from here on this process loads pandas only if its queries need it."""

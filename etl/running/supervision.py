@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from etl.api import Receiver, ReceivingSource
 from etl.running.messages import Message, OnMessage, name_errors
@@ -27,6 +27,9 @@ LONGEST_WAIT_SECONDS = 60.0
 HEALTHY_SECONDS = 300.0
 """An attempt that worked this long before it failed is not part of a series of failures."""
 
+Status: TypeAlias = Literal["starting", "running", "waiting", "ended", "failed"]
+"""``waiting``: it starts again after a failure; ``failed``: it does not."""
+
 
 @dataclass
 class SupervisedRun:
@@ -38,6 +41,11 @@ class SupervisedRun:
     restarts: bool
     """Whether it starts again after a failure."""
     on_message: OnMessage
+    status: Status = "starting"
+    failures: int = 0
+    """Failures after which it started again, or is to."""
+    error: str = ""
+    """The last failure; empty while it runs."""
     _attempt: ExitStack = field(default_factory=ExitStack)
     """What ends with the attempt: the lock of the state folder, receivers, committers."""
     _commits: SinkCommitters | None = None
@@ -62,17 +70,21 @@ class SupervisedRun:
 
     def work(self, session: SparkSession, is_final: Callable[[BaseException], bool]) -> None:
         """Run to the end. Raises the error of an attempt after which it does not start again: ``is_final``, or it was stopped."""
-        failures = 0
+        series = 0
         while True:
             began = time.monotonic()
             try:
                 self._attempt_once(session)
+                self.status = "ended"
                 return
             except Exception as error:
+                self.error = str(error)
                 if not self.restarts or self.run.stopped or is_final(error):
+                    self.status = "failed"
                     raise
-                failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
-                if self._wait_to_restart(error, failures):
+                series = 1 if time.monotonic() - began > HEALTHY_SECONDS else series + 1
+                if self._wait_to_restart(error, series):
+                    self.status = "failed"
                     raise
 
     def _attempt_once(self, session: SparkSession) -> None:
@@ -80,6 +92,7 @@ class SupervisedRun:
             self.run.renew()
             self.prepare()
         assert self._commits is not None
+        self.status, self.error = "running", ""
         try:
             self.run.work(session, self._commits)
         except BaseException:
@@ -87,12 +100,14 @@ class SupervisedRun:
             self.close()
             raise
 
-    def _wait_to_restart(self, error: Exception, failures: int) -> bool:
-        """Report a failure and wait; returns whether the run was stopped meanwhile."""
+    def _wait_to_restart(self, error: Exception, series: int) -> bool:
+        """Report a failure, which is one of a series, and wait; returns whether the run was stopped meanwhile."""
         self.close()
-        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (failures - 1))
+        self.status = "waiting"
+        self.failures += 1
+        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (series - 1))
         text = f"failed: {error}\nit starts again in {wait:g} s; the other pipelines go on"
-        self.on_message(Message("failed", text, "error", self.name, {"failures": failures, "wait_seconds": wait}))
+        self.on_message(Message("failed", text, "error", self.name, {"failures": series, "wait_seconds": wait}))
         return self.run.wait_for_stop(wait)
 
 

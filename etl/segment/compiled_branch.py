@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -112,9 +113,11 @@ class _Step:
         return run(batch if self.takes_views else materialize(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        began = time.perf_counter()
         batch = batch if self.takes_views else materialize(batch)
         outcome, made = self._run_multiplying(batch) if self._may_multiply_events else (self._open(batch), 0)
         counts, dead = self.counts, 0
+        counts.seconds += time.perf_counter() - began
         for rejects in outcome.rejects:
             dead += rejects.events.num_rows
             if self.node.reports:

@@ -40,6 +40,22 @@ Examples:
 """
 
 
+class AddressType(click.ParamType[str]):
+    """A port, or host:port."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, which is an address."""
+        from etl.running.metrics_server import ListenAddress
+
+        try:
+            ListenAddress.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
 @click.command("run", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, type=PipelineFile(), metavar="FILE…")
 @click.option("--once", is_flag=True, help="Read the events that exist now, then end.")
@@ -59,6 +75,12 @@ Examples:
     multiple=True,
     metavar="STEP",
     help="A step that begins with empty state, as after a change that its state does not fit; may be repeated.",
+)
+@click.option(
+    "--listen",
+    type=AddressType(),
+    metavar="ADDR",
+    help="Answer /metrics, /health and /ready over HTTP: a port of loopback, or host:port.",
 )
 @click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
 @click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting; may be repeated.")
