@@ -148,6 +148,7 @@ FUNCTIONS: dict[str, AggregateFunction] = {
     "collect": AggregateFunction(
         "collect(x, 100)", "coalesce(min_by({x}, {order}, {n}){given}, array())", _list_type, parameter=check_limit
     ),
+    "collect_all": AggregateFunction("collect_all(x, 100)", None, _list_type, parameter=check_limit),
     "percentile": AggregateFunction("percentile(x, 0.95)", "percentile({x}, {n}){where}", _double_type, _NUMBERS, check_share),
     "approx_percentile": AggregateFunction(
         "approx_percentile(x, 0.95)",

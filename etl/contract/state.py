@@ -60,6 +60,8 @@ class WatermarkAdvance:
     """Intervals, in microseconds, that are over since the last events: the micro-batch was planned for them, without events."""
     emission: EmitProgress = field(default_factory=EmitProgress)
     """The results that earlier micro-batches have emitted."""
+    ended: bool = False
+    """Whether all sources have ended: this is the last micro-batch, after all events."""
 
 
 AfterRun: TypeAlias = Literal["arrived", "appended", "added", "rewritten"]

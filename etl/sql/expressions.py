@@ -21,6 +21,7 @@ AGGREGATES = frozenset(
     {"count", "sum", "avg", "min", "max", "first", "last", "first_value", "last_value", "collect", "collect_set", "stddev"}
     | {"stddev_samp", "variance", "var_samp", "count_if", "mode", "concat_agg", "listagg", "approx_count_distinct"}
     | {"percentile", "approx_percentile", "max_by", "min_by", "corr", "correlation", "stddev_pop", "var_pop", "json_arrayagg"}
+    | {"json_objectagg", "array_agg"}
 )
 """Names of aggregates in a script."""
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
-from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, quoted_text, spark_text
-from etl.sql.functions.aggregates import aggregate_text
+from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, spark_text
+from etl.sql.functions.aggregates import aggregate_text, collected_texts, joined_text
 from etl.sql.relation import Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import GROUP_WINDOWS, window_of
 
-MAX_JOINED = 10_000
-"""Texts that LISTAGG and CONCAT_AGG join."""
+WINDOW_TIME = "window_time"
+"""Column of the last moment of a window, by which its results go in further windows."""
+LAST_MOMENT = "flink_timestampadd('millisecond', -1, window_end)"
 
 _ENDS = {"_start": "window_start", "_end": "window_end"}
 
@@ -65,8 +66,10 @@ class Grouping:
         if window is not None and window.offset:
             ends = {name: f"{name} + {_interval(window.offset)}" for name in ("window_start", "window_end")}
             self._add({"type": "set", "fields": ends}, at)
+        if window is not None and self._reads_window_time():
+            self._add({"type": "set", "fields": {WINDOW_TIME: LAST_MOMENT}}, at)
         if self._joined_texts:
-            joined = {name: f"array_join({name}, {quoted_text(separator)})" for name, separator in self._joined_texts.items()}
+            joined = {name: joined_text(name, separator) for name, separator in self._joined_texts.items()}
             self._add({"type": "set", "fields": joined}, at)
         return self._relation
 
@@ -188,7 +191,7 @@ class Grouping:
                 )
                 names[text] = name
                 if call_name(call) in ("concat_agg", "listagg"):
-                    found[name], self._joined_texts[name] = self._collected(call)
+                    found[name], self._joined_texts[name] = collected_texts(call, self._relation.scope)
                 else:
                     made = aggregate_text(call, self._relation.scope)
                     found[name] = made.text
@@ -198,25 +201,10 @@ class Grouping:
                 places["aggregates", name] = start(call)
         return found, names, places
 
-    def _collected(self, call: Any) -> tuple[str, str]:
-        """``concat_agg([separator,] x)`` or ``listagg(x[, separator])`` as an aggregate, and the separator."""
-        from sqlglot import exp
-
-        if not call.expressions:
-            raise ScriptError("wrong-arguments", f"{call.name} takes an expression", start(call))
-        is_distinct = isinstance(call.expressions[0], exp.Distinct)
-        arguments = call.expressions[0].expressions if is_distinct else call.expressions
-        *others, value = arguments if call_name(call) == "concat_agg" else reversed(arguments)
-        if len(others) > 1 or (others and not isinstance(others[0], exp.Literal)):
-            raise ScriptError("wrong-arguments", f"{call.name} takes a constant separator and an expression", start(call))
-        text = spark_text(value, self._relation.scope)
-        separator = others[0].name if others else "\n" if call_name(call) == "concat_agg" else ","
-        return f"{'collect_set' if is_distinct else 'collect'}({text}, {MAX_JOINED})", separator
-
     @staticmethod
     def _window_columns(keys: Sequence[SqlColumn]) -> Iterator[SqlColumn]:
         """The bounds of the results, unless a key is a bound of the windows before."""
-        fields = {"window_start": "window_start", "window_end": "window_end", "window_time": "window_end"}
+        fields = {"window_start": "window_start", "window_end": "window_end", WINDOW_TIME: WINDOW_TIME}
         taken = {key.name for key in keys}
         return (SqlColumn(name, field, "timestamp", TimeAttribute(0)) for name, field in fields.items() if name not in taken)
 
@@ -241,8 +229,18 @@ class Grouping:
                 if name.endswith(ending) and name.removesuffix(ending) in GROUP_WINDOWS:
                     found[node.sql(dialect="spark").lower()] = bound
             if name.removesuffix("_rowtime").removesuffix("_proctime") in GROUP_WINDOWS and name.endswith("time"):
-                found[node.sql(dialect="spark").lower()] = "window_end"
+                found[node.sql(dialect="spark").lower()] = WINDOW_TIME
         return found
+
+    def _reads_window_time(self) -> bool:
+        """Whether the query names the last moment of its windows."""
+        from sqlglot import exp
+
+        return any(
+            call_name(node).endswith(("_rowtime", "_proctime"))
+            or (isinstance(node, exp.Column) and node.name.lower() == WINDOW_TIME)
+            for node in self._node.walk()
+        )
 
     def _emit_options(self) -> dict[str, Any]:
         entries: list[Any] = []

@@ -114,14 +114,11 @@ def _unnested(
         options["position"] = _free(relation, position)
     if is_left:
         options["empty"] = "keep"
-    steps = [StepText({"type": "set", "fields": {field: array}}, at), StepText(options, at)]
+    elements = array if len(names) == 1 and array.startswith("split(") else f"flink_unnest({array}, {len(names)})"
+    steps = [StepText({"type": "set", "fields": {field: elements}}, at), StepText(options, at)]
     added = [SqlColumn(names[0], field, qualifier=qualifier)]
-    if len(names) == 2:  # of a map: its entries
-        steps[0] = StepText({"type": "set", "fields": {field: f"map_entries({array})"}}, at)
-        members = zip(names, ("key", "value"), strict=True)
-        added = [SqlColumn(name, f"{field}.{member}", qualifier=qualifier) for name, member in members]
-    elif len(names) > 2:
-        raise ScriptError("wrong-columns", f"an array gives one column and a map two, not {len(names)}", at)
+    if len(names) > 1:
+        added = [SqlColumn(name, f"{field}.c{number}", qualifier=qualifier) for number, name in enumerate(names, 1)]
     if position:
         counted = StepText(
             {"type": "set", "fields": {options["position"]: f"{options['position']} + 1"}}, at

@@ -13,6 +13,7 @@ from etl.sql.declared_tables import DeclaredTables
 from etl.sql.expressions import call_name, spark_text
 from etl.sql.forms.matching import match_rows
 from etl.sql.forms.notation import is_step, step_rows, unknown_function
+from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.rank_limits import qualify_limit, rank_limit
 from etl.sql.forms.subqueries import compared_rows, member_rows, membership_of, refuse_groups, split_correlated
 from etl.sql.forms.values import single_row, values_relation
@@ -72,14 +73,25 @@ class Queries:
         if isinstance(node, exp.Subquery):
             return self.query(node.this, targets, rank)
         if isinstance(node, (exp.Intersect, exp.Except)):
-            return self._compared(node, targets)
+            return self._ordered(node, self._compared(node, targets))
         if isinstance(node, exp.Union):
-            return self._union(node, targets)
+            return self._ordered(node, self._union(node, targets))
         if isinstance(node, exp.Values):
             return self._values(node, targets)
         if not isinstance(node, exp.Select):
             raise ScriptError("unsupported-sql", f"{node.key.upper()} is not supported", start(node), "SELECT and UNION are")
         return self._select(node, targets, rank)
+
+    def _ordered(self, node: Any, relation: Relation) -> Relation:
+        """The rows of UNION, INTERSECT or EXCEPT in the order that stands behind it."""
+        from sqlglot import exp
+
+        ordering = Ordering.of(node)
+        if ordering is None:
+            return relation
+        names = [exp.column(column.name, quoted=True) for column in relation.columns]
+        rows = ordered_rows(relation, ordering.resolved(names), self.settings)
+        return without_place(rows, relation.scope, ordering.at)
 
     def _values(self, node: Any, targets: Sequence[Target] | None) -> Relation:
         """Rows of VALUES, as columns of a table where they are written to one."""
@@ -93,14 +105,11 @@ class Queries:
         return SelectCompiler(select, relation, self.settings, None).compile(targets)
 
     def _compared(self, node: Any, targets: Sequence[Target] | None) -> Relation:
-        """INTERSECT and EXCEPT: each row of the left query once, if the right one has it, or has it not."""
-        at, kind = start(node), node.key.upper()
-        if node.args.get("distinct") is False:
-            raise ScriptError("unsupported-sql", f"{kind} ALL is not supported", at, f"{kind} gives each row once")
-        left, right = self.query(node.this, targets), self.query(node.expression, targets)
-        found = compared_rows(left, right, self._compiled, self.settings.ttl, kind == "EXCEPT", at)
-        warn_of_state(self._compiled, found, at)
-        return found
+        """INTERSECT and EXCEPT: rows of the left query that the right one has, or has not."""
+        at, is_all = start(node), not node.args.get("distinct")
+        left = self.query(node.this, targets)
+        right = self.query(node.expression, targets or [Target(column.name, None) for column in left.columns])
+        return compared_rows(left, right, self._compiled, self.settings.ttl, node.key == "except", is_all, at)
 
     def _union(self, node: Any, targets: Sequence[Target] | None) -> Relation:
         left = self.query(node.this, targets)
@@ -127,10 +136,9 @@ class Queries:
         from_ = node.args.get("from_") or node.args.get("from")
         if from_ is None:
             return SelectCompiler(node, single_row(self._compiled, start(node)), self.settings, rank).compile(targets)
-        own_rank, where = rank_limit(node)
-        if own_rank is None and (outer := qualify_limit(node)):
+        own_rank, where = (None, None) if self.settings.is_batch else rank_limit(node)
+        if own_rank is None and not self.settings.is_batch and (outer := qualify_limit(node)):
             rank, where = outer
-            own_rank = None
         relation = self.entry_rows(from_.this, own_rank)
         if where is not None:
             node = node.copy()

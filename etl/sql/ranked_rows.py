@@ -7,6 +7,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, key_field, plain_column, spark_text
+from etl.sql.forms.batch_over import order_texts
 from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
@@ -75,7 +76,7 @@ class RankedRows:
         if others := [key for key in keys if key.lower() not in _BOUNDS]:
             options["keys"] = others
         by = spark_text(order.this, self._relation.scope)
-        options |= {"by": by, "limit": self._rank.limit, "rank": self._rank.name, "ties": ties}
+        options |= {"by": by, "limit": self._rank.limit, "nulls": "smallest", "rank": self._rank.name, "ties": ties}
         if not order.args.get("desc"):
             options["order"] = "ascending"
         closed = replace(window, closed=True)
@@ -86,10 +87,10 @@ class RankedRows:
         if ties != "row_number":
             hint = "ROW_NUMBER() numbers rows over all time"
             raise ScriptError("unsupported-sql", f"{ties.upper()} is only computed within windows", start(over), hint)
-        scope = self._relation.scope
-        ways = {spark_text(one.this, scope): "descending" if one.args.get("desc") else "ascending" for one in order}
+        ways = order_texts(order, self._relation.scope)
         by, *then = ways
-        options: dict[str, Any] = {"type": "top", **({"keys": keys} if keys else {}), "by": by, "order": ways[by]}
+        options: dict[str, Any] = {"type": "top", **({"keys": keys} if keys else {})}
+        options |= {"by": by, "order": ways[by], "nulls": "smallest"}
         options |= {"then": {text: ways[text] for text in then}} if then else {}
         options |= {"limit": self._rank.limit, "rank": self._rank.name, "changelog": True}
         options |= {} if self._settings.ttl == FOR_EVER else {"ttl": self._settings.ttl}

@@ -96,3 +96,5 @@ class Settings:
     """Seconds that windows wait for late events after they have closed."""
     emits_changes: bool = False
     """Whether windows give a result with each change."""
+    is_batch: bool = False
+    """Whether results are those of whole tables, given at the end of the sources: `execution.runtime-mode` is batch."""

@@ -14,7 +14,7 @@ from etl.sql.functions.rsql_dialect import give_rsql_meaning, has_rsql_tables
 from etl.sql.functions.script_dialect import dialect_of
 from etl.sql.queries import Queries
 from etl.sql.reading import read_script
-from etl.sql.relation import Target
+from etl.sql.relation import StepText, Target
 from etl.sql.settings import add_idle, apply_setting
 from etl.sql.shared_steps import share_equal_steps
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Script, ScriptError, SetOption, Statement
@@ -123,6 +123,8 @@ class _Compiler:
             relation = self._queries.query(insert.query, targets)
         finally:
             self._queries.settings = settings
+        if settings.is_batch and relation.changes_at is not None:
+            relation = relation.then(StepText({"type": "over_all"}, insert.at), changes_at=None)
         name = plain_name(insert.table) if insert.table else _RESULT
         relation = self.compiled.as_stream(relation, f"{name}_rows", insert.at)
         if name not in self.compiled.value["sinks"]:

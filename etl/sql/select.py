@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, leaves
-from etl.sql.expressions import call_name, plain_column, quoted, spark_text
+from etl.sql.expressions import call_name, plain_column, quoted, resolved, spark_text, text_of
 from etl.sql.forms.grouping_sets import expanded
+from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.over import run_over, with_named_windows
-from etl.sql.grouping import Grouping, is_grouped
+from etl.sql.functions.typed_nodes import sql_type
+from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped
 from etl.sql.ranked_rows import RankedRows
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target, WindowRows
 from etl.sql.statements import ScriptError, start
@@ -57,8 +59,16 @@ class SelectCompiler:
                 self._filter(having.this)
         if self._rank is not None:
             self._relation = RankedRows(self._node, self._relation, self._settings, self._rank).compile()
-        self._relation = run_over(self._node, self._relation, self._rank_name)
-        return self._project(targets)
+        self._relation = run_over(self._node, self._relation, self._rank_name, self._settings.is_batch)
+        ordering = Ordering.of(self._node)
+        if ordering is None:
+            return self._project(targets)
+        if not self._node.args.get("distinct"):
+            items = ordering.resolved(self._node.expressions)
+            self._relation = ordered_rows(self._relation, items, self._settings)
+            return self._project(targets)
+        relation = self._project(targets)
+        return without_place(ordered_rows(relation, ordering, self._settings), relation.scope, ordering.at)
 
     def _explained(self, error: ScriptError) -> ScriptError:
         """The error of a column that there is before GROUP BY, or only after it, with the reason."""
@@ -76,14 +86,9 @@ class SelectCompiler:
         return ScriptError("unknown-field", f"{name!r} is neither in GROUP BY nor in an aggregate", error.at, hint)
 
     def _refuse_clauses(self) -> None:
-        for key, what in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET"), ("qualify", "QUALIFY")):
-            if clause := self._node.args.get(key):
-                raise ScriptError(
-                    "unsupported-sql",
-                    f"{what} over a stream has no end to wait for",
-                    start(clause),
-                    "ROW_NUMBER() OVER (…) <= n chooses rows",
-                )
+        if clause := self._node.args.get("qualify"):
+            hint = "a query around it with WHERE rank <= n chooses rows"
+            raise ScriptError("unsupported-sql", "QUALIFY is not supported", start(clause), hint)
         distinct = self._node.args.get("distinct")
         if distinct and distinct.args.get("on"):
             hint = "ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) = 1 gives the first row of each key"
@@ -202,10 +207,13 @@ class SelectCompiler:
         if column is not None:
             return [(replace(column, name=item.alias or column.name), self._column_text(column), start(inner))]
         is_element = isinstance(inner, exp.Bracket)  # sqlglot names a[1] after its index
-        name = item.alias or (not is_element and item.output_name) or f"EXPR_{self._node.expressions.index(item)}"
-        text = spark_text(inner, scope)
-        time = self._time_of(inner)
-        return [(SqlColumn(name, name, None, time), text, start(inner))]
+        is_value = not isinstance(inner, exp.Column) and inner.output_name in ("", inner.name)
+        own = "" if is_element or is_value else item.output_name
+        name = item.alias or own or f"EXPR_{self._node.expressions.index(item)}"
+        node = resolved(inner, scope)
+        type_ = sql_type(node)
+        column = SqlColumn(name, name, type_ if type_ != "decimal" else None, self._time_of(inner))
+        return [(column, text_of(node), start(inner))]
 
     def _time_of(self, node: Any) -> TimeAttribute | None:
         """The attribute of ``PROCTIME()`` and of the bounds of windows."""
@@ -213,7 +221,7 @@ class SelectCompiler:
         if name == "proctime":
             return TimeAttribute()
         bound = self._relation.scope.aliases.get(node.sql(dialect="spark").lower())
-        return TimeAttribute(0) if bound in ("window_start", "window_end") else None
+        return TimeAttribute(0) if bound in ("window_start", "window_end", WINDOW_TIME) else None
 
     @staticmethod
     def _column_text(column: SqlColumn) -> str:

@@ -20,6 +20,7 @@ _SECONDS = {"d": 86400, "day": 86400, "h": 3600, "hour": 3600, "min": 60, "minut
 _QUERY: Mapping[str, Callable[[Settings, Option], Settings]] = {
     "table.exec.state.ttl": lambda settings, option: replace(settings, ttl=flink_duration(option) or FOR_EVER),
     "table.exec.emit.allow-lateness": lambda settings, option: replace(settings, late=flink_seconds(option)),
+    "execution.runtime-mode": lambda settings, option: replace(settings, is_batch=_is_batch(option)),
 }
 """Settings of the queries after them."""
 
@@ -45,7 +46,6 @@ _WITHOUT_EFFECT = (
     "table.exec.source.cdc-",
     "state.",
     "execution.checkpointing.",
-    "execution.runtime-mode",
     "execution.state-recovery.",
     "restart-strategy",
     "taskmanager.",
@@ -93,6 +93,13 @@ def add_idle(compiled: CompiledScript) -> None:
         for step in stream["steps"]:
             if step["type"] in _HAS_IDLE:
                 step.setdefault("idle", compiled.idle)
+
+
+def _is_batch(option: Option) -> bool:
+    mode = option.value.lower()
+    if mode not in ("batch", "streaming", "automatic"):
+        raise ScriptError("invalid-value", f"{option.value!r} is no mode", option.value_at, "it is 'streaming' or 'batch'")
+    return mode == "batch"
 
 
 def _value(text: str) -> Any:

@@ -18,6 +18,7 @@ COMPONENTS = (
     Entry("step", "suppress", "etl.steps.keyed.suppress:Suppress"),
     Entry("step", "top", "etl.steps.keyed.top:Top"),
     Entry("step", "over", "etl.steps.keyed.over:Over"),
+    Entry("step", "over_all", "etl.steps.keyed.over_all:OverAll"),
     Entry("step", "rules", "etl.steps.detection.rules:Rules"),
     Entry("step", "correlate", "etl.steps.detection.correlate:Correlate"),
     Entry("step", "lookup", "etl.steps.lookup:Lookup"),

@@ -37,6 +37,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "flink.maps",
         "flink.json_functions",
         "flink.json_writing",
+        "flink.unnesting",
     ),
     "rsql": (
         "rsql.conditions",

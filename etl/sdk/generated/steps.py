@@ -1006,6 +1006,57 @@ class Steps:
         """
         return self._step("over", locals(), ("keys",))
 
+    def over_all(
+        self,
+        *,
+        keys: str | Sequence[str] = UNSET,
+        order_by: Mapping[str, Literal["ascending", "descending"]] = UNSET,
+        frame: str | None = UNSET,
+        aggregates: Mapping[str, Expression] = UNSET,
+    ) -> Stream:
+        """Add values to each event that are computed from all events of its key, as SQL's OVER does over a table.
+
+        Events pass when all sources have ended: those of files that are not followed, of a run with ``--drain``. Until then they
+        are state. Without ``aggregates`` the events pass as they are, sorted by ``order_by`` if there are no ``keys``; those of a
+        changelog as the rows that are left after all changes. Events of a source that goes on after a run with ``--drain`` are
+        computed by the next run, without those of the run before.
+
+        ``order_by`` orders the events of a key; null is smaller than any value. Events that are equal in it are peers. The
+        ``frame`` says which events count for aggregates: without it all up to the event and its peers, and without ``order_by``
+        all of the key. Bounds are `unbounded preceding`, `2 preceding`, `current row`, `2 following`, `unbounded following`; with
+        `range` a number is a distance of values of the one expression in ``order_by``, and of timestamps a duration such as `10s`.
+
+        | function | gives |
+        | --- | --- |
+        | `row_number()`, `rank()`, `dense_rank()` | bigint: the number of the event, peers with numbers of their own or with one |
+        | `percent_rank()`, `cume_dist()` | double: the share of events before the event's peers, or up to them |
+        | `ntile(4)` | bigint: the number of one of four groups of equal size |
+        | `lag(x, 2, default)`, `lead(x)` | x of the event two before, of the next one; null or the default where there is none |
+        | `nth_value(x, 2)` | x of the second event of the frame |
+        | aggregates of the step `window` | their result over the frame |
+
+        x is any expression over the event's fields that Arrow computes. `count`, `sum`, `avg`, `min`, `max`, `first` and `last` cost
+        the same for any frame; each other aggregate as much as its frames have events together. State holds all events, divided
+        into 16 parts by the hash of the keys; the memory of a part's events is needed at the end. Exactly-once across restarts.
+
+        Example::
+
+            stream.over_all(
+                keys=['host'],
+                order_by={'bytes': 'descending'},
+                aggregates={'place': 'rank()', 'bytes_before': 'lag(bytes)'},
+            )
+
+        Args:
+            keys: Fields that the events of one key have in common; without them all events are of one key. Default:
+                [].
+            order_by: Expressions by which the events of a key are ordered. Default: {}.
+            frame: Which events count for an aggregate; none means those up to the event, or without an order all.
+                Default: none.
+            aggregates: New fields and the functions that give them. Default: {}.
+        """
+        return self._step("over_all", locals(), ())
+
     def python(
         self,
         function: str | Callable[..., Any],
@@ -1622,6 +1673,7 @@ class Steps:
         size: Duration | None = UNSET,
         limit: int = UNSET,
         order: Literal["descending", "ascending"] = UNSET,
+        nulls: Literal["drop", "smallest"] = UNSET,
         ties: Literal["row_number", "rank", "dense_rank"] = UNSET,
         distinct: str | Sequence[str] = UNSET,
         rank: str = UNSET,
@@ -1634,9 +1686,9 @@ class Steps:
         """Pass the best events of each key in each span of time, with their ranks; or changes of the best events so far.
 
         Spans are ``size`` long and begin at its multiples since 1970 UTC. An event is ranked by the expression ``by``,
-        the largest value first; events in which it is null are left out. When the watermark has passed the end of a span,
-        its best ``limit`` events of each key pass, the best ones first. Without ``keys`` all events of a span are
-        compared.
+        the largest value first; events in which it is null are left out, or with ``nulls: smallest``
+        ranked as the smallest. When the watermark has passed the end of a span, its best ``limit`` events of each key pass, the
+        best ones first. Without ``keys`` all events of a span are compared.
 
         ``ties`` says which number an event gets that is as good as others, as in SQL: of the values 9, 9, 7
         ``row_number`` gives 1, 2, 3, where the earlier event comes first and of the same time that with the smaller
@@ -1683,6 +1735,8 @@ class Steps:
             by: Expression over the event's fields by which events are ranked.
             limit: The largest number that passes. Default: 10.
             order: Whether the largest value is the best one, or the smallest. Default: descending.
+            nulls: Whether events in which `by` is null are left out, or ranked as those with the smallest value.
+                Default: drop.
             ties: The numbers of events with equal values, as SQL's functions of this name give them. Default:
                 row_number.
             distinct: Fields of which each combination of values counts once in a span and key, with its best event.

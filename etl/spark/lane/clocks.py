@@ -67,7 +67,7 @@ class BatchClocks:
         stage, before = self.stages[number], self.known.stage(number)
         now = ALWAYS if self.bounded else self._now(number, stage.watermark, before.watermark)
         own = frozenset(round(every.total_seconds() * _SECOND) for every in stage.step.intervals())
-        return WatermarkAdvance(before.watermark, now, self._quiet & own, before.emission)
+        return WatermarkAdvance(before.watermark, now, self._quiet & own, before.emission, self._ended or self.bounded)
 
     def passed(self, number: int, operator: Operator, now: int, given: Sequence[Receipt]) -> None:
         """A stage has run to its clock, and its tasks gave these receipts."""

@@ -178,7 +178,7 @@ def _grouping(call: Any, found: _Sets) -> Any:
     from sqlglot import exp
 
     if call_name(call) == "group_id":
-        return exp.Literal.number(0)
+        return _bigint(exp.Literal.number(0))
     known = {text for one in found.sets for text in one}
     for key in call.expressions:
         if _text(key) not in known:
@@ -191,5 +191,11 @@ def _grouping(call: Any, found: _Sets) -> Any:
         bits.append(number)
     case = exp.Case(this=_column(SET), default=None)
     for number, value in enumerate(bits):
-        case = case.when(exp.Literal.number(number), exp.Literal.number(value), copy=False)
+        case = case.when(exp.Literal.number(number), _bigint(exp.Literal.number(value)), copy=False)
     return case
+
+
+def _bigint(node: Any) -> Any:
+    from sqlglot import exp
+
+    return exp.TryCast(this=node, to=exp.DataType.build("bigint"))

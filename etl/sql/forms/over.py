@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from etl.sql.expressions import call_name, duration, key_field, plain_column, seconds_of, spark_text
+from etl.sql.forms.batch_over import BATCH_HINT, with_all_rows
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
@@ -41,7 +42,7 @@ def with_named_windows(node: Any) -> Any:
     return node
 
 
-def run_over(node: Any, relation: Relation, rank_name: str | None) -> Relation:
+def run_over(node: Any, relation: Relation, rank_name: str | None, is_batch: bool) -> Relation:
     """The relation with the values of all calls with OVER; ``rank_name``: of a column that is computed already."""
     from sqlglot import exp
 
@@ -53,7 +54,7 @@ def run_over(node: Any, relation: Relation, rank_name: str | None) -> Relation:
     for same in windows.values():
         names = {f"over_{number + at + 1}": call for at, call in enumerate(same)}
         number += len(same)
-        relation = _with_window(relation, names)
+        relation = with_all_rows(relation, names) if is_batch else _with_window(relation, names)
     return relation
 
 
@@ -67,7 +68,7 @@ def _with_window(relation: Relation, calls: Mapping[str, Any]) -> Relation:
             "unsupported-sql",
             "OVER is ordered by a time column, ascending",
             start(first),
-            "ORDER BY the column with the WATERMARK",
+            f"ORDER BY the column with the WATERMARK; {BATCH_HINT}",
         )
     aggregates = {name: _aggregate(call, scope) for name, call in calls.items()}
     aliases = {call.sql(dialect="spark").lower(): name for name, call in calls.items()}
@@ -95,7 +96,7 @@ def _aggregate(call: Any, scope: Any) -> str:
             "unsupported-sql",
             f"{name.upper()} of a stream depends on {needs}",
             start(call),
-            "ROW_NUMBER() … <= n chooses rows, and LAG(x) looks back",
+            f"ROW_NUMBER() … <= n chooses rows, and LAG(x) looks back; {BATCH_HINT}",
         )
     return spark_text(call.this, scope)
 
@@ -106,7 +107,9 @@ def _frame(call: Any) -> dict[str, Any]:
     if spec is None:
         return {}
     if spec.args.get("end") not in ("CURRENT ROW", None):
-        raise ScriptError("unsupported-sql", "a frame of OVER ends at CURRENT ROW", start(call), "later rows are not known yet")
+        raise ScriptError(
+            "unsupported-sql", "a frame of OVER ends at CURRENT ROW", start(call), f"later rows are not known yet; {BATCH_HINT}"
+        )
     if spec.args.get("start") in (None, "UNBOUNDED"):
         return {}
     if spec.args.get("start") == "CURRENT ROW":

@@ -8,10 +8,16 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
-from etl.sql.expressions import find_aggregates, plain_column, spark_text
+from etl.sql.expressions import find_aggregates, plain_column, quoted, spark_text
 from etl.sql.joins import Condition, conjuncts, join_step, read_condition
-from etl.sql.relation import Relation, StepText
+from etl.sql.relation import FOR_EVER, Relation, StepText
 from etl.sql.statements import ScriptError, start
+
+SIDE, LEFT, RIGHT, COPY = "side_of_row", "rows_left", "rows_right", "copy_of_row"
+"""Fields by which INTERSECT and EXCEPT count rows."""
+
+ANY = "any_row"
+"""Key that all rows have in common."""
 
 INNER = "subquery"
 """Qualifier of the query's columns in the condition of the join."""
@@ -67,23 +73,65 @@ def member_rows(
     kind = "anti" if member.is_negated else "semi"
     changes = next((one.changes_at for one in (left, right) if one.changes_at is not None), None)
     joined = join_step(left, right, condition, kind, "right.", ttl, member.at, changes)
-    return replace(joined, scope=outer.scope, window=outer.window if joined.changes_at is None else None, is_exact=False)
+    joined = replace(joined, scope=outer.scope, window=outer.window if joined.changes_at is None else None, is_exact=False)
+    may_be_null = (
+        joined.changes_at is not None and member.value is not None and member.is_negated and not _is_tested(member.query, value)
+    )
+    return _without_null(joined, right, keys[0][1], compiled, ttl, member.at) if may_be_null else joined
 
 
-def compared_rows(left: Relation, right: Relation, compiled: CompiledScript, ttl: str, is_negated: bool, at: int) -> Relation:
-    """The distinct left rows that the right side has, or has not; a row with a null equals none. Raises ScriptError."""
+def _is_tested(query: Any, value: Any) -> bool:
+    """Whether a query leaves out rows whose value is null."""
+    from sqlglot import exp
+
+    select = query.this if isinstance(query, exp.Subquery) else query
+    where = select.args.get("where")
+    wanted = exp.Not(this=exp.Is(this=value, expression=exp.Null()))
+    return where is not None and any(part == wanted for part in conjuncts(where.this))
+
+
+def _without_null(rows: Relation, right: Relation, value: SqlColumn, compiled: CompiledScript, ttl: str, at: int) -> Relation:
+    """The rows if no value of the right side is null: else whether a value is NOT IN them is not known."""
+    left = rows.then(StepText({"type": "set", "fields": {ANY: "1"}}, at))
+    nulls = right.then(
+        StepText({"type": "filter", "where": f"{quoted(value.field)} is null"}, at),
+        StepText({"type": "set", "fields": {ANY: "1"}}, at),
+    )
+    number = len(compiled.value["streams"])
+    left = compiled.as_stream(left, f"left_of_join_{number}", at)
+    nulls = compiled.as_stream(nulls, f"nulls_of_join_{number}", at)
+    key = SqlColumn(ANY, ANY, "int")
+    changes = next((one.changes_at for one in (left, nulls) if one.changes_at is not None), None)
+    joined = join_step(left, nulls, Condition([(key, key)]), "anti", "right.", ttl, at, changes)
+    return replace(joined, scope=rows.scope, window=rows.window if joined.changes_at is None else None, is_exact=False)
+
+
+def compared_rows(
+    left: Relation, right: Relation, compiled: CompiledScript, ttl: str, is_except: bool, is_all: bool, at: int
+) -> Relation:
+    """The rows of INTERSECT and EXCEPT: both sides are counted by row, in which null equals null. Raises ScriptError."""
     if len(left.columns) != len(right.columns):
         counts = f"{len(left.columns)} and {len(right.columns)}"
         raise ScriptError("wrong-columns", f"both queries have equally many columns, not {counts}", at)
     fields = [leaf.field for column in left.columns for leaf in leaves(column)]
-    changes = next((one.changes_at for one in (left, right) if one.changes_at is not None), None)
-    rows = left.then(StepText({"type": "dedupe", "keys": fields, "within": ttl}, at)) if changes is None else left
     number = len(compiled.value["streams"])
-    one = compiled.as_stream(rows, f"left_of_join_{number}", at)
-    other = compiled.as_stream(right, f"right_of_join_{number}", at)
-    condition = Condition(list(zip(left.columns, right.columns, strict=True)))
-    joined = join_step(one, other, condition, "anti" if is_negated else "semi", "right.", ttl, at, changes)
-    return replace(joined, scope=left.scope, window=None, is_exact=False)
+    inputs: list[str] = []
+    for side, one in ((1, left), (0, right)):
+        marked = one.then(StepText({"type": "set", "fields": {SIDE: str(side)}}, at))
+        inputs += compiled.as_stream(marked, f"side_of_comparison_{number + 1 - side}", at).inputs
+    aggregates = {name: f"count_if({SIDE} = {side})" for name, side in ((LEFT, 1), (RIGHT, 0))}
+    options: dict[str, Any] = {"type": "window", "emit": "on_change", "group_by": fields, "aggregates": aggregates}
+    options |= {} if ttl == FOR_EVER else {"ttl": ttl}
+    steps = [StepText(options, at)]
+    if is_all:
+        copies = f"{LEFT} - {RIGHT}" if is_except else f"least({LEFT}, {RIGHT})"
+        steps.append(StepText({"type": "set", "fields": {COPY: f"whole_numbers({copies})"}}, at))
+        steps.append(StepText({"type": "unnest", "field": COPY}, at))
+    else:
+        steps.append(StepText({"type": "filter", "where": f"{LEFT} > 0 and {RIGHT} {'=' if is_except else '>'} 0"}, at))
+    steps.append(StepText({"type": "select", "fields": {name: quoted(name) for name in fields}}, at))
+    scope = Scope(tuple(replace(one, time=None) for one in left.columns))
+    return Relation(tuple(inputs), tuple(steps), scope, None, at)
 
 
 def _with_values(

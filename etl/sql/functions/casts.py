@@ -46,7 +46,7 @@ def rewrite_cast(node: Any, written: Any) -> Any:
         function = "flink_try_cast" if written.args.get("safe") else "flink_cast"
         more = () if precision is None or plain not in ("string", "varchar", "char") else (precision,)
         made = call(function, value, name, *more)
-    known = "string" if plain in ("char", "varchar") else plain
+    known = "string" if plain in ("char", "varchar") else name if plain == "decimal" else plain
     return typed(made, known, precision if plain in ("timestamp", "timestamp_ltz") else None)
 
 

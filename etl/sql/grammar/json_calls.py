@@ -12,7 +12,7 @@ from sqlglot import exp
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
-JSON_CALLS = ("JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_OBJECT", "JSON_ARRAY")
+JSON_CALLS = ("JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_OBJECT", "JSON_ARRAY", "JSON_OBJECTAGG", "JSON_ARRAYAGG")
 
 _NESTED = ("json_object", "json_array", "json")
 """Calls whose result stands in an object or array as JSON, not as a text."""
@@ -25,6 +25,8 @@ class JsonCalls:
         """The arguments of a call, up to its closing bracket."""
         if name in ("JSON_OBJECT", "JSON_ARRAY"):
             return self._json_constructor(name)
+        if name in ("JSON_OBJECTAGG", "JSON_ARRAYAGG"):
+            return self._json_aggregate(name)
         arguments = self._parse_csv(self._parse_disjunction)
         clauses: dict[str, str] = {}
         if self._match_text_seq("RETURNING"):
@@ -83,6 +85,23 @@ class JsonCalls:
             if not self._match(TokenType.COMMA):
                 break
         return _call(name, [exp.Literal.string(default), *arguments])
+
+    def _json_aggregate(self: Any, name: str) -> Node:
+        """``JSON_OBJECTAGG([KEY] k VALUE v [NULL ON NULL])``, ``JSON_ARRAYAGG([DISTINCT] x [NULL ON NULL])``."""
+        from sqlglot.tokenizer_core import TokenType
+
+        if name == "JSON_OBJECTAGG":
+            self._match_text_seq("KEY")
+            arguments = [self._parse_bitwise()]
+            if not self._match_text_seq("VALUE") and not self._match(TokenType.COLON):
+                raise self._missing("VALUE")
+            arguments.append(self._parse_bitwise())
+        else:
+            is_distinct = self._match(TokenType.DISTINCT)
+            value = self._parse_bitwise()
+            arguments = [exp.Distinct(expressions=[value]) if is_distinct else value]
+        default = "null" if name == "JSON_OBJECTAGG" else "absent"
+        return _call(name, [*arguments, exp.Literal.string(self._null_mode() or default)])
 
     def _null_mode(self: Any) -> str | None:
         for word in ("NULL", "ABSENT"):

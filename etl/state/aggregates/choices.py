@@ -86,6 +86,8 @@ class Collect:
     argument: AggregateArgument
     time: str
     limit: int
+    nulls: bool = False
+    """Whether nulls are elements, too."""
 
     functions = None
 
@@ -94,9 +96,15 @@ class Collect:
         return (pa.list_(pa.int64()), pa.list_(pa.int64()), pa.list_(self.argument.type))
 
     def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        values = self.argument.values(batch)
+        values, order = self.argument.values(batch), event_order(batch, self.time)
+        if self.nulls:
+            mask = self.argument.mask(batch)
+            counts = np.ones(len(values), np.int64) if mask is None else mask.to_numpy(zero_copy_only=False)
+            offsets = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+            columns = [column if mask is None else column.filter(mask) for column in (*order, values)]
+            return [pa.ListArray.from_arrays(offsets, column) for column in columns]
         offsets, present = as_lists(values)
-        columns = [column.filter(values.is_valid()) for column in event_order(batch, self.time)]
+        columns = [column.filter(values.is_valid()) for column in order]
         return [pa.ListArray.from_arrays(offsets, column) for column in (*columns, present)]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:

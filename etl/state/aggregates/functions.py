@@ -77,6 +77,7 @@ FUNCTIONS = {
     "first": Function("typed", lambda one: FirstOrLast(one.argument, one.time)),
     "last": Function("typed", lambda one: FirstOrLast(one.argument, one.time, last=True)),
     "collect": Function("typed", lambda one: Collect(one.argument, one.time, int(one.parameter))),
+    "collect_all": Function("typed", lambda one: Collect(one.argument, one.time, int(one.parameter), nulls=True)),
     "count distinct": Function("comparable", lambda one: Distinct(one.argument)),
     "sum": Function("comparable", lambda one: Sum(one.argument, sum_form(one.argument.type, one.result))),
     "avg": Function("comparable", lambda one: Average(one.argument, sum_form(one.argument.type, one.result))),

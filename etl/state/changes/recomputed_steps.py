@@ -33,7 +33,7 @@ class RecomputedBest(RecomputedResults):
         events = as_events(rows, self._rows)
         for at, one in enumerate(self.by):
             rows = rows.append_column(further_value(at - 1) if at else VALUE, one.values(events))
-        rows = rows.filter(rows.column(VALUE).is_valid())
+        rows = self.ranking.ranked(rows)
         best, ranks = self.ranking.best(rows)
         return rows.take(pa.array(best)).append_column(self.rank, pa.array(ranks))
 

@@ -49,12 +49,12 @@ class BestOfSpans:
         return pa.schema([field for field in self.fields if field.name not in (*self.edges, self.rank)])
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
-        """The events that have a value; those whose span is over are late."""
+        """The events that are ranked; those whose span is over are late."""
         spans = event_times(events, self.time) // self.size * self.size
         more = {ORDER: events.column(OFFSET).to_numpy(), SPAN: spans}
         oldest, values = self.watermark_after(watermark), self.by.values(events)
         rows, late = prepare_rows(events.append_column(VALUE, values), self._with_value, self.time, self.size, oldest, more)
-        return rows.filter(rows.column(VALUE).is_valid()) if values.null_count else rows, late
+        return self.ranking.ranked(rows), late
 
     @cached_property
     def _with_value(self) -> Schema:

@@ -19,7 +19,7 @@ from etl.state.keyed.waiting_events import ORDER
 Ties: TypeAlias = Literal["row_number", "rank", "dense_rank"]
 
 VALUE = "\0value"
-"""Column: what rows are ranked by, never null."""
+"""Column: what rows are ranked by."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Ranking:
     """Whether the smallest value is the best one."""
     distinct: tuple[str, ...]
     """Fields of which each combination of values counts once, with its best row."""
+    nulls: bool = False
+    """Whether rows are ranked whose value is null, which is the smallest one; others are left out."""
     then: tuple[bool, ...] = ()
     """Of further values, for rows with equal ones, whether the smallest is the best: columns `further_value`."""
 
@@ -48,6 +50,11 @@ class Ranking:
         ranks = self._ranks(order, keys, values)
         chosen = ranks <= self.limit
         return order[chosen], ranks[chosen]
+
+    def ranked(self, rows: pa.Table) -> pa.Table:
+        """The rows that are ranked."""
+        values = rows.column(VALUE)
+        return rows.filter(values.is_valid()) if values.null_count and not self.nulls else rows
 
     def value_keys(self, rows: pa.Table) -> Numbers:
         """int64[rows]: the smaller, the better."""

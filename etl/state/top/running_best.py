@@ -50,7 +50,7 @@ class RunningBest(WaitingEvents):
         fields = pa.schema([*self._events, *((name, one.type) for name, one in values.items())])
         lifted = with_columns(events, {name: one.values(events) for name, one in values.items()})
         rows, late = self.prepare_events(lifted, fields, watermark)
-        return rows.filter(rows.column(VALUE).is_valid()) if rows.column(VALUE).null_count else rows, late
+        return self.ranking.ranked(rows), late
 
     def needed_past(self, past: pa.Table) -> Numbers:
         """bool[rows]: the best ones of each key."""

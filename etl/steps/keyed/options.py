@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 from pydantic import Field
 
 from etl.api import Duration, FieldName, Finding, Schema, StatefulStep, format_duration, format_type, unknown_field, visible
+from etl.expressions import analyse
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.option_checks import length_finding, time_findings, unused_option
 
@@ -28,14 +30,7 @@ class KeyedStep(StatefulStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Unknown fields, a time that is not a timestamp, keys that cannot be compared."""
-        from etl.state.key_hash import is_key_type
-
-        for at, name in enumerate(self.keys):
-            if name not in incoming.names:
-                yield unknown_field(name, incoming, ("keys", at))
-            elif not is_key_type(incoming.field(name).type):
-                shown = format_type(incoming.field(name).type)
-                yield Finding("wrong-type", f"key {name!r} is {shown}, which has no equality", ("keys", at), "use its members")
+        yield from key_findings(self.keys, incoming)
         if self.time is not None:
             yield from time_findings(self.time, incoming)
 
@@ -53,6 +48,18 @@ class KeyedStep(StatefulStep):
         return {"time": self.event_time()[0], **types}
 
 
+def key_findings(keys: Sequence[str], incoming: Schema) -> Iterator[Finding]:
+    """Keys that are no fields, or have no equality."""
+    from etl.state.key_hash import is_key_type
+
+    for at, name in enumerate(keys):
+        if name not in incoming.names:
+            yield unknown_field(name, incoming, ("keys", at))
+        elif not is_key_type(incoming.field(name).type):
+            shown = format_type(incoming.field(name).type)
+            yield Finding("wrong-type", f"key {name!r} is {shown}, which has no equality", ("keys", at), "use its members")
+
+
 def ttl_findings(ttl: timedelta | None, bound: str, is_bounded: bool) -> Iterator[Finding]:
     """A time to live that is not positive, or of a step whose state has another bound."""
     if ttl is not None:
@@ -66,6 +73,20 @@ def bound_of_keys(ttl: timedelta | None) -> str:
     if ttl is None:
         return "keeps the state of every key for ever: ttl removes that of keys without events"
     return f"keeps the state of a key for {format_duration(ttl)} of event time after its last event"
+
+
+def ranking_findings(expression: str, incoming: Schema, path: tuple[str, ...]) -> Iterator[Finding]:
+    """Problems of an expression by which events are ranked."""
+    found = analyse(expression, visible(incoming))
+    yield from found.findings_at(*path)
+    if found.errors:
+        return
+    if found.spark_reason:
+        message = f"it needs Spark, which does not run this step: {found.spark_reason}"
+        yield Finding("bad-expression", message, path, "compute it in an earlier set", at=0)
+    elif pa.types.is_nested(found.type) or pa.types.is_null(found.type):
+        message = f"events are ranked by a number, time or text, and this is {format_type(found.type)}"
+        yield Finding("wrong-type", message, path, "use a member of it, or give it a type", at=0)
 
 
 MICROSECOND = timedelta(microseconds=1)

@@ -26,8 +26,7 @@ from etl.api import (
     with_changes,
     with_fields,
 )
-from etl.expressions import analyse
-from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ttl_findings
+from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ranking_findings, ttl_findings
 from etl.steps.option_checks import idle_by_clock, length_finding, taken_name, unused_option
 from etl.steps.window import END, START
 
@@ -36,9 +35,9 @@ class Top(KeyedStep):
     """Pass the best events of each key in each span of time, with their ranks; or changes of the best events so far.
 
     Spans are ``size`` long and begin at its multiples since 1970 UTC. An event is ranked by the expression ``by``,
-    the largest value first; events in which it is null are left out. When the watermark has passed the end of a span,
-    its best ``limit`` events of each key pass, the best ones first. Without ``keys`` all events of a span are
-    compared.
+    the largest value first; events in which it is null are left out, or with ``nulls: smallest``
+    ranked as the smallest. When the watermark has passed the end of a span, its best ``limit`` events of each key pass, the
+    best ones first. Without ``keys`` all events of a span are compared.
 
     ``ties`` says which number an event gets that is as good as others, as in SQL: of the values 9, 9, 7
     ``row_number`` gives 1, 2, 3, where the earlier event comes first and of the same time that with the smaller
@@ -94,6 +93,10 @@ class Top(KeyedStep):
     limit: int = Field(default=10, description="The largest number that passes.", ge=1, le=100_000)
     order: Literal["descending", "ascending"] = Field(
         default="descending", description="Whether the largest value is the best one, or the smallest."
+    )
+    nulls: Literal["drop", "smallest"] = Field(
+        default="drop",
+        description="Whether events in which `by` is null are left out, or ranked as those with the smallest value.",
     )
     ties: Literal["row_number", "rank", "dense_rank"] = Field(
         default="row_number", description="The numbers of events with equal values, as SQL's functions of this name give them."
@@ -165,9 +168,9 @@ class Top(KeyedStep):
                 yield Finding("unused-option", message, (option,), f"leave out {option}, or changelog")
 
     def _check_by(self, incoming: Schema) -> Iterator[Finding]:
-        yield from _ranking_findings(self.by, incoming, ("by",))
+        yield from ranking_findings(self.by, incoming, ("by",))
         for expression in self.then:
-            yield from _ranking_findings(expression, incoming, ("then", expression))
+            yield from ranking_findings(expression, incoming, ("then", expression))
 
     def takes_changes(self) -> bool:
         """Whether results are a changelog, too."""
@@ -201,6 +204,7 @@ class Top(KeyedStep):
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and span; what is the best; the fields of events."""
         options = self.model_dump(mode="json", include={"size", "by", "limit", "order", "ties", "distinct"})
+        options |= {} if self.nulls == "drop" else {"nulls": self.nulls}
         events = {f"{OPTIONAL}{field.name}": format_type(field.type) for field in visible(incoming)}
         options |= {} if self.ttl is None else {"ttl": str(self.ttl)}
         options |= {"then": self.then} if self.then else {}
@@ -223,7 +227,7 @@ class Top(KeyedStep):
         by, *then = (one for one in values if not isinstance(one, str))
         assert len(then) == len(self.then), values
         further = tuple(order == "ascending" for order in self.then.values())
-        ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct, further)
+        ranking = Ranking(self.limit, self.ties, self.order == "ascending", self.distinct, self.nulls == "smallest", further)
         if self.size is None:
             ttl = TimeToLive(None if self.ttl is None else self.ttl // MICROSECOND)
             waits = self.time is not None
@@ -239,17 +243,3 @@ class Top(KeyedStep):
 def _edges(fields: Schema) -> tuple[str, ...]:
     """The new fields for the edges of a span: none if events have one of them."""
     return () if START in fields.names or END in fields.names else (START, END)
-
-
-def _ranking_findings(expression: str, incoming: Schema, path: tuple[str, ...]) -> Iterator[Finding]:
-    """Problems of an expression by which events are ranked."""
-    found = analyse(expression, visible(incoming))
-    yield from found.findings_at(*path)
-    if found.errors:
-        return
-    if found.spark_reason:
-        message = f"it needs Spark, which does not run this step: {found.spark_reason}"
-        yield Finding("bad-expression", message, path, "compute it in an earlier set", at=0)
-    elif pa.types.is_nested(found.type) or pa.types.is_null(found.type):
-        message = f"events are ranked by a number, time or text, and this is {format_type(found.type)}"
-        yield Finding("wrong-type", message, path, "use a member of it, or give it a type", at=0)

@@ -2,6 +2,47 @@
 
 from __future__ import annotations
 
-from etl.expressions.library.flink.array_aggregates import ARRAY_SUMS as FUNCTIONS
+from typing import Any
 
-__all__ = ["FUNCTIONS"]
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions.bound_node import BoundNode, apply_failing
+from etl.expressions.library.flink.array_aggregates import ARRAY_SUMS
+from etl.expressions.library.function import LibraryFunction
+from etl.expressions.rows import ActiveRows, broadcast
+from etl.expressions.widening import INT64
+
+MOST_NUMBERS = 1_000_000
+"""Numbers of one event."""
+
+
+def _whole_numbers(last: BoundNode) -> BoundNode:
+    def run(rows: ActiveRows, given: Any) -> pa.Array:
+        counts = broadcast(given, rows.length)
+        too_many = pc.fill_null(pc.greater(counts, MOST_NUMBERS), False)
+        rows.fail(too_many, f"more than {MOST_NUMBERS:,} numbers")
+        lengths = np.maximum(pc.if_else(too_many, 0, pc.fill_null(counts, 0)).to_numpy(zero_copy_only=False), 0)
+        ends = np.cumsum(lengths)
+        numbers = np.arange(1, (ends[-1] if len(ends) else 0) + 1) - np.repeat(ends - lengths, lengths)
+        offsets = pa.array(np.concatenate(([0], ends)), pa.int32())
+        return pa.ListArray.from_arrays(offsets, pa.array(numbers), mask=counts.is_null() if counts.null_count else None)
+
+    return apply_failing(pa.list_(INT64), run, last)
+
+
+FUNCTIONS = (
+    *ARRAY_SUMS,
+    LibraryFunction(
+        "whole_numbers",
+        "last: bigint",
+        "array<bigint>",
+        _whole_numbers,
+        "The numbers from 1 to the last one, none for 0 and less.",
+        "whole_numbers(3)",
+        [1, 2, 3],
+        errors=f"more than {MOST_NUMBERS:,} numbers",
+    ),
+)
+"""Functions of arrays."""
