@@ -27,7 +27,13 @@ from etl.rsql.problems import SourceError
     help="What the file holds; by default its name says so: .sql, .rules or .script.",
 )
 @click.option("--to", "target", type=click.Choice(["yaml", "sql"]), default="yaml", help="What is printed.")
-def command(file: Path, language: str | None, target: str) -> None:
+@click.option(
+    "--stubs",
+    metavar="FILE",
+    default="",
+    help="Python file beside an SQL script: a function to fill in is added for each function in Java that the script calls.",
+)
+def command(file: Path, language: str | None, target: str, stubs: str) -> None:
     """Print in YAML what another language says: an SQL script, or rules and scripts of RocketMQ Streams. Or a pipeline as SQL.
 
     An SQL script becomes a pipeline, filter expressions such as (field,function,value)&(…) become rules of the step rules, and a
@@ -37,16 +43,19 @@ def command(file: Path, language: str | None, target: str) -> None:
     \b
     Examples:
       etl convert job.sql > job.yaml
+      etl convert job.sql --stubs functions.py > job.yaml
       etl convert filters.rules > rules/filters.yml
       etl convert enrich.script
       etl convert job.yaml --to sql > job.sql
     """
+    if stubs:
+        _write_stubs(file, stubs)
     if target == "sql":
         click.echo(_script(file), nl=False)
         return
     language = language or ("sql" if is_script(file) else file.suffix[1:].lower())
     if language == "sql":
-        value = _pipeline(file)
+        value = _pipeline(file, stubs)
     elif language in _LANGUAGES:
         value = _converted(file, _LANGUAGES[language])
     else:
@@ -54,13 +63,40 @@ def command(file: Path, language: str | None, target: str) -> None:
     click.echo(yaml_text(value), nl=False)
 
 
-def _pipeline(file: Path) -> Any:
-    document = read_script(file.read_bytes(), installed(), file.parent)
+def _write_stubs(file: Path, stubs: str) -> None:
+    """Add the functions that the Python file lacks."""
+    from etl.sql.functions.stubs import java_functions, missing_functions, stub_file
+    from etl.sql.reading import read_script as read_statements
+
+    path = file.parent / stubs
+    text = decode(file.read_bytes())
+    if path.suffix != ".py":
+        raise click.UsageError(f"--stubs names a Python file, such as functions.py, not {stubs}")
+    if not is_script(file) or isinstance(text, YamlProblem):
+        raise click.UsageError(f"--stubs takes an SQL script, and {file} is none")
+    found = path.read_text("utf-8") if path.exists() else ""
+    missing = missing_functions(java_functions(read_statements(text)), found)
+    if missing:
+        path.write_text(found + stub_file(missing, is_new=not found), "utf-8")
+    names = ", ".join(one.python_name for one in missing)
+    click.echo(f"{path}: {f'to fill in: {names}' if missing else 'no function is missing'}", err=True)
+
+
+def _pipeline(file: Path, stubs: str = "") -> Any:
+    document = read_script(file.read_bytes(), installed(), file.parent, stubs)
+    if document.value is None and stubs:
+        _refuse([f"{file}:{flaw.location[0]}:{flaw.location[1]}: {flaw.code}: {flaw.message}" for flaw in document.flaws])
     if document.value is None:
         for problem in inspect(file).problems:
             click.echo(str(problem), err=True)
         raise click.exceptions.Exit(1)
     return document.value
+
+
+def _refuse(messages: list[str]) -> None:
+    for message in messages:
+        click.echo(message, err=True)
+    raise click.exceptions.Exit(1)
 
 
 def _script(file: Path) -> str:

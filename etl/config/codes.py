@@ -24,6 +24,9 @@ _FILE = {
 
 _SCRIPT = {
     "sql-syntax": "The script is not SQL where the position is, or says what no statement of a script says.",
+    "corrected-sql": "A script has quotes of a word processor, wide signs, `//` before a comment or a blank in a name. A "
+    "warning: it is read as the message says.",
+    "no-effect": "A statement, call or option of a script changes nothing here; the message says why. A warning.",
     "unsupported-sql": "The statement is right, and does not run here; the hint names another way.",
     "unknown-name": "The script declares no table or view of this name before the statement that uses it.",
     "ambiguous-column": "Several tables in FROM have a column of this name: write the table before it.",
@@ -37,7 +40,8 @@ _SCRIPT = {
     "unbounded-state": "The join has no bound in time: the columns used of every row of both sides stay in its state for ever, "
     "which grows with the input. A warning: that is right where one side has few rows.",
     "changing-results": "Results replace or remove earlier ones, and the sink or step takes each for a new one.",
-    "missing-sink": "A script writes something: `INSERT INTO table SELECT …`, or a query alone, which prints its rows.",
+    "missing-sink": "A script writes something: `INSERT INTO table SELECT …`, or a query alone, which prints its rows. A warning "
+    "of a script that only declares tables, views or functions: lint checks it, and there is nothing to run.",
 }
 
 _SHAPE = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from etl.api import HIDDEN
 from etl.sql.statements import ScriptError, start
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ def column_of(name: str, field_name: str, type_: Node) -> SqlColumn:
         )
         return SqlColumn(name, field_name, None, members=members)
     return SqlColumn(name, field_name, spark_type(type_))
+
+
+def field_name(column: str) -> str:
+    """The field that holds a column: another name for those that hold the event's identity, ``_source`` for one."""
+    return f"{column.strip('_')}_" if column in HIDDEN else column
 
 
 def spark_type(type_: Node) -> str:

@@ -23,12 +23,15 @@ class CompiledScript:
     """Path → the character of its key, None for one that the script does not name, and that of its value."""
     errors: list[ScriptError] = field(default_factory=list)
     warnings: list[ScriptError] = field(default_factory=list)
+    declares_only: bool = False
+    """Whether the script has no query, only tables, views or functions."""
     idle: str | None = None
     """Silence of a source after which no step waits for it."""
 
     def add_component(self, path: tuple[str, str], options: Options, table: CreateTable, more: Mapping[str, Any]) -> None:
         """Add the source, sink or look-up table that a table of the script is."""
         value: dict[str, Any] = {"type": options.type}
+        self.warnings += options.warnings
         locations = self.locations
         locations[path] = table.at, table.at
         locations[*path, "type"] = options.at, options.at

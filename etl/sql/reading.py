@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+from etl.sql.corrections import corrected
 from etl.sql.grammar.look_alikes import look_alike
 from etl.sql.statements import Script, ScriptError
 
@@ -20,6 +21,7 @@ def read_script(text: str) -> Script:
     from etl.sql.grammar.script_parser import ScriptParser, script_dialect
 
     script = Script(text)
+    text, script.warnings = corrected(text)
     dialect = script_dialect()
     try:
         tokens = dialect.tokenize(text)

@@ -9,8 +9,9 @@ from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, drop_unused_columns, plain_name
-from etl.sql.functions.own_functions import declare, no_functions
-from etl.sql.functions.rsql_dialect import give_rsql_meaning, has_rsql_tables
+from etl.sql.functions.calls import has_function
+from etl.sql.functions.own_functions import JAVA_FUNCTIONS, declare, is_foreign, no_functions
+from etl.sql.functions.rsql_dialect import give_rsql_meaning, has_rsql_tables, is_built_in_class
 from etl.sql.functions.script_dialect import dialect_of
 from etl.sql.queries import Queries
 from etl.sql.reading import read_script
@@ -25,16 +26,19 @@ _RESULT = "result"
 """Name of the sink of a query without INSERT."""
 
 
-def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None) -> CompiledScript:
-    """Compile all statements; errors are collected, one for each statement. ``folder``: that of the script, for its functions."""
+def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None, java_functions: str = "") -> CompiledScript:
+    """Compile all statements; errors are collected, one for each statement. ``folder``: that of the script, for its functions.
+    ``java_functions``: the file with functions in place of those in Java, where the script names none."""
     script = read_script(text)
-    with no_functions(), dialect_of(script.statements):
+    named = [one.option.value for one in script.statements if isinstance(one, SetOption) and one.option.name == JAVA_FUNCTIONS]
+    with no_functions(named[-1] if named else java_functions), dialect_of(script.statements):
         return _compile(script, catalogue, folder or Path())
 
 
 def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScript:
     compiler = _Compiler(catalogue, folder)
     compiler.compiled.errors += script.errors
+    compiler.compiled.warnings += script.warnings
     if has_rsql_tables(script.statements):
         give_rsql_meaning(script.statements)
     for statement in script.statements:
@@ -46,22 +50,64 @@ def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScri
             compiler.compiled.errors.append(
                 ScriptError("sql-syntax", "the statement is nested too deeply", getattr(statement, "at", 0))
             )
-    if not compiler.compiled.errors and not compiler.compiled.value["sinks"]:
-        compiler.compiled.errors.append(
-            ScriptError(
-                "missing-sink",
-                "the script has no query",
-                0,
-                "INSERT INTO table SELECT …, or a SELECT, which prints its rows; `etl explain` needs no EXPLAIN",
-            )
-        )
     compiled = compiler.compiled
+    compiled.warnings += _unused_classes(script)
+    if not compiled.errors and not compiled.value["sinks"]:
+        _report_no_query(script, compiled, catalogue)
     add_idle(compiled)
     if not compiled.errors:
         share_equal_steps(compiled)
         drop_unused_columns(compiled.value)
     compiled.value = {key: value for key, value in compiled.value.items() if value or key in ("sources", "streams", "sinks")}
     return compiled
+
+
+def _unused_classes(script: Script) -> list[ScriptError]:
+    """A warning for each function in Java that no query calls."""
+    classes = [one for one in script.statements if isinstance(one, CreateFunction) and is_foreign(one.name)]
+    if not classes:
+        return []
+    from etl.sql.functions.stubs import java_functions
+
+    called = {one.name for one in java_functions(script)}
+    return [
+        ScriptError(
+            "no-effect",
+            f"{one.name!r} is the class {one.target!r} of Java, which does not run here; no query calls it",
+            one.at,
+            "leave the statement out",
+        )
+        for one in classes
+        if one.name not in called and not is_built_in_class(one.target) and not has_function(one.name)
+    ]
+
+
+def _report_no_query(script: Script, compiled: CompiledScript, catalogue: Catalogue) -> None:
+    """A script that only declares has nothing to run: a warning, if what it declares is right; an empty one is an error."""
+    declared = [one for one in script.statements if isinstance(one, CreateTable | CreateView | CreateFunction)]
+    hint = "INSERT INTO table SELECT …, or a SELECT, which prints its rows; `etl explain` needs no EXPLAIN"
+    if not declared:
+        compiled.errors.append(ScriptError("missing-sink", "the script has no query", 0, hint))
+        return
+    for table in declared:
+        if isinstance(table, CreateTable):
+            error, warnings = _declaration_problems(table, catalogue)
+            compiled.errors += [error] if error else []
+            compiled.warnings += warnings
+    message = "the script has no query: it declares only, and there is nothing to run"
+    compiled.warnings.append(ScriptError("missing-sink", message, declared[-1].at, hint))
+    compiled.declares_only = True
+
+
+def _declaration_problems(table: CreateTable, catalogue: Catalogue) -> tuple[ScriptError | None, list[ScriptError]]:
+    """What is wrong with the options of a table that no query uses: nothing, if it can be a source, a sink or a look-up table."""
+    errors = []
+    for family in ("source", "sink", "table"):
+        try:
+            return None, read_options(table, family, catalogue).warnings
+        except ScriptError as error:
+            errors.append(error)
+    return errors[0], []
 
 
 class _Compiler:
@@ -90,6 +136,9 @@ class _Compiler:
 
     def _declare_function(self, statement: CreateFunction) -> None:
         entry = declare(statement, self._folder)
+        if entry is None and not is_built_in_class(statement.target) and has_function(statement.name):
+            message = f"{statement.name!r} is the function of this name here, not the class {statement.target!r}"
+            self.compiled.warnings.append(ScriptError("no-effect", message, statement.at, "declare it under another name"))
         if entry is not None:
             path = ("functions", statement.name)
             self.compiled.value.setdefault("functions", {})[statement.name] = entry

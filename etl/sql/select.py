@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from etl.sql.columns import Scope, SqlColumn, TimeAttribute, leaves
+from etl.sql.columns import Scope, SqlColumn, TimeAttribute, field_name, leaves
 from etl.sql.expressions import call_name, plain_column, quoted, resolved, spark_text, text_of
 from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
@@ -127,6 +127,7 @@ class SelectCompiler:
         fields: dict[str, str] = {}
         places: dict[tuple[str | int, ...], int] = {}
         columns: list[SqlColumn] = []
+        warning: ScriptError | None = None
         for number, (column, text, at) in enumerate(items):
             name, type_ = column.name, column.type
             if targets is not None:
@@ -137,12 +138,13 @@ class SelectCompiler:
             if column.members:
                 for leaf in leaves(column):
                     fields[name + leaf.field[len(column.field) :]] = quoted(leaf.field)
-            elif name in fields:
+            elif field_name(name) in fields:
                 raise ScriptError("duplicate-column", f"the result has two columns {name!r}", at, "give one another name: AS …")
             else:
-                fields[name] = text
-                places["fields", name] = at
-            columns.append(SqlColumn(name, name, type_, column.time, _renamed(column, name), column.qualifier))
+                fields[field_name(name)] = text
+                places["fields", field_name(name)] = at
+                warning = warning or _renaming(name, at)
+            columns.append(SqlColumn(name, field_name(name), type_, column.time, _renamed(column, name), column.qualifier))
         window = self._relation.window
         if window is not None:
             window = self._window_after(window, columns, items)
@@ -153,7 +155,9 @@ class SelectCompiler:
             and list(fields) == [one.field for column in self._relation.columns for one in leaves(column)]
         ):
             return self._distinct(relation)
-        relation = relation.then(StepText({"type": "select", "fields": fields}, start(self._node), places), is_exact=True)
+        relation = relation.then(
+            StepText({"type": "select", "fields": fields}, start(self._node), places, warning), is_exact=True
+        )
         return self._distinct(relation)
 
     def _with_all(self, targets: Sequence[Target] | None) -> Relation:
@@ -226,6 +230,14 @@ class SelectCompiler:
     @staticmethod
     def _column_text(column: SqlColumn) -> str:
         return quoted(column.field) if column.field else "current_timestamp()"
+
+
+def _renaming(name: str, at: int) -> ScriptError | None:
+    """A warning for a column whose name is that of a hidden field."""
+    if field_name(name) == name:
+        return None
+    message = f"the column {name!r} is the field {field_name(name)!r} of events, in which {name!r} is the event's identity"
+    return ScriptError("reserved-field", message, at, "give it another name: AS …")
 
 
 def _renamed(column: SqlColumn, name: str) -> tuple[SqlColumn, ...]:

@@ -12,6 +12,7 @@ import yaml
 
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import duration
+from etl.sql.functions.own_functions import JAVA_FUNCTIONS
 from etl.sql.relation import FOR_EVER, Settings
 from etl.sql.statements import Option, ScriptError
 
@@ -66,6 +67,8 @@ def apply_setting(option: Option, settings: Settings, compiled: CompiledScript) 
         return change(settings, option)
     if name == _IDLE:
         compiled.idle = flink_duration(option)
+    elif name == JAVA_FUNCTIONS:
+        return settings  # read before the statements
     elif name == "pipeline.name":
         _put(compiled, ("name",), option.value, option)
     elif name == "table.local-time-zone":
@@ -78,7 +81,7 @@ def apply_setting(option: Option, settings: Settings, compiled: CompiledScript) 
     elif name.split(".")[0] in _OWN:
         _put(compiled, tuple(name.split(".")), option.value if name in ("name", "description") else _value(option.value), option)
     elif not name.startswith(_WITHOUT_EFFECT):
-        known = [*_QUERY, _IDLE, *_RUN, "pipeline.name", "table.local-time-zone"]
+        known = [*_QUERY, _IDLE, *_RUN, JAVA_FUNCTIONS, "pipeline.name", "table.local-time-zone"]
         near = get_close_matches(name, known, 1)
         hint = f"is {near[0]!r} meant?" if near else f"these have one: {', '.join(known)}, run.*"
         compiled.warnings.append(ScriptError("unknown-option", f"the setting {name!r} has no effect", option.at, hint))

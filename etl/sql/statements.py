@@ -120,6 +120,7 @@ class Script:
     text: str
     statements: list[Statement] = field(default_factory=list)
     errors: list[ScriptError] = field(default_factory=list)
+    warnings: list[ScriptError] = field(default_factory=list)
 
 
 def start(node: Node) -> int:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from etl.api import HIDDEN
-from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, leaves
+from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, field_name, leaves
 from etl.sql.expressions import quoted, seconds_of, spark_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
@@ -48,7 +48,7 @@ def declared_columns(table: CreateTable) -> tuple[SqlColumn, ...]:
 
 def _readable(column: SqlColumn) -> SqlColumn:
     """A column whose name is that of a hidden field is read into a field with another name."""
-    return replace(column, field=f"{column.name.strip('_')}_") if column.field in HIDDEN and not column.members else column
+    return column if column.members else replace(column, field=field_name(column.field))
 
 
 def source_relation(table: CreateTable, name: str, options: Options) -> tuple[dict[str, Any], Relation]:
@@ -104,7 +104,7 @@ def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str])
     if format_ is None and options.kind == "rsql" and (options.texts.get("isJsonData") or "true").lower() == "false":
         format_ = "raw"
     if format_ in (None, "json"):
-        paths = {f"{name.strip('_')}_": name for name in HIDDEN if f"{name.strip('_')}_" in fields and _declares(table, name)}
+        paths = {field_name(name): name for name in HIDDEN if field_name(name) in fields and _declares(table, name)}
         read_json: dict[str, Any] = {"type": "json", "fields": fields}
         return [StepText(read_json | ({"paths": paths} if paths else {}), table.at)]
     if format_ == "csv":

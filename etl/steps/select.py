@@ -59,15 +59,23 @@ class Select(Set):
         return events.select(*given, *(events[quote_name(name)] for name in hidden))
 
 
-_CAST = re.compile(r"\s*cast\((.*) as (bigint|string)\)\s*", re.IGNORECASE)
+_CAST = re.compile(r"\s*cast\((.*) as (tinyint|smallint|int|bigint|string)\)\s*", re.IGNORECASE)
 
 
 def _passed_on(text: str, incoming: Schema) -> str | None:
-    """The field that an expression passes on, also as a type in which different values stay different."""
+    """The field that an expression passes on, also as a type in which different values stay different: a whole number that does
+    not fit is an error of the event."""
     if cast := _CAST.fullmatch(text):
         name = _plain_name(cast[1], incoming)
-        return name if name and pa.types.is_integer(incoming.field(name).type) else None
+        type_ = incoming.field(name).type if name else None
+        is_same = type_ is not None and (pa.types.is_integer(type_) or (cast[2].lower() == "string" and _has_one_text(type_)))
+        return name if is_same else None
     return _plain_name(text, incoming)
+
+
+def _has_one_text(type_: pa.DataType) -> bool:
+    """Whether different values of a type have different texts."""
+    return any(test(type_) for test in (pa.types.is_temporal, pa.types.is_boolean, pa.types.is_string))
 
 
 def _plain_name(text: str, incoming: Schema) -> str | None:

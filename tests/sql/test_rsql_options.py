@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from etl.catalogue import installed
+from etl.cli.main import cli
 from etl.config.loader import inspect
 from etl.sql.script import compile_script
 
@@ -103,7 +105,6 @@ def test_a_column_with_the_name_of_a_hidden_field_is_read(tmp_path: Path) -> Non
         ("type = 'sls', project = 'p'", "there is no connector 'sls': Alibaba's log service has no connector here"),
         ("type = 'datahub', project = 'p'", "there is no connector 'datahub': DataHub has no connector here"),
         ("type = 'rocketmq', topic = 'x', topik = 'y'", "there is no option 'topik': is 'topic' meant?"),
-        ("type = 'file', filePath = \u2018f\u2019", "'\u2018' is no sign of SQL: write '"),
     ],
 )
 def test_what_does_not_exist_here_is_refused(options: str, found: str) -> None:
@@ -134,13 +135,67 @@ def test_insert_goes_by_names_or_else_by_places() -> None:
     assert by_names.value["streams"]["t_rows"]["steps"][-1]["fields"] == {"y": "a", "x": "b"}
 
 
+def test_what_a_word_processor_makes_of_a_script_is_a_warning() -> None:
+    text = "// a comment\nCREATE TABLE t \uff08_source STRING\uff0cb STRING) WITH (type = 'file', filePath = \u2018f\u2019);\n"
+    text += "SELECT _ source AS a FROM t"
+
+    compiled = compile_script(text, installed())
+
+    assert not compiled.errors
+    assert compiled.value["sources"]["t"]["path"] == "f"
+    assert [(one.at, str(one)) for one in compiled.warnings] == [
+        (0, "'//' is read as '--'"),
+        (28, "'\uff08' is read as '('"),
+        (43, "'\uff0c' is read as ','"),
+        (86, "'\u2018f\u2019' is read as \"'f'\""),
+        (99, "'_ source' is read as '_source'"),
+    ]
+
+
+def test_a_script_that_only_declares_is_checked() -> None:
+    right = compile_script("CREATE TABLE t (a STRING) WITH (type = 'print', filePath = 'f')", installed())
+    wrong = compile_script("CREATE TABLE t (a STRING) WITH (type = 'file', filePath = 'f', colour = 'f')", installed())
+
+    assert [(one.code, str(one)) for one in right.warnings] == [
+        ("no-effect", "'print' has no option 'filePath'"),
+        ("missing-sink", "the script has no query: it declares only, and there is nothing to run"),
+    ]
+    assert (right.errors, [one.code for one in wrong.errors]) == ([], ["unknown-option"])
+    assert [one.code for one in compile_script("-- nothing", installed()).errors] == ["missing-sink"]
+
+
+def test_functions_in_java_become_functions_in_python(tmp_path: Path) -> None:
+    text = """CREATE FUNCTION getTime AS 'com.x.Now'; CREATE FUNCTION parts AS 'com.x.Parts'; CREATE FUNCTION unused AS 'com.x.U';
+CREATE FUNCTION small AS 'org.apache.rocketmq.streams.script.function.impl.string.LowerFunction';
+CREATE TABLE t (a STRING, n BIGINT) WITH (type = 'file', filePath = 'f');
+CREATE TABLE o (a STRING, n BIGINT, p STRING) WITH (type = 'print');
+INSERT INTO o SELECT small(a), getTime(n, 3), p FROM t, LATERAL TABLE(parts(a)) AS r(p, q);"""
+    (tmp_path / "job.sql").write_text(text)
+
+    ran, again = (CliRunner().invoke(cli, ["convert", str(tmp_path / "job.sql"), "--stubs", "functions.py"]) for _ in range(2))
+    (tmp_path / "job.yaml").write_text(ran.stdout)
+    (tmp_path / "named.sql").write_text(f"SET 'java.functions' = 'functions.py';\n{text}")
+
+    functions = (tmp_path / "functions.py").read_text()
+    assert "def gettime(n: int | None, value2: int | None) -> int:" in functions
+    assert "def parts(a: str | None) -> Iterator[PartsRow]:" in functions
+    assert "    p: str\n    q: str\n" in functions
+    assert "unused" not in functions
+    assert "no function is missing" in again.stderr
+    assert "rsql_lower(a)" in ran.stdout
+    assert not [one for one in inspect(tmp_path / "job.yaml").problems if one.severity == "error"]
+    assert [one.message for one in inspect(tmp_path / "named.sql").problems] == [
+        "'unused' is the class 'com.x.U' of Java, which does not run here; no query calls it"
+    ]
+
+
 def test_a_function_in_java_is_refused_where_it_is_called() -> None:
     text = "CREATE FUNCTION f AS 'a.B'; CREATE TABLE t (a STRING) WITH (type = 'file', filePath = 'f'); SELECT f(a) FROM t"
 
     [found] = compile_script(text, installed()).errors
 
     assert str(found) == "'f' is the class 'a.B' of Java, which does not run here"
-    assert found.hint == "write it in Python: CREATE FUNCTION f AS 'functions.py:f' LANGUAGE PYTHON"
+    assert "`etl convert --stubs functions.py` writes a function f() in Python" in (found.hint or "")
     assert found.at == text.index("f(a)")
 
 

@@ -15,16 +15,13 @@ import pytest
 from etl.config.loader import inspect
 
 REFUSED = {
+    "old_stream_function_3": "declares a function and has no query: lint warns",
     "old_stream_aggregations_window_7": "goes by a column that is not there",
     "old_stream_source_mqtt_2": "goes by a column that is not there",
     "old_stream_dim_file_2": "names a table data_source, which it does not have",
     "old_stream_dim_mysql_4": "names a table data_source, which it does not have",
-    "old_stream_function_3": "declares a function and has no query",
-    "old_stream_function_4": "a table of type print has a file",
-    "old_stream_query_topn_2": "a column of the key of rows that change is converted to a text",
     "old_stream_sink_es_2": "a type is misspelt: varbianary",
     "s201_deployment_standalone_1": "CAST(x) has no type",
-    "s201_stream_sink_kafka_1": "options of Kafka for the type metaq",
     "s201_stream_dim_odps_2": "commas are missing between columns",
 }
 """Scripts that do not plan when they are completed, and why."""
@@ -60,10 +57,7 @@ MOST_ADDITIONS = 60
 
 def _mended(text: str) -> str:
     text = re.sub(r"^\s*\.\.\.\s*$", "", text, flags=re.MULTILINE)
-    text = re.sub("[\u2018\u2019]\\s*(\\w+)\\s*[\u2018\u2019]", r"'\1'", text).replace("\uff09", ")")
-    text = re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)
     text = text.replace("\u89e3\u6790\u8bed\u53e5", "%{WORD:a} %{WORD:b} %{WORD:c}")  # the word "pattern"
-    text = re.sub(r"\b_ (source|type)\b", r"_\1", text)
     text = re.sub(r"'\s*,\s*,", "',", text)
     text = re.sub(r"filePath\s*=\s*''", "filePath = 'in.jsonl'", text)
     text = re.sub(r"tableName\s*=\s*''", "tableName = 't'", text)
@@ -97,7 +91,7 @@ def _completed(path: Path, folder: Path) -> list[str]:
     for _ in range(MOST_ADDITIONS):
         declared = "".join(_declaration(name, columns, body) for name, columns in tables.items())
         script.write_text(f"{declared}\n{body}", "utf-8")
-        problems = [one for one in inspect(script).problems if one.severity == "error"]
+        problems = [one for one in inspect(script).problems if one.severity == "error" or one.code == "missing-sink"]
         errors = [f"{one.code}: {one.message}" for one in problems]
         if not problems or not _complete(errors[0], tables, body):
             break

@@ -49,7 +49,8 @@ def test_scripts_of_other_tools_come_back(acceptance: Path) -> None:
     nexmark = acceptance / "nexmark" / "queries"
     tables = (nexmark / "ddl_source.sql").read_text("utf-8") + (nexmark / "ddl_views.sql").read_text("utf-8") + ";"
     texts += [tables + path.read_text("utf-8") for path in sorted(nexmark.glob("q*.sql"))]
-    values = [found.value for text in texts if not (found := compile_script(text, installed())).errors]
+    scripts = (compile_script(text, installed()) for text in texts)
+    values = [found.value for found in scripts if not found.errors and not found.declares_only]
     assert len(values) > 55
     for value in values:
         assert same(value, converted(value))

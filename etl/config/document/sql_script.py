@@ -15,22 +15,24 @@ _SINK_HINTS = {
 }
 
 
-def read_script(data: bytes, catalogue: Catalogue, folder: Path) -> Document:
-    """Bytes of a script in a folder → document, with the locations of its parts in the script."""
+def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions: str = "") -> Document:
+    """Bytes of a script in a folder → document, with the locations of its parts in the script. ``java_functions``: the
+    Python file with functions in place of those in Java."""
     from etl.config.options.faults import typed_texts
     from etl.sql.script import compile_script
 
     text = decode(data)
     if isinstance(text, YamlProblem):
         return Document("", flaws=[text])
-    compiled = compile_script(text, catalogue, folder)
+    compiled = compile_script(text, catalogue, folder, java_functions)
     document = Document(text, compiled.value, sink_hints=_SINK_HINTS)
     for path, (key, value) in compiled.locations.items():
         document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
     document.flaws = [
         YamlProblem(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors
     ]
-    document.value = None if document.flaws else typed_texts(compiled.value, catalogue, lambda path: True)
+    without_value = document.flaws or compiled.declares_only
+    document.value = None if without_value else typed_texts(compiled.value, catalogue, lambda path: True)
     document.flaws += [
         YamlProblem(location_of(text, one.at), one.code, str(one), hint=one.hint, severity="warning") for one in compiled.warnings
     ]

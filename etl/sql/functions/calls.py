@@ -29,6 +29,12 @@ def rewrite_function(node: Any, written: Any) -> Any:
     return typed(node, type_, 3 if type_ == "timestamp" else None)
 
 
+def has_function(name: str) -> bool:
+    """Whether a script may call a function of this name that it does not declare."""
+    name = name.lower()
+    return name in _CALLS or name in SPARK_FUNCTIONS or find(name) is not None or _function_name(name, 1) != name
+
+
 def _function_name(name: str, count: int) -> str:
     """The function of expressions for a name in a script; RocketMQ Streams has several names for one function."""
     found = script_function(name)

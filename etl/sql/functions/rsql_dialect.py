@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from etl.expressions.library.catalogue import functions
-from etl.rsql.script_names import library_name
+from etl.rsql.script_names import TEMPLATES, library_name
 from etl.sql.expressions import AGGREGATES
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Statement
 from etl.sql.table_options.rsql import RSQL, UNAVAILABLE
@@ -23,8 +24,39 @@ _MAPS = ("str_to_map", "strtomap", "jsoncreate")
 _BUILT_IN = "org.apache.rocketmq.streams.script."
 """Beginning of the classes of functions that exist here without being declared."""
 
+_CLASS = re.compile(r"(\w+?)(Function|Fuction|Funtion)?")
+"""The name of such a class: mostly that of its function, and the word, which some misspell."""
+
+_OF_CLASSES: Mapping[str, str] = {
+    "unixtimestamp": "unix_timestamp",
+    "jsoncreator": "json_create",
+    "jsonvalue": "json_value",
+    "lastday": "lastday",
+    "currenttimestamp": "curstamp",
+    "datetochar": "tochar",
+    "greater": "great",
+    "greateequals": "greateeq",
+    "lessequals": "lesseq",
+    "splitjsonarray": "json_array",
+    "stringlength": "char_length",
+}
+"""Name of a class, in lower case without the word Function → its function, where it is another."""
+
 _OF_CONSTANTS = ("pattern", "unit", "separator", "pattern_or_part", "pattern_or_count", "weekday", "charset", "group")
 """Arguments of functions that must be constants: a call with others has Spark's meaning."""
+
+
+def is_built_in_class(target: str) -> bool:
+    """Whether a class is one of RocketMQ Streams' own functions."""
+    return target.startswith(_BUILT_IN)
+
+
+def _function_of_class(target: str) -> str | None:
+    """The function here that a class of RocketMQ Streams is."""
+    found = _CLASS.fullmatch(target.rpartition(".")[2])
+    name = found[1].lower() if found else ""
+    name = _OF_CLASSES.get(name, name)
+    return name if library_name(name, 1) or name in TEMPLATES or name in ("grok", "json_array") else None
 
 
 def has_rsql_tables(statements: Sequence[Statement]) -> bool:
@@ -45,13 +77,19 @@ def _has_rsql_names(options: Mapping[str, str]) -> bool:
 
 def give_rsql_meaning(statements: Sequence[Statement]) -> None:
     """Change the calls and divisions of all statements in place."""
-    own = {one.name.lower() for one in statements if isinstance(one, CreateFunction) and not one.target.startswith(_BUILT_IN)}
-    for root in _expressions(statements):
+    declared = [one for one in statements if isinstance(one, CreateFunction)]
+    own = {one.name.lower() for one in declared if not is_built_in_class(one.target)}
+    others = {
+        one.name.lower(): function
+        for one in declared
+        if is_built_in_class(one.target) and not library_name(one.name, 1) and (function := _function_of_class(one.target))
+    }
+    for root in expressions_of(statements):
         for node in list(root.walk()):
-            _change(node, own)
+            _change(node, own, others)
 
 
-def _expressions(statements: Sequence[Statement]) -> Iterator[Node]:
+def expressions_of(statements: Sequence[Statement]) -> Iterator[Node]:
     for statement in statements:
         if isinstance(statement, CreateTable):
             yield from (column.expression for column in statement.columns if column.expression is not None)
@@ -59,8 +97,12 @@ def _expressions(statements: Sequence[Statement]) -> Iterator[Node]:
             yield statement.query
 
 
-def _change(node: Any, own: set[str]) -> None:
+def _change(node: Any, own: set[str], others: Mapping[str, str]) -> None:
+    """Give a node its meaning: ``others`` are names that a script gives to functions of RocketMQ Streams."""
     from sqlglot import exp
+
+    if isinstance(node, exp.Anonymous) and (function := others.get(str(node.name).lower())):
+        node.set("this", function)
 
     if isinstance(node, exp.Div):
         divisor = node.expression

@@ -12,7 +12,7 @@ import yaml
 from etl.catalogue import Catalogue
 from etl.sql.statements import CreateTable, Option, ScriptError
 from etl.sql.table_options.readers import Connector, Path, Value, ignored, startup, to_list, to_option, to_time
-from etl.sql.table_options.rsql import RSQL, UNAVAILABLE, further_values, normalised
+from etl.sql.table_options.rsql import RSQL, UNAVAILABLE, further_values, has_elsewhere, normalised
 
 _FORMAT_OPTIONS = (
     "json.",
@@ -74,6 +74,8 @@ _FLINK = {
     "elasticsearch": _FLINK["elasticsearch-7"],
 }
 
+_ELSEWHERE = "it is one of another connector of rsqldb, which reads over it here, too; leave it out"
+
 _WITH_FORMAT = ("console", "spark", "http")
 """Types whose option ``format`` says no more than how they write or read."""
 
@@ -93,6 +95,8 @@ class Options:
     """Path → value, the character of the option's name, and that of its value."""
     texts: dict[str, str] = field(default_factory=dict)
     """The options as they are written, such as ``format`` for the columns."""
+    warnings: list[ScriptError] = field(default_factory=list)
+    """Options without effect."""
 
 
 def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Options:
@@ -187,6 +191,9 @@ def _mapped(
     found = Options(kind, type_, chosen.value_at, texts={one: option.value for one, option in texts.items()})
     for written, option in texts.items():
         if option is chosen or written == "format":
+            continue
+        if kind == "rsql" and written not in connector.options and has_elsewhere(written):
+            found.warnings.append(ScriptError("no-effect", f"{name!r} has no option {written!r}", option.at, _ELSEWHERE))
             continue
         for path, value in _values(connector, written, option, kind):
             if path == ("topic",) and (family, type_) in _TOPIC_LISTS:

@@ -131,6 +131,14 @@ UNAVAILABLE: Mapping[str, str] = {
 """Connectors that do not exist here → what to use."""
 
 
+_NAMES = frozenset(name.lower() for connector in RSQL.values() for name in connector.options)
+
+
+def has_elsewhere(name: str) -> bool:
+    """Whether a connector of rsqldb has an option of this name."""
+    return name.lower() in _NAMES
+
+
 def normalised(name: str, family: str, texts: Mapping[str, Option]) -> dict[str, Option]:
     """Options under the names of the connector, whatever their case, without empty ones and the group of the other side; names of
     properties become variables."""
