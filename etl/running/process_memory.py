@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 _KINDS = (
-    ("java", "jvm"),
-    ("etl.spark.startup.daemon", "worker"),
-    ("pyspark.daemon", "worker"),
-    ("etl.spark.startup", "spark-python"),
+    ("/java", "jvm"),
+    ("python_streaming_source_runner", "planner"),
+    ("startup.daemon", "worker"),
+    ("pyspark.", "spark-python"),
+    ("startup.zygote", "spark-python"),
 )
 """A part of the command line → what the process is."""
 
