@@ -44,9 +44,20 @@ def _alternatives(node: Any) -> list[Any]:
         return list(conjuncts(right))
     if isinstance(left, exp.And):
         rest = [one for one in conjuncts(left) if not _tests_for_no_row(one)]
-        if len(rest) == 1 and len(list(conjuncts(left))) == 2 and type(rest[0]) is type(right) and rest[0].this == right.this:
+        if len(rest) == 1 and len(list(conjuncts(left))) == 2 and _goes_on(rest[0], right):
             return [rest[0], right]
     return [node]
+
+
+def _goes_on(first: Any, further: Any) -> bool:
+    """Whether a row is compared with the one before as the first row is with another: with a transitive operator."""
+    from sqlglot import exp
+
+    if type(first) is not type(further) or not isinstance(further, (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ)):
+        return False
+    before = _without_parentheses(further.expression)
+    is_before = call_name(before) in ("last", "prev") and bool(before.expressions) and before.expressions[0] == further.this
+    return is_before and first.this == further.this
 
 
 def _without_parentheses(node: Any) -> Any:
