@@ -127,8 +127,8 @@ class Receipt:
     rejected: dict[tuple[str, str], RejectCount] = field(default_factory=dict)
     """Dead letters by node and code."""
     emitted: int = 0
-    untimed: int = 0
-    """Events for Spark without an event time; they are dead letters."""
+    not_taken: int = 0
+    """Events for Spark or a stateful step without an event time, or that the step rejects; they are dead letters."""
     staged: dict[str, list[Staged]] = field(default_factory=dict)
     spooled: dict[str, list[Spooled]] = field(default_factory=dict)
     rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from etl.contract.steps import EventTimeStep
+from etl.contract.steps import EventTimeStep, Rejects
 from etl.events import Schema
 
 PANE = "\0pane"
@@ -27,6 +27,12 @@ OPTIONAL = "aggregate "
 PENDING = "pending "
 """Prefix of parts of a state whose results wait until an interval is over, of which they are the description; None if none waits.
 They may come and go, but results that wait for one interval would be lost, or given twice, with another."""
+
+FAILED = "\0failed"
+"""Column of results, string: why a result could not be computed, null if it could. Those with a reason become dead letters."""
+
+RESULT_FAILED = "result-failed"
+"""The code of results that could not be computed, as dead letters."""
 
 ALWAYS = 1 << 62
 """The watermark after the last event of a source that ends: it closes everything."""
@@ -132,8 +138,9 @@ class Operator(Protocol):
 
     def run(
         self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
-    ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents]:
-        """The results of these parts as record batches, rows for their state as tables, and how many events were dropped."""
+    ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents | Rejects]:
+        """The results of these parts as record batches, those with a reason in `FAILED` as dead letters; rows for their state as
+        tables; how many events were dropped; and events that become dead letters."""
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether rows of this pane and earlier ones are needed no more."""
@@ -151,6 +158,22 @@ class TracksEmitProgress(Protocol):
 
     def final_until(self, watermark: int) -> int:
         """Windows that end up to this time have emitted their last results at this watermark (`EmitProgress.final`)."""
+
+
+class Prepared(NamedTuple):
+    """What an operator makes of events."""
+
+    rows: pa.Table
+    late: int
+    rejects: Sequence[Rejects] = ()
+
+
+@runtime_checkable
+class RejectsEvents(Protocol):
+    """An operator that may reject events while it prepares them, because code of the user fails for them."""
+
+    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
+        """Prepare as `Operator.prepare` does; rejected events are in no row."""
 
 
 @runtime_checkable

@@ -131,7 +131,7 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
         rows.add(with_columns(events, {time: pa.array([number] * len(SAMPLE_LINES)).cast(TIMESTAMP)}))
         arrived = MappedStateFiles(folder, rows.close())
         for results in operator.run(WatermarkAdvance(NEVER, now), arrived.parts(*range(PARTS)), kept.parts(*range(PARTS))):
-            if not isinstance(results, pa.RecordBatch):
+            if isinstance(results, pa.Table):
                 after.add_to_state(results)
         kept = MappedStateFiles(folder, after.close())
 

@@ -61,6 +61,8 @@ class SplitContext:
     """The time of reading, seconds since the epoch: of a micro-batch, so that one that runs again has the same; None is now."""
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of it; None for any."""
+    step: str = ""
+    """The step whose results the split holds; empty for events of a source."""
 
     def identity(self, sink: str, number: int) -> str:
         """Prefix of the identities of a sink's events; ``number`` counts the sink's occurrences in the segment."""
@@ -151,7 +153,7 @@ class SegmentRun:
             read.incoming += rows
             read.dead += rows
             if self._counts_source:
-                self.reject(batch, f"source {self.context.source}")
+                self.reject(batch, self.context.step or f"source {self.context.source}")
             return
         read.incoming += batch.num_rows
         read.left += batch.num_rows
@@ -191,9 +193,13 @@ class SegmentRun:
 
     def _reject_rows(self, batch: pa.RecordBatch, wrong: pa.Array, code: str, reason: str) -> pa.RecordBatch:
         """Write these rows to the dead letters as events without a usable event time; returns the others."""
-        self.receipt.untimed += wrong.true_count
-        self.reject(Rejects(batch.filter(wrong), code, reason), "event time")
+        self.reject_emitted(Rejects(batch.filter(wrong), code, reason), "event time")
         return batch.filter(pc.invert(wrong))
+
+    def reject_emitted(self, rejects: Rejects, at: str) -> None:
+        """Write events to the dead letters that the segment emits, and that the step downstream rejects."""
+        self.receipt.not_taken += rejects.events.num_rows
+        self.reject(rejects, at)
 
     def accepts_any_order(self, name: str) -> bool:
         """Whether a sink accepts events in any order."""

@@ -27,7 +27,7 @@ from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.clocks import reading_time
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
-from etl.spark.lane.part_tasks import with_rows
+from etl.spark.lane.part_tasks import report_rejects, with_rows
 from etl.spark.lane.result_files import EventFileWriter, event_file_of
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
@@ -125,7 +125,9 @@ class SplitReader:
             if to in for_spark and events.num_rows > events.column(OFFSET).null_count:
                 for_spark[to].add(without_heartbeats(events))
             elif to in own and to not in for_spark:
-                writers[own[to].stage].add(without_heartbeats(events))
+                stage = lane.stages[own[to].stage]
+                rejects = writers[own[to].stage].add(without_heartbeats(events))
+                report_rejects(restartable, rejects, stage.id, stage.reports)
         for events_file in for_spark.values():
             events_file.close()
         return replace(with_rows(restartable.receipt, writers), idle=task.idle, read_at=read_at)

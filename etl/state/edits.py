@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.api import PANE, Operator, WatermarkAdvance
+from etl.api import PANE, DroppedEvents, Operator, WatermarkAdvance
 from etl.state.key_hash import HASH, HASH2, PARTS, key_hashes, part_of
 from etl.state.manifest import Manifest, Manifests, StageState, StateFileEntry, files_after_run, span_of
 from etl.state.part_rows import MappedStateFiles
@@ -78,7 +78,7 @@ def with_events(
     """The files of a step as if it had got these events too, whose results nobody gets; and how many events are too late."""
     writer = RowWriter(operator, manifests, name, stage.watermark, stage.emission)
     for batch in events:
-        writer.add(batch)
+        writer.add_accepted(batch)
     arrived, clock = writer.close(), WatermarkAdvance(stage.watermark, stage.watermark)
     files = (*stage.files, *arrived)
     if operator.is_due(clock, span_of(arrived), span_of(stage.files)):
@@ -98,7 +98,7 @@ def _after_run(
     remembered = RowWriter(operator, manifests, name)
     for part in range(PARTS):
         for found in operator.run(clock, new.parts(part), old.parts(part)):
-            if not isinstance(found, pa.RecordBatch):
+            if isinstance(found, (pa.Table, DroppedEvents)):
                 remembered.add_to_state(found)
     return files_after_run(operator.after_run, kept, arrived, remembered.close())
 

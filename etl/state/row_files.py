@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,15 @@ import pyarrow as pa
 from etl.api import (
     NEVER,
     PANE,
+    ComponentError,
     DroppedEvents,
     DropsRows,
     EmitProgress,
     LooksUpKeys,
     Operator,
+    Prepared,
+    Rejects,
+    RejectsEvents,
     TracksEmitProgress,
 )
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
@@ -51,15 +56,27 @@ class RowWriter:
         self._files: list[StateFileEntry] = []
         self.late = self.dropped = 0
 
-    def add(self, events: pa.RecordBatch) -> None:
-        """Prepare events."""
-        operator = self._operator
-        if isinstance(operator, TracksEmitProgress):
-            rows, late = operator.prepare_after(events, self._watermark, self._emission)
-        else:
-            rows, late = operator.prepare(events, self._watermark)
-        self.late += late
+    def add(self, events: pa.RecordBatch) -> Sequence[Rejects]:
+        """Prepare events. Returns those that the operator rejects."""
+        prepared = self._prepare(events)
+        self.late += prepared.late
+        rows = prepared.rows
         self.add_rows(self._operator.combine(self._with_hashes(rows)) if self._operator.hashed else rows)
+        return prepared.rejects
+
+    def add_accepted(self, events: pa.RecordBatch) -> None:
+        """Prepare events where there are no dead letters. Raises ComponentError for one that the operator rejects."""
+        for rejects in self.add(events):
+            reasons = rejects.reasons
+            raise ComponentError(reasons if isinstance(reasons, str) else str(reasons[0]))
+
+    def _prepare(self, events: pa.RecordBatch) -> Prepared:
+        operator = self._operator
+        if isinstance(operator, RejectsEvents):
+            return operator.prepare_or_reject(events, self._watermark, self._emission)
+        if isinstance(operator, TracksEmitProgress):
+            return Prepared(*operator.prepare_after(events, self._watermark, self._emission))
+        return Prepared(*operator.prepare(events, self._watermark))
 
     def add_to_state(self, found: pa.Table | DroppedEvents) -> None:
         """Add rows that an operator remembers, or count events that it dropped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 import pyarrow as pa
@@ -39,6 +39,11 @@ class FunctionStep(Step):
     def called(self) -> UserFunction | None:
         """The function, None before it is known."""
         return self._function
+
+    @property
+    def functions(self) -> Sequence[UserFunction]:
+        """All functions that it calls, once they are known."""
+        return () if self._function is None else (self._function,)
 
     @property
     def given(self) -> dict[str, pa.DataType]:

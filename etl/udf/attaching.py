@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
@@ -27,8 +27,8 @@ class NamesFunctions(Protocol):
         """The step with these of the functions."""
 
     @property
-    def called(self) -> UserFunction | None:
-        """The function, None before it is known."""
+    def functions(self) -> Sequence[UserFunction]:
+        """The functions; none before they are known."""
 
 
 def attach(model: Model, functions: Functions) -> Model:
@@ -48,8 +48,8 @@ def called_functions(value: Any) -> Iterator[UserFunction]:
     if isinstance(value, CallingText):
         yield from value.functions
     elif isinstance(value, BaseModel):
-        if isinstance(value, NamesFunctions) and value.called is not None:
-            yield value.called
+        if isinstance(value, NamesFunctions):
+            yield from value.functions
         yield from called_functions([getattr(value, name) for name in type(value).model_fields])
     elif isinstance(value, (list, tuple, Mapping)):
         for one in value.values() if isinstance(value, Mapping) else value:

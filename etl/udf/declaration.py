@@ -17,9 +17,9 @@ from etl.options import CallingText
 CallingConvention: TypeAlias = Literal["arrow", "polars", "numpy", "values"]
 """What a function takes: arrays of a library, or Python values, one call for each event."""
 
-FunctionForm: TypeAlias = Literal["scalar", "table", "aggregate", "events", "batches", "keyed"]
+FunctionForm: TypeAlias = Literal["scalar", "table", "aggregate", "events", "batches", "keyed", "timer"]
 """What a function gives: one value for an event, a list of values for an event, one value for many events; or, for the steps
-`python` and `keyed_python`, events for an event, a batch for a batch, or events and a state for those of a key."""
+`python` and `keyed_python`, events for an event, a batch for a batch, or events and a state for those of a key or for a timer."""
 
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 
@@ -74,6 +74,8 @@ class UserFunction:
     """The class of the state, where it is one of the file, or ``tuple``."""
     multiplies: bool = False
     """Whether a function of an event gives a list or an iterator of events."""
+    sets_timers: bool = False
+    """Whether a function of the events of a key also returns the timers of the key."""
     line: int = 0
     """The line of the file at which it begins."""
 
@@ -85,7 +87,7 @@ class UserFunction:
     @property
     def takes_events(self) -> bool:
         """Whether it takes whole events: a step calls it, and no expression."""
-        return self.form in ("events", "batches", "keyed")
+        return self.form in ("events", "batches", "keyed", "timer")
 
     @property
     def is_broken(self) -> bool:

@@ -20,6 +20,7 @@ _OF_STEPS = {
     "events": "the step python calls it with each event as a dict",
     "batches": "the step python calls it with record batches",
     "keyed": "the step keyed_python calls it with the events of a key and the state of the key",
+    "timer": "the step keyed_python calls it with a key, the state of the key and the time, when a timer is due",
 }
 
 

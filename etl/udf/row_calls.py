@@ -18,12 +18,19 @@ MAX_RESULTS = 1 << 20
 
 
 def call_for_each(
-    function: UserFunction, call: Callable[..., Any], rows: Iterable[Sequence[Any]], length: int
+    function: UserFunction,
+    call: Callable[..., Any],
+    rows: Iterable[Sequence[Any]],
+    length: int,
+    guard: CallGuard | None = None,
 ) -> tuple[list[Any], dict[int, str]]:
-    """The result for each row of arguments, and the reasons of failed ones by row number; those have None as result."""
+    """The result for each row of arguments, and the reasons of failed ones by row number; those have None as result.
+
+    ``guard``: the guard of these calls, where ``call`` itself makes several of the user's code.
+    """
     found: list[Any] = [None] * length
     failures: dict[int, str] = {}
-    guard = CallGuard(function.timeout.total_seconds())
+    guard = guard or CallGuard(function.timeout.total_seconds())
     numbered, at, timeouts = enumerate(rows), -1, 0  # the number comes with the row: an interrupt falls between no two of them
     while at < length - 1:
         try:

@@ -10,6 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from etl.contract.errors import FileLocation, Finding, nearest
+from etl.types import TIMESTAMP
 from etl.udf.annotations import Annotation, AnnotationError, read_annotation
 from etl.udf.code_files import has_module
 from etl.udf.declaration import DEFAULT_TIMEOUT, CallingConvention, CodeFile, FunctionForm, Parameter, UserFunction
@@ -132,7 +133,9 @@ def _whole_events(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncF
     arguments = node.args.args
     first = arguments[0].annotation if arguments else None
     if first is not None and read_events(first, names):
-        return _keyed(given, node, names)
+        return _keyed(given, node, names, "keyed", 2)
+    if first is not None and is_event(first, names) and len(arguments) == _OF_TIMER:
+        return _keyed(given, node, names, "timer", _OF_TIMER)
     if first is None or not (is_event(first, names) or names.full_name(first) == _BATCH):
         return None
     if isinstance(node, ast.AsyncFunctionDef) or len(_parameters(node)) != 1:
@@ -152,25 +155,44 @@ def _whole_events(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncF
     )
 
 
-def _keyed(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
-    """A function of the events of a key and its state."""
-    hint = f"write def {node.name}(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:"
+_OF_TIMER = 3
+"""Parameters of a function of timers: key, state, time."""
+
+_KEYED = {
+    "keyed": "def {}(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:",
+    "timer": "def {}(key: dict, state: State, time: datetime) -> tuple[list[dict], State | None, datetime | None]:",
+}
+"""How functions of `keyed_python` are written."""
+
+
+def _keyed(
+    given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names, form: FunctionForm, count: int
+) -> UserFunction:
+    """A function of the events of a key and its state, or of a key, its state and the time of a timer."""
+    hint = f"write {_KEYED[form].format(node.name)}"
     returns = node.returns.slice if isinstance(node.returns, ast.Subscript) else None
     parts = returns.elts if isinstance(returns, ast.Tuple) else []
     taken = [one.annotation for one, _ in _parameters(node)]
-    if len(taken) != 2 or taken[1] is None or len(parts) != 2 or not read_events(parts[0], names):
-        raise SignatureError("a function of the events of a key takes and returns events and a state", node, hint)
+    if len(taken) != count or taken[1] is None or len(parts) not in (2, 3) or not read_events(parts[0], names):
+        what = "the events of a key" if form == "keyed" else "timers"
+        raise SignatureError(f"a function of {what} takes and returns events and a state", node, hint)
     state, after = read_annotation(taken[1], names), read_annotation(parts[1], names)
-    if not state.nullable:
+    if form == "keyed" and not state.nullable:
         raise SignatureError("the state of a key is None at first", taken[1], hint)
     if state.kind != "values" or state.type is None or state.type != after.type:
         raise SignatureError("the state that it returns is of another type than the one it takes", parts[1], hint)
+    if form == "timer" and (taken[2] is None or names.full_name(taken[2]) != _TIME):
+        raise SignatureError("a function of timers gets the time as a datetime", taken[2] or node, hint)
+    if len(parts) == len(_KEYED_RESULT) and read_annotation(parts[2], names).type not in (TIMESTAMP, pa.list_(TIMESTAMP)):
+        raise SignatureError("the timers that it returns are no times", parts[2], "write datetime | None, or list[datetime]")
     return UserFunction(
-        given.name, given.code, given.attribute, "keyed", "values", (), pa.null(), given.timeout,
-        state.type, state.class_name, line=node.lineno,
+        given.name, given.code, given.attribute, form, "values", (), pa.null(), given.timeout,
+        state.type, state.class_name, sets_timers=len(parts) == len(_KEYED_RESULT), line=node.lineno,
     )  # fmt: skip
 
 
+_KEYED_RESULT = ("events", "state", "timers")
+_TIME = "datetime.datetime"
 _BATCH = "pyarrow.RecordBatch"
 
 

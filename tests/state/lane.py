@@ -12,8 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import NEVER, OFFSET, EmitProgress, Schema, StatefulStep, TracksEmitProgress, WatermarkAdvance
+from etl.api import (
+    NEVER,
+    OFFSET,
+    DroppedEvents,
+    EmitProgress,
+    Rejects,
+    Schema,
+    StatefulStep,
+    TracksEmitProgress,
+    WatermarkAdvance,
+)
 from etl.spark.lane.operators import operator_of
+from etl.spark.lane.part_tasks import split_failed
 from etl.state.compaction import files_to_merge, merge_by_ranges
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
@@ -37,6 +48,7 @@ class Lane:
     emission: EmitProgress = field(default_factory=EmitProgress)
     late: int = 0
     over_limit: int = 0
+    rejects: list[Rejects] = field(default_factory=list)
     batches: int = 0
     merges: bool = False
     """Whether all state files are merged after each micro-batch."""
@@ -58,7 +70,7 @@ class Lane:
             events = pa.RecordBatch.from_pylist(list(rows), schema=self.incoming.append(pa.field(OFFSET, pa.int64())))
             latest = pc.max(events.column((self.step.event_time() or ("",))[0]).cast(pa.timestamp("us", "UTC"), safe=False)).value
             self.event_time = max(self.event_time, NEVER if latest is None else latest)
-            writer.add(events.filter(events.column(OFFSET).is_valid()))
+            self.rejects += writer.add(events.filter(events.column(OFFSET).is_valid()))
             arrived += writer.close()
             self.late += writer.late
         late = (self.step.event_time() or ("", None))[1]
@@ -83,10 +95,12 @@ class Lane:
         results: list[Row] = []
         for parts, keys in self._divided(hashes_of(operator, self.manifests.seed)):
             for found in operator.run(self.clock, new.parts(*parts, keys=keys), old.parts(*parts, keys=keys)):
-                if isinstance(found, pa.RecordBatch):
-                    results += found.to_pylist()
-                else:
+                if isinstance(found, (pa.Table, DroppedEvents)):
                     remembered.add_to_state(found)
+                    continue
+                good, rejects = split_failed(found) if isinstance(found, pa.RecordBatch) else (None, found)
+                results += good.to_pylist() if good is not None else []
+                self.rejects += [rejects] if rejects is not None else []
         written = remembered.close()
         self.over_limit += remembered.dropped
         added = {"arrived": arrived, "appended": written, "added": (*arrived, *written)}

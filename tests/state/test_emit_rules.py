@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from state.lane import Lane, Row
 from state.test_time_windows import EPOCH, SCHEMA, event, window
 
-from etl.api import NEVER, ComponentError
+from etl.api import NEVER
 from etl.state.windows import pane_rows
 from etl.steps.window import Window
 
@@ -379,8 +379,11 @@ def test_late_results_are_in_time_for_a_downstream_step() -> None:
     assert [operator.watermark_after(round(at * 1e6)) / 1e6 for at in (34.999, 35, 44, 45)] == [0, 10, 10, 20]
 
 
-def test_a_condition_that_cannot_be_computed_is_named(tmp_path: Path) -> None:
+def test_a_result_for_which_a_condition_cannot_be_computed_is_a_dead_letter(tmp_path: Path) -> None:
     lane = lane_of(tmp_path, size="1h", emit={"when": "1 div (n - 1) > 0"})
 
-    with pytest.raises(ComponentError, match="window: when cannot be computed for a result"):
-        lane.run([event(0, 0)])
+    assert lane.run([event(0, 0)]) == []
+    [rejects] = lane.rejects
+    assert (rejects.code, rejects.events.num_rows) == ("result-failed", 1)
+    assert str(rejects.reasons[0]).startswith("when cannot be computed: ")
+    assert len(lane.run([event(0, 1)])) == 1  # the condition holds now

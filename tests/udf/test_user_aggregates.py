@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from state.lane import Lane
 
-from etl.api import TIMESTAMP, ComponentError
+from etl.api import CHANGE, DELETE, INSERT, OFFSET, TIMESTAMP
 from etl.spark.state.continued_steps import misfits
 from etl.state.aggregates import Accumulator, accumulator, column_names, finish, group, lift
 from etl.steps.window import Window
@@ -129,9 +131,142 @@ def test_results() -> None:
     assert _result([rows[:1], rows[1:]]) == {"a": [4.0, "x,z", "1 of 3", 2.0], "b": [None, "", "1 of 1", None]}
 
 
-def test_an_error_ends_the_run_with_its_place() -> None:
-    with pytest.raises(ComponentError, match=r"aggregate 'geometric\(x\)': Geometric\(\) failed: ValueError: .* \(f.py:14\)"):
-        _result([[("a", -1.0, 1, "x")]])
+FAILING = """
+import time
+import pyarrow as pa
+
+class List:
+    def create(self) -> list[int]:
+        return []
+    def add(self, state: list[int], x: int) -> list[int]:
+        state.append(x)
+        if x < 0:
+            raise ValueError(f"{x} in {len(state)}")
+        if x == 99:
+            return ["no number"]
+        if x == 77:
+            time.sleep(5)
+        return state
+    def merge(self, a: list[int], b: list[int]) -> list[int]:
+        if 13 in a + b:
+            raise ValueError("13")
+        return sorted(a + b)
+    def finish(self, state: list[int]) -> str:
+        if 66 in state:
+            raise SystemExit("66")
+        return None if 67 in state else 3.5 if 68 in state else ",".join(map(str, state))
+
+class Array(List):
+    def create(self) -> list[int]:
+        return []
+    def add(self, state: list[int], x: pa.Int64Array) -> list[int]:
+        for one in x.to_pylist():
+            state = super().add(state, one)
+        return state
+    def merge(self, a: list[int], b: list[int]) -> list[int]:
+        return super().merge(a, b)
+    def finish(self, state: list[int]) -> str:
+        return super().finish(state)
+
+def checked(x: int) -> int:
+    if x < 0:
+        raise ValueError(x)
+    return x
+"""
+
+
+def _failing_lane(aggregate: str, folder: Path, **options: Any) -> Lane:
+    functions = {}
+    for name in ("List", "Array", "checked"):
+        one = read_function(FunctionDeclaration(name, CodeFile("f.py", FAILING), name, timedelta(seconds=0.2)))
+        assert isinstance(one, UserFunction), one
+        functions[name.lower()] = one
+    aggregates = {"all": aggregate, "events": "count(*)"}
+    window = {"type": "window", "time": "at", "size": "1m", "late": "0s", "group_by": ["k"], "aggregates": aggregates, **options}
+    step = attach(Window.model_validate({name: one for name, one in window.items() if one}), functions)
+    assert not [finding for finding in step.check(SCHEMA) if finding.severity == "error"]
+    return Lane(step, SCHEMA, folder)
+
+
+def _run_failing(lane: Lane, *batches: dict[str, list[int]]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """The results and the dead letters of micro-batches of numbers by key, after which windows close."""
+    results = []
+    for numbers in batches:
+        rows = [
+            {"k": key, "n": n, "at": datetime.fromtimestamp(at, UTC)}
+            for key, some in numbers.items()
+            for at, n in enumerate(some)
+        ]
+        results += lane.run([row | {OFFSET: at} for at, row in enumerate(rows)])
+    results += lane.run([{"at": datetime.fromtimestamp(1000, UTC)}])
+    rejects = [
+        (row["k"], row.get("n"), one.code, str(reason))
+        for one in lane.rejects
+        for row, reason in zip(one.events.to_pylist(), one.reasons, strict=True)
+    ]
+    return [(row["k"], row["all"], row["events"]) for row in results], rejects
+
+
+@pytest.mark.parametrize("name", ["list", "array"])
+def test_an_event_whose_add_fails_is_a_dead_letter_and_does_not_count(name: str, tmp_path: Path) -> None:
+    lane = _failing_lane(f"{name}(n)", tmp_path)
+
+    found, rejects = _run_failing(lane, {"a": [1, -5, 2, 99, 3], "b": [-7]}, {"a": [4]})
+
+    assert found == [("a", "1,2,3,4", 4)]
+    assert [one[:3] for one in rejects] == [(*one, "aggregate-failed") for one in [("a", -5), ("a", 99), ("b", -7)]]
+    assert rejects[0][3].startswith(f"aggregate '{name}(n)' failed for an event: {name.title()}() failed: ValueError: -5 in ")
+    assert rejects[0][3].endswith("(f.py:11)")
+    assert "returned a wrong state" in rejects[1][3]
+
+
+def test_an_event_whose_add_hangs_is_a_dead_letter(tmp_path: Path) -> None:
+    found, rejects = _run_failing(_failing_lane("list(n)", tmp_path), {"a": [1, 77, 2], "b": [3]})
+
+    assert sorted(found) == [("a", "1,2", 2), ("b", "3", 1)]
+    assert [(one[1], "it took longer than 0.2 s" in one[3]) for one in rejects] == [(77, True)]
+
+
+def test_a_result_whose_merge_or_finish_fails_is_a_dead_letter(tmp_path: Path) -> None:
+    lane = _failing_lane("list(n)", tmp_path)
+    keys = {"ok": 1, "merge": 13, "finish": 66, "null": 67, "wrong": 68}
+
+    found, rejects = _run_failing(lane, {key: [n] for key, n in keys.items()}, {key: [2] for key in keys})
+
+    assert sorted(found) == [("null", None, 2), ("ok", "1,2", 2)]
+    reasons = {one[0]: one[3] for one in rejects}
+    assert reasons.keys() == {"merge", "finish", "wrong"}
+    assert reasons["merge"] == "List() failed: ValueError: 13 (f.py:19)"
+    assert reasons["finish"] == "List() failed: SystemExit: 66 (f.py:23)"
+    assert "returned a wrong result" in reasons["wrong"]
+    assert {one[2] for one in rejects} == {"result-failed"}
+    window = lane.rejects[0].events.to_pylist()[0]
+    assert (window["window_start"], window["window_end"]) == tuple(datetime.fromtimestamp(at, UTC) for at in (0, 60))
+
+
+def test_totals_without_a_window_have_dead_letters_too(tmp_path: Path) -> None:
+    lane = _failing_lane("list(n)", tmp_path, size=None, time=None, late=None, emit="on_change")
+    at = lane.step.event_time()[0]
+    lane.incoming = SCHEMA.append(pa.field(at, TIMESTAMP))
+
+    found = [
+        [(row["all"], row[CHANGE]) for row in lane.run([{"k": "a", "n": n, at: datetime.fromtimestamp(5, UTC), OFFSET: 0}])]
+        for n in (1, -1, 66, 2)
+    ]
+
+    assert found == [[("1", INSERT)], [], [("1", DELETE)], []]
+    assert [one.code for one in lane.rejects] == ["aggregate-failed", "result-failed", "result-failed"]
+
+
+@pytest.mark.parametrize("options", [{}, {"gap": "1m", "size": None}])
+def test_functions_in_arguments_and_conditions_fail_for_their_event_only(options: dict[str, Any], tmp_path: Path) -> None:
+    lane = _failing_lane("sum(checked(n))", tmp_path, having="checked(cast(events as int) - 2) >= 0", **options)
+
+    found, rejects = _run_failing(lane, {"a": [1, -5, 2], "b": [1]})
+
+    assert found == [("a", 3, 2)]
+    assert [(one[0], one[2]) for one in rejects] == [("a", "aggregate-failed"), ("b", "result-failed")]
+    assert rejects[1][3].startswith("having cannot be computed: checked() failed: ValueError: -1")
 
 
 WINDOW = {

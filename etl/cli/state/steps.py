@@ -137,7 +137,9 @@ def contents(step: StepOfQuery) -> tuple[Schema, Iterator[RecordBatch]]:
     state = found[1]
     operator = readable(step, state)
     return operator.state_fields, (
-        batch for portion in state.portions() for batch in operator.read_state(portion, state.watermark)
+        batch.select(operator.state_fields.names)  # without the reasons of results that cannot be computed
+        for portion in state.portions()
+        for batch in operator.read_state(portion, state.watermark)
     )
 
 

@@ -788,6 +788,9 @@ class Steps:
         fields: Mapping[str, TypeText] = UNSET,
         ttl: Duration | None = UNSET,
         idle: Duration | None = UNSET,
+        on_timer: str | None = UNSET,
+        timer_limit: Duration = UNSET,
+        timer_precision: Duration = UNSET,
     ) -> Stream:
         """Call a Python function with the events of each key and the state of the key.
 
@@ -812,9 +815,30 @@ class Steps:
         The number of events in one call depends on when they arrive, so the result must not depend on that number. Without ``time``
         events pass at once, those of a micro-batch in the order of their offsets.
 
-        This is slow, as all Python with dicts: some microseconds for each event and each key of a micro-batch. An error in the
-        function ends the run with its file and line, because a state without the event would be wrong; so does a call that takes
-        longer than the function's `timeout`.
+        An event for which the function raises an error, or returns what is not declared, goes to the dead letters with the code
+        `function-failed` and the last line of the traceback, and the state stays as it was before the event: the function gets the
+        events of the key again in halves to find it. A call that takes longer than the function's `timeout` is ended, and its events
+        are dead letters.
+
+        **Timers.** With ``on_timer`` the function returns, as a third value, the time at which the key is looked at again, `None` for
+        none, or a list of times. They replace those that it returned before. When the watermark has passed the time, or without
+        ``time`` the clock, the function ``on_timer`` is called, once, with the key, its state and that time:
+
+        ```python
+        def track(events: list[dict], state: State | None) -> tuple[list[dict], State | None, datetime | None]: ...
+
+
+        def silent(key: dict, state: State, time: datetime) -> tuple[list[dict], State | None, datetime | None]: ...
+        ```
+
+        Its events have the fields of the key, and ``time`` if it has none. Events and timers of a key are called in the order of
+        their times, events of one time together and before a timer of that time. A state that is `None` has no timers. A call of a
+        timer that fails is a dead letter, `timer-failed`, with the key and the time; the timer is over. Without ``time`` a timer is
+        called with the next events, or after ``timer_precision`` if none come. When the input ends and ``--drain`` is given, or after
+        ``idle``, event time goes on by ``timer_limit``, so that the timers that wait are called.
+
+        This is slow, as all Python with dicts: some microseconds for each event and each key of a micro-batch, and with timers for
+        each time of a key.
 
         State is a row for each key, kept for ever unless there is a ``ttl``; then it is removed when the watermark is that much
         later than its last event, or up to a quarter longer. Exactly-once across restarts. Other keys or another ``time`` or
@@ -832,6 +856,10 @@ class Steps:
             fields: Fields that the function gives or changes, with their types in Spark SQL. Default: {}.
             ttl: How long after its last event the state of a key is removed; none means never. Default: none.
             idle: Silence of all sources after which waiting events pass; none means they wait. Default: none.
+            on_timer: The function that is called when a timer of a key is due. Default: none.
+            timer_limit: How far ahead of a call the timers may be that it sets. Default: 1d.
+            timer_precision: How late a timer without `time` may be called while no events come; each time costs an
+                empty micro-batch. Default: 10s.
         """
         return self._step("keyed_python", locals(), ("keys",))
 

@@ -92,7 +92,7 @@ def _rows_receipt(
                 at = side if target.input is None else target.input
                 latest[at] = max(last, latest.get(at, last))
         times = batch.column(time)
-        writer.add(without_heartbeats(batch.filter(times.is_valid()) if times.null_count else batch))
+        writer.add_accepted(without_heartbeats(batch.filter(times.is_valid()) if times.null_count else batch))
     rows = writer.close()
     return Receipt("", "rows", partition, NO_SEGMENT, rows={target.stage: rows}, late=writer.late, event_times=latest)
 

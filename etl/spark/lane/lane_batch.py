@@ -164,6 +164,8 @@ class Lane:
             batch=batch,
             number=number,
             step=stage.step,
+            id=stage.id,
+            reports=stage.reports,
             incoming=stage.incoming,
             clock=clock,
             read_at=read_at,
@@ -209,4 +211,5 @@ class Lane:
 
     def _following(self, number: int, known: Manifest) -> NextStage:
         after = self.stages[number]
-        return NextStage(number, after.step, after.exchange, known.stage(number).watermark, known.stage(number).emission)
+        before = known.stage(number)
+        return NextStage(number, after.step, after.exchange, before.watermark, before.emission, after.id, after.reports)

@@ -32,6 +32,10 @@ class Stage:
     """Number of an exchange of the segment → its fields, where Spark computes steps between it and the stage that it is for."""
     results_to_spark: bool = False
     """Whether the results go to Spark, which computes the next step."""
+    id: str = ""
+    """The name of the step in dead letters (`etl.plan.segments.StepNode`)."""
+    reports: bool = True
+    """Whether this query reports the events that the step rejects."""
 
     @property
     def exchange(self) -> Exchange:
@@ -82,6 +86,8 @@ def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: Spa
             following={end.to: graph.inputs[end.to].stage for end in ends if not graph.inputs[end.to].between},
             for_spark={end.to: end.outgoing for end in ends if graph.inputs[end.to].between},
             results_to_spark=is_last and results_to_spark,
+            id=stage.node.id,
+            reports=stage.node.reports,
         )
 
 

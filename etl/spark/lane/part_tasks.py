@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from etl.api import OFFSET, BatchId, Operator, PartRows, Schema
+from etl.api import FAILED, OFFSET, RESULT_FAILED, BatchId, DroppedEvents, Operator, PartRows, Rejects, Schema
 from etl.contract.state import EmitProgress, StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.plan.frames import Exchange
@@ -45,6 +46,12 @@ def with_rows(receipt: Receipt, writers: Mapping[int, RowWriter]) -> Receipt:
     return receipt
 
 
+def report_rejects(restartable: RestartableSegment, rejects: Sequence[Rejects], step: str, reports: bool) -> None:
+    """Write events to the dead letters that a stateful step did not take, unless another query reports them."""
+    for one in rejects if reports else ():
+        restartable.reject_emitted(one, step)
+
+
 @dataclass(frozen=True)
 class NextStage:
     """A downstream stateful step, which gets results."""
@@ -56,6 +63,8 @@ class NextStage:
     """Before the micro-batch."""
     emission: EmitProgress
     """Before the micro-batch."""
+    id: str
+    reports: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +76,10 @@ class PartTasks:
     number: int
     """Of the stage."""
     step: StatefulStep
+    id: str = ""
+    """The name of the step in dead letters."""
+    reports: bool = True
+    """Whether this query reports the events and results that the step rejects."""
     incoming: Schema
     clock: WatermarkAdvance
     read_at: int
@@ -151,7 +164,8 @@ class PartTasks:
             if to in files:
                 files[to].add(events)
             else:
-                writers[self.following[to].number].add(without_heartbeats(events))
+                stage = self.following[to]
+                report_rejects(restartable, writers[stage.number].add(without_heartbeats(events)), stage.id, stage.reports)
         for file in files.values():
             file.close()
         return with_rows(restartable.receipt, writers)
@@ -173,6 +187,7 @@ class PartTasks:
             spool_folder=self.query.state.spools,
             row_numbered=True,
             read_at=self.read_at / 1e6,
+            step=self.id,
         )
 
     def _rows(
@@ -193,20 +208,39 @@ class PartTasks:
             arrived.release(part)
             kept.release(part)
 
-    def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch]:
+    def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch | Rejects]:
         """The results of the parts of a task, numbered in their order, without the time of reading of their events."""
         remembered.clear()
         operator = operator_of(self.step, self.incoming)
         arrived, kept = MappedStateFiles(self.state.folder, self.arrived), MappedStateFiles(self.state.folder, self.kept)
-        row = 0
+        rows = rejected = 0
         for new, old in self._rows(operator, number, arrived, kept):
-            for results in operator.run(self.clock, new, old):
-                if not isinstance(results, pa.RecordBatch):
-                    remembered.add_to_state(results)
+            for found in operator.run(self.clock, new, old):
+                if isinstance(found, (pa.Table, DroppedEvents)):
+                    remembered.add_to_state(found)
                     continue
-                if ARRIVAL in results.schema.names:
-                    results = results.drop_columns([ARRIVAL])
-                for first in range(0, results.num_rows, RESULT_ROWS):
+                results, rejects = split_failed(found) if isinstance(found, pa.RecordBatch) else (None, found)
+                if rejects is not None and self.reports:
+                    yield replace(rejects, events=_numbered(rejects.events, rejected))
+                    rejected += rejects.events.num_rows
+                for first in range(0, results.num_rows if results is not None else 0, RESULT_ROWS):
+                    assert results is not None
                     batch = results.slice(first, RESULT_ROWS)
-                    yield batch.append_column(OFFSET, pa.array(np.arange(row, row + batch.num_rows)))
-                    row += batch.num_rows
+                    yield _numbered(batch, rows)
+                    rows += batch.num_rows
+
+
+def split_failed(results: pa.RecordBatch) -> tuple[pa.RecordBatch, Rejects | None]:
+    """The results that could be computed, and those with a reason in `FAILED` as rejects."""
+    if FAILED not in results.schema.names:
+        return results, None
+    failed = results.column(FAILED).is_valid()
+    plain = results.drop_columns([FAILED])
+    rejects = Rejects(plain.filter(failed), RESULT_FAILED, results.column(FAILED).filter(failed)) if failed.true_count else None
+    return plain.filter(pc.invert(failed)), rejects
+
+
+def _numbered(events: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """Events of a task with their numbers as offsets, without the time of reading."""
+    plain = events.select([name for name in events.schema.names if name not in (ARRIVAL, OFFSET)])
+    return plain.append_column(OFFSET, pa.array(np.arange(first, first + plain.num_rows)))

@@ -142,6 +142,8 @@ class Totals:
             self.read.setdefault(receipt.source, Counts()).add(receipt.read)
             self.bytes += receipt.bytes_read
             self.dead += receipt.read.dead
+        elif not root:
+            self.dead += receipt.read.dead  # results of a step that could not be computed
         if not root and results:
             self.results[query] = self.results.get(query, 0) + receipt.read.incoming
         counters = _CounterReader(receipt)
@@ -149,9 +151,9 @@ class Totals:
         if emits:
             spark = self.to_spark.setdefault(query, Counts())
             spark.add(counters.emitted)
-            spark.dead += receipt.untimed
-            spark.left -= receipt.untimed
-            self.dead += receipt.untimed
+            spark.dead += receipt.not_taken
+            spark.left -= receipt.not_taken
+        self.dead += receipt.not_taken
 
     def _add_branch(self, branch: Branch, counters: _CounterReader, entered: Counts) -> None:
         """Add the counts of a branch; ``entered`` counts the path to it: events at its start, filtered, dead and added ones."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+
+from etl.api import ComponentError
 
 Numbers = np.ndarray[Any, Any]
 
@@ -68,6 +70,32 @@ class Accumulator(Protocol):
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         """The result of each group, of the type that the window declares."""
+
+
+class FailedRowsError(ComponentError):
+    """Events for which an aggregate cannot be computed. Where there are no dead letters, it ends the run."""
+
+    def __init__(self, aggregate: str, failures: Mapping[int, str], hint: str = "") -> None:
+        """``failures``: why, by row of the batch; at least one."""
+        self.reasons = {row: f"aggregate {aggregate!r} failed for an event: {reason}" for row, reason in failures.items()}
+        super().__init__(f"{next(iter(self.reasons.values()))}{f'; {hint}' if hint else ''}")
+
+
+@runtime_checkable
+class LiftsGroups(Protocol):
+    """An accumulator that makes partial results of groups of events at less cost than of single ones."""
+
+    def lift_groups(self, batch: pa.RecordBatch, grouping: Grouping) -> list[pa.Array]:
+        """As `Accumulator.lift`, but the row of one event of each group may have the partial result of all of them. Raises
+        FailedRowsError for events that cannot be added."""
+
+
+@runtime_checkable
+class FinishesOrFails(Protocol):
+    """An accumulator whose results may be missing for some groups."""
+
+    def finish_or_fail(self, columns: Sequence[pa.Array]) -> tuple[pa.Array, dict[int, str]]:
+        """The results, and why there is none, by row."""
 
 
 class MergedByFunctions:

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.aggregates.calls import TextPart
-from etl.api import ComponentError, Schema, cut
+from etl.api import Schema, cut
 from etl.expressions import CompiledExpression, Evaluation, analyse, compile_expression
+from etl.state.aggregates.accumulator import FailedRowsError
 
 _MAX_REASON = 500
 """Characters of an expression's failure that a message shows."""
@@ -49,13 +50,14 @@ class AggregateArgument:
         return values if mask is None else pc.if_else(mask, values, pa.scalar(None, values.type))
 
     def _raise_failure(self, found: Evaluation, mask: pa.BooleanArray | None) -> None:
-        """Raise ComponentError if the expression failed for an event that counts, as Spark does."""
+        """Raise FailedRowsError if the expression failed for events that count."""
         if found.failed is None or found.reasons is None:
             return
-        reasons = found.reasons.filter(found.failed if mask is None else pc.and_(found.failed, mask))
-        if len(reasons):
+        failed = pc.indices_nonzero(found.failed if mask is None else pc.and_(found.failed, mask))
+        if len(failed):
+            reasons = (cut(str(reason), _MAX_REASON) for reason in found.reasons.take(failed).to_pylist())
             hint = "use a try_ function such as try_cast, or a filter (where …) that leaves such events out"
-            raise ComponentError(f"aggregate {self.aggregate!r} failed for an event: {cut(str(reasons[0]), _MAX_REASON)}; {hint}")
+            raise FailedRowsError(self.aggregate, dict(zip(failed.to_pylist(), reasons, strict=True)), hint)
 
 
 def read_argument(aggregate: str, value: TextPart, where: TextPart | None, incoming: Schema) -> AggregateArgument | str:

@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.state.aggregates.accumulator import Accumulator, Grouping, Numbers
+from etl.api import FAILED, Rejects
+from etl.state.aggregates.accumulator import Accumulator, FailedRowsError, FinishesOrFails, Grouping, LiftsGroups, Numbers
 from etl.state.aggregates.group_keys import canonical, gather, scatter
 from etl.state.aggregates.rates import PerSecond
 from etl.state.key_hash import key_hashes, new_seed
+
+EVENT_FAILED = "aggregate-failed"
+"""The code of events for which an aggregate cannot be computed."""
 
 _ROW, _FIRST, _ALL = "\0row", "\0first", "\0all"
 
@@ -24,18 +28,62 @@ def column_names(accumulators: Mapping[str, Accumulator]) -> list[str]:
     return [f"{name}\0{number}" for name, one in accumulators.items() for number in range(len(one.types))]
 
 
-def lift(batch: pa.RecordBatch, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:
-    """One partial result per event, by column name."""
-    columns = [column for one in accumulators.values() for column in one.lift(batch)]
+def lift(
+    batch: pa.RecordBatch, accumulators: Mapping[str, Accumulator], groups: Mapping[str, pa.Array] | None = None
+) -> dict[str, pa.Array]:
+    """One partial result per event, by column name. Of events that are equal in the columns ``groups``, which are merged in any
+    case, one may have that of all of them. Raises FailedRowsError."""
+    columns: list[pa.Array] = []
+    grouping: Grouping | None = None
+    for one in accumulators.values():
+        if groups and isinstance(one, LiftsGroups):
+            grouping = grouping or group_rows(pa.table(dict(groups)), list(groups))
+            columns += one.lift_groups(batch, grouping)
+        else:
+            columns += one.lift(batch)
     return dict(zip(column_names(accumulators), columns, strict=True))
+
+
+def lift_or_reject(
+    batch: pa.RecordBatch, accumulators: Mapping[str, Accumulator], groups: Mapping[str, pa.Array]
+) -> tuple[pa.Table, list[Rejects]]:
+    """The columns ``groups`` and one partial result per event, without the events for which an aggregate fails."""
+    rejects: list[Rejects] = []
+    while True:
+        try:
+            return pa.table({**groups, **lift(batch, accumulators, groups)}), rejects
+        except FailedRowsError as error:
+            rows = sorted(error.reasons)
+            reasons = pa.array([error.reasons[row] for row in rows], pa.string())
+            rejects.append(Rejects(batch.take(pa.array(rows, pa.int64())), EVENT_FAILED, reasons))
+            passes = np.ones(batch.num_rows, bool)
+            passes[rows] = False
+            batch = batch.filter(pa.array(passes))
+            groups = {name: column.filter(pa.array(passes)) for name, column in groups.items()}
 
 
 def finish(groups: pa.Table, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:
     """The results of the partial results of `group`, by the name of the aggregate; rates as those of a second."""
-    results = {}
+    return {name: one.finish(_partials(groups, name, one)) for name, one in accumulators.items()}
+
+
+def finish_or_fail(groups: pa.Table, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:
+    """The same, with the column `etl.api.FAILED` where a result cannot be computed."""
+    results, failures = dict[str, pa.Array](), dict[int, str]()
     for name, one in accumulators.items():
-        results[name] = one.finish([_whole(groups.column(f"{name}\0{number}")) for number in range(len(one.types))])
+        partials = _partials(groups, name, one)
+        if isinstance(one, FinishesOrFails):
+            results[name], failed = one.finish_or_fail(partials)
+            failures = failed | failures
+        else:
+            results[name] = one.finish(partials)
+    if failures:
+        results[FAILED] = pa.array([failures.get(row) for row in range(len(groups))], pa.string())
     return results
+
+
+def _partials(groups: pa.Table, name: str, accumulator: Accumulator) -> list[pa.Array]:
+    return [_whole(groups.column(f"{name}\0{number}")) for number in range(len(accumulator.types))]
 
 
 def divide_rates(

@@ -1,8 +1,12 @@
-"""Aggregates of the user: a class with create, add, merge and finish, whose state is a column of Arrow."""
+"""Aggregates of the user: a class with create, add, merge and finish, whose state is a column of Arrow.
+
+A value whose `add` fails makes its event a dead letter (`FailedRowsError`). An error of `merge` or `finish` is about many events:
+its text is stored with the group, and the result of the group is a dead letter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,21 +15,21 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import ComponentError
-from etl.state.aggregates.accumulator import Grouping
+from etl.state.aggregates.accumulator import FailedRowsError, Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
-from etl.udf.call_guard import CallGuard, CallTimeoutError
+from etl.state.aggregates.user_adds import WRONG_VALUES, UserAdds
 from etl.udf.declaration import UserFunction
-from etl.udf.failures import FAILURES, failure_of
-from etl.udf.loading import load, restore_state
-from etl.udf.values import to_array, to_python
+from etl.udf.loading import restore_state
+from etl.udf.row_calls import call_for_each
+from etl.udf.values import to_array
 
 
 @dataclass(frozen=True)
 class UserAggregate:
-    """Columns are the state, null as long as there is none, and a list of the values that are not added to it yet.
+    """Columns are the state, null as long as there is none, and why the group has no result, null unless a call failed.
 
-    Values are added one by one in Python, or as one array for each group where `add` takes an array. The order of events and the
-    cut of the groups have no meaning: `merge` of two states is that of the events of both.
+    Values are added one by one in Python, or as one array for each group of a batch where `add` takes an array. The order of
+    events and the cut of the groups have no meaning: `merge` of two states is that of the events of both.
     """
 
     argument: AggregateArgument
@@ -35,13 +39,22 @@ class UserAggregate:
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
+        """The state, and the text of an error."""
         assert self.function.state is not None
-        return self.function.state, pa.list_(self.argument.type)
+        return self.function.state, pa.string()
 
     def lift(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        values, included = self.argument.values(batch), self._included(batch)
-        offsets = pa.array(np.concatenate(([0], np.cumsum(included))), pa.int32())
-        return [pa.nulls(len(values), self.types[0]), pa.ListArray.from_arrays(offsets, values.filter(pa.array(included)))]
+        """A state for each event."""
+        return self.lift_groups(batch, Grouping.of(np.arange(batch.num_rows), batch.num_rows))
+
+    def lift_groups(self, batch: pa.RecordBatch, grouping: Grouping) -> list[pa.Array]:
+        """The state of each group of events in the row of one of them."""
+        included = self._included(batch)
+        adds = UserAdds(self.function)
+        states = adds.states(self.argument.values(batch), included, grouping) if included.any() else None
+        if adds.failures:
+            raise FailedRowsError(self.argument.aggregate, adds.failures)
+        return [pa.nulls(batch.num_rows, self.types[0]) if states is None else states, pa.nulls(batch.num_rows, pa.string())]
 
     def _included(self, batch: pa.RecordBatch) -> Any:
         """bool[n]: the events whose values are added; null only where `add` takes it."""
@@ -52,71 +65,86 @@ class UserAggregate:
         return included & self.argument.values(batch).is_valid().to_numpy(zero_copy_only=False)
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        order = pa.array(grouping.order)
-        states, pending = (column.take(order) for column in columns)
-        with CallGuard(self.function.timeout.total_seconds()) as guard:
-            found = [
-                self._fold(states[first:last], pending[first:last].flatten(), guard)
-                for first, last in zip(grouping.ends[:-1].tolist(), grouping.ends[1:].tolist(), strict=True)
-            ]
-        nothing = pa.ListArray.from_arrays(pa.array(np.zeros(len(found) + 1), pa.int32()), pa.array([], self.argument.type))
-        return [self._array(found, self.types[0]), nothing]
+        """States of a group as one. A group with one state has no call."""
+        states, reasons = columns
+        found, several = _only_states(states, grouping)
+        merged, failures = self._merged(states, several)
+        known = self._known_failures(reasons, grouping)
+        failures = {number: failures[at] for at, number in enumerate(several) if at in failures} | known
+        alone = states.take(pa.array(found, mask=found < 0))
+        source = np.arange(grouping.count)
+        source[list(several)] = grouping.count + np.arange(len(several))
+        after = pa.concat_arrays([alone, merged]).take(pa.array(source)) if several else alone
+        return [after, pa.array([failures.get(number) for number in range(grouping.count)], pa.string())]
+
+    def _merged(self, states: pa.Array, groups: dict[int, Numbers]) -> tuple[pa.Array, dict[int, str]]:
+        """The state of each of these groups of rows, and why there is none, by their order here."""
+
+        def merge(rows: Numbers) -> Any:
+            first, *others = (restore_state(self.function, one) for one in states.take(pa.array(rows)).to_pylist())
+            for other in others:
+                first = self._instance.merge(first, other)
+            return first
+
+        found, failures = call_for_each(self.function, merge, zip(groups.values(), strict=True), len(groups))
+        return self._as_array(found, failures, self.types[0], "state")
+
+    @staticmethod
+    def _known_failures(reasons: pa.Array, grouping: Grouping) -> dict[int, str]:
+        """The first text of each group that has one."""
+        if reasons.null_count == len(reasons):
+            return {}
+        valid = reasons.is_valid().to_numpy(zero_copy_only=False)[grouping.order]
+        rows, groups = grouping.order[valid], grouping.ids[valid]
+        return dict(zip(groups[::-1].tolist(), reasons.take(pa.array(rows[::-1])).to_pylist(), strict=True))
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
-        states, pending = columns
-        with CallGuard(self.function.timeout.total_seconds()) as guard:
-            found = []
-            for row in range(len(states)):
-                state = self._fold(states[row : row + 1], pending[row : row + 1].flatten(), guard)
-                state = self._call(guard, self._one.create) if state is None else state
-                found.append(self._call(guard, self._one.finish, state))
-        return self._array(found, self.function.result)
+        """The results. Raises ComponentError if one cannot be computed."""
+        found, failures = self.finish_or_fail(columns)
+        for reason in failures.values():
+            raise ComponentError(f"aggregate {self.argument.aggregate!r}: {reason}")
+        return found
 
-    def _fold(self, states: pa.Array, values: pa.Array, guard: CallGuard) -> Any:
-        """The state of all of these states and values; None if there is nothing."""
-        known = [restore_state(self.function, one) for one in states.drop_null().to_pylist()]
-        if not known and not len(values):
-            return None
-        state = known[0] if known else self._call(guard, self._one.create)
-        for other in known[1:]:
-            state = self._call(guard, self._one.merge, state, other)
-        if self.function.kind != "values":
-            return self._call(guard, self._one.add, state, self._taken(values)) if len(values) else state
-        add = self._one.add
-        try:
-            for value in to_python(values):
-                guard.next_call()
-                state = add(state, value)
-        except (*FAILURES, CallTimeoutError) as error:
-            raise self._failed(error) from error
-        return state
+    def finish_or_fail(self, columns: Sequence[pa.Array]) -> tuple[pa.Array, dict[int, str]]:
+        """The results, and why there is none, by row."""
+        states, reasons = columns
+        known = {int(row): reasons[row].as_py() for row in np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False))}
 
-    def _taken(self, values: pa.Array) -> Any:
-        from etl.udf.calling import as_taken
+        def finish(stored: Any) -> Any:
+            one = self._instance
+            return one.finish(one.create() if stored is None else restore_state(self.function, stored))
 
-        return as_taken(values, self.function.kind)
+        found, failures = call_for_each(self.function, finish, zip(states.to_pylist(), strict=True), len(states))
+        array, failures = self._as_array(found, failures, self.function.result, "result")
+        return array, failures | known
 
     @cached_property
-    def _one(self) -> Any:
-        """An instance of the user's class."""
-        try:
-            return load(self.function)()
-        except (*FAILURES, CallTimeoutError) as error:
-            raise self._failed(error) from error
+    def _instance(self) -> Any:
+        return UserAdds(self.function).instance
 
-    def _call(self, guard: CallGuard, call: Callable[..., Any], *values: Any) -> Any:
-        guard.next_call()
+    def _as_array(
+        self, values: list[Any], failures: dict[int, str], type_: pa.DataType, what: str
+    ) -> tuple[pa.Array, dict[int, str]]:
+        """Values of a type, null and a failure for those that are of another."""
         try:
-            return call(*values)
-        except (*FAILURES, CallTimeoutError) as error:
-            raise self._failed(error) from error
+            return to_array(values, type_), failures
+        except WRONG_VALUES:
+            pass
+        for at, value in enumerate(values):
+            try:
+                to_array([value], type_)
+            except WRONG_VALUES as error:
+                failures[at], values[at] = f"{self.function.name}() returned a wrong {what}: {error}", None
+        return to_array(values, type_), failures
 
-    def _array(self, values: list[Any], type_: pa.DataType) -> pa.Array:
-        try:
-            return to_array(values, type_)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise self._failed(error) from error
 
-    def _failed(self, error: BaseException) -> ComponentError:
-        hint = "catch it in the class, or leave such events out with filter (where …)"
-        return ComponentError(f"aggregate {self.argument.aggregate!r}: {failure_of(error, self.function)}; {hint}")
+def _only_states(states: pa.Array, grouping: Grouping) -> tuple[Numbers, dict[int, Numbers]]:
+    """The row of the only state of each group, -1 if it has none or several; and the rows of groups with several."""
+    valid = states.is_valid().to_numpy(zero_copy_only=False)[grouping.order]
+    rows, ids = grouping.order[valid], grouping.ids[valid]
+    counts = np.bincount(ids, minlength=grouping.count)
+    found = np.full(grouping.count, -1)
+    alone = counts[ids] == 1
+    found[ids[alone]] = rows[alone]
+    ends = np.append(0, np.cumsum(counts))
+    return found, {int(one): rows[ends[one] : ends[one + 1]] for one in np.flatnonzero(counts > 1)}

@@ -9,8 +9,21 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from etl.api import CHANGE, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
-from etl.state.aggregates import Accumulator, finish, group, lift, with_missing
+from etl.api import (
+    CHANGE,
+    FAILED,
+    PANE,
+    RESULT_FAILED,
+    AfterRun,
+    EmitProgress,
+    PaneSpan,
+    PartRows,
+    Prepared,
+    Rejects,
+    Schema,
+    WatermarkAdvance,
+)
+from etl.state.aggregates import Accumulator, finish_or_fail, group, lift_or_reject, with_missing
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.aggregates.sums import Count
@@ -60,9 +73,14 @@ class ChangingTotals:
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """A partial result for each group of these events; none is late."""
+        return self.prepare_or_reject(events, watermark, EmitProgress()).rows, 0
+
+    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
+        """The same, with the events for which an aggregate fails."""
         panes = pa.array(np.full(events.num_rows, UNLIMITED_PANE))
-        columns = {PANE: panes, **{name: events.column(name) for name in self.group_by}, **lift(events, self._all)}
-        return group(pa.table(columns), [PANE, *self.group_by], self._all), 0
+        groups = {PANE: panes, **{name: events.column(name) for name in self.group_by}}
+        rows, rejects = lift_or_reject(events, self._all, groups)
+        return Prepared(group(rows, [PANE, *self.group_by], self._all), 0, rejects)
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same group as one."""
@@ -72,7 +90,7 @@ class ChangingTotals:
         """Whether there are events."""
         return arrived is not None
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
         """Of each group with new events the result before and after them, where they differ."""
         tables = arrived.tables()
         if not tables:
@@ -99,11 +117,15 @@ class ChangingTotals:
         found: Numbers = rows[keys[len(known) :]]
         return found
 
-    def _changes(self, known: pa.Table, before: Numbers, after: pa.Table) -> Iterator[pa.RecordBatch]:
-        old, new = self._finished(known), self._finished(after)
+    def _changes(self, known: pa.Table, before: Numbers, after: pa.Table) -> Iterator[pa.RecordBatch | Rejects]:
+        (old, old_failed), (new, new_failed) = self._finished(known), self._finished(after)
+        if new_failed.null_count < len(new):
+            failed = new_failed.is_valid()
+            groups = new.filter(failed).combine_chunks().to_batches()[0]
+            yield Rejects(groups, RESULT_FAILED, new_failed.drop_null())
         results = whole([old, new])
-        had = (before >= 0) & self._exist(known, before)
-        has = self._exist(after, np.arange(len(after)))
+        had = (before >= 0) & self._exist(known, before) & np.append(_is_null(old_failed), False)[before]
+        has = self._exist(after, np.arange(len(after))) & _is_null(new_failed)
         hashes = key_hashes(results, [name for name in results.column_names if name not in self.group_by], _SEED)
         same = had & has & (hashes[:, before] == hashes[:, len(old) + np.arange(len(new))]).all(axis=0)
         changed = np.flatnonzero((had | has) & ~same)
@@ -119,11 +141,12 @@ class ChangingTotals:
         found: Numbers = (numbers(merged, f"{ROWS}\0{0}") > 0)[at]
         return found
 
-    def _finished(self, merged: pa.Table) -> pa.Table:
-        """The results of groups, with the types of the fields."""
-        found = {name: merged.column(name) for name in self.group_by} | finish(merged, self.accumulators)
+    def _finished(self, merged: pa.Table) -> tuple[pa.Table, pa.Array]:
+        """The results of groups, with the types of the fields, and why one cannot be computed."""
+        found = {name: merged.column(name) for name in self.group_by} | finish_or_fail(merged, self.accumulators)
         schema = pa.schema([one for one in self.fields if one.name != CHANGE])
-        return pa.table([found[one.name].cast(one.type) for one in schema], schema=schema)
+        failed = found.get(FAILED, pa.nulls(len(merged), pa.string()))
+        return pa.table([found[one.name].cast(one.type) for one in schema], schema=schema), failed
 
     @property
     def state_fields(self) -> Schema:
@@ -136,7 +159,7 @@ class ChangingTotals:
         if tables:
             merged = self.combine(whole(tables))
             merged = merged.filter(pa.array(self._exist(merged, np.arange(len(merged)))))
-            yield from self._finished(merged).combine_chunks().to_batches()
+            yield from self._finished(merged)[0].combine_chunks().to_batches()
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Never: groups are kept for ever."""
@@ -145,3 +168,8 @@ class ChangingTotals:
     def watermark_after(self, watermark: int) -> int:
         """Results are given as events come."""
         return watermark
+
+
+def _is_null(column: pa.Array) -> Numbers:
+    found: Numbers = column.is_null().to_numpy(zero_copy_only=False)
+    return found

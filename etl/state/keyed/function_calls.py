@@ -6,28 +6,25 @@ has null there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from etl.api import PANE, TIMESTAMP, ComponentError, PartRows, Schema
+from etl.api import PANE, TIMESTAMP, PaneSpan, PartRows, Rejects, Schema, WatermarkAdvance
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
+from etl.state.keyed.key_calls import KeyCalls
 from etl.state.keyed.time_to_live import UNLIMITED, KeyLifetimes, TimeToLive
-from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
+from etl.state.keyed.timed_calls import TimedCalls
+from etl.state.keyed.timers import FUNCTION_FAILED, TIMER_TIMES, TIMERS, WAKE, Timers
+from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past, passed
 from etl.state.over.key_series import SEQUENCE, past_rows_of
-from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import UserFunction
-from etl.udf.event_calls import as_dicts
-from etl.udf.failures import FAILURES, failure_of
-from etl.udf.loading import load, restore_state
-from etl.udf.values import to_array
 
 STATE = "\0value"
 """Column of past rows: the state of the key."""
@@ -40,67 +37,55 @@ class FunctionCalls(WaitingEvents):
     function: UserFunction
     incoming: Schema
     ttl: TimeToLive = UNLIMITED
+    timers: Timers | None = None
+
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Whether there are events that pass, or may be timers that are due."""
+        timed = self.timers is not None and clock.before < clock.now and kept is not None
+        return timed or super().is_due(clock, arrived, kept)
+
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
+        """Pass the events and timers that the watermark has passed; without an event time all events."""
+        if self.timers is None or self.waits:
+            yield from super().run(clock, arrived, kept)
+            return
+        alive = kept.tables(clock.before + 1)
+        due = [rows for table in alive if not is_past(table) and len(rows := passed(table, clock))]
+        if passing := [*arrived.tables(), *due]:
+            yield from self.pass_events(whole(passing), [table for table in alive if is_past(table)], clock.now)
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """The events."""
         return self.prepare_events(events, self.incoming, watermark)
 
-    def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
-        """What the function gives for each key, in the order of keys, then the new states."""
+    def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
+        """What the function gives for each key, in the order of keys, then the new states and timers."""
         times = numbers(rows, TIME)
         keys = EventsByKey.of(hashes_of(rows), times, numbers(rows, ORDER))
         lifetimes = self.ttl.split_lifetimes(keys, times, *past_rows_of(keys, past, self._past_columns))
-        groups = lifetimes.groups
         latest = self._latest(lifetimes)
-        events = as_dicts(as_events(rows.take(pa.array(groups.order)), self.incoming))
-        results, states = self._call_for_keys(events, groups.firsts.tolist(), self._states(lifetimes.past, latest))
-        if results:
-            yield self._as_batch(results)
-        yield from self._past_rows(rows, lifetimes, latest, states, now)
+        in_order = rows.take(pa.array(lifetimes.groups.order))
+        calls = self._calls(in_order, lifetimes, latest, now)
+        events, states, failures = calls.run()
+        if events.num_rows:
+            yield events
+        if failures:
+            at = sorted(failures)
+            reasons = pa.array([failures[row] for row in at], pa.string())
+            yield Rejects(calls.events.take(pa.array(at)), FUNCTION_FAILED, reasons)
+        waiting = self.timers.waiting(calls, in_order, now) if isinstance(calls, TimedCalls) and self.timers else ()
+        yield from waiting
+        yield from self._past_rows(rows, lifetimes, latest, states, now, calls)
 
-    # ── Calls ──
-
-    def _call_for_keys(
-        self, events: list[dict[str, Any]], firsts: list[int], states: list[Any]
-    ) -> tuple[list[dict[str, Any]], list[Any]]:
-        """The events that the function gives for all keys, and the state of each key after it."""
-        results: list[dict[str, Any]] = []
-        after: list[Any] = []
-        call = self._loaded
-        with CallGuard(self.function.timeout.total_seconds()) as guard:
-            for number, state in enumerate(states):
-                guard.next_call()
-                try:
-                    given, new = call(events[firsts[number] : firsts[number + 1]], state)
-                    results += given
-                except (*FAILURES, CallTimeoutError) as error:
-                    raise self._failed(failure_of(error, self.function)) from error
-                after.append(new)
-        return results, after
-
-    @cached_property
-    def _loaded(self) -> Callable[..., Any]:
-        return load(self.function)
-
-    def _failed(self, reason: str) -> ComponentError:
-        return ComponentError(f"keyed_python: {reason}; catch it in the function, or drop such events before")
-
-    def _as_batch(self, results: list[dict[str, Any]]) -> pa.RecordBatch:
-        known = frozenset(self.fields.names)
-        for one in results:
-            if not isinstance(one, dict):
-                raise self._failed(f"{self.function.name}() returned {type(one).__name__}, and no event")
-            if not one.keys() <= known:
-                name = sorted(map(str, one.keys() - known))[0]
-                raise self._failed(f"{self.function.name}() returned the field {name!r}, which `fields` does not declare")
-        columns = [self._array([one.get(field.name) for one in results], field.type, field.name) for field in self.fields]
-        return pa.RecordBatch.from_arrays(columns, names=self.fields.names)
-
-    def _array(self, values: list[Any], type_: pa.DataType, name: str) -> pa.Array:
-        try:
-            return to_array(values, type_)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise self._failed(f"{self.function.name}() returned a wrong {name}: {error}") from error
+    def _calls(self, rows: pa.Table, lifetimes: KeyLifetimes, latest: Numbers, now: int) -> KeyCalls:
+        """The calls for rows in the order of keys and times."""
+        events, firsts = as_events(rows, self.incoming), lifetimes.groups.firsts.tolist()
+        rows_of_states = pa.array(latest, mask=latest < 0)
+        stored = lifetimes.past.column(STATE).combine_chunks().take(rows_of_states)
+        if self.timers is None:
+            return KeyCalls(self.function, self.fields, events, firsts, stored)
+        timers, wakes = (lifetimes.past.column(name).combine_chunks().take(rows_of_states) for name in (TIMERS, WAKE))
+        return self.timers.calls(KeyCalls(self.function, self.fields, events, firsts, stored), rows, timers, wakes, now)
 
     # ── States ──
 
@@ -108,6 +93,7 @@ class FunctionCalls(WaitingEvents):
     def _past_columns(self) -> Schema:
         assert self.function.state is not None
         own = [(TIME, pa.int64()), (SEQUENCE, pa.int64()), (STATE, self.function.state)]
+        own += [(TIMERS, TIMER_TIMES), (WAKE, pa.int64())] if self.timers else []
         rest = [(HASH, pa.uint64()), (HASH2, pa.uint64()), (PANE, pa.int64())]
         return pa.schema([*own, *rest, *(self.incoming.field(name) for name in self.keys)])
 
@@ -118,13 +104,8 @@ class FunctionCalls(WaitingEvents):
         found[lifetimes.past_keys[order]] = order
         return found
 
-    def _states(self, past: pa.Table, latest: Numbers) -> list[Any]:
-        """The state of each key as the function takes it."""
-        column = past.column(STATE).combine_chunks().take(pa.array(latest, mask=latest < 0))
-        return [None if one is None else restore_state(self.function, one) for one in column.to_pylist()]
-
     def _past_rows(
-        self, rows: pa.Table, lifetimes: KeyLifetimes, latest: Numbers, states: list[Any], now: int
+        self, rows: pa.Table, lifetimes: KeyLifetimes, latest: Numbers, states: pa.Array, now: int, calls: KeyCalls
     ) -> Iterator[pa.Table]:
         """The states of the keys whose state does not expire before the next event."""
         groups, times = lifetimes.groups, numbers(rows, TIME)
@@ -133,13 +114,16 @@ class FunctionCalls(WaitingEvents):
         sequence = np.zeros(len(last), np.int64)
         known = latest >= 0
         sequence[known] = numbers(lifetimes.past, SEQUENCE)[latest[known]] + 1
-        is_known = np.array([state is not None for state in states], bool)
+        is_known = states.is_valid().to_numpy(zero_copy_only=False)
         needed = np.flatnonzero(lifetimes.is_last & (panes > now) & (is_known | known))
         if len(needed):
             at = pa.array(last[needed])
             columns = {name: rows.column(name).take(at) for name in (HASH, HASH2, TIME, *self.keys)}
             columns |= {SEQUENCE: pa.array(sequence[needed]), PANE: pa.array(panes[needed])}
-            columns[STATE] = self._array([states[number] for number in needed], self._past_columns.field(STATE).type, "state")
+            columns[STATE] = states.take(pa.array(needed))
+            if isinstance(calls, TimedCalls):
+                columns[TIMERS] = pa.array([calls.timers[number] for number in needed], TIMER_TIMES)
+                columns[WAKE] = pa.array([calls.wakes[number] for number in needed], pa.int64())
             yield pa.table(columns)
 
     def needed_past(self, past: pa.Table) -> Numbers:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import NEVER, OFFSET, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import NEVER, OFFSET, PANE, AfterRun, PaneSpan, PartRows, Rejects, Schema, WatermarkAdvance
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import numbers, prepare_rows, whole
@@ -44,7 +44,7 @@ class WaitingEvents(ABC):
         return "added" if self.waits else "appended"
 
     @abstractmethod
-    def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
+    def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
         """Results for these events, and past rows for later ones. ``past`` may hold rows of other keys, too."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class WaitingEvents(ABC):
         own = {ORDER: events.column(OFFSET).to_numpy(), **(more or {})}
         rows, late = prepare_rows(events, fields, self.time, 1, oldest, own)
         at = rows.column_names.index(PANE)
-        return rows.set_column(at, PANE, pa.array(_waiting_panes(numbers(rows, TIME), watermark))), late
+        return rows.set_column(at, PANE, pa.array(waiting_panes(numbers(rows, TIME), watermark))), late
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Waiting rows as they are; of past rows those that later events need."""
@@ -76,7 +76,7 @@ class WaitingEvents(ABC):
             return arrived is not None
         return clock.before < clock.now and (arrived is not None or kept is not None)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
         """Pass the events that the watermark has passed."""
         alive = kept.tables((clock.before if self.waits else clock.now) + 1)
         waiting = [*(table for table in alive if not is_past(table)), *arrived.tables()]
@@ -88,9 +88,7 @@ class WaitingEvents(ABC):
         """The events that pass now."""
         if not self.waits:
             return table
-        times = numbers(table, TIME)
-        passes = (times >= clock.before) & (times < clock.now)
-        return table if passes.all() else table.filter(pa.array(passes))
+        return passed(table, clock)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the watermark has reached the time at which the pane is needed no more."""
@@ -101,12 +99,19 @@ class WaitingEvents(ABC):
         return watermark
 
 
+def passed(table: pa.Table, clock: WatermarkAdvance) -> pa.Table:
+    """The rows of a table whose times the watermark passes now."""
+    times = numbers(table, TIME)
+    passes = (times >= clock.before) & (times < clock.now)
+    return table if passes.all() else table.filter(pa.array(passes))
+
+
 def is_past(table: pa.Table) -> bool:
     """Whether the rows of a pane are past ones."""
     return bool(table.column(PANE)[0].as_py() % 2)
 
 
-def _waiting_panes(times: Numbers, watermark: int) -> Numbers:
+def waiting_panes(times: Numbers, watermark: int) -> Numbers:
     """int64[n]: times after those of events, at most twice as far from the watermark, so that a batch has few panes."""
     if not len(times):
         return times

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import PANE, ComponentError, Schema
+from etl.api import FAILED, PANE, Rejects, Schema, with_columns
 from etl.expressions import CompiledExpression
-from etl.state.aggregates import Accumulator, column_names, divide_rates, finish, group, lift, with_missing
+from etl.state.aggregates import Accumulator, column_names, divide_rates, finish_or_fail, group, lift_or_reject, with_missing
 from etl.state.state_file_writer import plain_type
 
 SORTED_ROWS = 10_000
@@ -40,10 +40,10 @@ class Aggregation:
         """Groups by name: rows of a group stay in one part when ``group_by`` is reordered."""
         return tuple(sorted(self.group_by))
 
-    def lift(self, events: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.Table:
-        """One partial result for each event, after further columns."""
-        groups = {name: _plain(events.column(name)) for name in self.group_by}
-        return pa.table({**columns, **groups, **lift(events, self.accumulators)})
+    def lift(self, events: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> tuple[pa.Table, list[Rejects]]:
+        """One partial result for each event, after further columns, and the events for which an aggregate fails."""
+        groups = {**columns, **{name: _plain(events.column(name)) for name in self.group_by}}
+        return lift_or_reject(events, self.accumulators, groups)
 
     def merge(self, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
         """Partial results of rows with the same groups and ``keys`` as one."""
@@ -59,7 +59,7 @@ class Aggregation:
 
     def finish(self, merged: pa.Table) -> pa.Table:
         """Groups and aggregates of partial results; rates as those of a second."""
-        return pa.table({**{name: merged.column(name) for name in self.group_by}, **finish(merged, self.accumulators)})
+        return pa.table({**{name: merged.column(name) for name in self.group_by}, **finish_or_fail(merged, self.accumulators)})
 
     def batch(self, finished: pa.Table, starts: Numbers, ends: Numbers, reason: str) -> pa.RecordBatch:
         """Groups and aggregates as results, whatever ``having`` says."""
@@ -68,11 +68,15 @@ class Aggregation:
         found = divide_rates({name: finished.column(name) for name in self.accumulators}, self.accumulators, ends - starts)
         columns = [*edges, *(finished.column(name) for name in self.group_by), *found.values(), *last]
         arrays = [_whole(column).cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.fields)
+        results = pa.RecordBatch.from_arrays(arrays, schema=self.fields)
+        return results.append_column(FAILED, _whole(finished.column(FAILED))) if FAILED in finished.column_names else results
 
     def met(self, results: pa.RecordBatch) -> pa.RecordBatch:
-        """The results for which ``having`` is true. Raises ComponentError if it cannot be computed."""
-        return results if self.having is None else results.filter(is_met("having", self.having, results))
+        """The results for which ``having`` is true, and those that cannot be computed."""
+        if self.having is None:
+            return results
+        passes, results = is_met("having", self.having, results)
+        return results.filter(passes)
 
     @property
     def unconditional(self) -> Aggregation:
@@ -132,13 +136,17 @@ def pane_column(panes: Numbers) -> dict[str, pa.Array]:
     return {PANE: pa.array(panes, pa.int64())}
 
 
-def is_met(option: str, condition: CompiledExpression, batch: pa.RecordBatch) -> pa.Array:
-    """For which results a condition is true. Raises ComponentError that names the option if it cannot be computed."""
-    mask, failed, reasons = condition(batch)
+def is_met(option: str, condition: CompiledExpression, results: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
+    """For which results a condition is true or cannot be computed, and the results, with the reason in `FAILED`."""
+    mask, failed, reasons = condition(results)
+    passes = pc.fill_null(mask.cast(pa.bool_()), False)
+    known = results.column(FAILED) if FAILED in results.schema.names else pa.nulls(results.num_rows, pa.string())
     if failed is not None and reasons is not None and failed.true_count:
-        reason = reasons.filter(failed)[0].as_py()
-        raise ComponentError(f"window: {option} cannot be computed for a result: {reason}")
-    return pc.fill_null(mask.cast(pa.bool_()), False)
+        texts = pc.binary_join_element_wise(f"{option} cannot be computed", reasons.cast(pa.string()), ": ")
+        known = pc.if_else(pc.and_(failed, known.is_null()), texts, known)
+    if known.null_count == len(known):
+        return passes, results
+    return pc.or_(passes, known.is_valid()), with_columns(results, {FAILED: known})
 
 
 def _plain(column: pa.Array) -> pa.Array:

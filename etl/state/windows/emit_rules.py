@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ALWAYS, PANE, PaneSpan, WatermarkAdvance
+from etl.api import ALWAYS, FAILED, PANE, PaneSpan, WatermarkAdvance
 from etl.expressions import CompiledExpression
 from etl.state.aggregates import group
 from etl.state.windows.aggregation import Numbers, is_met
@@ -102,9 +102,15 @@ class OnCondition(_OnArrival):
         """Results of changed windows that had none yet, and marks that they have one now."""
         having, marks = windows.aggregation.having, None
         for groups in windows.changed(windows.clock.before, ALWAYS):
-            batch = windows.batch(groups, "when")
-            mask = is_met("when", self.condition, batch).to_numpy(zero_copy_only=False)
-            mask &= True if having is None else is_met("having", having, batch).to_numpy(zero_copy_only=False)
+            passes, batch = is_met("when", self.condition, windows.batch(groups, "when"))
+            mask = passes.to_numpy(zero_copy_only=False)
+            if having is not None:
+                passes, batch = is_met("having", having, batch)
+                mask = mask & passes.to_numpy(zero_copy_only=False)
+            if FAILED in batch.schema.names:
+                failed = batch.column(FAILED).is_valid()
+                yield batch.filter(failed)
+                mask = mask & ~failed.to_numpy(zero_copy_only=False)
             if not mask.any():
                 continue
             marks = self._marks(windows) if marks is None else marks
