@@ -270,6 +270,22 @@ def test_a_changed_window_is_an_error_before_the_run(engine: Engine, inbox: Path
     assert "--state" in str(refused.value)
 
 
+def test_an_edit_that_needs_spark_or_no_longer_needs_it_goes_on_where_the_run_before_stopped(engine: Engine, inbox: Path) -> None:
+    out = engine.etl.folder / "out.jsonl"
+    for number, expression in enumerate(("length(message)", "hash(message) * 0 + 1", "length(message)")):
+        with inbox.open("a") as more:
+            more.write(f"{number}\n")
+        engine(
+            f"""
+            source: {{type: file, path: "{{here}}/in.log"}}
+            steps: [{{type: set, fields: {{n: "{expression}"}}}}]
+            sink: {{type: file, path: "{{here}}/out.jsonl"}}
+            """.replace("in.log", inbox.relative_to(engine.etl.folder).as_posix())
+        )
+
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [{"message": str(n), "n": 1} for n in range(3)]
+
+
 def test_each_event_is_delivered_once_when_the_sinks_disk_was_full(etl: Etl, engine: Engine, inbox: Path) -> None:
     inbox.write_text(lines(0, 50_000))
     more = "on_failure: fail, retry: {attempts: 2, initial_backoff: 10ms}"

@@ -47,8 +47,8 @@ def match_checkpoints(plan: Plan, state: StateFolder, new_state: Sequence[str] =
     Steps that ``new_state`` names begin with empty state. Raises ComponentError that lists the changes and what can be done.
     """
     known = _known(state)
-    empty = _empty_steps(plan, known, new_state)
-    queries, changes = _compared(plan, known, empty)
+    empty = _empty_steps(plan, state, known, new_state)
+    queries, changes = _compared(plan, state, known, empty)
     if changes:
         raise ComponentError(_refusal(changes, state))
     for query in queries:
@@ -59,9 +59,9 @@ def match_checkpoints(plan: Plan, state: StateFolder, new_state: Sequence[str] =
     return replace(plan, queries=queries), [*_notes(known, queries, empty), *_notes_of_empty(queries, empty)]
 
 
-def _empty_steps(plan: Plan, known: Mapping[str, Fingerprint], names: Sequence[str]) -> EmptySteps:
+def _empty_steps(plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], names: Sequence[str]) -> EmptySteps:
     """The steps of these names. Raises ComponentError for a name that is not that of one step."""
-    named = replace(plan, queries=_assign_names(plan, known)[0])
+    named = replace(plan, queries=_assign_names(plan, state, known)[0])
     found: dict[str, set[int]] = {}
     for name in names:
         query, number = step_called(named, name)
@@ -85,7 +85,7 @@ def _matched(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySte
 def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[IncompatibleChange]]:
     """Give the plan's queries the names of their checkpoints. Also returns what has changed since the last run and does not fit
     them. Writes nothing."""
-    queries, changes = _compared(plan, _known(state), {})
+    queries, changes = _compared(plan, state, _known(state), {})
     return replace(plan, queries=queries), changes
 
 
@@ -99,10 +99,10 @@ def _known(state: StateFolder) -> dict[str, Fingerprint]:
 
 
 def _compared(
-    plan: Plan, known: Mapping[str, Fingerprint], empty: EmptySteps
+    plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], empty: EmptySteps
 ) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
     """The queries with the names of their checkpoints, and the changes that do not fit these."""
-    queries, changes = _assign_names(plan, known)
+    queries, changes = _assign_names(plan, state, known)
     for query in queries:
         if query.name in known:
             changes += _changes(query, known[query.name], fingerprint(query), empty.get(query.name, ()))
@@ -174,7 +174,9 @@ def _fields(schema: Any) -> dict[str, str]:
 # ── Names ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _assign_names(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
+def _assign_names(
+    plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint]
+) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
     """Name queries after the checkpoints that read their sources last; merging or splitting checkpoints is a change."""
     queries, changes = [], []
     used: set[str] = set()
@@ -186,7 +188,28 @@ def _assign_names(plan: Plan, known: Mapping[str, Fingerprint]) -> tuple[tuple[Q
             used |= names
             query = replace(query, name=names.pop())
         queries.append(query)
-    return tuple(queries), changes
+    free = known.keys() - used
+    return tuple(query if query.name in known else _continued(query, state, known, free) for query in queries), changes
+
+
+def _continued(query: QueryPlan, state: StateFolder, known: Mapping[str, Fingerprint], free: Collection[str]) -> QueryPlan:
+    """A query without a checkpoint, under the name of the one that delivered the same sources to its sinks before.
+
+    An edited expression may need Spark where it ran on Arrow before, or the reverse: that is another query, which goes on where
+    the one before it stopped. Only of queries without state, which have nothing but offsets.
+    """
+    mine = fingerprint(query)
+    alike = [name for name in free if known[name]["sources"] == mine["sources"] and _has_offsets_only(known[name])]
+    sinks = query.segment.outputs
+    if len(alike) != 1 or not _has_offsets_only(mine) or not all(state.sink(name).exists() for name in sinks):
+        return query
+    return replace(query, name=alike[0])
+
+
+def _has_offsets_only(known: Fingerprint) -> bool:
+    """Whether a checkpoint has the offsets of one input, and no state."""
+    has_state = "stages" in known or bool(known.get("stateful"))
+    return bool(known["sources"]) and not has_state and known.get("reads", [{}]) == [{}]
 
 
 def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[str]:
@@ -260,6 +283,8 @@ def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
     if ("stages" in old) != ("stages" in new) and ("stateful" in old or "stateful" in new):
         here, there = ("in Spark's checkpoint", "in files of its own")
         yield f"its state is {here if 'stages' in old else there} now, and was {there if 'stages' in old else here}"
+        return
+    if _has_offsets_only(old) and _has_offsets_only(new):
         return
     if old.get("reads") != new.get("reads"):
         yield _read_change(old.get("reads") or [], new.get("reads") or [])
