@@ -43,7 +43,7 @@ from benchmarks import (
     w1_window,
 )
 from benchmarks.data import LINES
-from benchmarks.settings import Settings
+from benchmarks.settings import EVENTS, Settings
 
 BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "w1": w1.run,
@@ -81,7 +81,8 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
 def main() -> None:
     """Run what is named, all by default; results of a try (``--dry``) are shown and not kept."""
     options = _options()
-    settings = Settings(options.lines, options.runs, options.minutes)
+    queries = tuple(options.queries.split(",")) if options.queries else ()
+    settings = Settings(options.lines, options.runs, options.minutes, options.events, queries)
     print(f"load {machine.load()}", file=sys.stderr)
     for name in options.names or BENCHMARKS:
         print(name, file=sys.stderr, flush=True)
@@ -106,11 +107,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=LINES, help="lines of the logs (default %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the median counts (default %(default)s)")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to follow (default %(default)s)")
+    parser.add_argument("--events", type=int, default=EVENTS, help="events of each Nexmark query (default %(default)s)")
+    parser.add_argument("--queries", help="Nexmark queries, with commas between them, such as q0,q5 (default all)")
     parser.add_argument("--dry", action="store_true", help="show what was found, keep nothing")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    others = set(options.queries.split(",")) - set(nexmark.QUERIES) if options.queries else set()
+    if others:
+        parser.error(f"unknown queries: {', '.join(sorted(others))}; there are {', '.join(nexmark.QUERIES)}")
     return options
 
 

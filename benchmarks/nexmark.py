@@ -1,4 +1,4 @@
-"""Nexmark: streaming SQL as it is written for Flink, beside Flink."""
+"""Nexmark: streaming SQL as it is written for Flink, beside Flink and Spark."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from pathlib import Path
 from subprocess import CalledProcessError
 
 from benchmarks import measure
-from benchmarks.contenders import FLINK, OWN, flink_python
+from benchmarks.contenders import OWN, flink_python
 from benchmarks.places import CACHE, HERE, ROOT, acceptance, fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 
 TITLE = "Nexmark, SQL as for Flink"
-EVENTS = int(os.environ.get("SLUICE_NEXMARK_EVENTS", "2000000"))
-"""Events of a measured query; 10,000 of them are a second of event time."""
-
 WARM_EVENTS = 200_000
 """Events of the run before, which compiles what the query needs."""
 
@@ -29,49 +26,62 @@ QUERIES = tuple(f"q{number}" for number in range(23))
 AHEAD = 3.0
 """Times as many events a CPU second as Flink, in the geometric mean."""
 
+OURS, THEIRS, SPARK = "sluice", "Flink", "Spark"
+
 ABOUT = (
-    f"The 23 queries as they stand, {EVENTS:,} events in a file of JSON lines to a sink that discards, on two cores, one query "
+    "The 23 queries as they stand, {events:,} events in a file of JSON lines to a sink that discards, on two cores, one query "
     f"after the other in a process that has run each query over {WARM_EVENTS:,} events before. Events divided by the CPU seconds "
-    "of the process and its children, the JVM included, while the query runs. Flink reads two files of alternate lines, because "
-    "one file is one split for it; with object reuse, mini-batches of 50,000 rows or 2 s and split distinct aggregates, "
-    "state in its heap, without checkpoints; Sluice stores its state and its offsets. Flink refuses q6; in q13 it joins the "
-    "look-up table as a stream, for lack of a connector, and in q14 `count_char` is replaced by the length of the text."
+    "of the process and its children, the JVM included, while the query runs. Flink and Spark read two files of alternate lines, "
+    "because one file is one split for Flink; Flink with object reuse, mini-batches of 50,000 rows or 2 s and split distinct "
+    "aggregates, state in its heap, without checkpoints; Sluice and Spark store their state and their offsets. Flink refuses "
+    "q6; in q13 it joins the look-up table as a stream, for lack of a connector, and in q14 `count_char` is replaced by the "
+    "length of the text. Spark's Structured Streaming has the queries in its own SQL, those that it can compute, all events in "
+    "one micro-batch, and gives no windows that are open at the end."
 )
 
 
 def run(settings: Settings) -> Result:
-    """Both, by turns; a query that a side refuses has a remark."""
-    data = acceptance() / "nexmark"
-    events = {count: _events(data, count) for count in (WARM_EVENTS, EVENTS)}
-    ours = {query: Row(f"{query}, sluice", "events/CPU s") for query in QUERIES}
-    flink = {query: Row(f"{query}, Flink", "events/CPU s") for query in QUERIES}
+    """All three, by turns; a query that one refuses has a remark."""
+    data, queries = acceptance() / "nexmark", settings.queries or QUERIES
+    events = {count: _events(data, count) for count in (WARM_EVENTS, settings.events)}
+    sides = {side: {query: Row(f"{query}, {side}", "events/CPU s") for query in queries} for side in (OURS, THEIRS, SPARK)}
     for _ in range(settings.runs):
-        folder = fresh("nexmark")
-        _run([str(OWN), "-m", "benchmarks.nexmark_queries", *_arguments(data, events, folder), *QUERIES], ours, folder)
-        try:
-            folder = fresh("nexmark-flink")
-            argv = [str(flink_python()), str(HERE / "peers" / "flink_nexmark.py"), *_arguments(data, events, folder), *QUERIES]
-            _run(argv, flink, folder)
-        except (RuntimeError, OSError, CalledProcessError) as error:
-            print(f"  {FLINK} failed: {str(error)[-2000:]}", file=sys.stderr, flush=True)
+        for side, rows in sides.items():
+            folder = fresh("nexmark")
+            try:
+                places = [str(data), str(folder), str(events[WARM_EVENTS]), str(events[settings.events])]
+                _run([*_program(side), *places, *queries], rows, folder, settings.events)
+            except (RuntimeError, OSError, CalledProcessError) as error:
+                if side == OURS:
+                    raise
+                print(f"  {side} failed: {str(error)[-2000:]}", file=sys.stderr, flush=True)
             shutil.rmtree(folder, ignore_errors=True)
-    ratios = Row("times as many as Flink, geometric mean", "", at_least=AHEAD)
-    least = Row("times as many as Flink, smallest", "", at_least=1)
-    both = [(mine, theirs) for q in QUERIES if (mine := ours[q].median) and (theirs := flink[q].median)]
+    ratios = [*_ratios(sides[OURS], sides[THEIRS], THEIRS, AHEAD, 1), *_ratios(sides[OURS], sides[SPARK], SPARK, None, None)]
+    measured = [sides[side][query] for query in queries for side in sides]
+    return Result("nexmark", TITLE, ABOUT.format(events=settings.events), [*ratios, *measured])
+
+
+def _program(side: str) -> list[str]:
+    """The command of a side, before its arguments: data, output, folders of events for warming up and to measure, queries."""
+    if side == OURS:
+        return [str(OWN), "-m", "benchmarks.nexmark_queries"]
+    python = OWN if side == SPARK else flink_python()
+    return [str(python), str(HERE / "peers" / f"{side.lower()}_nexmark.py")]
+
+
+def _ratios(ours: dict[str, Row], theirs: dict[str, Row], name: str, mean: float | None, least: float | None) -> list[Row]:
+    """How many times as many events as a peer, of the queries that both have run."""
+    ratios = Row(f"times as many as {name}, geometric mean", "", at_least=mean)
+    smallest = Row(f"times as many as {name}, smallest", "", at_least=least)
+    both = [mine / other for query in ours if (mine := ours[query].median) and (other := theirs[query].median)]
     if both:
-        ratios.values.append(statistics.geometric_mean([mine / theirs for mine, theirs in both]))
-        least.values.append(min(mine / theirs for mine, theirs in both))
+        ratios.values.append(statistics.geometric_mean(both))
+        smallest.values.append(min(both))
         ratios.remark = f"Of {len(both)} queries."
-    pairs = [row for query in QUERIES for row in (ours[query], flink[query])]
-    return Result("nexmark", TITLE, ABOUT, [ratios, least, *pairs])
+    return [ratios, smallest]
 
 
-def _arguments(data: Path, events: dict[int, Path], folder: Path) -> list[str]:
-    """What both programs take: queries, output, a folder of events for warming up, and one to measure."""
-    return [str(data), str(folder), str(events[WARM_EVENTS]), str(events[EVENTS])]
-
-
-def _run(argv: list[str], rows: dict[str, Row], folder: Path) -> None:
+def _run(argv: list[str], rows: dict[str, Row], folder: Path, events: int) -> None:
     """A program over all queries, which prints a line of JSON for each."""
     _, out, _ = measure.run(argv, folder, {"PYTHONPATH": str(ROOT)})
     for line in out.splitlines():
@@ -82,10 +92,10 @@ def _run(argv: list[str], rows: dict[str, Row], folder: Path) -> None:
         if error := result.get("error"):
             row.remark = re.sub(r"\s+", " ", error)[:300]
             continue
-        row.values.append(EVENTS / result["cpu"])
+        row.values.append(events / result["cpu"])
         row.cpu.append(result["cpu"])
         row.wall.append(result["seconds"])
-        print(f"  {row.label}: {row.values[-1]:,.0f} events/CPU s, {EVENTS / result['seconds']:,.0f} events/s", file=sys.stderr)
+        print(f"  {row.label}: {row.values[-1]:,.0f} events/CPU s, {events / result['seconds']:,.0f} events/s", file=sys.stderr)
 
 
 def _events(data: Path, count: int) -> Path:

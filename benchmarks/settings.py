@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from benchmarks.data import LINES
 
+EVENTS = 2_000_000
+"""Events of a Nexmark query; 10,000 of them are a second of event time."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -19,3 +22,9 @@ class Settings:
 
     minutes: float = 10.0
     """How long `follow` follows."""
+
+    events: int = EVENTS
+    """Events of each Nexmark query."""
+
+    queries: tuple[str, ...] = ()
+    """Nexmark queries; all if none is named."""
