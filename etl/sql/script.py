@@ -154,8 +154,18 @@ class _Compiler:
             columns=(*other.columns, *statement.columns),
             watermark=statement.watermark or other.watermark,
             primary_key=statement.primary_key or other.primary_key,
+            partitioned_by=statement.partitioned_by or other.partitioned_by,
             options=(*(option for option in other.options if option.name not in own), *statement.options),
         )
+
+    def _warn_of_partitions(self, table: CreateTable) -> None:
+        """PARTITIONED BY has no effect unless the path of the table, which says where rows go, names the same columns."""
+        texts = [option.value for option in table.options]
+        if all(any(f"{{{name}}}" in text for text in texts) for name in table.partitioned_by):
+            return
+        folders = "/".join(f"{name}={{{name}}}" for name in table.partitioned_by)
+        message = f"PARTITIONED BY of {table.name!r} has no effect: the path of the table says into which folders rows go"
+        self.compiled.warnings.append(ScriptError("no-effect", message, table.at, f"for folders write 'path' = 'out/{folders}/'"))
 
     def _set(self, statement: SetOption) -> None:
         self._queries.settings = apply_setting(statement.option, self._queries.settings, self.compiled)
@@ -163,6 +173,8 @@ class _Compiler:
     def _insert(self, insert: Insert) -> None:
         table = self._queries.tables.table(insert.table, insert.at) if insert.table else None
         options = read_options(table, "sink", self._catalogue) if table else None
+        if table:
+            self._warn_of_partitions(table)
         targets = self._targets(table, insert) if table and table.columns else None
         if options and table and options.kind == "rsql" and not insert.columns and _has_names_of(insert.query, table):
             targets = None  # rsqldb writes the columns of the query under their names

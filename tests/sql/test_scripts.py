@@ -455,3 +455,12 @@ def test_equal_sub_queries_of_a_query_run_once(query: str, windows: int) -> None
     found = [(name, at, step) for name, one in compiled.value["streams"].items() for at, step in enumerate(one["steps"])]
     assert sum(step["type"] == "window" and step.get("time") == "t" for *_, step in found) == windows
     assert all(("streams", name, "steps", at) in compiled.locations for name, at, _ in found)
+
+
+@pytest.mark.parametrize(("path", "codes"), [("out/", ["no-effect"]), ("out/{host}/", ["unbounded-paths"])])
+def test_partitions_need_a_path_that_names_their_columns(
+    checked: Callable[[str], CheckedPipeline], path: str, codes: list[str]
+) -> None:
+    options = f"'connector' = 'filesystem', 'path' = '{path}', 'format' = 'json'"
+    table = f"CREATE TABLE f (host STRING) PARTITIONED BY (host) WITH ({options});"
+    assert [problem.code for problem in checked(LOGS + table + "INSERT INTO f SELECT host FROM logs").problems] == codes

@@ -111,7 +111,7 @@ class ScriptParser(CreateParser):
         if self._curr and self._curr.token_type == TokenType.L_PAREN and (self._next and self._next.text.upper() != "SELECT"):
             columns = self._names_in_brackets()
         if self._match_text_seq("PARTITION"):
-            hint = "declare the table PARTITIONED BY (…), and give the column as one of the query"
+            hint = "give the column as one of the query, and write its name in braces into the path of the table"
             raise ScriptError("unsupported-sql", "INSERT INTO … PARTITION is not supported", self._prev.start, hint)
         return self._query_insert(name, at, columns)
 

@@ -128,10 +128,6 @@ def _logarithm(first: BoundNode, second: BoundNode | None = None) -> BoundNode:
     return b.apply(DOUBLE, pc.ln, first) if second is None else _log_of_base(first, second)
 
 
-def of_double(function: Callable[[float], float]) -> Callable[[BoundNode], BoundNode]:
-    return by_value(DOUBLE, function, fails=False)
-
-
 def _hyperbolic(name: str) -> Callable[[BoundNode], BoundNode]:
     def kernel(values: Any) -> Any:
         return getattr(pc, name)(values)
