@@ -56,3 +56,18 @@ def test_a_check_loads_no_functions_of_arrow() -> None:
     look += "; print(check([Path('pipelines/ssh-failed-logins.yaml')], {}), 'pyarrow._compute_docstrings' in sys.modules)"
     printed = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert printed.split() == ["[]", "False"]
+
+
+def test_lint_of_a_script_loads_no_numpy(tmp_path: Path) -> None:
+    script = tmp_path / "job.sql"
+    script.write_text(
+        "CREATE TABLE logs (host STRING, n BIGINT) WITH ('connector' = 'filesystem', 'path' = 'logs.jsonl', 'format' = 'json');"
+        "SELECT upper(host), n % 10 FROM logs"
+    )
+    look = (
+        "from etl.lean import forbid; forbid('numpy', 'pandas', 'polars'); from etl.config import check; from pathlib import Path"
+    )
+    look += "; from etl.expressions.library.catalogue import _MODULES, functions; print(*map(len, map(functions, _MODULES)))"
+    look += f"; print(check([Path({str(script)!r})], {{}}))"
+    printed = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, cwd=ROOT)
+    assert printed.stdout.splitlines()[1:] == ["[]"], printed.stderr

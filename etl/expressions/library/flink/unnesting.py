@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,6 +55,8 @@ def _unnest_map(value: BoundNode, names: list[str]) -> BoundNode:
 
 def _repeated(maps: pa.MapArray) -> pa.Array:
     """The keys of a multiset, each as often as its value says."""
+    import numpy as np
+
     lists = _lists(maps)
     keys, counts = lists.flatten().flatten()
     times = np.maximum(counts.fill_null(0).to_numpy(zero_copy_only=False), 0)
@@ -74,6 +75,8 @@ def _lists(maps: pa.MapArray) -> pa.ListArray:
 
 def _with_elements(lists: pa.ListArray, elements: pa.Array) -> pa.ListArray:
     """Lists of the same lengths with other elements, which are those of the lists that are not null."""
+    import numpy as np
+
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
     return pa.ListArray.from_arrays(offsets, elements, mask=lists.is_null() if lists.null_count else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +19,8 @@ MOST_NUMBERS = 1_000_000
 
 def _whole_numbers(last: BoundNode) -> BoundNode:
     def run(rows: ActiveRows, given: Any) -> pa.Array:
+        import numpy as np
+
         counts = broadcast(given, rows.length)
         too_many = pc.fill_null(pc.greater(counts, MOST_NUMBERS), False)
         rows.fail(too_many, f"more than {MOST_NUMBERS:,} numbers")
