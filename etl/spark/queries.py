@@ -78,6 +78,8 @@ class Queries:
             write_checksum(self.state, plan.name, number)
             context = frame.sparkSession.sparkContext
             batch = BatchId(context.getLocalProperty("sql.streaming.queryId") or plan.name, number)
+            if lane is not None:
+                lane.prepare(number)
             rows = collect_all(self._with_receipts(plan, query, frame, segment))
             receipts = [Receipt.decode(bytes(row.receipt)) for row in rows]
             with name_logs(self.plan.pipeline):  # Spark calls this in a thread of its own

@@ -70,6 +70,8 @@ class SplitTask:
     """Such intervals; in the offset, too."""
     joined: tuple[SplitTask, ...] | None = None
     """The other splits of the micro-batch, which this task reads as well; None if other tasks read them."""
+    tasks: int = 1
+    """Number of tasks that read the micro-batch."""
 
     @property
     def name(self) -> str:

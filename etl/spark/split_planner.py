@@ -227,7 +227,9 @@ class SplitPlanner:
                 continue
             for split in self._call_source(name, source.splits, begun, end["sources"][name], end["parallelism"]):
                 parts.append(SplitTask(len(parts), name, split, None, end.get("found"), idle=idle))
-        return [replace(parts[0], joined=tuple(parts[1:]))] if self._joins and self._are_few(parts) else parts
+        if self._joins and self._are_few(parts):
+            return [replace(parts[0], joined=tuple(parts[1:]))]
+        return [replace(part, tasks=len(parts)) for part in parts]
 
     def _are_few(self, parts: list[SplitTask]) -> bool:
         """Whether one task is to do the work of these."""

@@ -29,6 +29,7 @@ from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
 from etl.spark.lane.part_tasks import report_rejects, with_rows
 from etl.spark.lane.result_files import EventFileWriter, event_file_of
+from etl.spark.lane.stored_receipts import StoredReceipts
 from etl.spark.query_context import QueryContext, SplitTask, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.split_planner import SplitPlanner
@@ -96,16 +97,17 @@ class SplitReader:
         (folder / restartable.receipt.split).write_bytes(restartable.receipt.encode())
 
     def _run_for_state(self, task: SplitTask, staging: Path, lane: Lane) -> Iterator[Receipt]:
-        """Write the events as rows for a stateful step, and run its parts if this is the only task of the micro-batch."""
+        """Write the events as rows for a stateful step, and run its parts if no other task of the micro-batch is left."""
         batch = current_batch(self._query)
-        if task.joined is None:
-            yield self._write_rows(task, staging, lane, batch.number)
-            return
-        receipts = [self._write_rows(one, staging, lane, batch.number) for one in (task, *task.joined)]
+        own = [self._write_rows(one, staging, lane, batch.number) for one in (task, *(task.joined or ()))]
+        receipts = own if task.joined is not None else StoredReceipts(staging).add(own[0], task.order, task.tasks)
         try:
-            yield Receipt("", "inline", 0, NO_SEGMENT, outcome=lane.advance(batch, receipts, run_here))
+            if receipts is not None:
+                yield Receipt("", "inline", 0, NO_SEGMENT, outcome=lane.advance(batch, receipts, run_here))
+                return
         except MoreTasksNeeded:
-            yield from receipts
+            pass
+        yield from own
 
     def _write_rows(self, task: SplitTask, staging: Path, lane: Lane, batch: int) -> Receipt:
         """Write the events as rows for the stateful steps that they reach; the receipt names the files."""

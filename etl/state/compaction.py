@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.api import PANE
+from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
 from etl.state.part_rows import HashesOf, KeyRange
 from etl.state.state_file_writer import StateFileWriter, sorted_rows
@@ -30,9 +31,12 @@ _PROMPT_ROWS = 1 << 18
 _PROMPT_FACTOR = 16
 """Rows that are merged for each that arrives, at most, in larger merges."""
 
-MERGED_BYTES = 64 << 20
-"""Bytes of a part's rows that are merged together: combining and sorting takes up to four times as much. A file has 1 GiB at most
-unless its keys are many in one part."""
+MERGED_BYTES = 16 << 20
+"""Bytes of a part's rows that are merged together: combining and sorting takes up to ten times as much. A file has 256 MiB at
+most unless its keys are many in one part."""
+
+_FEW_PANES = 64
+"""Most panes of a file's part in each of which a range of keys is found by itself."""
 
 LARGEST_BYTES = 1 << 30
 """Bytes of rows that are one record batch at most: Arrow's texts have 31 bits for them."""
@@ -130,14 +134,14 @@ def _merged_parts(
 ) -> Iterator[tuple[int, int, pa.Table]]:
     """A part, the number of a file for them, and rows: files get parts in order."""
     for part in sorted({part for file in files for part in file.parts}):
-        kept = rows_of_part(files, part, is_over)
-        ranges = 1 if hashes_of is None else max(1, -(-kept.nbytes // MERGED_BYTES))
+        ranges = 1 if hashes_of is None else max(1, -(-sum(file.bytes_of(part) for file in files) // MERGED_BYTES))
         number = 0
         for at in range(ranges):
-            own = KeyRange(at, ranges, hashes_of).rows(kept) if hashes_of is not None and ranges > 1 else kept
+            own = rows_of_part(files, part, is_over, KeyRange(at, ranges, hashes_of) if hashes_of and ranges > 1 else None)
             if not len(own):
                 continue
             pieces = [combine(own)] if hashes_of is None or own.nbytes <= LARGEST_BYTES else _cut(own)
+            del own
             for rows in filter(len, pieces):
                 yield part, number, rows
                 number += 1
@@ -152,15 +156,29 @@ def _cut(rows: pa.Table) -> Iterator[pa.Table]:
     return (rows.slice(first, size) for first in range(0, len(rows), size))
 
 
-def rows_of_part(files: Sequence[StateFile], part: int, is_over: Callable[[int], bool]) -> pa.Table:
-    """The rows of a part, without panes that are over; every file gives its columns, so that those of all parts are the same."""
+def rows_of_part(files: Sequence[StateFile], part: int, is_over: Callable[[int], bool], keys: KeyRange | None = None) -> pa.Table:
+    """The rows of a part, without panes that are over, or those of some keys, for which one file after the other is in memory.
+    Every file gives its columns, so that those of all parts are the same."""
 
     def tables() -> Iterator[pa.Table]:
         for file in files:
             yield file.no_rows
-            if any(map(is_over, panes := file.panes(part).tolist())):
-                yield from (pa.Table.from_batches([run.rows]) for run in file.runs(part) if not is_over(run.pane))
-            elif panes:
-                yield pa.Table.from_batches([file.part(part)])
+            yield from _lasting(file, part, is_over, keys)
+            if keys is not None:
+                file.release(part)
 
     return pa.concat_tables(tables(), promote_options="default")
+
+
+def _lasting(file: StateFile, part: int, is_over: Callable[[int], bool], keys: KeyRange | None) -> Iterator[pa.Table]:
+    """The rows of a part of a file, or those of some keys, without panes that are over."""
+    panes = file.panes(part).tolist()
+    is_sorted = keys is not None and HASH in file.schema.names and len(panes) <= _FEW_PANES
+    if is_sorted or any(map(is_over, panes)):
+        found = [pa.Table.from_batches([run.rows]) for run in file.runs(part) if not is_over(run.pane)]
+    else:
+        found = [pa.Table.from_batches([file.part(part)])] if panes else []
+    if keys is None:
+        yield from found
+    else:
+        yield from map(keys.of_sorted if is_sorted else keys.rows, found)

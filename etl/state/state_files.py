@@ -261,6 +261,13 @@ def _release(address: int, size: int) -> None:
         _libc().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
 
 
+def trim_heap() -> None:
+    """Return freed memory to the system. Workers keep it for the next batch, which needs less than a large merge."""
+    trim = getattr(_libc(), "malloc_trim", None) if sys.platform == "linux" else None  # glibc has it
+    if trim is not None:
+        trim(0)
+
+
 @cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)

@@ -15,6 +15,7 @@ from etl.plan.segments import Branch, Output, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.lane_stages import Stage
+from etl.spark.lane.stored_receipts import StoredReceipts
 from etl.spark.query_context import QueryContext
 from etl.spark.split_planner import JOINED_SIZE, SplitPlanner
 from etl.spark.state.folder import StateFolder
@@ -78,6 +79,7 @@ def test_splits_of_a_small_micro_batch_are_read_by_one_task(
     tasks = SplitPlanner(query(tmp_path), sources, joins=joins).plan_tasks(start, end)
 
     assert [None if task.joined is None else len(task.joined) for task in tasks] == joined
+    assert {task.tasks for task in tasks} == {len(joined)}
 
 
 def test_a_tick_is_a_micro_batch_of_one_task(tmp_path: Path) -> None:
@@ -86,6 +88,33 @@ def test_a_tick_is_a_micro_batch_of_one_task(tmp_path: Path) -> None:
     [task] = SplitPlanner(query(tmp_path), {"s": Ranges()}, joins=True).plan_tasks(offset, {**offset, "tick": MINUTE})
 
     assert (task.tick, task.joined) == (MINUTE, ())
+
+
+def test_of_several_tasks_the_one_that_ends_last_gets_the_receipts_of_all(tmp_path: Path) -> None:
+    stored, receipts = StoredReceipts(tmp_path), [Receipt("s", str(number), number) for number in range(3)]
+
+    found = [stored.add(receipts[number], number, 3) for number in (2, 0, 1)]
+
+    assert found == [None, None, receipts]
+    assert stored.add(receipts[1], 1, 3) is None  # an attempt that runs again: the driver runs the parts
+    stored.clear()
+    assert [stored.add(receipts[number], number, 3) for number in (1, 0)] == [None, None]
+
+
+def test_of_tasks_that_end_at_the_same_time_one_gets_the_receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile, rename = StoredReceipts(tmp_path), Path.rename
+    found: list[list[Receipt] | None] = []
+
+    def then_the_other_ends(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        renamed = self.rename(target)
+        found.append(meanwhile.add(Receipt("s", "1", 1), 1, 2))
+        return renamed
+
+    monkeypatch.setattr(Path, "rename", then_the_other_ends)
+    found.append(StoredReceipts(tmp_path).add(Receipt("s", "0", 0), 0, 2))
+
+    assert [None if one is None else len(one) for one in found] == [2, None]
 
 
 def lane(folder: Path, durable: bool = True) -> Lane:

@@ -11,6 +11,7 @@ from etl.state import compaction
 from etl.state.compaction import FILES_IN_TIER, files_to_merge, merge_by_ranges, merge_files
 from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
+from etl.state.part_rows import KeyRange
 from etl.state.row_files import open_entry
 from etl.state.state_file_writer import write_state_file
 from etl.state.state_files import StateFile
@@ -92,7 +93,11 @@ def test_nothing_is_written_when_all_panes_are_over(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
-def test_a_large_part_is_merged_by_ranges_of_keys_each_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("few", [0, 64])
+def test_a_large_part_is_merged_by_ranges_of_keys_each_in_a_file(
+    few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_FEW_PANES", few)
     hashes = [number << 56 for number in range(0, 128, 2)]  # as int64
     files = [_file(tmp_path, name, [(part, 0, one, 1) for part in (0, 2) for one in hashes]) for name in "ab"]
     monkeypatch.setattr(compaction, "MERGED_BYTES", sum(file.bytes_of(0) for file in files) // 3)
@@ -105,6 +110,18 @@ def test_a_large_part_is_merged_by_ranges_of_keys_each_in_a_file(tmp_path: Path,
     for part in (0, 2):
         rows = pa.concat_tables([pa.Table.from_batches([file.part(part)]) for file in merged])
         assert rows.sort_by(HASH).select([HASH, "n_sum"]).to_pydict() == {HASH: hashes, "n_sum": [2] * len(hashes)}
+
+
+@pytest.mark.parametrize("ranges", [1, 3, 7])
+def test_the_ranges_of_keys_are_the_same_in_sorted_rows(ranges: int) -> None:
+    edges = [-(-(number << 32) // ranges) << 32 for number in range(ranges)]
+    hashes = sorted({edge + step for edge in (*edges, 1 << 63) for step in (0, 1, -1) if edge + step >= 0} | {(1 << 64) - 1})
+    rows = pa.table({HASH: np.array(hashes, np.uint64)})
+
+    found = [KeyRange(number, ranges, lambda rows: rows) for number in range(ranges)]
+
+    assert [one.of_sorted(rows) for one in found] == [one.rows(rows) for one in found]
+    assert sum(len(one.rows(rows)) for one in found) == len(hashes)
 
 
 def test_a_key_with_more_rows_than_a_record_batch_holds_is_written_in_pieces(

@@ -15,6 +15,10 @@ from etl.state.compaction import merge_by_ranges
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.part_rows import hashes_of
 from etl.state.row_files import combined, open_entry
+from etl.state.state_files import trim_heap
+
+LARGE_MERGE_BYTES = 64 << 20
+"""Bytes of files whose merge leaves much freed memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +38,8 @@ class MergeTask:
         for number in numbers:
             try:
                 yield Receipt("", "merged", number, NO_SEGMENT, state=self._merge()).encode()
+                if sum(file.bytes for file in self.files) > LARGE_MERGE_BYTES:
+                    trim_heap()
             except Exception as error:
                 store_error(self.staging, error)
                 raise

@@ -1,8 +1,8 @@
 """A micro-batch of a stateful query: rows arrive, the watermark advances, parts run, all is committed at once.
 
-The driver runs parts in further jobs of Spark. Where one task reads the whole micro-batch and the parts need no more than one
-task, that task runs them itself (the route *inline*): it computes the watermark from what it has read and the manifest before,
-so that both routes give the same results under the same names.
+The driver runs parts in further jobs of Spark. Where the parts need no more than one task, that of the tasks that read the
+micro-batch which ends last runs them itself (the route *inline*): it computes the watermark from what they have read and the
+manifest before, so that both routes give the same results under the same names.
 
 The manifest of the micro-batch is written after its results are committed and before Spark's commit. A run that is killed in
 between runs the micro-batch again from the manifest before: the same rows are written to the same files, the same results are

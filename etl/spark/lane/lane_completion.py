@@ -16,6 +16,7 @@ from etl.spark.lane.arrivals import StageTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
 from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of
 from etl.spark.lane.spark_steps import apply_after_state, apply_between
+from etl.spark.lane.stored_receipts import StoredReceipts
 from etl.spark.partitions import run_segment
 from etl.steps.heartbeats import ARRIVAL
 
@@ -32,6 +33,11 @@ class LaneCompletion:
 
     def __post_init__(self) -> None:
         _ = self.lane.manifests.seed  # chosen before tasks run
+
+    def prepare(self, number: int) -> None:
+        """Remove what tasks of an earlier attempt of a micro-batch have stored for each other; called before its tasks run."""
+        query = self.lane.query
+        StoredReceipts(query.state.staging(query.run_id, query.query, number)).clear()
 
     def complete(self, session: SparkSession, batch: BatchId, read: Sequence[Receipt]) -> None:
         """Complete a micro-batch whose reading tasks gave these receipts."""

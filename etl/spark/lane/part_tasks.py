@@ -27,6 +27,7 @@ from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.part_rows import KeyRange, MappedStateFiles, hashes_of, ranges_of_part
 from etl.state.row_files import RowWriter
+from etl.state.state_files import trim_heap
 from etl.steps.heartbeats import ARRIVAL
 
 MAX_JOINT_ROWS = 1 << 18
@@ -133,6 +134,8 @@ class PartTasks:
         )
         receipt = self._run_segment(restartable, number, context.split)
         receipt.state, receipt.over_limit = remembered.close(), remembered.dropped
+        if not self.at_once:
+            trim_heap()
         return receipt
 
     def _exchanges(self) -> Mapping[int, Exchange]:
