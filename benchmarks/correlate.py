@@ -82,7 +82,7 @@ def run(settings: Settings) -> Result:
         expected = alerts(events, kind)
         for batches in BATCHES:
             what = f"{kind}, {batches} micro-batches"
-            state, whole = Row(f"{what}: into state", "events/CPU s", at_least=50_000), Row(f"{what}: all", "events/s")
+            state, whole = Row(f"{what}: into state", "events/CPU s", at_least=300_000), Row(f"{what}: all", "events/s")
             for number in range(settings.runs):
                 _measure(folder, _Asked(kind, batches, expected), state, whole)
                 said = f"{state.values[-1]:,.0f} into state a CPU s, {whole.values[-1]:,.0f} in all a second"

@@ -19,10 +19,10 @@ from benchmarks.settings import Settings
 TITLE = "Totals of fifty million keys"
 MOST_KEYS, RESTART_KEYS, BLOCK = 50_000_000, 10_000_000, 1_000_000
 ABOUT = (
-    "Files of JSON lines of as many addresses as lines are read once on `local[2]` into running totals (`window` of a day, "
+    "Files of JSON lines of as many addresses as lines are read once on `local[1]` into running totals (`window` of a day, "
     "results on change). *Bytes a key* are those of the state folder. PSS is of all processes, with the pages of mapped "
-    "files that are in memory. *Restart* is a run that continues with 1,000 more lines: from its start to its first result. "
-    "The last row is a window of a day with as many groups on `local[1]`, which closes at the end (`--drain`)."
+    "files that are in memory. *Restart* is a run on `local[2]` that continues with 1,000 more lines: from its start to its "
+    "first result. The last row is a window of a day with as many groups on `local[1]`, which closes at the end (`--drain`)."
 )
 PIPELINE = """
 name: many-keys
@@ -74,7 +74,7 @@ def _closing(groups: int) -> Row:
 def _measured(keys: int) -> list[Row]:
     folder = _prepared(keys, PIPELINE)
     argv = [sys.executable, "-m", "etl", "run", str(folder / "pipeline.yaml"), "--state", str(folder / "state")]
-    cost, _, _ = measure.run([*argv, "--once", "--master", "local[2]"], folder)
+    cost, _, _ = measure.run([*argv, "--once", "--master", "local[1]"], folder)
     size = sum(file.stat().st_size for file in (folder / "state").rglob("rows-*") if file.is_file())
     seconds = _restart(argv, folder, keys)
     name = f"{keys:,} keys"

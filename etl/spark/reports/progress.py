@@ -30,7 +30,9 @@ class ProgressReports:
     """Source and micro-batch → events that Spark read."""
 
     def gather(self, plan: QueryPlan, query: StreamingQuery) -> None:
-        """Read the reports of a query. Spark keeps only the last few, so this is called often."""
+        """Read the reports of a query of which Spark counts something. Spark keeps only the last few, so this is called often."""
+        if not (plan.stateful or any(isinstance(leaf, SparkRead) for leaf in frame_sources(plan.frame))):
+            return
         reports = query.recentProgress
         if plan.stateful:
             self._add_late_events(plan, reports)
