@@ -18,7 +18,10 @@ _SINK_HINTS = {
 def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions: str = "") -> Document:
     """Bytes of a script in a folder → document, with the locations of its parts in the script. ``java_functions``: the
     Python file with functions in place of those in Java."""
+    from etl.config.layout import lay_out
     from etl.config.options.faults import typed_texts
+    from etl.config.options.repair import used_components
+    from etl.config.report import Report
     from etl.sql.script import compile_script
 
     text = decode(data)
@@ -32,7 +35,13 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions:
         YamlProblem(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors
     ]
     without_value = document.flaws or compiled.declares_only
-    document.value = None if without_value else typed_texts(compiled.value, catalogue, lambda path: True)
+    if without_value:
+        document.value = None
+    else:
+        used = used_components(
+            lay_out(compiled.value, Report("", document)), catalogue
+        )  # loading all would take as long as the rest
+        document.value = typed_texts(compiled.value, used, lambda path: True)
     document.flaws += [
         YamlProblem(location_of(text, one.at), one.code, str(one), hint=one.hint, severity="warning") for one in compiled.warnings
     ]
