@@ -90,9 +90,8 @@ class PartsOfFiles:
 
     def _chosen(self, tables: Iterable[pa.Table]) -> list[pa.Table]:
         """Those rows of tables that have the keys."""
-        if self._keys is not None:
-            tables = map(self._keys.rows, tables)
-        return [table for table in tables if len(table)]
+        found: Iterable[pa.Table] = filter(len, tables)  # to look for keys takes longer than to see that there are no rows
+        return list(found if self._keys is None else filter(len, map(self._keys.rows, found)))
 
     def _hashes(self, part: int) -> Any:
         """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""

@@ -1,5 +1,6 @@
 """Kernels are compiled once for each kind of step."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import pytest
 
 from etl.catalogue import installed
 from etl.columns.cache_folder import kernels
-from etl.columns.disk_cache import write
 from etl.plan.segments import Branch, Segment, StepNode
 from etl.segment import kernel_warmup
 
@@ -68,10 +68,11 @@ def test_a_step_that_fails_does_not_stop_the_others(marks: Path) -> None:
 
 
 _WARM = """
+import json
 import os
 import shutil
 import sys
-import tempfile
+import traceback
 from pathlib import Path
 
 import pyarrow as pa
@@ -89,11 +90,12 @@ from etl.steps.sequences.sequence import Sequence
 from etl.steps.keyed.suppress import Suppress
 from etl.steps.keyed.throttle import Throttle
 
+own, of_the_machine, *names = sys.argv[1:]
 own_file = KernelCache._file
 
 def copied_file(self, signature, codegen):
     file = own_file(self, signature, codegen)
-    compiled_before = Path(os.environ["MACHINE_KERNELS"], file.name)
+    compiled_before = Path(of_the_machine, file.name)
     if compiled_before.exists() and not file.exists():
         file.parent.mkdir(mode=0o700, exist_ok=True)
         shutil.copy(compiled_before, file)
@@ -102,51 +104,83 @@ def copied_file(self, signature, codegen):
 KernelCache._file = copied_file
 MANY = {"type": "event_count", "rules": ["x"], "group-by": ["a"], "timespan": "1m", "condition": {"gte": 2}}
 X = {"head": "X", "member": "X", "part": "", "order": 0, "rule": "x"}
-step = {"dedupe": Dedupe(keys=("a",), time="at", within="1m"), "throttle": Throttle(keys=("a",), time="at", limit=1, every="1m"),
-        "last": Dedupe(keys=("a",), time="at", within="1m", keep="last"),
-        "suppress": Suppress(keys=("a",), time="at", within="1m"),
-        "over": Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"}),
-        "sequence": Sequence.model_validate({"keys": ["a"], "time": "at", "within": "1m", "events": {"e": "a = 'a'"},
-                                             "pattern": "e{2}", "list": ["a"]})}.get(sys.argv[1])
-incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
-if sys.argv[1] == "correlate":
-    rules = {"rules": [{"name": "x", "where": "a = 'x'"}], "correlations": [{"title": "X", "correlation": MANY}]}
-    step = Correlate.model_validate({**rules, "time": "at"}).parts(incoming)[1]
-    incoming = pa.schema({"at": TIMESTAMP, COUNTS: pa.list_(COUNTED)})
-run_with_state(step, incoming, Path(tempfile.mkdtemp()))
-print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
-lane = Lane(step, incoming, Path(tempfile.mkdtemp()))
-for second in range(0, 400, 40):
-    counts = {COUNTS: [{**X, "group": "a\x1f"}]} if COUNTS in incoming.names else {}
-    lane.run([{"a": name, "at": second * 10**6, OFFSET: n, **counts} for n, name in enumerate("aba")])
-print(*sorted(path.name.split("-")[0] for path in kernels().iterdir()))
+
+def made(name):
+    incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
+    if name == "correlate":
+        rules = {"rules": [{"name": "x", "where": "a = 'x'"}], "correlations": [{"title": "X", "correlation": MANY}]}
+        step = Correlate.model_validate({**rules, "time": "at"}).parts(incoming)[1]
+        return step, pa.schema({"at": TIMESTAMP, COUNTS: pa.list_(COUNTED)})
+    steps = {"dedupe": lambda: Dedupe(keys=("a",), time="at", within="1m"),
+             "throttle": lambda: Throttle(keys=("a",), time="at", limit=1, every="1m"),
+             "last": lambda: Dedupe(keys=("a",), time="at", within="1m", keep="last"),
+             "suppress": lambda: Suppress(keys=("a",), time="at", within="1m"),
+             "over": lambda: Over(keys=("a",), time="at", aggregates={"n": "count(distinct a)", "low": "min(at)"}),
+             "sequence": lambda: Sequence.model_validate({"keys": ["a"], "time": "at", "within": "1m",
+                                                          "events": {"e": "a = 'a'"}, "pattern": "e{2}", "list": ["a"]})}
+    return steps[name](), incoming
+
+def compiled():
+    return sorted(path.name.split("-")[0] for path in kernels().iterdir())
+
+def run(name):
+    step, incoming = made(name)
+    for folder in ("cache", "warm", "lane"):
+        Path(own, name, folder).mkdir(mode=0o700, parents=True)
+    os.environ["SLUICE_CACHE"] = str(Path(own, name, "cache"))
+    assert kernels() == Path(own, name, "cache", "kernels")
+    run_with_state(step, incoming, Path(own, name, "warm"))
+    after_warm_up = compiled()
+    lane = Lane(step, incoming, Path(own, name, "lane"))
+    for second in range(0, 400, 40):
+        counts = {COUNTS: [{**X, "group": "a\x1f"}]} if COUNTS in incoming.names else {}
+        lane.run([{"a": key, "at": second * 10**6, OFFSET: n, **counts} for n, key in enumerate("aba")])
+    print(json.dumps([name, after_warm_up, compiled()]), flush=True)
+
+for name in names:
+    if not (child := os.fork()):
+        try:
+            run(name)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(0)
+    os.waitpid(child, 0)
+    for file in Path(own, name, "cache", "kernels").glob("*"):
+        if not Path(of_the_machine, file.name).exists():
+            write(Path(of_the_machine, file.name), file.read_bytes())
 """
 
+NEEDED = {
+    "dedupe": {"choose_first", "find_rows"},
+    "throttle": {"drop_later_ones", "find_rows"},
+    "last": {"assign_spans"},
+    "suppress": {"suppress_repeats", "find_rows"},
+    "over": {"find_starts", "find_rows", "find_smallest", "count_distinct"},
+    "correlate": {"slide"},
+    "sequence": {"find_matches", "list_taken"},
+}
 
-@pytest.mark.parametrize(
-    ("step", "needed"),
-    [
-        ("dedupe", {"choose_first", "find_rows"}),
-        ("throttle", {"drop_later_ones", "find_rows"}),
-        ("last", {"assign_spans"}),
-        ("suppress", {"suppress_repeats", "find_rows"}),
-        ("over", {"find_starts", "find_rows", "find_smallest", "count_distinct"}),
-        ("correlate", {"slide"}),
-        ("sequence", {"find_matches", "list_taken"}),
-    ],
-)
-def test_all_kernels_of_a_step_with_state_are_compiled(step: str, needed: set[str], tmp_path: Path) -> None:
-    """Each has a cache folder of its own. A kernel that the machine's folder has is copied from there when it is asked for: to
-    compile the same ones for each step would take 20 s of CPU time."""
-    own = {"SLUICE_CACHE": str(tmp_path), "MACHINE_KERNELS": str(kernels())}
-    environment = {**os.environ, **own, "PYTHONPATH": str(Path(__file__).parents[1])}
 
-    ran = subprocess.run([sys.executable, "-c", _WARM, step], env=environment, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def compiled_kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[str], list[str]]]:
+    """Step → the kernels in its folder after the warm-up, and after use.
 
-    assert ran.returncode == 0, ran.stderr
-    compiled, after_use = ran.stdout.splitlines()
-    assert needed <= set(compiled.split())
-    assert after_use == compiled
-    for file in (tmp_path / "kernels").iterdir():
-        if not (kernels() / file.name).exists():
-            write(kernels() / file.name, file.read_bytes())
+    Each has a process and a cache folder of its own, but the modules are loaded once. A kernel that the machine's folder has is
+    copied from there when it is asked for: to compile the same ones for each step would take 20 s of CPU time.
+    """
+    own, environment = tmp_path_factory.mktemp("warm"), {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", _WARM, str(own), str(kernels()), *NEEDED]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert ran.stderr == ""
+    return {name: (warm, used) for name, warm, used in map(json.loads, ran.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("step", NEEDED)
+def test_all_kernels_of_a_step_with_state_are_compiled(
+    step: str, compiled_kernels: Mapping[str, tuple[list[str], list[str]]]
+) -> None:
+    after_warm_up, after_use = compiled_kernels[step]
+
+    assert NEEDED[step] <= set(after_warm_up)
+    assert after_use == after_warm_up

@@ -17,6 +17,7 @@ from etl.api import (
     OFFSET,
     DroppedEvents,
     EmitProgress,
+    Operator,
     Rejects,
     Schema,
     StatefulStep,
@@ -80,15 +81,14 @@ class Lane:
         final = operator.final_until(now) if isinstance(operator, TracksEmitProgress) else NEVER
         self.emission = self.emission.after(quiet, final)
         self.batches += 1
-        results = self._run_parts(tuple(arrived))
+        results = self._run_parts(operator, tuple(arrived))
         if self.at_once and (full := files_to_merge(self.kept)):
             self.kept = (*self._merged(full), *(file for file in self.kept if file not in full))
         return results
 
-    def _run_parts(self, arrived: tuple[StateFileEntry, ...]) -> list[Row]:
-        operator = operator_of(self.step, self.incoming)
+    def _run_parts(self, operator: Operator, arrived: tuple[StateFileEntry, ...]) -> list[Row]:
         if not operator.is_due(self.clock, span_of(arrived), span_of(self.kept)):
-            self.kept = self._alive((*self.kept, *arrived))
+            self.kept = self._alive(operator, (*self.kept, *arrived))
             return []
         remembered = RowWriter(operator, self.manifests, f"rows-{self.batches}-state")
         new, old = MappedStateFiles(self.folder, arrived), MappedStateFiles(self.folder, self.kept)
@@ -104,7 +104,8 @@ class Lane:
         written = remembered.close()
         self.over_limit += remembered.dropped
         added = {"arrived": arrived, "appended": written, "added": (*arrived, *written)}
-        self.kept = self._alive(written if operator.after_run == "rewritten" else (*self.kept, *added[operator.after_run]))
+        files = written if operator.after_run == "rewritten" else (*self.kept, *added[operator.after_run])
+        self.kept = self._alive(operator, files)
         if self.merges and self.kept:
             self.kept = self._merged(self.kept)
         return results
@@ -126,6 +127,5 @@ class Lane:
             files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), hashes, durable=False
         )
 
-    def _alive(self, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
-        operator = operator_of(self.step, self.incoming)
+    def _alive(self, operator: Operator, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         return tuple(file for file in files if not operator.is_over(file.last, self.clock.now))
