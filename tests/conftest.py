@@ -44,24 +44,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what lies in tests/delivery. Under `make test`, the tests of a file stay in one process, and those that share
-    servers, because a server is started once a process; what takes longest begins first, so that no process ends alone."""
+    """Mark what lies in tests/delivery. Under `make test`, tests of a file stay in one process, and those that share servers or
+    use Spark in two, because these start once a process. What takes longest begins first, so that no process ends alone."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
     if not is_grouped(config):
         return
-    runs, long = ({item.path for item in items if has_marker(item, *names)} for names in (("spark", "servers"), ("slow",)))
+    runs, long = ({group_of(item) for item in items if has_marker(item, *names)} for names in (("spark", "servers"), ("slow",)))
+    turns = {group: turn % 2 for turn, group in enumerate(sorted(runs))}
 
     def order(item: pytest.Item) -> int:
         if names := asked(item):
-            return (2 if "rocketmq_acl" in names else 1) if names <= BROKERS else 0
-        return 3 if item.path in runs else 4 if item.path in long else 5
+            return (3 if "rocketmq_acl" in names else 2) if names <= BROKERS else 0
+        group = group_of(item)
+        return (1, 4)[turns[group]] if group in turns else 5 if group in long else 6
 
     for item in items:
-        shared = ("servers", "brokers", "brokers")[order(item) : order(item) + 1]
-        add_to_group(item, *shared or (str(item.path.relative_to(ROOT)),))
+        add_to_group(item, group_of(item) if (at := order(item)) > 4 else SPARK_GROUPS[at > 1])
     items.sort(key=order)
+
+
+SPARK_GROUPS = ("databases and Spark", "brokers and Spark")
+"""Groups of tests that use servers or Spark: in two processes, so that the third one starts no session."""
+
+
+def group_of(item: pytest.Item) -> str:
+    """The file of a test that uses no servers, or its folder, where each process would read all recipes to find those that
+    match."""
+    path = item.path.relative_to(ROOT)
+    return str(path.parent if path.parent.name == "finding" else path)
 
 
 def is_grouped(config: pytest.Config) -> bool:
@@ -91,8 +103,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests live to the end: no collection of garbage looks at them again."""
-    gc.collect()
+    """Thousands of tests live to the end: no collection of garbage looks at them again, nor at what little garbage there is."""
     gc.freeze()
 
 

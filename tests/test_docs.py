@@ -238,6 +238,7 @@ def test_the_alert_on_the_page_of_state_passes_its_tests(tmp_path: Path) -> None
     assert re.search(r"^  ok    an alert at once", prints(tmp_path, "etl test alert.yaml"), re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_functions_on_the_page_pass_their_tests(tmp_path: Path) -> None:
     page = ROOT / "docs" / "own-functions.md"
     for name, text in named(page, "python", "yaml").items():

@@ -275,6 +275,7 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert ran.returncode == 0
 
 
+@pytest.mark.slow
 def test_debug_may_stand_first(folder: Path) -> None:
     argv = [sys.executable, "-m", "etl", "--debug", "explain", "ssh-failed-logins"]
 

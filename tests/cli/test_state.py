@@ -399,6 +399,7 @@ def test_one_of_several_steps_is_named(tmp_path: Path, etl_state: Output) -> Non
     assert etl_state.rows("show", pipeline, "window", file=file) == []
 
 
+@pytest.mark.slow
 def test_the_state_is_read_without_spark(window: Pipeline) -> None:
     window.read([("a", 1, "x")])
     script = "import sys\nfrom etl.cli.main import main\nsys.argv[1:] = {}\ntry: main()\nexcept SystemExit: pass\n"

@@ -164,6 +164,7 @@ def test_a_pattern_of_the_data_has_a_limit() -> None:
     assert found.reasons.to_pylist() == ["the pattern has 501 characters; one that is no constant has 500 at most", None]
 
 
+@pytest.mark.slow
 def test_values_at_the_ends_of_their_types_end_no_run() -> None:
     choose, calls = random.Random(15), 0
     for function in all_functions():

@@ -117,6 +117,7 @@ def _outcome(name: str, case: Mapping[str, Any]) -> str:
     return "otherwise" if case["expr"] in OTHERWISE else f"{found!r} instead of {expected!r}"
 
 
+@pytest.mark.slow
 def test_script_functions_give_what_they_give_there(acceptance: Path) -> None:
     lines = (acceptance / "rsql" / "script_functions.jsonl").read_text("utf-8").splitlines()
     outcomes: Counter[str] = Counter()

@@ -96,6 +96,7 @@ def test_a_group_below_its_threshold_keeps_few_events() -> None:
     assert sorted(kept.offset for kept in memory.events) == [0, *range(891, 900)]
 
 
+@pytest.mark.slow
 def test_the_events_of_a_group_are_bounded() -> None:
     one, memory = counted("value_count", Threshold("gte", 3)), Memory()
 

@@ -303,6 +303,7 @@ CONDITIONS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(EVENTS, CONDITIONS, st.lists(st.integers(0, 30), max_size=4))
 def test_alerts_do_not_depend_on_batches_and_equal_those_of_a_naive_search(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 from servers.cache import MissingError
 from servers.certificates import Certificates
-from servers.fleet import Fleet, asked
+from servers.fleet import BROKERS, Fleet, asked
 from servers.server import Server
 
 WANTED = pytest.StashKey[Iterable[str]]()
@@ -43,9 +43,9 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Under `make test` servers end with the last test of their group: an idle broker takes 7 % of a core."""
+    """Under `make test` servers end with the last of the tests that use such servers: an idle broker takes 7 % of a core."""
     yield
-    if nextitem is not None and _group(item) != _group(nextitem) and FLEET in item.config.stash:
+    if nextitem is not None and _turn(item) != _turn(nextitem) and FLEET in item.config.stash:
         item.config.stash[FLEET].discard()
         forget_kafka_clients()
 
@@ -64,9 +64,11 @@ def forget_kafka_clients() -> None:
     gc.collect()
 
 
-def _group(item: pytest.Item) -> object:
-    marker = item.get_closest_marker("xdist_group")
-    return marker and marker.args
+def _turn(item: pytest.Item) -> object:
+    """Under `make test`, which servers a test uses: only brokers, others, or none. Tests of one kind follow each other."""
+    if item.get_closest_marker("xdist_group") is None:
+        return None
+    return bool(names := asked(item)), names <= BROKERS
 
 
 @pytest.fixture(scope="session")

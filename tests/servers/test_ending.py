@@ -114,6 +114,7 @@ def test_a_start_that_fails_shows_the_end_of_the_log(kind: type[Server], message
     server.discard()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill -9", "exception", "forked"])
 def test_no_server_survives_its_test_run(how: str, tmp_path: Path) -> None:
     script = """
@@ -167,6 +168,7 @@ def test_the_first_request_starts_all_servers_of_its_family(monkeypatch: pytest.
     assert not second.folder.exists()
 
 
+@pytest.mark.slow
 def test_no_kafka_client_tries_to_reach_a_broker_that_has_ended() -> None:
     before = kafka_threads()
     admin_client(ClientSettings(f"{ports.HOST}:{ports.free()[0]}", 1.0, ()))

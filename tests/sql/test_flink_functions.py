@@ -94,6 +94,7 @@ def outcome(case: dict[str, Any]) -> str:
     return "ok"
 
 
+@pytest.mark.slow
 def test_expressions_are_as_in_flink(acceptance: Path) -> None:
     if not (acceptance / "flink_functions").is_dir():
         pytest.skip(f"there is no {acceptance / 'flink_functions'}")

@@ -143,6 +143,7 @@ def _query(text: str, tables: dict[str, list[str]]) -> str:
     return "\n".join(queries)
 
 
+@pytest.mark.slow
 def test_scripts_plan(acceptance: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scripts = sorted((acceptance / "rsql" / "sql").glob("*.sql"))
     wrong = {}

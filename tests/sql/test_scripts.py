@@ -354,7 +354,11 @@ def test_convert_prints_a_pipeline_that_is_equal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ";", "'", "CREATE TABLE", "SELECT " + "(" * 500, "INSERT INTO x VALUES (1)", "\x00", "SELECT " + "a+" * 60_000]
+    "text",
+    [
+        *["", ";", "'", "CREATE TABLE", "SELECT " + "(" * 500, "INSERT INTO x VALUES (1)", "\x00"],
+        pytest.param("SELECT " + "a+" * 60_000, marks=pytest.mark.slow),
+    ],
 )
 def test_no_text_is_too_odd(checked: Callable[[str], CheckedPipeline], text: str) -> None:
     found = checked(text)
@@ -377,6 +381,7 @@ FORMS = (
 PIECES = ("(", ")", ",", "'", "SELECT", "NULL", "*", "OVER", "1", "AS", ".", "WITH", "EMIT", "INTERVAL")
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_scripts_with_words_lost_added_or_exchanged_are_compiled_or_refused(data: st.DataObject) -> None:

@@ -40,6 +40,7 @@ def test_recipes_are_scripts_too() -> None:
         assert converted(once) == once, path
 
 
+@pytest.mark.slow
 def test_scripts_of_other_tools_come_back(acceptance: Path) -> None:
     if not (acceptance / "rsql").is_dir():
         pytest.skip(f"there is no {acceptance / 'rsql'}")

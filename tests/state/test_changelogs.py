@@ -298,6 +298,7 @@ def joined(left: Sequence[Row], right: Sequence[Row], kind: str, where: bool) ->
     return Counter(map(_text, rows))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     drawn=EVENTS,

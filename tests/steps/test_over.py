@@ -243,6 +243,7 @@ def test_a_batch_that_runs_again_gives_the_same(tmp_path: Path) -> None:
     assert len(first) == 3
 
 
+@pytest.mark.slow
 def test_state_of_totals_is_a_row_for_each_key(tmp_path: Path) -> None:
     step = Over(keys=("host",), time="at", late="0s", aggregates={"total": "sum(x)", "low": "min(f)"})
     lane = Lane(step, INCOMING, tmp_path, merges=True)

@@ -212,6 +212,7 @@ def test_calls_in_a_row_have_the_whole_time_each() -> None:
             time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -268,6 +269,7 @@ def test_an_iterator_without_end_costs_only_its_event() -> None:
     assert failures == {1: "f() failed: ValueError: it returned more than 1,048,576 results for one event"}
 
 
+@pytest.mark.slow
 def test_a_guard_inside_another_leaves_it_its_time() -> None:
     def call() -> None:
         with CallGuard(0.05):

@@ -119,6 +119,7 @@ def _result(parts: list[list[tuple[Any, ...]]]) -> dict[str, list[Any]]:
     return {key: [found[text][at].as_py() for text in TEXTS] for at, key in enumerate(merged.column("k").to_pylist())}
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(ROW, max_size=5), min_size=1, max_size=4))
 def test_any_cut_gives_the_result_of_all_events(parts: list[list[tuple[Any, ...]]]) -> None:

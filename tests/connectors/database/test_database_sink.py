@@ -266,6 +266,7 @@ def test_a_missing_server_is_a_temporary_error(strict: Database) -> None:
     assert [finding.code for finding in sink.probe(events(0, 1).schema)] == ["unreachable"]
 
 
+@pytest.mark.slow
 def test_tables_without_transactions_are_errors_unless_the_guarantee_is_at_least_once(mysql: Database) -> None:
     mysql.run("CREATE TABLE {t} (id INTEGER, message VARCHAR(20)) ENGINE=MyISAM")
     schema = events(0, 1).schema
