@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from etl.columns import compile_events
 
 QUIET_SECONDS = 1.5
-"""Seconds without output after which a line is written."""
+"""Seconds without output after which a terminal's line is written."""
+
+LOG_SECONDS = 30.0
+"""The same where lines stay, as in a log."""
 
 Doing = Callable[[str], None]
 
@@ -20,7 +23,7 @@ Doing = Callable[[str], None]
 def activity(first: str) -> Iterator[Doing]:
     """Write what the command does until the context ends; call the given function with the next activity.
 
-    A terminal has one line, which is removed at the end; elsewhere a line is written at most every `QUIET_SECONDS`.
+    A terminal has one line, which is removed at the end; elsewhere a line is written every `LOG_SECONDS`.
     """
     line = _Line(first)
     compile_events.watchers.append(line.compile)
@@ -55,7 +58,7 @@ class _Line:
 
     def run(self) -> None:
         """Write lines until the context ends."""
-        while not self.ended.wait(QUIET_SECONDS):
+        while not self.ended.wait(QUIET_SECONDS if self._is_terminal else LOG_SECONDS):
             kernel = self._kernel
             seconds = f", {time.monotonic() - self._since:.0f} s"
             compiled = f": compiling {kernel} for this machine, once{seconds}" if kernel else ""

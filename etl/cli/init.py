@@ -100,6 +100,8 @@ def command(recipe: str | None, as_script: bool, origin: Path | None) -> None:
         _init_for(origin)
     else:
         _write(Path(f"{recipe}{_suffix(recipe)}" if recipe else STARTER_NAME), _recipe(recipe) if recipe else STARTER)
+        if recipe and (tests := _tests_beside(recipe)).is_file():
+            _write(Path(tests.name), tests.read_text(encoding="utf-8"), then="test")
 
 
 def _write(target: Path, text: str, then: str = "lint") -> None:
@@ -154,6 +156,11 @@ def _file_name(origin: Path) -> str:
     """``access`` for ``access.log.1.gz``; without characters that names of pipelines must not have."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", origin.name.partition(".")[0]).strip("-_")
     return name if name[:1].isalpha() else f"pipeline-{name}".rstrip("-")
+
+
+def _tests_beside(recipe: str) -> Path:
+    """The file of tests of a recipe that is a script."""
+    return (recipes() | scripts())[recipe].with_name(f"{recipe}_test.yaml")
 
 
 def _suffix(recipe: str) -> str:

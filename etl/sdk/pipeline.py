@@ -11,6 +11,7 @@ from etl.sdk.call_site import Site, call_site
 from etl.sdk.functions import Function, as_function, moved
 from etl.sdk.inspection import Inspectable
 from etl.sdk.nodes import Definition
+from etl.sdk.option_names import checks_names
 from etl.sdk.stream import DeadLetterOutput, Output, Stream, Table
 from etl.sdk.values import plain
 
@@ -182,6 +183,7 @@ class Pipeline(Inspectable):
         return f"<Pipeline {self.name!r}: {outputs} output{'' if outputs == 1 else 's'}>"
 
 
+@checks_names
 def pipeline(
     name: str,
     *outputs: Output | Stream | DeadLetterOutput | Table,

@@ -163,8 +163,8 @@ class TableReader(Tables):
             return _foreign(self, name, {"": ("table", self._table)})
 
 
-_FUNCTION = "function"
-"""The option of a step that calls a function of the user, which may be given itself."""
+_FUNCTIONS = ("function", "on_timer")
+"""The options of a step that call a function of the user, which may be given itself."""
 
 read = Read()
 table = TableReader()
@@ -181,8 +181,7 @@ def union(*streams: Stream) -> Stream:
 def make_part(type_: str, arguments: Mapping[str, Any], positional: Iterable[str] = ()) -> ComponentCall:
     """A component as it was called. Raises TypeError for values that no option has."""
     given = {name: value for name, value in arguments.items() if name != "self" and value is not UNSET}
-    if callable(given.get(_FUNCTION)):
-        given[_FUNCTION] = as_function(given[_FUNCTION])
+    given |= {name: as_function(given[name]) for name in _FUNCTIONS if callable(given.get(name))}
     options = {_option(name): _with_nodes(plain(value, (_option(name),))) for name, value in given.items()}
     return ComponentCall(type_, options, call_site(tuple(positional)), tuple(functions_in(given)))
 

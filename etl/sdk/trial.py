@@ -144,6 +144,9 @@ def _sampled(name: str, source: Source | FrameSource, read: int) -> Source:
         raise EtlError(f"source {name!r} is read by Spark itself, of which a sample is not taken; {cure}")
     if isinstance(source, ReceivingSource):
         raise EtlError(f"source {name!r} ({source.type}) receives events that come once, of which a sample is not taken; {cure}")
+    missing = [one for one in source.probe() if one.code == "missing-input"] if source.probes_here else []
+    for one in missing:
+        raise EtlError(f"source {name!r}: {one.message}{f'; {one.hint}' if one.hint else ''}")
     return GivenSource(columns=visible(source.fields()), batches=(tuple(_first_events(source, read)),))
 
 

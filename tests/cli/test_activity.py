@@ -23,7 +23,7 @@ def wait_for(capsys: pytest.CaptureFixture[str], text: str) -> str:
 
 
 def test_the_activity_is_written_repeatedly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(activity, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(activity, "LOG_SECONDS", 0.01)
 
     with activity.activity("reading x.log") as doing:
         wait_for(capsys, "reading x.log\n")

@@ -199,7 +199,7 @@ def test_init_writes_scripts_too(folder: Path, capsys: pytest.CaptureFixture[str
     assert etl("init", "--sql") == 0
     assert etl("lint", "job.sql") == 0
     assert etl("init", "web-errors") == 0
-    assert etl("lint", "web-errors.sql") == 0
+    assert etl("lint", "web-errors.sql", "web-errors_test.yaml") == 0
     assert etl("explain", "web-errors.sql") == 0
     assert etl("graph", "web-errors.sql") == 0
     assert etl("recipes") == 0

@@ -168,6 +168,20 @@ def test_a_name_that_no_component_has_is_refused_with_the_nearest() -> None:
         read.file("a").to_kafak()  # type: ignore[attr-defined]
 
 
+def test_an_option_that_a_component_does_not_have_is_refused_with_the_nearest() -> None:
+    with pytest.raises(TypeError, match=r"filter\(\) has no option 'wher'; did you mean 'where'\?"):
+        read.file("a").filter(wher="true")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"rename\(\) has no option 'colour'; it has fields"):
+        read.file("a").rename(colour={})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"pipeline\(\) has no option 'rnu'; did you mean 'run'\?"):
+        pipeline("p", read.file("a"), rnu={})  # type: ignore[call-arg]
+
+
+def test_a_sample_of_a_file_that_is_missing_names_it(tmp_path: Path) -> None:
+    with pytest.raises(EtlError, match=r"source 'main': there is no file '.*nothere.log'"):
+        read.file(tmp_path / "nothere.log").show()
+
+
 def test_what_is_no_value_of_an_option_is_refused_at_the_call() -> None:
     with pytest.raises(TypeError, match="where: the function '<lambda>' is no value"):
         read.file("a").filter(lambda event: event)  # type: ignore[arg-type, misc]

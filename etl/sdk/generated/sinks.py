@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from etl.sdk.option_names import checks_option_names
 from etl.sdk.values import UNSET
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from etl.sdk.stream import Output
 
 
+@checks_option_names
 class Sinks:
     """Sinks as methods."""
 

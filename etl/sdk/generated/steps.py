@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from etl.sdk.option_names import checks_option_names
 from etl.sdk.values import UNSET
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from etl.sdk.stream import Stream, Table
 
 
+@checks_option_names
 class Steps:
     """Steps and parsers as methods."""
 
@@ -782,13 +784,13 @@ class Steps:
         self,
         keys: str | Sequence[str],
         *,
-        function: str,
+        function: str | Callable[..., Any],
         time: str | None = UNSET,
         late: Duration = UNSET,
         fields: Mapping[str, TypeText] = UNSET,
         ttl: Duration | None = UNSET,
         idle: Duration | None = UNSET,
-        on_timer: str | None = UNSET,
+        on_timer: str | Callable[..., Any] | None = UNSET,
         timer_limit: Duration = UNSET,
         timer_precision: Duration = UNSET,
     ) -> Stream:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from etl.sdk.option_names import checks_option_names
 from etl.sdk.values import UNSET
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from etl.sdk.stream import Table
 
 
+@checks_option_names
 class Tables:
     """Look-up tables as methods."""
 
