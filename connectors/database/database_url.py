@@ -62,6 +62,10 @@ class DatabaseUrl:
         return f"{system} at {host}:{self.port}"
 
 
+_JDBC = "jdbc:"
+"""Prefix of the URLs of Java programs; an environment variable may hold one."""
+
+
 def table_url(url: DatabaseUrl, table: str) -> str:
     """Return a table as a URL, without the user."""
     server = "" if url.dialect == "sqlite" else f"{url.host}:{url.port}/"
@@ -69,11 +73,10 @@ def table_url(url: DatabaseUrl, table: str) -> str:
 
 
 def parse_url(url: str) -> DatabaseUrl:
-    """Parse a URL. Raises UrlError."""
+    """Parse a URL, or one of JDBC. Raises UrlError."""
+    url = url[len(_JDBC) :] if url.lower().startswith(_JDBC) else url
     scheme, found, rest = url.partition("://")
     dialect = _DIALECTS.get(scheme.lower())
-    if scheme.lower().startswith("jdbc:") or url.lower().startswith("jdbc:"):
-        raise UrlError("unknown-database", f"the URL is a JDBC URL; write {EXAMPLES}", "remove 'jdbc:'")
     if not found and url.lower().startswith("sqlite:"):
         raise UrlError("unknown-database", _SQLITE_URL_HELP)
     if not found or dialect is None:

@@ -268,7 +268,7 @@ def test_concat_ws_skips_nulls_and_keeps_rows_of_nulls() -> None:
         ("10.0.0.0", True), ("10.255.255.255", True), ("11.0.0.0", False), ("010.1.1.1", False), ("10.1.1.256", False),
         ("10.1.1", False),
         ("10.1.1.1 ", False), ("2001:db8::1", True), ("2001:DB8:0::ffff", True), ("2001:db9::1", False),
-        ("::ffff:10.0.0.1", False),
+        ("::ffff:10.0.0.1", True), ("::ffff:11.0.0.1", False),
         ("", False), ("x", False), (":", False), (None, None),
     ],
 )  # fmt: skip

@@ -167,3 +167,17 @@ def test_kafka_is_read_from_a_time_and_tables_of_databases_are_created() -> None
     assert found["sources"]["k"]["start"] == "timestamp"
     assert found["sources"]["k"]["start_time"] == "2023-11-14T22:13:20.500000"
     assert found["sinks"]["d"]["create"] == "true"
+
+
+def test_kafka_is_read_from_offsets_and_wrong_starts_are_told_in_the_words_of_flink() -> None:
+    offsets = "'scan.startup.specific-offsets' = 'partition:0,offset:42;partition:1,offset:300'"
+    source = compiled(
+        f"CREATE TABLE k (a INT) {KAFKA[:-1]}, 'scan.startup.mode' = 'specific-offsets', {offsets}); SELECT a FROM k"
+    )["sources"]["k"]
+    [wrong] = compile_script(
+        f"CREATE TABLE k (a INT) {KAFKA[:-1]}, 'scan.startup.mode' = 'earliest'); SELECT a FROM k", installed()
+    ).errors
+
+    assert source["start"] == "offsets"
+    assert list(source["start_offsets"].values()) == [{"0": 42, "1": 300}]
+    assert (str(wrong), wrong.hint) == ("'earliest' is no scan.startup.mode", "is 'earliest-offset' meant?")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.columns.ip_networks import Network, NetworkSet
+from etl.columns.ip_networks import Network, NetworkSet, plain_address, plain_network
 from etl.columns.texts import Texts
 
 
@@ -38,15 +38,12 @@ def _inside(known: NetworkSet, networks: Sequence[Network], texts: Any) -> Any:
 
 
 def _is_inside(text: str, networks: Sequence[Network]) -> bool:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return any(address in network for network in networks)
+    address = plain_address(text)
+    return address is not None and any(address in network for network in networks)
 
 
 def _network(text: str) -> Network:
     try:
-        return ipaddress.ip_network(text, strict=False)
+        return plain_network(ipaddress.ip_network(text, strict=False))
     except ValueError as error:
         raise ValueError(f"{text!r} is not a network; write one such as 10.0.0.0/8 or 2001:db8::/32") from error

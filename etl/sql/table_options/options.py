@@ -11,7 +11,18 @@ import yaml
 
 from etl.catalogue import Catalogue
 from etl.sql.statements import CreateTable, Option, ScriptError
-from etl.sql.table_options.readers import Connector, Path, Value, ignored, startup, to_list, to_option, to_time
+from etl.sql.table_options.readers import (
+    Connector,
+    OptionValueError,
+    Path,
+    Value,
+    ignored,
+    read_offsets,
+    startup,
+    to_list,
+    to_option,
+    to_time,
+)
 from etl.sql.table_options.rsql import RSQL, UNAVAILABLE, further_values, has_elsewhere, normalised
 
 _FORMAT_OPTIONS = (
@@ -41,6 +52,7 @@ _FLINK: Mapping[str, Connector] = {
             "properties.group.id": to_option("commit_group"),
             "scan.startup.mode": startup,
             "scan.startup.timestamp-millis": to_time("start_time"),
+            "scan.startup.specific-offsets": lambda text: [(("start_offsets",), read_offsets(text))],
         },
         {"properties.": "properties"},
     ),
@@ -200,13 +212,18 @@ def _mapped(
                 path, value = ("topics",), [part.strip() for part in str(value).split(";")]
             if family != "sink" and path[0] == "batch":
                 continue
+            if path == ("start_offsets",):
+                value = {topic.strip(): value for topic in found.texts.get("topic", "").split(";")}
             found.values[path] = (value, option.at, option.value_at)
     return found
 
 
 def _values(connector: Connector, name: str, option: Option, kind: str) -> Sequence[Value]:
     if name in connector.options:
-        return connector.options[name](option.value)
+        try:
+            return connector.options[name](option.value)
+        except OptionValueError as error:
+            raise ScriptError("invalid-value", str(error), option.value_at, error.hint) from error
     for prefix, path in connector.prefixes.items():
         if name.startswith(prefix):
             return [((path, name.removeprefix(prefix)), option.value)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -40,9 +41,43 @@ def ignored(text: str) -> list[Value]:
     return []
 
 
+class OptionValueError(ValueError):
+    """An option's text that is none of those that it takes, and what it takes."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+_STARTS = {
+    "earliest-offset": "earliest",
+    "latest-offset": "latest",
+    "group-offsets": "group",
+    "timestamp": "timestamp",
+    "specific-offsets": "offsets",
+}
+"""Flink's words for where a topic is read from → those of the source here."""
+
+
 def startup(text: str) -> list[Value]:
-    known = {"earliest-offset": "earliest", "latest-offset": "latest", "group-offsets": "group"}
-    return [(("start",), known.get(text, text))]
+    """Flink's ``scan.startup.mode``. Raises OptionValueError for another word."""
+    if text not in _STARTS:
+        near = get_close_matches(text, _STARTS, 1)
+        hint = f"is {near[0]!r} meant?" if near else f"write {', '.join(map(repr, _STARTS))}"
+        raise OptionValueError(f"{text!r} is no scan.startup.mode", hint)
+    return [(("start",), _STARTS[text])]
+
+
+_OFFSETS = re.compile(r"partition:(\d+),offset:(\d+)")
+
+
+def read_offsets(text: str) -> dict[str, int]:
+    """``partition:0,offset:42;partition:1,offset:300`` → offsets by partition. Raises OptionValueError."""
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    found = [_OFFSETS.fullmatch(re.sub(r"\s", "", part)) for part in parts]
+    if not parts or None in found:
+        raise OptionValueError(f"{text!r} has no offsets of partitions", "write 'partition:0,offset:42;partition:1,offset:300'")
+    return {one[1]: int(one[2]) for one in found if one}
 
 
 def milliseconds(*path: str) -> Reader:

@@ -14,6 +14,7 @@ from connectors.database.sink import DatabaseSink
     ("url", "place"),
     [
         ("mysql://db.example/logs", DatabaseUrl("mysql", "db.example", 3306, "logs")),
+        ("jdbc:mysql://db.example/logs", DatabaseUrl("mysql", "db.example", 3306, "logs")),
         ("mariadb://db.example:3307/logs", DatabaseUrl("mysql", "db.example", 3307, "logs")),
         ("mysql+pymysql://me@db.example/logs", DatabaseUrl("mysql", "db.example", 3306, "logs", "me")),
         ("postgresql://[::1]:5433/logs", DatabaseUrl("postgresql", "::1", 5433, "logs")),
@@ -30,6 +31,7 @@ def test_a_url_is_parsed(url: str, place: DatabaseUrl) -> None:
     ("url", "code"),
     [
         ("oracle://db/x", "unknown-database"),
+        ("jdbc:oracle:thin:@db:1521/x", "unknown-database"),
         ("db.example/logs", "unknown-database"),
         ("mysql://db.example", "unknown-database"),
         ("mysql://db.example:port/x", "unknown-database"),

@@ -11,7 +11,7 @@ FUNCTIONS = (
         "address: text, network: string, more: string...",
         "boolean",
         text_calls.ip_in,
-        "Whether an address is inside one of some networks; IPv4 and IPv6.",
+        "Whether an address is inside one of some networks; IPv4 and IPv6. IPv4 inside IPv6 (`::ffff:10.0.0.1`) is IPv4.",
         "ip_in('10.1.2.3', '10.0.0.0/8', '192.168.0.0/16')",
         True,
         null="null if the address is null; false if it is not an address",
