@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.expressions import compile_expression
+from etl.expressions import analyse, compile_expression
 from etl.expressions.library.catalogue import functions
 from etl.expressions.library.own.quantities import _duration, _show_duration
 
@@ -74,6 +74,34 @@ def evaluate(text: str, **columns: list[object]) -> list[object]:
 )
 def test_values(text: str, value: object) -> None:
     assert evaluate(text) == [value]
+
+
+def test_grok_is_a_function() -> None:
+    texts: list[object] = ["GET /x", "bad", None, "PUT /y\udc80"[:6]]
+    pattern = "'%{WORD:method} %{NOTSPACE:path}'"
+
+    assert evaluate(f"grok(a, {pattern})", a=texts) == [
+        [("method", "GET"), ("path", "/x")],
+        None,
+        None,
+        [("method", "PUT"), ("path", "/y")],
+    ]
+    assert evaluate(f"grok_get(a, {pattern}, 'path')", a=texts) == ["/x", None, None, "/y"]
+    assert evaluate("grok(a, '%{WORD:w}( %{WORD:w})?|(?<n>x)')", a=["a b", "a"]) == [[("w", '["a", "b"]')], [("w", '["a"]')]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "hint"),
+    [
+        ("grok(a, '%{WRD:m}')", "there is no grok pattern 'WRD'", "did you mean 'WORD'?"),
+        ("grok_get(a, '%{WORD:m}', 'n')", "the pattern has no field 'n'", "it has m"),
+        ("grok(a, a)", "the pattern is a constant in quotes", None),
+    ],
+)
+def test_mistakes_of_patterns_are_found_before_the_run(call: str, message: str, hint: str | None) -> None:
+    [finding] = analyse(call, pa.schema([("a", pa.string())])).findings
+
+    assert (finding.message, finding.hint) == (message, hint)
 
 
 HOSTILE = [

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from etl.api import ComponentError
+from etl.expressions import analyse, compile_expression
 from parsers.geoip.parser import Geoip
 
 ULM = {
@@ -129,6 +130,21 @@ def test_places_and_networks(places: str, networks: str) -> None:
         "source.as.number": 64500,
         "source.as.organization.name": "Example",
     }
+
+
+def test_places_as_a_function_of_expressions(places: str, networks: str) -> None:
+    batch = pa.record_batch({"ip": pa.array(["203.0.113.5", "::ffff:203.0.113.9", "10.1.2.3", "x", None])})
+
+    def values(detail: str, path: str) -> list[object]:
+        return list(compile_expression(f"geo(ip, '{detail}', '{path}')", batch.schema)(batch).values.to_pylist())
+
+    assert values("country", places) == ["DE", "DE", None, None, None]
+    assert values("latitude", places)[0] == 48.4
+    assert values("asn", networks)[0] == 64500
+    [finding] = analyse(f"geo(ip, 'town', '{places}')", batch.schema).findings
+    assert (finding.message, "city_name" in (finding.hint or "")) == ("there is no detail 'town'", True)
+    [finding] = analyse("geo(ip, 'city', '/none.mmdb')", batch.schema).findings
+    assert "MaxMind DB file '/none.mmdb' cannot be read" in finding.message
 
 
 @pytest.mark.parametrize(

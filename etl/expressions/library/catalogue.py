@@ -16,6 +16,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "own.encodings",
         "own.fields",
         "own.ip_functions",
+        "own.parser_functions",
         "own.quantities",
         "own.texts",
         "own.user_agents",
