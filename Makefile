@@ -45,9 +45,9 @@ kills: $(READY)
 	  SLUICE_KILLS_PAGE=docs/delivery-tests.md $(BIN)/python -m pytest -v tests/delivery/test_kill_matrix.py
 
 # Each step with state on each route to its state, ten runs that are killed: minutes a group of steps, and the second table of
-# docs/delivery-tests.md. Some of them: make kills-state STEPS="joins or quiet" KILLS=3.
+# docs/delivery-tests.md. Some of them: make kills-state STEPS="joins or quiet" KILLS=3; with TOGETHER=9 all in one pipeline.
 kills-state: $(READY)
-	SLUICE_KILLS=$(or $(KILLS),10) SLUICE_KILLS_PAGE=docs/delivery-tests.md $(PYTEST) -v -k "$(STEPS)" \
+	SLUICE_KILLS=$(or $(KILLS),10) SLUICE_KILLS_TOGETHER=$(or $(TOGETHER),1) SLUICE_KILLS_PAGE=docs/delivery-tests.md $(PYTEST) -v -k "$(STEPS)" \
 	  tests/delivery/test_state_killed.py
 
 # The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.

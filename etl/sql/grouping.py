@@ -46,7 +46,10 @@ class Grouping:
         aggregates, aliases, places = self._aggregates()
         if window is not None and window.offset:
             window = self._shifted(window, at)
-        options: dict[str, Any] = {"type": "window", **(window.options if window else {"emit": "on_change"})}
+        options: dict[str, Any] = {
+            "type": "window",
+            **(window.options if window else {"emit": "on_change", **self._settings.time_to_live}),
+        }
         if names:
             options["group_by"] = names
         options["aggregates"] = aggregates or {"event_count": "count(*)"}

@@ -8,7 +8,7 @@ from typing import Any
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, key_field, plain_column, spark_text
 from etl.sql.forms.batch_over import order_texts
-from etl.sql.relation import FOR_EVER, RankLimit, Relation, Settings, StepText, WindowRows
+from etl.sql.relation import RankLimit, Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
 
@@ -93,7 +93,7 @@ class RankedRows:
         options |= {"by": by, "order": ways[by], "nulls": "smallest"}
         options |= {"then": {text: ways[text] for text in then}} if then else {}
         options |= {"limit": self._rank.limit, "rank": self._rank.name, "changelog": True}
-        options |= {} if self._settings.ttl == FOR_EVER else {"ttl": self._settings.ttl}
+        options |= self._settings.time_to_live
         self._add(options, start(over), {("by",): start(order[0].this)}, scope=self._with_rank(over), changes_at=start(over))
 
     def _dedupe(self, keys: list[str], column: SqlColumn, over: Any) -> None:

@@ -98,3 +98,8 @@ class Settings:
     """Whether windows give a result with each change."""
     is_batch: bool = False
     """Whether results are those of whole tables, given at the end of the sources: `execution.runtime-mode` is batch."""
+
+    @property
+    def time_to_live(self) -> dict[str, str]:
+        """The option of steps that keep the state of a key for ever without it."""
+        return {} if self.ttl == FOR_EVER else {"ttl": self.ttl}

@@ -59,7 +59,7 @@ class SelectCompiler:
                 self._filter(having.this)
         if self._rank is not None:
             self._relation = RankedRows(self._node, self._relation, self._settings, self._rank).compile()
-        self._relation = run_over(self._node, self._relation, self._rank_name, self._settings.is_batch)
+        self._relation = run_over(self._node, self._relation, self._rank_name, self._settings)
         ordering = Ordering.of(self._node)
         if ordering is None:
             return self._project(targets)
@@ -183,6 +183,7 @@ class SelectCompiler:
         at = start(self._node)
         if relation.changes_at is not None:
             counted = {"type": "window", "emit": "on_change", "group_by": keys, "aggregates": {"row_count": "count(*)"}}
+            counted |= self._settings.time_to_live
             return relation.then(StepText(counted, at), StepText({"type": "drop", "fields": ["row_count"]}, at))
         return relation.then(StepText({"type": "dedupe", "keys": keys, "within": self._settings.ttl}, at))
 

@@ -30,6 +30,7 @@ from etl.api import (
 )
 from etl.expressions import analyse
 from etl.steps.heartbeats import ARRIVAL
+from etl.steps.keyed.options import ttl_findings
 from etl.steps.option_checks import idle_by_clock, time_findings
 from etl.steps.windowing.emit import (
     Emit,
@@ -52,7 +53,7 @@ from etl.steps.windowing.lengths import (
     remembered_lengths,
 )
 from etl.steps.windowing.names import name_conflict
-from etl.steps.windowing.totals import bound_of_groups, is_total, remembered_totals, total_findings, totals_operator
+from etl.steps.windowing.totals import is_total, remembered_totals, total_findings, total_notes, totals_operator
 
 START, END = "window_start", "window_end"
 
@@ -68,7 +69,9 @@ class Window(StatefulStep):
     Without ``size`` and ``gap``, and with ``emit: on_change``, there are no windows: aggregates are of all events so far, and
     their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Such a step takes
     changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where there
-    are other aggregates, all rows of a group are kept, and those of groups with changes are read again.
+    are other aggregates, all rows of a group are kept, and those of groups with changes are read again, a million at most.
+    With ``ttl`` the state of a group without events is removed: an event that comes later begins a new group, whose first result
+    replaces no other one; what removes a row of the old one is left out.
 
     ``size: [1m, 5m, 1h]`` gives windows of each of these sizes in one pass: an event is aggregated once, for spans that
     all sizes are made of. ``size: {field: seconds, default: 5m, max: 1d}`` takes the size from a field of the event, and
@@ -192,12 +195,21 @@ class Window(StatefulStep):
     idle: Duration | None = Field(
         default=None, description="Silence of all sources after which open windows are closed; none means they wait."
     )
+    ttl: Duration | None = Field(
+        default=None,
+        description="Without `size` and `gap`: how long after its last event the state of a group is removed; none means never.",
+        examples=["7d"],
+    )
 
     # ── Planning ──
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Lengths that make no window, unknown fields, bad aggregates, names that contradict each other."""
-        yield from total_findings(self) if is_total(self) else length_findings(self.size, self.slide, self.step, self.gap)
+        if is_total(self):
+            yield from total_findings(self)
+        else:
+            yield from length_findings(self.size, self.slide, self.step, self.gap)
+            yield from ttl_findings(self.ttl, "size" if self.size is not None else "gap", True)
         for name in ("size", "gap"):
             yield from field_findings(name, getattr(self, name), incoming)
         if self.time is not None:
@@ -255,7 +267,7 @@ class Window(StatefulStep):
     def notes(self, incoming: Schema) -> Iterable[str]:
         """What windows share, and when results are given, unless on close only."""
         if is_total(self):
-            yield bound_of_groups()
+            yield from total_notes(self, incoming)
             return
         yield from described_panes(self.size, self.slide, self.step)
         if self.emit != "on_close":

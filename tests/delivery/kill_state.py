@@ -13,18 +13,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kill_processes import workers
 from kill_setup import KillSetup
 from kill_table import Output, SourceRow, Workspace
 from kill_trial import Outcome, Trial, Victim
 from running import wait_for
-from state_cases import BLOCK, FIELDS, ROUTES, Case, Event, Row, event, line
+from state_cases import BLOCK, FIELDS, FUNCTIONS, ROUTES, Case, Event, Row, event, line
 
 SLICE = BLOCK // 4
 PADDING = 3_500
 """Makes slices of the two files larger than what one task reads."""
+
+
+_FEW_QUERIES = 20
+_DELAY_OF_A_QUERY = 0.2
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,13 @@ class Pace:
     pause_seconds: float = 0.5
     kill_delay_seconds: float = 2.0
     """The victim is killed within this time after a micro-batch has begun: many queries run in turn."""
+
+    @classmethod
+    def of_queries(cls, queries: int) -> Self:
+        """For so many queries in a pipeline: more of them take longer for a micro-batch each, and have fewer of them."""
+        if queries <= _FEW_QUERIES:
+            return cls()
+        return cls(slices=4, slice=2 * SLICE, kill_delay_seconds=_DELAY_OF_A_QUERY * queries)
 
 
 QUIET = Pace(block_seconds=100, slices=4, slice=BLOCK, pause_seconds=2.0, kill_delay_seconds=3.0)
@@ -84,8 +95,12 @@ class StateSetup(KillSetup):
         steps = ", ".join([*self.input.steps, *spark])
         streams = "".join(self._streams(number, case) for number, case in enumerate(self.cases.values()))
         sinks = "".join(f"  sink-{n}: {{from: case-{n}, {self._sink(n, case)}}}\n" for n, case in enumerate(self.cases.values()))
+        functions = sorted({name for case in self.cases.values() for name in case.functions})
+        code = self.workspace.folder / f"{self.workspace.label}.py"
+        code.write_text(FUNCTIONS)
+        named = f"functions: {{{', '.join(f'{one}: {code}' for one in functions)}}}\n" if functions else ""
         return (
-            f"name: {name}\nsources:\n{self.input.options}\n"
+            f"name: {name}\n{named}sources:\n{self.input.options}\n"
             f"streams:\n  all: {{from: [{self.input.names}], steps: [{steps}]}}\n{streams}"
             f"sinks:\n{sinks}run: {{trigger: 100ms}}\n"
         )
@@ -94,7 +109,8 @@ class StateSetup(KillSetup):
         steps = ", ".join(case.steps).replace("{late}", f"{ROUTES[self.route]}s")
         names = [f"case-{number}-{side}" for side in range(len(case.sides))]
         sides = zip(names, case.sides, strict=True)
-        lines = [f"  {name}: {{from: all, steps: [{{type: filter, where: '{where}'}}]}}\n" for name, where in sides]
+        more = "".join(f", {one}" for one in case.side_steps)
+        lines = [f"  {name}: {{from: all, steps: [{{type: filter, where: '{where}'}}{more}]}}\n" for name, where in sides]
         return "".join([*lines, f"  case-{number}: {{from: [{', '.join(names) or 'all'}], steps: [{steps}]}}\n"])
 
     def _sink(self, number: int, case: Case) -> str:

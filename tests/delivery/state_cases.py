@@ -62,6 +62,10 @@ class Case:
     fields: tuple[str, ...]
     expected: Callable[[Sequence[Event]], Iterable[Row]]
     sides: tuple[str, ...] = ()
+    side_steps: tuple[str, ...] = ()
+    """Steps of each side after its condition."""
+    functions: tuple[str, ...] = ()
+    """Names in `FUNCTIONS` that steps call."""
     reduce: Callable[[Sequence[Row]], Iterable[Row]] = tuple
     """Rows that were given → rows to compare; a row that must not be, such as a repeat, is not removed."""
     sink: str = ""
@@ -273,6 +277,24 @@ KEYED = {
     "top, changes": Case((step("top", "by: v, limit: 2"),), ("n", "change"), changes),
 }
 
+# functions with state
+
+FUNCTIONS = """
+from typing import NamedTuple
+
+class State(NamedTuple):
+    events: int
+    total: int
+
+def track(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:
+    found = []
+    for event in events:
+        state = State(state.events + 1, state.total + event["v"]) if state else State(1, event["v"])
+        found.append({**event, "c": state.events, "s": state.total})
+    return found, state
+"""
+_TRACK = "function: track, fields: {c: bigint, s: bigint}"
+
 # running values and sequences
 
 
@@ -328,6 +350,17 @@ def correlated(some: Callable[[Event], bool], at_most: int) -> Callable[[Sequenc
 def first_sample(rows: Sequence[Row]) -> list[Row]:
     return [(key, count, samples[0]) for key, count, samples in rows]
 
+
+def tracked(begins: Callable[[Event, Event], bool]) -> Callable[[Sequence[Event]], list[Row]]:
+    return lambda events: [row[:-1] for row in running(events, begins)]
+
+
+CALLS = {
+    "keyed_python": Case((step("keyed_python", _TRACK),), _VALUES[:-1], tracked(never), functions=("track",)),
+    "keyed_python, ttl": Case(
+        (step("keyed_python", f"{_TRACK}, ttl: 5s"),), _VALUES[:-1], tracked(new_block), functions=("track",)
+    ),
+}
 
 _ALERT = ("key", "correlation.count", "correlation.samples")
 ORDERED = {
@@ -469,9 +502,15 @@ CHAINS = {
 # changelogs
 
 
-def changelog(steps: Sequence[str], fields: Sequence[str], expected: Callable[[Sequence[Event]], Iterable[Row]]) -> Case:
-    """A case whose results change, of which the rows count that are left at the end."""
-    return Case((*steps,), ("_kind", *fields), expected, reduce=folded, sink=", changes: kind")
+def changelog(
+    steps: Sequence[str],
+    fields: Sequence[str],
+    expected: Callable[[Sequence[Event]], Iterable[Row]],
+    of: Sequence[str] | None = None,
+) -> Case:
+    """A case whose results change, of which the rows count that are left at the end; of a join the steps of each side."""
+    case = Case((*steps,), ("_kind", *fields), expected, reduce=folded, sink=", changes: kind")
+    return case if of is None else replace(case, sides=SIDES, side_steps=(*of,))
 
 
 def folded(rows: Sequence[Row]) -> list[Row]:
@@ -513,16 +552,53 @@ def totals_of_best(events: Sequence[Event]) -> list[Row]:
     return [(len(best), sum(best), min(best))] if best else []
 
 
+def best_totals(events: Sequence[Event]) -> list[Row]:
+    ranked = sorted(totals(events), key=lambda row: -row[2])[:3]
+    return [(key, total, rank) for rank, (key, _, total, _) in enumerate(ranked, 1)]
+
+
+def running_of_best(events: Sequence[Event]) -> Iterator[Row]:
+    """Number, rank, count and sum of the three best events of each key, in the order of time."""
+    ranks = dict(best_so_far(events))
+    for row in running([one for one in events if one["n"] in ranks], never):
+        yield (row[0], ranks[row[0]], *row[1:3])
+
+
+def last_pairs(events: Sequence[Event]) -> Iterator[Row]:
+    """The last event of each key on either side, None where a side has none."""
+    last: tuple[dict[str, int], dict[str, int]] = {}, {}
+    for both in sides(events):
+        for known, own in zip(last, both, strict=True):
+            known.update((one["key"], one["n"]) for one in own)
+    return ((last[0].get(key), last[1].get(key)) for key in last[0] | last[1])
+
+
 _TOTALS = "{type: window, emit: on_change, group_by: [key], aggregates: {c: count(*), s: sum(v), m: max(n)}}"
 _OF_BEST = "{type: window, emit: on_change, aggregates: {c: count(*), s: sum(v), m: min(v)}}"
 _LAST = "{type: top, keys: [key], by: n, limit: 1, changelog: true}"
 _BEST = "{type: top, keys: [key], by: v, limit: LIMIT, rank: r, changelog: true}"
+_OVER = "{type: over, keys: [key], time: at, changelog: true, aggregates: {c: count(*), s: sum(v)}}"
+
+
+def join_all(kind: str) -> str:
+    """A join of all events of a block, whenever they come."""
+    return f"{{type: join, kind: {kind}, on: [key], changelog: true, where: 'block = right.block'}}"
+
 
 CHANGES = {
     "top, last rows": changelog([_LAST], ("key", "n"), last_rows),
     "top, last rows in a table": Case((_LAST, "{type: keep, fields: [key, n]}"), ("key", "n"), last_rows, table_key="key"),
     "top, best so far": changelog([_BEST.replace("LIMIT", "3")], ("n", "r"), best_so_far),
     "window, totals": changelog([_TOTALS], ("key", "c", "s", "m"), totals),
+    "window, then top of totals": changelog(
+        [_TOTALS, "{type: top, by: s, limit: 3, rank: r, changelog: true}"], ("key", "s", "r"), best_totals
+    ),
+    "top, then over": changelog([_BEST.replace("LIMIT", "3"), _OVER], ("n", "r", "c", "s"), running_of_best),
+    "join, changing, left": changelog([join_all("left")], ("n", "right.n"), JOINS["join, left"].expected, of=()),
+    "join, changing, anti": changelog([join_all("anti")], ("n",), JOINS["join, anti"].expected, of=()),
+    "join, changing, full, of last rows": changelog(
+        ["{type: join, kind: full, on: [key], changelog: true}"], ("n", "right.n"), last_pairs, of=(_LAST,)
+    ),
     "top, then totals": changelog([_BEST.replace("LIMIT", "1"), _OF_BEST], ("c", "s", "m"), totals_of_best),
 }
 
@@ -536,7 +612,7 @@ _WITH_IDLE = (
     *("over, within", "over, ttl", "sequence, not followed by", "correlate, at most"),
     *("join, full", "join, latest", "window, then window", "join, then window"),
 )
-_ALL = {**WINDOWS, **EMITS, **KEYED, **ORDERED, **JOINS, **CHAINS, **CHANGES}
+_ALL = {**WINDOWS, **EMITS, **KEYED, **ORDERED, **CALLS, **JOINS, **CHAINS, **CHANGES}
 
 
 def idle(case: Case) -> Case:
@@ -559,6 +635,7 @@ GROUPS = {
     "emit": EMITS,
     "keys": KEYED,
     "order": ORDERED,
+    "calls": CALLS,
     "joins": JOINS,
     "chains": CHAINS,
     "changes": CHANGES,

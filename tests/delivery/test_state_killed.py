@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import kill_page
@@ -22,11 +23,22 @@ from state_cases import CASES, GROUPS, QUIET_GROUPS, ROUTES, Case, few_cases
 
 _numbers = itertools.count()
 
+TOGETHER = int(os.environ.get("SLUICE_KILLS_TOGETHER", "1"))
+"""Groups of steps in one pipeline: the start of Spark is most of what a run costs."""
+
+
+def together(groups: Mapping[str, Mapping[str, Case]]) -> dict[str, dict[str, Case]]:
+    """So many groups as one."""
+    names = list(groups)
+    merged = [names[first : first + TOGETHER] for first in range(0, len(names), TOGETHER)]
+    return {"+".join(some): {name: case for group in some for name, case in groups[group].items()} for some in merged}
+
+
 FEW = [(few_cases(number, len(ROUTES)), route) for number, route in enumerate(ROUTES)]
-SELECTED = [(group, route) for group in GROUPS.values() for route in ROUTES] if RUNS else FEW
-NAMES = [f"{group}-{route}" for group in GROUPS for route in ROUTES] if RUNS else [f"few-{route}" for route in ROUTES]
-QUIET_SELECTED = [(group, route) for group in QUIET_GROUPS.values() for route in ROUTES]
-QUIET_NAMES = [f"{group}-{route}" for group in QUIET_GROUPS for route in ROUTES]
+SELECTED = [(group, route) for group in together(GROUPS).values() for route in ROUTES] if RUNS else FEW
+NAMES = [f"{group}-{route}" for group in together(GROUPS) for route in ROUTES] if RUNS else [f"few-{route}" for route in ROUTES]
+QUIET_SELECTED = [(group, route) for group in together(QUIET_GROUPS).values() for route in ROUTES]
+QUIET_NAMES = [f"{group}-{route}" for group in together(QUIET_GROUPS) for route in ROUTES]
 
 
 def killed(cases: Mapping[str, Case], route: str, pace: Pace, engine: Engine) -> StateTrial:
@@ -48,7 +60,7 @@ def killed(cases: Mapping[str, Case], route: str, pace: Pace, engine: Engine) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(("cases", "route"), SELECTED, ids=NAMES)
 def test_steps_of_killed_runs_give_what_python_computes(cases: Mapping[str, Case], route: str, engine: Engine) -> None:
-    killed(cases, route, Pace(), engine)
+    killed(cases, route, Pace.of_queries(len(cases)), engine)
 
 
 @pytest.mark.spark
@@ -57,7 +69,7 @@ def test_steps_of_killed_runs_give_what_python_computes(cases: Mapping[str, Case
 def test_results_by_the_clock_of_killed_runs_are_those_that_python_computes(
     cases: Mapping[str, Case], route: str, engine: Engine
 ) -> None:
-    trial = killed(cases, route, QUIET, engine)
+    trial = killed(cases, route, replace(QUIET, kill_delay_seconds=3.0 * max(1, len(cases) / 7)), engine)
 
     assert trial.ticks()
 

@@ -117,6 +117,30 @@ def test_row_number_by_time_is_dedupe() -> None:
     assert found[0] == {"type": "dedupe", "keys": ["host"], "time": "t", "late": "5s", "within": "1d", "keep": "first"}
 
 
+TTL = "SET 'table.exec.state.ttl' = '1 d'; INSERT INTO out "
+COUNTS = "SELECT host, count(*) AS c FROM logs GROUP BY host"
+
+
+@pytest.mark.parametrize(
+    ("type_", "query"),
+    [
+        ("window", COUNTS),
+        ("window", f"SELECT DISTINCT host, c FROM ({COUNTS})"),
+        ("top", "SELECT host, bytes FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY bytes DESC) AS n FROM logs) WHERE n <= 3"),
+        ("over", "SELECT host, sum(bytes) OVER (PARTITION BY host ORDER BY t) AS total FROM logs"),
+        ("join", "SELECT l.host, r.bytes FROM logs l LEFT JOIN logs r ON l.host = r.host"),
+    ],
+)
+def test_what_would_keep_state_for_ever_has_the_time_to_live(type_: str, query: str) -> None:
+    found = [one for one in steps(LOGS + TTL + query) if one.get("type") == type_]
+    assert {one["ttl"] for one in found} == {"1d"}, found
+
+
+def test_running_values_within_a_time_need_no_time_to_live() -> None:
+    over = "sum(bytes) OVER (PARTITION BY host ORDER BY t RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW)"
+    assert "ttl" not in steps(LOGS + TTL + f"SELECT host, {over} AS total FROM logs")[0]
+
+
 def test_over_gives_running_values() -> None:
     over = "sum(bytes) OVER (PARTITION BY host ORDER BY t ROWS BETWEEN 9 PRECEDING AND CURRENT ROW)"
     found = steps(LOGS + f"INSERT INTO out SELECT host, {over} FROM logs")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -28,11 +30,13 @@ from etl.api import (
     TIMESTAMP,
     UPDATE_AFTER,
     UPDATE_BEFORE,
+    ComponentError,
     StatefulStep,
     change_key,
     with_changes,
 )
-from etl.state.changes import recomputed
+from etl.state.changes import weighted_rows
+from etl.state.keyed.time_to_live import panes_after
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.joining.join import Join
 from etl.steps.keyed.over import Over
@@ -245,7 +249,7 @@ def test_equal_rows_are_merged_in_the_order_in_which_they_came(monkeypatch: pyte
     operator = best(2).operator(schema.remove(schema.get_field_index(OFFSET)))
 
     for _ in range(3):  # of any process, whose hashes have another seed: so a micro-batch that runs again has the same changes
-        monkeypatch.setattr(recomputed, "_SEED", recomputed._SEED + 1)
+        monkeypatch.setattr(weighted_rows, "_SEED", weighted_rows._SEED + 1)
         rows = operator.combine(operator.prepare(pa.RecordBatch.from_pylist(events, schema=schema), 0)[0])
         assert rows.column("n").to_pylist() == [n for n in range(40) if n != 7]
 
@@ -302,7 +306,7 @@ def joined(left: Sequence[Row], right: Sequence[Row], kind: str, where: bool) ->
 @settings(max_examples=60, deadline=None)
 @given(
     drawn=EVENTS,
-    cuts=CUTS,
+    cuts=st.just([Cut(1)]) | CUTS,
     sides=st.sampled_from(list(SIDES)),
     kind=st.sampled_from(["inner", "left", "right", "full", "semi", "anti"]),
     where=st.booleans(),
@@ -329,6 +333,35 @@ def united_row(row: Row, side: int) -> Row:
     prefix = SIDE_PREFIXES[side]
     values = {prefix + name: value for name, value in row.items() if name != CHANGE}
     return {**values, SIDE: side, CHANGE: row.get(CHANGE, INSERT)}
+
+
+# ── Large keys ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_key_that_is_too_large_is_named(monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
+    monkeypatch.setattr(weighted_rows, "MAX_ROWS_OF_KEY", 3)
+    rows = [{"user": "-", "at": BEGIN, "x": n, "n": n, CHANGE: INSERT} for n in range(5)]
+    events = [*rows[:4], {**rows[0], "user": "b"}, {**rows[0], "user": "b", "n": 7}]
+
+    assert (
+        sum(folded([event for batch in run(best(1), CHANGING, events, [Cut(6, at_once=at_once)]) for event in batch]).values())
+        == 2
+    )
+    with pytest.raises(ComponentError, match=r"the key user='-' has 4 rows .* at most 3 rows"):
+        run(best(1), CHANGING, [*events, rows[4]], [Cut(6, at_once=at_once)])
+
+
+def test_new_rows_of_a_side_do_not_read_those_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighted_rows, "MAX_ROWS_OF_KEY", 3)
+    step = Join(on={"user": "user"}, kind="left", changelog=True)
+    left = [united_row({"user": "-", "at": BEGIN, "x": n, "n": n}, 0) for n in range(9)]
+    right = united_row({"user": "-", "at": BEGIN, "x": 1, "n": 10}, 1)
+    united = step.united({"l": ROWS, "r": ROWS})
+
+    assert [len(batch) for batch in run(step, united, left, [Cut(1)])] == [1] * 9
+    with pytest.raises(ComponentError, match="the key user='-' has 9 rows"):
+        run(step, united, [*left, right], [Cut(1)])
 
 
 # ── Time to live ───────────────────────────────────────────────────────────────────────────────────
@@ -361,3 +394,147 @@ def test_rows_of_a_join_are_forgotten_after_their_time_to_live() -> None:
     found = after_pauses(step, step.united({"l": ROWS, "r": ROWS}), *events)
 
     assert [[(row["x"], row["right.x"], row[CHANGE]) for row in batch] for batch in found] == [[], [(1, 2, INSERT)], []]
+
+
+TTL = timedelta(seconds=3)
+"""Of micro-batches that are read a second after each other."""
+
+
+def read_in_cuts(events: Sequence[Row], cuts: Sequence[Cut]) -> list[tuple[int, list[Row]]]:
+    """The events of each micro-batch, first those that add rows, and when it is read, in microseconds."""
+    numbered = [{**row, OFFSET: number} for number, row in enumerate(events)]
+    ordered = (
+        sorted(batch, key=lambda row: row.get(CHANGE) in (UPDATE_BEFORE, DELETE)) for _, batch in batches_of(numbered, cuts)
+    )
+    return [(number * 1_000_000, batch) for number, batch in enumerate(ordered, 1)]
+
+
+def plain(event: Row) -> Row:
+    return {name: value for name, value in event.items() if name not in (CHANGE, OFFSET)}
+
+
+def removed_latest(rows: list[tuple[Row, int]], row: Row, oldest: int) -> None:
+    """Remove the latest of equal rows, unless it was read at this time or earlier."""
+    at = max((at for at, (other, time) in enumerate(rows) if other == row and time > oldest), default=None)
+    if at is not None:
+        del rows[at]
+
+
+def netted(events: Sequence[Row], cuts: Sequence[Cut]) -> tuple[list[Row], list[Cut]]:
+    """Without what comes and goes in one micro-batch, as steps give changes; and the cuts of what is left."""
+    found, sizes = list[Row](), list[Cut]()
+    for cut, batch in batches_of(events, cuts):
+        left = list(batch)
+        for event in batch:
+            added = next(
+                (other for other in left if other[CHANGE] in (INSERT, UPDATE_AFTER) and plain(other) == plain(event)), None
+            )
+            if event[CHANGE] in (UPDATE_BEFORE, DELETE) and added is not None:
+                left.remove(added)
+                left.remove(event)
+        found += left
+        sizes += [replace(cut, rows=len(left))] if left else []
+    return found, sizes or list(cuts)
+
+
+def by_lifetimes(events: Sequence[Row], cuts: Sequence[Cut], results: Callable[[Sequence[Row]], Counter[str]]) -> Counter[str]:
+    """What is left where the rows of a user are forgotten together: the results of the last one, and those before it."""
+    begin, ttl = int(BEGIN.timestamp() * 1e6), TTL // timedelta(microseconds=1)
+    rows, ends, ended = dict[Any, list[tuple[Row, int]]](), dict[Any, int](), Counter[str]()
+    for time, batch in read_in_cuts(events, cuts):
+        now = begin + time
+        for event in batch:
+            user = event["user"]
+            if ends.get(user, now + 1) <= now:
+                ended += results([row for row, _ in rows.pop(user)])
+            own = rows.setdefault(user, [])
+            ends[user] = int(panes_after(np.array([now]), ttl)[0])
+            if event[CHANGE] in (UPDATE_BEFORE, DELETE):
+                removed_latest(own, plain(event), -1)
+            else:
+                own.append((plain(event), time))
+    return sum((results([row for row, _ in own]) for own in rows.values()), ended)
+
+
+BY_LIFETIMES: dict[str, tuple[StatefulStep, Callable[[Sequence[Row]], Counter[str]]]] = {
+    "top": (best(2).model_copy(update={"ttl": TTL}), lambda rows: ranked(rows, 2)),
+    "over": (OVER.model_copy(update={"ttl": TTL}), lambda rows: running(rows, 3)),
+    "totals": (Window(group_by=("user",), emit="on_change", aggregates=TOTALS, ttl=TTL), lambda rows: totals(rows, False)),
+    "more totals": (Window(group_by=("user",), emit="on_change", aggregates=MORE, ttl=TTL), lambda rows: totals(rows, True)),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(drawn=EVENTS, cuts=CUTS, name=st.sampled_from(list(BY_LIFETIMES)), of_changes=st.booleans())
+def test_rows_of_a_key_are_forgotten_together(drawn: Sequence[Row], cuts: Sequence[Cut], name: str, of_changes: bool) -> None:
+    events, (step, results) = changed(drawn), BY_LIFETIMES[name]
+    if "totals" in name and not of_changes:
+        events = [{**row, CHANGE: INSERT} for row in inserted(drawn)]
+    events, cuts = netted(events, cuts)
+
+    found = folded([event for batch in run(step, CHANGING, events, cuts) for event in batch])
+
+    assert found == by_lifetimes(events, cuts, results)
+
+
+def joined_with_ttl(events: Sequence[Row], cuts: Sequence[Cut], kind: str) -> Counter[str]:
+    """Each micro-batch changes what is given by the difference of the rows that are alive, before it and after it."""
+    given, sides, ttl = Counter[str](), ([], []), TTL // timedelta(microseconds=1)
+    for time, batch in read_in_cuts(events, cuts):
+        before = alive_join(sides, kind, time, ttl)
+        for event in batch:
+            own, row = sides[event[SIDE]], {n: v for n, v in plain(event).items() if n != SIDE}
+            if event[CHANGE] in (UPDATE_BEFORE, DELETE):
+                removed_latest(own, row, time - ttl)
+            else:
+                own.append((row, time))
+        given += alive_join(sides, kind, time, ttl)
+        given.subtract(before)
+        assert not [text for text, count in given.items() if count < 0]
+    return +given
+
+
+def alive_join(sides: tuple[list[tuple[Row, int]], ...], kind: str, now: int, ttl: int) -> Counter[str]:
+    """The pairs of rows that have not expired, and those of them that have met no row."""
+    alive = [[(row, time) for row, time in own if time + ttl > now] for own in sides]
+    texts = list[str]()
+    for side, own in enumerate(alive):
+        for row, time in own:
+            key = row[SIDE_PREFIXES[side] + "user"]
+            keys = SIDE_PREFIXES[1 - side] + "user"
+            met = [other for other, at in sides[1 - side] if key is not None and other[keys] == key and abs(at - time) < ttl]
+            if side == 0 and kind not in ("semi", "anti"):
+                pairs = [other for other, _ in alive[1] if key is not None and other[keys] == key]
+                texts += [pair_text(row, other) for other in pairs]
+            if not met and kind in {0: ("left", "full", "anti"), 1: ("right", "full")}[side]:
+                texts.append(pair_text(*((row, {}) if side == 0 else ({}, row)), alone=kind == "anti"))
+            if met and side == 0 and kind == "semi":
+                texts.append(pair_text(row, {}, alone=True))
+    return Counter(texts)
+
+
+def pair_text(left: Row, right: Row, alone: bool = False) -> str:
+    names = [name for name in ROWS.names if name != "user"]
+    user = left.get(SIDE_PREFIXES[0] + "user") if left else right[SIDE_PREFIXES[1] + "user"]
+    pair = {"user": user, **{name: left.get(SIDE_PREFIXES[0] + name) for name in names}}
+    return _text(pair if alone else pair | {f"right.{name}": right.get(SIDE_PREFIXES[1] + name) for name in names})
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    drawn=EVENTS,
+    cuts=st.just([Cut(1)]) | CUTS,
+    kind=st.sampled_from(["inner", "left", "right", "full", "semi", "anti"]),
+    of_right=st.integers(2, 3),
+)
+def test_a_join_with_a_time_to_live_takes_back_what_it_has_given(
+    drawn: Sequence[Row], cuts: Sequence[Cut], kind: str, of_right: int
+) -> None:
+    step = Join(on={"user": "user"}, kind=kind, changelog=True, ttl=TTL)
+    own = [changed([row for number, row in enumerate(drawn) if (number % of_right == 1) == bool(side)]) for side in (0, 1)]
+    pairs = zip_longest(*([united_row(row, side) for row in rows] for side, rows in enumerate(own)))
+    events = [event for pair in pairs for event in pair if event]
+
+    found = folded([event for batch in run(step, step.united({"l": CHANGING, "r": CHANGING}), events, cuts) for event in batch])
+
+    assert found == joined_with_ttl(events, cuts, kind)

@@ -2010,6 +2010,7 @@ class Steps:
         emit: Literal["on_close", "on_change"] | EmitTrigger | Sequence[Literal["on_close", "on_change"] | EmitTrigger] = UNSET,
         emit_reason: str | None = UNSET,
         idle: Duration | None = UNSET,
+        ttl: Duration | None = UNSET,
     ) -> Stream:
         """Group events by time and fields, and give one event per window and group with aggregates of it.
 
@@ -2021,7 +2022,9 @@ class Steps:
         Without ``size`` and ``gap``, and with ``emit: on_change``, there are no windows: aggregates are of all events so far, and
         their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Such a step takes
         changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where there
-        are other aggregates, all rows of a group are kept, and those of groups with changes are read again.
+        are other aggregates, all rows of a group are kept, and those of groups with changes are read again, a million at most.
+        With ``ttl`` the state of a group without events is removed: an event that comes later begins a new group, whose first result
+        replaces no other one; what removes a row of the old one is left out.
 
         ``size: [1m, 5m, 1h]`` gives windows of each of these sizes in one pass: an event is aggregated once, for spans that
         all sizes are made of. ``size: {field: seconds, default: 5m, max: 1d}`` takes the size from a field of the event, and
@@ -2119,6 +2122,8 @@ class Steps:
             emit_reason: New field that says which entry of `emit` a result is from, such as `on_close` or `when`.
                 Default: none.
             idle: Silence of all sources after which open windows are closed; none means they wait. Default: none.
+            ttl: Without `size` and `gap`: how long after its last event the state of a group is removed; none means
+                never. Default: none.
         """
         return self._step("window", locals(), ("aggregates",))
 

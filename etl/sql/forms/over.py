@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.sql.expressions import call_name, duration, key_field, plain_column, seconds_of, spark_text
 from etl.sql.forms.batch_over import BATCH_HINT, with_all_rows
-from etl.sql.relation import Relation, StepText
+from etl.sql.relation import Relation, Settings, StepText
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
 
@@ -42,7 +42,7 @@ def with_named_windows(node: Any) -> Any:
     return node
 
 
-def run_over(node: Any, relation: Relation, rank_name: str | None, is_batch: bool) -> Relation:
+def run_over(node: Any, relation: Relation, rank_name: str | None, settings: Settings) -> Relation:
     """The relation with the values of all calls with OVER; ``rank_name``: of a column that is computed already."""
     from sqlglot import exp
 
@@ -54,11 +54,11 @@ def run_over(node: Any, relation: Relation, rank_name: str | None, is_batch: boo
     for same in windows.values():
         names = {f"over_{number + at + 1}": call for at, call in enumerate(same)}
         number += len(same)
-        relation = with_all_rows(relation, names) if is_batch else _with_window(relation, names)
+        relation = with_all_rows(relation, names) if settings.is_batch else _with_window(relation, names, settings.time_to_live)
     return relation
 
 
-def _with_window(relation: Relation, calls: Mapping[str, Any]) -> Relation:
+def _with_window(relation: Relation, calls: Mapping[str, Any], ttl: Mapping[str, str]) -> Relation:
     scope, first = relation.scope, next(iter(calls.values()))
     keys = [key_field(key, scope) for key in first.args.get("partition_by") or []]
     order = first.args.get("order")
@@ -77,7 +77,8 @@ def _with_window(relation: Relation, calls: Mapping[str, Any]) -> Relation:
         "keys": keys or [ONE_KEY],
         **({"time": column.field, "changelog": True} if relation.changes_at is not None else time_options(column)),
         "aggregates": aggregates,
-        **_frame(first),
+        **(frame := _frame(first)),
+        **({} if "within" in frame else ttl),
     }
     places: dict[tuple[str | int, ...], int] = {("aggregates", name): start(call) for name, call in calls.items()}
     scope = replace(scope, aliases={**scope.aliases, **aliases})

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from etl.api import CHANGE, PANE, SIDE_PREFIXES, PartRows, Schema, WatermarkAdvance
+from etl.api import CHANGE, SIDE_PREFIXES, ComponentError, PartRows, Schema, WatermarkAdvance
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.changes.diffs import difference
-from etl.state.changes.recomputed import WEIGHT, RecomputedResults
+from etl.state.changes.kernels import remaining_weights
+from etl.state.changes.key_limits import MAX_BYTES_OF_KEY
+from etl.state.changes.weighted_rows import WEIGHT, WeightedRows, earliest_added
 from etl.state.joins.side_columns import PairEvents, coalesced, rows_that_meet
-from etl.state.key_hash import HASH, HASH2
-from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
+from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
-from etl.state.keyed.latest_rows import with_column
-from etl.state.keyed.waiting_events import ORDER
+from etl.state.keyed.latest_rows import known_columns, with_column
+from etl.state.keyed.time_to_live import TimeToLive
 
 MAX_PAIRS = 1 << 17
 """Pairs that are made at once."""
@@ -50,9 +51,14 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangingJoin(PairEvents, RecomputedResults):
+class ChangingJoin(PairEvents, WeightedRows):
     """State holds the rows of both sides with their weights. Of pairs only those with a row of the micro-batch are made, and of
-    `where` without a match the rows of keys that have changed."""
+    `where` without a match the rows of keys that have changed on the other side. So new rows do not read those before them on
+    their own side, unless rows of the other one are given without a match.
+
+    With a time to live a row makes pairs with those that are read within that time of it. A row without a match is one that no
+    such row has met, also where that has expired: so both stay in state twice as long, and what is taken back was given.
+    """
 
     pair: Schema
     """Of all pairs, on which the condition is."""
@@ -62,13 +68,18 @@ class ChangingJoin(PairEvents, RecomputedResults):
     kind: str
     where: CompiledExpression | None
 
-    def results(self, rows: pa.Table) -> pa.Table:
-        """The join of rows of some keys."""
-        left, right = self._sides(self._by_key(rows))
-        nothing = self._sides(self._by_key(rows.slice(0, 0)))
-        return self._added((left, right), nothing)
-
     # ── Rows ──
+
+    @property
+    def retention(self) -> TimeToLive:
+        """Twice the time to live where rows without a match count."""
+        if self.ttl.micros is None or self.kind == "inner":
+            return self.ttl
+        return TimeToLive(2 * self.ttl.micros)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (*super()._columns, _LACKS_KEY)
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """Rows with their keys; without those that have no key and are not given without a match."""
@@ -86,16 +97,45 @@ class ChangingJoin(PairEvents, RecomputedResults):
         pairs = ([events.column(prefix + n) for prefix, n in zip(SIDE_PREFIXES, names, strict=True)] for names in self.on.items())
         return {name: coalesced(*pair) for name, pair in zip(self.keys, pairs, strict=True)}
 
-    def combine(self, rows: pa.Table) -> pa.Table:
-        """Equal rows as one, without their keys, which are hashed."""
-        return super().combine(rows.drop_columns(self.keys) if self.keys[0] in rows.column_names else rows)
+    def key_values(self, row: pa.Table) -> Mapping[str, Any]:
+        """The key of one row, with the names of the left side's fields."""
+        pairs = ([row.column(prefix + n) for prefix, n in zip(SIDE_PREFIXES, names, strict=True)] for names in self.on.items())
+        return {name: coalesced(*pair)[0].as_py() for name, pair in zip(self.on, pairs, strict=True)}
 
-    def _known(self, new: pa.Table, tables: Any) -> pa.Table:
-        groups = EventsByKey.of(hashes_of(new), np.zeros(len(new), np.int64))
-        names = [*self._rows.names, HASH, HASH2, PANE, TIME, ORDER, WEIGHT, _LACKS_KEY]
-        empty = new.select([name for name in names if name in new.column_names]).slice(0, 0)
-        found = [run.select(_present(names, run)).take(pa.array(rows)) for _, run, rows in rows_of_keys(groups, tables)]
-        return whole([empty, *found])
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Equal rows as one, without their keys, which are hashed; with a time to live those that are left of them."""
+        rows = rows.drop_columns(self.keys) if self.keys[0] in rows.column_names else rows
+        if self.ttl.micros is None:
+            return super().combine(rows)
+        left = self._left(rows, with_pane=True)
+        return rows if (left == numbers(rows, WEIGHT)).all() else with_column(rows, WEIGHT, left).filter(pa.array(left != 0))
+
+    def _left(self, rows: pa.Table, with_pane: bool = False) -> Numbers:
+        """int64[rows]: how often each row is left of equal ones; negative where it removes more than there are."""
+        hashes, weights = self.row_hashes(rows, with_pane), numbers(rows, WEIGHT)
+        groups = EventsByKey.of(hashes, numbers(rows, TIME), -np.sign(weights))
+        found = np.zeros(len(rows), np.int64)
+        if self.ttl.micros is None:
+            sums = np.add.reduceat(weights[groups.order], groups.firsts[:-1]) if len(rows) else weights
+            found[earliest_added(rows, groups)] = sums
+            return found
+        left, ordered = np.empty((2, len(rows)), np.int64)
+        times = numbers(rows, TIME)[groups.order]
+        remaining_weights(groups.firsts, times, weights[groups.order], np.int64(self.ttl.micros), ordered, left)
+        found[groups.order] = left
+        return found
+
+    def known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
+        """Of the keys of new rows those of the other side; and of the same where the other one is given without a match, or a
+        row is removed that may have expired."""
+        side, removes = numbers(new, SIDE_FIELD), numbers(new, WEIGHT) < 0
+        own = removes if self.ttl.micros is not None else np.zeros(len(new), bool)
+        found = [known_columns(new, self._columns).slice(0, 0)]
+        for wanted in (0, 1):
+            decides = 1 - wanted in (*PRESERVED.get(self.kind, ()), *((0,) if self.kind == "semi" else ()))
+            asking = new.filter(pa.array((side != wanted) | own | decides))
+            found += self.looked_up(asking, tables, partial(_is_side, wanted))
+        return whole(found)
 
     # ── Running ──
 
@@ -105,41 +145,81 @@ class ChangingJoin(PairEvents, RecomputedResults):
         if not tables:
             return
         new = whole(tables)
-        known = self._known(new, kept.tables(clock.now + 1))
-        before, after = self.combine(known), self.combine(whole([known, new]))
-        both = self._by_key(whole([before, after, self.combine(new)]))
-        edges = np.cumsum([0, len(before), len(after)])
-        old, now, change = (
-            self._sides((both[0].slice(first, count), both[1][first : first + count]))
-            for first, count in zip(edges, (len(before), len(after), len(both[0]) - edges[2]), strict=True)
-        )
-        gone, come = self._changes(old, now, change)
-        changes = difference(gone, come, self.fields, self.result_key)
+        known = self.known(new, kept.tables(clock.now + 1))
+        new = self.combine(new)
+        rows = whole([known, known_columns(new, known.column_names)])
+        before = np.append(self._left(known), np.zeros(len(new), np.int64))
+        after = self._left(rows)
+        if self.ttl.micros is None:
+            change = np.append(np.zeros(len(known), np.int64), numbers(new, WEIGHT))
+        else:
+            before, after = np.maximum(before, 0), np.maximum(after, 0)
+            change = after - before
+        old, now, changed = (self._sides(rows, weights) for weights in (before, after, change))
+        yield from self._changes(old, now, changed, clock.now)
+
+    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The results so far."""
+        tables = kept.tables(watermark + 1)
+        if tables:
+            rows = whole(tables)
+            left = np.maximum(self._left(rows), 0)
+            now, nothing = self._sides(rows, left), self._sides(rows, np.zeros(len(rows), np.int64))
+            for changes in self._changes(nothing, now, now, watermark):
+                yield changes.select(self.state_fields.names)
+
+    @property
+    def state_fields(self) -> Schema:
+        """The fields of results."""
+        return pa.schema([one for one in self.fields if one.name != CHANGE])
+
+    def _changes(
+        self, old: tuple[Side, Side], now: tuple[Side, Side], change: tuple[Side, Side], time: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The results that go and that come. Those that only come are given in pieces."""
+        gone, come = [], list[pa.RecordBatch]()
+        pairs = self._signed_pairs(self._alive(old, time), self._alive(now, time), change)
+        if self.kind == "inner" and all((one.weights > 0).all() for one in change):
+            nothing = self._table([])
+            for rows, weights in pairs:
+                yield difference(nothing, self._table([self._repeated(rows, weights)]), self.fields, self.result_key)
+            return
+        size = 0
+        for rows, weights in pairs:
+            gone.append(self._repeated(rows, np.maximum(-weights, 0)))
+            come.append(self._repeated(rows, np.maximum(weights, 0)))
+            size += gone[-1].nbytes + come[-1].nbytes
+            _check_size(size)
+        for rows, weights in self._alone(old, time):
+            gone.append(self._repeated(rows, np.maximum(weights, 0)))
+        for rows, weights in self._alone(now, time):
+            come.append(self._repeated(rows, np.maximum(weights, 0)))
+            gone.append(self._repeated(rows, np.maximum(-weights, 0)))
+        changes = difference(self._table(gone), self._table(come), self.fields, self.result_key)
         if changes.num_rows:
             yield changes
 
-    def _changes(self, old: tuple[Side, Side], now: tuple[Side, Side], change: tuple[Side, Side]) -> tuple[pa.Table, pa.Table]:
-        """The results that go and that come."""
-        signed = []
+    def _signed_pairs(
+        self, old: tuple[Side, Side], now: tuple[Side, Side], change: tuple[Side, Side]
+    ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         if self.kind in PAIRED:
-            signed += [*self._pairs(change[0], now[1]), *self._pairs(old[0], change[1])]
-        gone = [self._repeated(rows, np.maximum(-weights, 0)) for rows, weights in signed]
-        come = [self._repeated(rows, np.maximum(weights, 0)) for rows, weights in signed]
-        return self._table([*gone, *self._alone(old)]), self._table([*come, *self._alone(now)])
+            yield from self._pairs(change[0], now[1])
+            yield from self._pairs(old[0], change[1])
 
-    def _added(self, sides: tuple[Side, Side], nothing: tuple[Side, Side]) -> pa.Table:
-        return self._changes(nothing, sides, sides)[1]
+    def _alive(self, sides: tuple[Side, Side], time: int) -> tuple[Side, Side]:
+        """The rows that have not expired."""
+        ttl = self.ttl.micros
+        if ttl is None:
+            return sides
+        left, right = (side.where(numbers(side.rows, TIME) + ttl > time) for side in sides)
+        return left, right
 
-    def _by_key(self, rows: pa.Table) -> tuple[pa.Table, Numbers]:
-        """The rows, and the number of each one's key."""
+    def _sides(self, rows: pa.Table, weights: Numbers) -> tuple[Side, Side]:
+        """The rows of either side that are there, or change."""
         keys = EventsByKey.of(hashes_of(rows), np.zeros(len(rows), np.int64)).numbers()
-        return rows, np.where(numbers(rows, _LACKS_KEY) == 1, -1, keys)
-
-    def _sides(self, keyed: tuple[pa.Table, Numbers]) -> tuple[Side, Side]:
-        rows, keys = keyed
+        both = Side(rows, np.where(numbers(rows, _LACKS_KEY) == 1, -1, keys), weights)
         side = numbers(rows, SIDE_FIELD)
-        both = Side(rows, keys, numbers(rows, WEIGHT))
-        return both.where(side == 0), both.where(side == 1)
+        return both.where((side == 0) & (weights != 0)), both.where((side == 1) & (weights != 0))
 
     def _pairs(self, left: Side, right: Side) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """The pairs with equal keys that meet the condition, and their weights."""
@@ -154,25 +234,36 @@ class ChangingJoin(PairEvents, RecomputedResults):
 
     # ── Rows without a match ──
 
-    def _alone(self, sides: tuple[Side, Side]) -> Iterator[pa.RecordBatch]:
-        """What is given of single rows: those without a match, or of a semi-join the left ones with one."""
+    def _alone(self, sides: tuple[Side, Side], time: int) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
+        """What is given of single rows, and how often: those without a match, or of a semi-join the left ones with one."""
+        alive = self._alive(sides, time)
         for side in (0,) if self.kind == "semi" else PRESERVED.get(self.kind, ()):
-            own = sides[side]
+            own = alive[side]
             matched = self._matched(own, sides[1 - side], side)
             chosen = own.where(matched if self.kind == "semi" else ~matched)
             left, right = (chosen.rows, None) if side == 0 else (None, chosen.rows)
-            events = self._pair_events(left, right, self._result)
-            yield self._repeated(events, np.maximum(chosen.weights, 0))
+            yield self._pair_events(left, right, self._result), chosen.weights
 
     def _matched(self, own: Side, other: Side, side: int) -> Numbers:
-        """bool[rows]: which rows have a match."""
-        if self.where is None:
+        """bool[rows]: which rows have a match, or with a time to live have had one."""
+        if self.where is None and self.ttl.micros is None:
             return np.isin(own.keys, other.keys[other.keys >= 0])
         found = np.zeros(len(own.keys), bool)
         for at_own, at_other in matches(own.keys, other.keys):
-            left, right = own.rows.take(pa.array(at_own)), other.rows.take(pa.array(at_other))
-            batch = self._pair_events(left, right, self.pair) if side == 0 else self._pair_events(right, left, self.pair)
-            found[at_own[rows_that_meet(self.where, batch).to_numpy(zero_copy_only=False)]] = True
+            met = self._met(own, at_own, other, at_other)
+            if self.where is not None:
+                left, right = own.rows.take(pa.array(at_own[met])), other.rows.take(pa.array(at_other[met]))
+                batch = self._pair_events(left, right, self.pair) if side == 0 else self._pair_events(right, left, self.pair)
+                met[met] = rows_that_meet(self.where, batch).to_numpy(zero_copy_only=False)
+            found[at_own[met]] = True
+        return found
+
+    def _met(self, own: Side, at_own: Numbers, other: Side, at_other: Numbers) -> Numbers:
+        """bool[pairs]: whether one was read before the other expired."""
+        if self.ttl.micros is None:
+            return np.ones(len(at_own), bool)
+        distance = numbers(own.rows, TIME)[at_own] - numbers(other.rows, TIME)[at_other]
+        found: Numbers = np.abs(distance) < self.ttl.micros
         return found
 
     # ── Columns ──
@@ -218,5 +309,16 @@ def matches(left: Numbers, right: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
         first = last
 
 
-def _present(names: list[str], table: pa.Table) -> list[str]:
-    return [name for name in names if name in table.column_names]
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES_OF_KEY:
+        raise ComponentError(
+            f"join: the pairs that a micro-batch changes of some keys have more than {MAX_BYTES_OF_KEY >> 20:,} MiB: keys have "
+            "many rows on both sides. Add a condition (where), aggregate or dedupe a side first, or set a ttl. Nothing is lost: "
+            "the next run goes on where this one ended"
+        )
+
+
+def _is_side(side: int, rows: pa.Table, at: Numbers) -> Numbers:
+    """bool[n]: which of these rows are of the side."""
+    found: Numbers = numbers(rows, SIDE_FIELD)[at] == side
+    return found

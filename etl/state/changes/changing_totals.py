@@ -22,6 +22,7 @@ from etl.api import (
     Rejects,
     Schema,
     WatermarkAdvance,
+    signs,
 )
 from etl.state.aggregates import Accumulator, finish_or_fail, group, lift_or_reject, with_missing
 from etl.state.aggregates.accumulator import Numbers
@@ -32,10 +33,15 @@ from etl.state.changes.signed_totals import SignedAggregate
 from etl.state.key_hash import HASH, HASH2, key_hashes, new_seed
 from etl.state.keyed.decisions import EventsByKey, rows_of_keys
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
-from etl.state.keyed.time_to_live import UNLIMITED_PANE
+from etl.state.keyed.latest_rows import with_column
+from etl.state.keyed.time_to_live import UNLIMITED, UNLIMITED_PANE, TimeToLive
+from etl.state.windows.aggregation import event_times
 
 ROWS = "\0rows"
 """Aggregate of partial results: how many rows the group has. A group without rows has no result."""
+
+SIGN = "\0sign"
+"""Column (int64) of partial results with a time to live: 1 or -1 where rows are added or removed, 0 in state."""
 
 _SEED = new_seed()
 """Of hashes that are compared within this process."""
@@ -45,6 +51,9 @@ _SEED = new_seed()
 class ChangingTotals:
     """State holds partial results, which are only appended: those of a group are merged when it has new events.
 
+    With a time to live the pane of a partial result says when its group expires. In a later pane all of it is written again, and
+    replaces the partial results of earlier ones. What removes a row of an expired group is left out, as in Flink.
+
     ``fields`` are those of results: groups, aggregates, and the kind of change.
     """
 
@@ -52,11 +61,18 @@ class ChangingTotals:
     group_by: tuple[str, ...]
     accumulators: Mapping[str, Accumulator]
     """Of a changelog, those that subtract rows that are removed."""
+    time: str
+    ttl: TimeToLive = UNLIMITED
+    """Of a group, from its last event on, or up to a quarter longer."""
     hashed: bool = True
-    after_run: AfterRun = "arrived"
     rows: Accumulator = field(
         default_factory=lambda: SignedAggregate(Count(AggregateArgument("count(*)", pa.int64(), None, None)))
     )
+
+    @property
+    def after_run(self) -> AfterRun:
+        """Partial results are added as they arrive, or those of groups with a later pane are written again."""
+        return "arrived" if self.ttl.micros is None else "appended"
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -68,8 +84,9 @@ class ChangingTotals:
         return {**self.accumulators, ROWS: self.rows}
 
     @cached_property
-    def _hashes(self) -> list[str]:
-        return [HASH, HASH2]
+    def _same(self) -> list[str]:
+        """Columns in which partial results of the same group are equal."""
+        return [HASH, HASH2, PANE, *self.group_by, *([] if self.ttl.micros is None else [SIGN])]
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
         """A partial result for each group of these events; none is late."""
@@ -77,14 +94,18 @@ class ChangingTotals:
 
     def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
         """The same, with the events for which an aggregate fails."""
-        panes = pa.array(np.full(events.num_rows, UNLIMITED_PANE))
-        groups = {PANE: panes, **{name: events.column(name) for name in self.group_by}}
-        rows, rejects = lift_or_reject(events, self._all, groups)
-        return Prepared(group(rows, [PANE, *self.group_by], self._all), 0, rejects)
+        columns = {name: events.column(name) for name in self.group_by}
+        if self.ttl.micros is None:
+            columns[PANE] = pa.array(np.full(events.num_rows, UNLIMITED_PANE))
+        else:
+            columns[PANE] = pa.array(self.ttl.expiry_panes(event_times(events, self.time)))
+            columns[SIGN] = pa.array(signs(events))
+        rows, rejects = lift_or_reject(events, self._all, columns)
+        return Prepared(group(rows, [name for name in self._same if name in columns], self._all), 0, rejects)
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same group as one."""
-        return group(with_missing(rows, self._all), [*self._hashes, PANE, *self.group_by], self._all)
+        return group(with_missing(rows, self._all), self._same, self._all)
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events."""
@@ -96,16 +117,42 @@ class ChangingTotals:
         if not tables:
             return
         new = self.combine(whole(tables))
-        known = self._known(new, kept.tables())
-        after = self.combine(whole([with_missing(known, self._all), new])) if len(known) else new
+        known = self._known(new, kept.tables(clock.now + 1))
+        if self.ttl.micros is not None:
+            new = self._without_expired(new, known)
+        after = self._merged([known, new])
         before = self._aligned(known, after)
         yield from self._changes(known, before, after)
+        if self.ttl.micros is not None and len(new):
+            yield self._rows_to_keep(known, new, after, before)
 
     def _known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
-        """The partial results of these groups so far, merged."""
+        """The partial results of these groups so far, merged, with their panes."""
         groups = EventsByKey.of(hashes_of(new), np.zeros(len(new), np.int64))
         found = [run.take(pa.array(rows)) for _, run, rows in rows_of_keys(groups, tables)]
-        return self.combine(whole(found)) if found else new.slice(0, 0)
+        if not found:
+            return new.slice(0, 0)
+        rows = whole(found)
+        return self.combine(rows if self.ttl.micros is None else rows.filter(pa.array(self.ttl.are_current(rows))))
+
+    def _merged(self, rows: Sequence[pa.Table]) -> pa.Table:
+        """Partial results of any panes."""
+        both = whole([with_missing(one, self._all) for one in rows])
+        return self.combine(both if self.ttl.micros is None else with_column(both, PANE, np.zeros(len(both), np.int64)))
+
+    def _without_expired(self, new: pa.Table, known: pa.Table) -> pa.Table:
+        """New partial results as one of each group, without those that remove rows of groups that have none."""
+        exists = self._exist(known, self._aligned(known, new))
+        kept = new.filter(pa.array((numbers(new, SIGN) > 0) | exists))
+        return self.combine(with_column(kept, SIGN, np.zeros(len(kept), np.int64)))
+
+    def _rows_to_keep(self, known: pa.Table, new: pa.Table, after: pa.Table, before: Numbers) -> pa.Table:
+        """New partial results; of groups whose pane is another one now the whole ones."""
+        pane = int(numbers(new, PANE).max())  # events of a micro-batch are read at the same time
+        panes = np.append(numbers(known, PANE), -1)[before]
+        moved = with_column(after, PANE, np.full(len(after), pane)).filter(pa.array(panes != pane))
+        stays = np.append(numbers(known, PANE), -1)[self._aligned(known, new)] == pane
+        return whole([moved, new.filter(pa.array(stays)).select(moved.column_names)])
 
     @staticmethod
     def _aligned(known: pa.Table, after: pa.Table) -> Numbers:
@@ -124,7 +171,7 @@ class ChangingTotals:
             groups = new.filter(failed).combine_chunks().to_batches()[0]
             yield Rejects(groups, RESULT_FAILED, new_failed.drop_null())
         results = whole([old, new])
-        had = (before >= 0) & self._exist(known, before) & np.append(_is_null(old_failed), False)[before]
+        had = self._exist(known, before) & np.append(_is_null(old_failed), False)[before]
         has = self._exist(after, np.arange(len(after))) & _is_null(new_failed)
         hashes = key_hashes(results, [name for name in results.column_names if name not in self.group_by], _SEED)
         same = had & has & (hashes[:, before] == hashes[:, len(old) + np.arange(len(new))]).all(axis=0)
@@ -135,10 +182,8 @@ class ChangingTotals:
             yield changelog(results, first, last, self.fields)
 
     def _exist(self, merged: pa.Table, at: Numbers) -> Numbers:
-        """bool[n]: which of these groups have rows."""
-        if not len(merged):
-            return np.zeros(len(at), bool)
-        found: Numbers = (numbers(merged, f"{ROWS}\0{0}") > 0)[at]
+        """bool[n]: which of these groups have rows; -1 is none of them."""
+        found: Numbers = np.append(numbers(merged, f"{ROWS}\0{0}") > 0, False)[at]
         return found
 
     def _finished(self, merged: pa.Table) -> tuple[pa.Table, pa.Array]:
@@ -155,14 +200,15 @@ class ChangingTotals:
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The results so far."""
-        tables = kept.tables()
+        tables = kept.tables(watermark + 1)
         if tables:
-            merged = self.combine(whole(tables))
+            rows = whole(tables)
+            merged = self._merged([rows if self.ttl.micros is None else rows.filter(pa.array(self.ttl.are_current(rows)))])
             merged = merged.filter(pa.array(self._exist(merged, np.arange(len(merged)))))
             yield from self._finished(merged)[0].combine_chunks().to_batches()
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Never: groups are kept for ever."""
+        """Whether the groups have expired; without a time to live never."""
         return last_pane <= watermark
 
     def watermark_after(self, watermark: int) -> int:

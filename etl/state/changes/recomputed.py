@@ -1,121 +1,90 @@
 """Results that are recomputed for each key with changes, and compared with those before.
 
-State holds the rows of a changelog as they come, each with its weight: 1 for a row that is added, -1 for one that is removed.
-Equal rows of a key are merged, their weights are added, and where the sum is 0 nothing is left. So every function of the rows of
-a key can be a step over a changelog; it costs as much as the keys with changes have rows.
+State holds the rows of a changelog as they come, with their weights. So every function of the rows of a key can be a step over a
+changelog; it costs as much as the keys with changes have rows.
+
+With a time to live the rows of a key expire together, when none has come for that long: the pane of a row says when, and when the
+key gets a later pane, all its rows are written again with it.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from etl.api import CHANGE, NEVER, OFFSET, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance, signs
+from etl.api import CHANGE, PANE, AfterRun, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.changes.diffs import difference
-from etl.state.key_hash import HASH, HASH2, key_hashes, new_seed
-from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
-from etl.state.keyed.event_rows import hashes_of, numbers, prepare_rows, whole
+from etl.state.changes.weighted_rows import WEIGHT, WeightedRows
+from etl.state.keyed.decisions import TIME, EventsByKey
+from etl.state.keyed.event_rows import hashes_of, numbers, whole
 from etl.state.keyed.latest_rows import with_column
-from etl.state.keyed.time_to_live import UNLIMITED, TimeToLive
 from etl.state.keyed.waiting_events import ORDER
-
-WEIGHT = "\0weight"
-"""Column (int64): how often a row is there."""
-
-_SEED = new_seed()
-"""Of hashes that are compared within this process."""
 
 
 @dataclass(frozen=True)
-class RecomputedResults(ABC):
-    """``fields`` are those of results, with the kind of change; ``incoming`` those of rows."""
-
-    fields: Schema
-    incoming: Schema
-    keys: tuple[str, ...]
-    time: str
-    result_key: tuple[str, ...] | None
-    """Fields by which a result replaces another one; None if results are only added and removed."""
-    ttl: TimeToLive = UNLIMITED
-    """Of each row, from its arrival on."""
-
-    hashed: ClassVar[bool] = True
-    after_run: ClassVar[AfterRun] = "arrived"
+class RecomputedResults(WeightedRows):
+    """The time to live is that of a key, from its last change on, or up to a quarter longer."""
 
     @abstractmethod
     def results(self, rows: pa.Table) -> pa.Table:
         """The results of all rows of some keys, each row as often as it is there."""
 
-    @cached_property
-    def _rows(self) -> Schema:
-        return pa.schema([one for one in self.incoming if one.name not in (CHANGE, OFFSET, self.time)])
+    @property
+    def after_run(self) -> AfterRun:
+        """Rows are added as they arrive, or those of keys with a later pane are written again."""
+        return "arrived" if self.ttl.micros is None else "appended"
 
-    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
-        """Rows with their weights; none is late."""
-        more = {ORDER: events.column(OFFSET).to_numpy(), WEIGHT: signs(events)}
-        rows, late = prepare_rows(events, self._rows, self.time, 1, NEVER, more)
-        return with_column(rows, PANE, self.ttl.expiry_panes(numbers(rows, TIME))), late
-
-    def combine(self, rows: pa.Table) -> pa.Table:
-        """Equal rows as one with the sum of their weights, the earliest one; without those whose weights are 0 together."""
-        hashes = self._row_hashes(rows)
-        groups = EventsByKey.of(hashes, numbers(rows, TIME), numbers(rows, ORDER))
-        if len(groups.hash) == len(rows):
-            return rows
-        weights = np.add.reduceat(numbers(rows, WEIGHT)[groups.order], groups.firsts[:-1])
-        firsts = self._earliest_added(rows, groups)
-        kept = np.flatnonzero(weights)
-        kept = kept[np.argsort(firsts[kept])]  # the order of rows is that in which they came, whatever the seed of hashes
-        return with_column(rows.take(pa.array(firsts[kept])), WEIGHT, weights[kept])
-
-    def _row_hashes(self, rows: pa.Table) -> Numbers:
-        """Hashes of the values of rows; rows that expire at other times are others."""
-        names = [name for name in self._rows.names if name in rows.column_names]
-        found: Numbers = key_hashes(rows, [*names, *([PANE] if self.ttl.micros is not None else [])], _SEED)
-        return found
-
-    @staticmethod
-    def _earliest_added(rows: pa.Table, groups: EventsByKey) -> Numbers:
-        """The number of the first row of each group, if possible of one that is added, whose place in time counts."""
-        is_added = numbers(rows, WEIGHT)[groups.order] > 0
-        at = np.where(is_added, np.arange(len(rows)), len(rows))
-        first = np.minimum.reduceat(at, groups.firsts[:-1])
-        found: Numbers = groups.order[np.where(first < len(rows), first, groups.firsts[:-1])]
-        return found
-
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether there are events."""
-        return arrived is not None
-
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The difference of the results of keys with events, before these and after them."""
         tables = arrived.tables()
         if not tables:
             return
         new = whole(tables)
-        known = self._known(new, kept.tables(clock.now + 1))
-        before, after = self._expanded(known), self._expanded(whole([known, new.select(known.column_names)]))
+        known = self.known(new, kept.tables(clock.now + 1))
+        known = known.filter(pa.array(self.ttl.are_current(known))) if self.ttl.micros is not None else known
+        new = new.select(known.column_names)
+        before, after = self._expanded(known), self._expanded(whole([known, new]))
         changes = difference(self.results(before), self.results(after), self.fields, self.result_key)
         if changes.num_rows:
             yield changes
+        if self.ttl.micros is not None:
+            yield self._rows_to_keep(known, new)
 
-    def _known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
-        """The rows of these keys so far."""
-        groups = EventsByKey.of(hashes_of(new), np.zeros(len(new), np.int64))
-        names = [*self._rows.names, HASH, HASH2, PANE, TIME, ORDER, WEIGHT]
-        empty = new.select([name for name in names if name in new.column_names]).slice(0, 0)
-        found = [run.select(empty.column_names).take(pa.array(rows)) for _, run, rows in rows_of_keys(groups, tables)]
-        return whole([empty, *found])
+    def _rows_to_keep(self, known: pa.Table, new: pa.Table) -> pa.Table:
+        """New rows, and with them the known ones of keys whose pane is another one now. A row that removes none, because the
+        one that it removes has expired, is left out."""
+        both = whole([known, new])
+        keys = EventsByKey.of(hashes_of(both), np.zeros(len(both), np.int64)).numbers()
+        panes, count = numbers(both, PANE), int(keys.max()) + 1
+        latest, earlier = np.full((2, count), -(1 << 62))
+        np.maximum.at(latest, keys, panes)
+        np.maximum.at(earlier, keys[: len(known)], panes[: len(known)])
+        moves = (latest != earlier)[keys]
+        both = with_column(both, PANE, latest[keys])
+        moved = self.merged(both.filter(pa.array(moves)), 0)
+        stays = both.filter(pa.array(~moves))
+        added = stays.slice(int((~moves[: len(known)]).sum()))
+        return whole([moved, added, _reversed(self.combine(stays))])
+
+    def _needed(self, rows: pa.Table, at: Numbers, weights: Numbers) -> Numbers:
+        """With a time to live also one of a key and pane that has no others: it replaces the rows of earlier panes."""
+        found = super()._needed(rows, at, weights)
+        if self.ttl.micros is None or found.all():
+            return found
+        of_pane = np.column_stack([*hashes_of(rows).view(np.int64)[:, at], numbers(rows, PANE)[at]])
+        _, firsts, panes = np.unique(of_pane, axis=0, return_index=True, return_inverse=True)
+        is_empty = np.bincount(panes.ravel(), found) == 0
+        found[firsts[is_empty]] = True
+        return found
 
     def _expanded(self, rows: pa.Table) -> pa.Table:
         """Each row as often as it is there, in the order of arrival."""
+        rows = with_column(rows, PANE, np.zeros(len(rows), np.int64)) if self.ttl.micros is not None else rows
         rows = self.combine(rows) if len(rows) else rows
         weights = np.maximum(numbers(rows, WEIGHT), 0)
         order = np.lexsort((numbers(rows, ORDER), numbers(rows, TIME)))
@@ -130,13 +99,14 @@ class RecomputedResults(ABC):
         """The results so far."""
         tables = kept.tables(watermark + 1)
         if tables:
-            found = self.results(self._expanded(whole(tables))).select(self.state_fields.names)
+            rows = whole(tables)
+            rows = rows.filter(pa.array(self.ttl.are_current(rows)))
+            found = self.results(self._expanded(rows)).select(self.state_fields.names)
             yield from found.cast(self.state_fields).combine_chunks().to_batches()
 
-    def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Whether all rows of the pane have expired."""
-        return last_pane <= watermark
 
-    def watermark_after(self, watermark: int) -> int:
-        """Results are given as events come."""
-        return watermark
+def _reversed(rows: pa.Table) -> pa.Table:
+    """For rows that are removed more often than they are there, as many that add them."""
+    weights: Numbers = numbers(rows, WEIGHT)
+    removed = np.flatnonzero(weights < 0)
+    return with_column(rows.take(pa.array(removed)), WEIGHT, -weights[removed])

@@ -19,7 +19,7 @@ from etl.api import (
 )
 from etl.expressions import analyse, compile_expression
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.keyed.options import MICROSECOND
+from etl.steps.keyed.options import MICROSECOND, bound_of_other_side
 
 if TYPE_CHECKING:
     from etl.state.joins.limited_sides import SideLimit
@@ -98,8 +98,10 @@ def remembered_options(step: Join, incoming: Schema) -> dict[str, Any]:
 def state_notes(step: Join) -> Iterator[str]:
     """How long events are kept."""
     if step.changelog:
-        kept = "for ever" if step.ttl is None else f"for {format_duration(step.ttl)} after it was read, or a quarter longer"
+        stays = None if step.ttl is None else format_duration(step.ttl if step.kind == "inner" else 2 * step.ttl)
+        kept = "for ever" if stays is None else f"for {stays} after it was read, or up to a quarter longer"
         yield f"keeps each row of both sides {kept}"
+        yield bound_of_other_side()
         return
     before, after = (format_duration(max(bound, timedelta(0))) for bound in step.bounds)
     if step.match == "latest":

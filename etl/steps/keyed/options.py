@@ -11,6 +11,7 @@ from pydantic import Field
 
 from etl.api import Duration, FieldName, Finding, Schema, StatefulStep, format_duration, format_type, unknown_field, visible
 from etl.expressions import analyse
+from etl.state.changes.key_limits import MAX_BYTES_OF_KEY, MAX_ROWS_OF_KEY
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.option_checks import length_finding, time_findings, unused_option
 
@@ -87,6 +88,18 @@ def ranking_findings(expression: str, incoming: Schema, path: tuple[str, ...]) -
     elif pa.types.is_nested(found.type) or pa.types.is_null(found.type):
         message = f"events are ranked by a number, time or text, and this is {format_type(found.type)}"
         yield Finding("wrong-type", message, path, "use a member of it, or give it a type", at=0)
+
+
+def bound_of_recomputed() -> str:
+    """For `etl explain`: the largest key of a step that computes all rows of a key again."""
+    rows, size = f"{MAX_ROWS_OF_KEY:,}", f"{MAX_BYTES_OF_KEY >> 30} GiB"
+    return f"computes all rows of a key again with each change: a key of more than {rows} rows or {size} ends the run"
+
+
+def bound_of_other_side() -> str:
+    """For `etl explain`: the largest key of a join with changing results."""
+    rows, size = f"{MAX_ROWS_OF_KEY:,}", f"{MAX_BYTES_OF_KEY >> 30} GiB"
+    return f"a row reads the rows of its key on the other side: a key of more than {rows} rows or {size} there ends the run"
 
 
 MICROSECOND = timedelta(microseconds=1)

@@ -26,7 +26,7 @@ from etl.api import (
     with_fields,
 )
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ttl_findings
+from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, bound_of_recomputed, ttl_findings
 from etl.steps.option_checks import length_finding, taken_name, unused_option
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ class Over(KeyedStep):
         """How long the state of a key is kept, where nothing else bounds it."""
         if self.within is None:
             yield bound_of_keys(self.ttl)
+        if self.changelog:
+            yield bound_of_recomputed()
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and frame; each aggregate with the types of its fields; the fields of events that wait."""

@@ -26,7 +26,14 @@ from etl.api import (
     with_changes,
     with_fields,
 )
-from etl.steps.keyed.options import MICROSECOND, KeyedStep, bound_of_keys, ranking_findings, ttl_findings
+from etl.steps.keyed.options import (
+    MICROSECOND,
+    KeyedStep,
+    bound_of_keys,
+    bound_of_recomputed,
+    ranking_findings,
+    ttl_findings,
+)
 from etl.steps.option_checks import idle_by_clock, length_finding, taken_name, unused_option
 from etl.steps.window import END, START
 
@@ -200,6 +207,8 @@ class Top(KeyedStep):
         """How long the state of a key is kept, where nothing else bounds it."""
         if self.size is None:
             yield bound_of_keys(self.ttl)
+        if self.changelog and is_changing(incoming):
+            yield bound_of_recomputed()
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and span; what is the best; the fields of events."""
