@@ -16,6 +16,7 @@ from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped
 from etl.sql.ranked_rows import RankedRows
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target, WindowRows
 from etl.sql.statements import ScriptError, start
+from etl.sql.window_bounds import with_bounds
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -44,6 +45,8 @@ class SelectCompiler:
         """The relation after WHERE, GROUP BY, HAVING, OVER and the list of SELECT. Raises ScriptError."""
         self._refuse_clauses()
         self._node = with_named_windows(self._node)
+        if self._rank is None and not is_grouped(self._node):
+            self._relation = with_bounds(self._relation, self._node)
         if where := self._node.args.get("where"):
             self._filter(where.this)
         try:
@@ -76,7 +79,7 @@ class SelectCompiler:
         if not str(error).startswith("there is no column") or not name:
             return error
         if self._incoming.window is not None and name.lower() in ("window_start", "window_end", "window_time"):
-            hint = "GROUP BY window_start, window_end"
+            hint = "GROUP BY window_start, window_end; only rows of TUMBLE by an event time have them before"
             return ScriptError("unknown-field", f"rows of windows have {name!r} after they are grouped", error.at, hint)
         try:
             self._incoming.scope.find(name.split("."), error.at)
