@@ -31,7 +31,7 @@ def read_script(text: str) -> Script:
     if len(tokens) > MAX_TOKENS:
         script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} words and signs", 0))
         return script
-    if explained := _explained(tokens, text):
+    if explained := _find_explains(tokens, text):
         for first, last in explained:
             text = f"{text[:first]}{' ' * (last - first)}{text[last:]}"
         tokens = dialect.tokenize(text)
@@ -70,7 +70,7 @@ _EXPLAIN = re.compile(
 )
 
 
-def _explained(tokens: list[Any], text: str) -> list[tuple[int, int]]:
+def _find_explains(tokens: list[Any], text: str) -> list[tuple[int, int]]:
     """Beginnings and ends of EXPLAIN before statements; the tokenizer takes what follows for one text."""
     firsts = [part[0] for part in _split(tokens)]
     found = (_EXPLAIN.match(text, token.start) for token in firsts if token.text.upper() == "EXPLAIN")
