@@ -6,6 +6,8 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+import pyarrow as pa
+
 from etl.api import nearest
 from etl.expressions.quoting import quoted, quoted_text
 from etl.rsql.problems import SourceError
@@ -14,6 +16,9 @@ Condition = Callable[[str, str], str]
 """Makes a condition of a field and a value."""
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+_MAX_DIGITS = 38
+"""Characters of a number that is compared as one: Spark's numbers have no more digits."""
 
 TYPES: Mapping[str, str] = {
     **dict.fromkeys(("int", "integer", "long", "short", "byte", "bigint"), "bigint"),
@@ -153,6 +158,8 @@ def _compared(column: str, function: str, value: str, type_: str | None, at: int
         return _FUNCTIONS[function](column, value)
     sign, is_equality = _COMPARISONS[function], _COMPARISONS[function] in ("=", "<>")
     is_number = _NUMBER.fullmatch(value.strip()) is not None
+    if is_number and len(value.strip()) > _MAX_DIGITS and not (is_equality and type_ is None):
+        raise SourceError("invalid-value", f"a number has more than {_MAX_DIGITS} characters", at, "compare it as a text")
     if type_ in ("bigint", "double"):
         if not is_number:
             raise SourceError("invalid-value", f"{value!r} is no number", at, "the part declares its value as one")
@@ -171,6 +178,11 @@ def _compared(column: str, function: str, value: str, type_: str | None, at: int
 
 def _check_value(function: str, value: str, at: int) -> None:
     """Raises SourceError for a pattern or network that cannot be read."""
+    if "regex" in function.lower():
+        from etl.expressions import analyse
+
+        for finding in analyse(f"'' rlike {quoted_text(value)}", pa.schema([])).findings:
+            raise SourceError(finding.code, finding.message, at, finding.hint)
     if _FUNCTIONS[function] is _in_network:
         import ipaddress
 

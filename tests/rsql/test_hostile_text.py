@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from etl.expressions import analyse
 from etl.rsql.problems import SourceError
 from etl.rsql.rules_file import read_rules_file
 from etl.rsql.scripts import convert_script
@@ -67,6 +69,29 @@ def test_rules(parts: list[str]) -> None:
 
     assert all(0 <= error.at <= len(text) for error in errors)
     assert all(rule.where for rule in rules)
+
+
+FUNCTIONS = [
+    *("=", "!=", ">", "<=", "in", "~!in", "like", "!like", "~contains", "regex", "~!regex", "isNull", "ipContains"),
+    "&gt;",
+]
+VALUES = ["1", "-1e9", "1e999", "10.0.0.0/8", "a,b", "'x'", "%", "\\", "`", "''", "(a)", "9" * 400]
+PART = st.builds(
+    "({},{},{}{})".format,
+    st.text(max_size=8) | st.sampled_from(["a", "a.b", "`", "a b", "é"]),
+    st.sampled_from(FUNCTIONS),
+    st.sampled_from(["", "int,", "double,", "date,", "boolean,", "string,"]),
+    st.text(max_size=12) | st.sampled_from(VALUES),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PART, min_size=1, max_size=4), st.sampled_from("&|"))
+def test_a_rule_without_error_is_a_condition_without_error(parts: list[str], sign: str) -> None:
+    rules, _ = read_rules_file(f"!({sign.join(parts)})")
+
+    for rule in rules:
+        assert {one.code for one in analyse(rule.where, pa.schema([])).findings} <= {"unknown-field"}
 
 
 @settings(max_examples=150, deadline=None)

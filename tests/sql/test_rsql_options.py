@@ -111,6 +111,12 @@ def test_what_does_not_exist_here_is_refused(options: str, found: str) -> None:
     assert found in error(options)
 
 
+def test_a_misspelt_type_has_a_hint() -> None:
+    [found] = compile_script("CREATE TABLE t (a LONG, b varbianary) WITH (type = 'print')", installed()).errors
+
+    assert (str(found), found.hint) == ("a type is expected, not 'varbianary'", "is VARBINARY meant?")
+
+
 def test_a_file_is_not_emptied() -> None:
     text = "CREATE TABLE s (a STRING) WITH (type = 'file', filePath = 'i'); INSERT INTO t SELECT a FROM s"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from etl.sql.grammar.token_parser import TokenParser
+from etl.sql.statements import ScriptError
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -21,6 +23,13 @@ TYPE_NAMES = {
     "DATETIME": "TIMESTAMP",
 }
 """Names of types that Spark does not have, or reads otherwise."""
+
+_KNOWN = (
+    *TYPE_NAMES,
+    *("VARCHAR", "CHAR", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BINARY"),
+    *("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "ARRAY", "MAP", "ROW"),
+)
+"""Names of types, for hints."""
 
 
 class TypeParser(TokenParser):
@@ -37,11 +46,18 @@ class TypeParser(TokenParser):
             return node
         node = self._parse_types(schema=True)
         if node is None:
-            raise self._missing("a type")
+            raise self._unknown_type()
         self._match_text_seq("WITH", "LOCAL", "TIME", "ZONE")
         self._match_text_seq("WITHOUT", "TIME", "ZONE")
         node.meta.setdefault("start", token.start)
         return node
+
+    def _unknown_type(self) -> ScriptError:
+        """A word that is no type, with the type that is probably meant."""
+        error = self._missing("a type")
+        near = get_close_matches(self._curr.text.upper(), _KNOWN, 1) if self._curr else []
+        error.hint = f"is {near[0]} meant?" if near else None
+        return error
 
     def _row_type(self, token: Any) -> Node:
         """``ROW<name TYPE, …>`` or ``ROW(name TYPE, …)``."""
