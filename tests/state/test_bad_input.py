@@ -204,3 +204,20 @@ def test_a_task_that_reads_large_keys_holds_few_of_them(tmp_path: Path, monkeypa
 
     assert sum(file.rows for file in files) == 64
     assert max(held) < 16 << 20
+
+
+@pytest.mark.parametrize("lengths", [{"size": "365d"}, {"size": "365d", "slide": "73d"}])
+def test_the_state_of_a_window_of_a_year_does_not_grow_with_its_events(lengths: dict[str, Any], tmp_path: Path) -> None:
+    year = datetime(1970, 1, 1, tzinfo=UTC) + 56 * timedelta(days=365)
+    one = lane(Window(time="at", late="0s", group_by=["k"], aggregates={"n": "count(*)"}, **lengths), pa.string(), tmp_path / "s")
+
+    found, rows = list[Row](), 0
+    for day in range(364):  # fifty events a second after each other, each day
+        times = [year + timedelta(days=day, seconds=second) for second in range(50)]
+        found += one.run([{OFFSET: day * 50 + n, "k": "ab"[n % 2], "at": at, "x": n} for n, at in enumerate(times)])
+        rows = max(rows, sum(file.rows for file in one.kept))
+    found += one.run([{"k": "a", "at": year + timedelta(days=3 * 365), "x": 0, OFFSET: None}])
+
+    whole = [row["n"] for row in found if row["window_start"] == year]
+    assert whole == [364 * 25] * 2
+    assert rows <= 2 * 5 * 8 * 3  # groups, panes, files of a tier, tiers
