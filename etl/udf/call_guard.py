@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,6 +26,9 @@ GRACE = 10.0
 """Seconds that a call has to react, after twice its limit."""
 
 _STANDARD_ERROR = 2
+
+_set_handler: Callable[[int, Any], Any] = getattr(sys.modules.get("_signal"), "signal", signal.signal)
+"""`signal.signal` without the conversion of its arguments and results to enums, which takes ten times as long as the call."""
 
 
 class CallTimeoutError(BaseException):
@@ -40,9 +44,11 @@ class CallGuard:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.calls = self._seen = 0
-        self._in_main = threading.current_thread() is threading.main_thread()
         self._thread = threading.get_ident()
-        self._over = threading.Event()
+        self._in_main = self._thread == threading.main_thread().ident
+        self._is_over = True
+        self._over: threading.Event | None = None
+        """Ends the thread of the guard, where it needs one."""
         self._previous: Any = None
         self._outer_timers = ((0.0, 0.0), (0.0, 0.0))
         """Seconds to the next tick, and between ticks, of the timers that ran before: of real time and of CPU time."""
@@ -50,25 +56,28 @@ class CallGuard:
     def __enter__(self) -> Self:
         self.calls += 1
         self._seen = self.calls
-        self._over.clear()
+        self._is_over = False
         _watchdog.watch(self)
         if self._in_main:
-            self._previous = signal.signal(signal.SIGALRM, self._ticked)
+            self._previous = _set_handler(signal.SIGALRM, self._ticked)
             real = signal.setitimer(signal.ITIMER_REAL, self.seconds, self.seconds)
             self._outer_timers = real, signal.setitimer(signal.ITIMER_PROF, self.limit + GRACE)  # the watchdog is first if it can
         else:
-            threading.Thread(target=self._raise_when_over, name="call guard", daemon=True).start()
+            self._over = threading.Event()
+            threading.Thread(target=self._raise_when_over, args=(self._over,), name="call guard", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._in_main:
             signal.setitimer(signal.ITIMER_REAL, 0)  # first, so that the call that is over is not interrupted
             signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGALRM, self._previous)
+            _set_handler(signal.SIGALRM, self._previous)
             for timer, times in zip((signal.ITIMER_REAL, signal.ITIMER_PROF), self._outer_timers, strict=True):
                 if times[0]:
                     signal.setitimer(timer, *times)
-        self._over.set()
+        self._is_over = True
+        if self._over is not None:
+            self._over.set()
         _watchdog.forget(self)
 
     @property
@@ -81,14 +90,14 @@ class CallGuard:
         self.calls += 1
 
     def _ticked(self, number: int, frame: object) -> None:
-        if self._over.is_set():
+        if self._is_over:
             return
         if self._is_same_call():
             raise CallTimeoutError(f"it took longer than {self.seconds:g} s")
         signal.setitimer(signal.ITIMER_PROF, self.limit + GRACE)
 
-    def _raise_when_over(self) -> None:
-        while not self._over.wait(self.seconds):
+    def _raise_when_over(self, over: threading.Event) -> None:
+        while not over.wait(self.seconds):
             if self._is_same_call():
                 raised = ctypes.py_object(_timeout_class(self.seconds))
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), raised)
