@@ -87,7 +87,7 @@ class Report:
         severity: Severity = "error",
     ) -> None:
         """Add a problem at a location."""
-        if path[:1] == ("sinks",):
+        if hint and path[:1] == ("sinks",):
             hint = self.document.sink_hints.get(code, hint)
         if any(path[: len(part)] == part for part in self.overridden):
             hint = f"{hint}; the value was given by --set" if hint else "the value was given by --set"

@@ -70,3 +70,20 @@ def test_others_are_refused_with_words(checked: Callable[[str], CheckedPipeline]
 @pytest.mark.parametrize("steps", [LAST + TOTALS, BEST + LAST.replace("limit: 1", "limit: 1, rank: place"), TOTALS + TOTALS])
 def test_steps_of_changes_follow_each_other(checked: Callable[[str], CheckedPipeline], steps: str) -> None:
     assert checked(FRONT + steps + UPSERT).problems == ()
+
+
+def test_rows_of_two_streams_do_not_replace_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.sql"
+    path.write_text(
+        "CREATE TABLE logs (host STRING, n BIGINT) WITH ('type' = 'file', 'path' = 'logs.jsonl', 'format' = 'json');"
+        "CREATE TABLE totals (host STRING, n BIGINT, PRIMARY KEY (host) NOT ENFORCED)"
+        " WITH ('type' = 'database', 'url' = 'postgresql://etl@localhost/db', 'table' = 'totals');"
+        "INSERT INTO totals SELECT host, count(*) FROM logs GROUP BY host;"
+        "INSERT INTO totals SELECT host, sum(n) FROM logs GROUP BY host"
+    )
+
+    [problem] = inspect(path, {}).problems
+
+    assert problem.code == "changing-results"
+    assert "several streams change" in problem.message
+    assert problem.hint is None  # no key would do

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from traceback import extract_tb
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from etl.api import Finding, FrameSource, JoiningStep, Schema, Sink, Source, Step, is_changing
+from etl.api import Finding, FrameSource, JoiningStep, Schema, Sink, Source, Step, change_key, is_changing
 from etl.config.checks.known_fields import (
     ABOUT_OTHERS,
     NOTHING_KNOWN,
@@ -46,13 +47,22 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         made = built.get(sink.part.path)
         fields = _join_inputs(sink.inputs, known, layout.likely_names, sink.part.path, report)
         if made and isinstance(made.component, Sink):
-            _report_findings(made, sink.part.path, lambda sink, f=fields: _sink_findings(sink, f.schema), fields, report)  # type: ignore[misc]
+            find = partial(_sink_findings, incoming=fields.schema, is_union=len(sink.inputs) > 1)
+            _report_findings(made, sink.part.path, find, fields, report)
 
 
-def _sink_findings(sink: Sink, incoming: Schema) -> Iterator[Finding]:
+def _sink_findings(sink: Sink, incoming: Schema, is_union: bool) -> Iterator[Finding]:
     yield from sink.check(incoming)
     if is_changing(incoming):
-        yield from sink.check_changes(incoming)
+        found = list(sink.check_changes(incoming))
+        yield from [_SEVERAL_CHANGELOGS] if found and is_union and change_key(incoming) is None else found
+
+
+_SEVERAL_CHANGELOGS = Finding(
+    "changing-results",
+    "the rows of several streams change, and those with the same key would replace and remove each other: "
+    "give each stream a sink of its own, or join the streams by the key",
+)
 
 
 def _step_findings(step: Step, incoming: Schema) -> Iterator[Finding]:
