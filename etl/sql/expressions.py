@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from etl.expressions.library.function import PREFIXES
 from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope, SqlColumn, parts_of
+from etl.sql.functions.intervals import interval_value, is_interval
 from etl.sql.functions.own_functions import own_function
 from etl.sql.functions.translation import translate
 from etl.sql.functions.typed_nodes import typed
@@ -29,18 +30,23 @@ AGGREGATES = frozenset(
 _WORDS = {
     "unknown": ("cast(null as boolean)", "boolean"),
     "pi": ("pi()", "double"),
-    "localtimestamp": ("current_timestamp()", "timestamp"),
-    "localtime": ("flink_cast(current_timestamp(), 'time')", "time"),
-    "current_time": ("flink_cast(current_timestamp(), 'time')", "time"),
-    "current_date": ("current_date()", "date"),
-    "current_timestamp": ("current_timestamp()", "timestamp"),
+    "localtimestamp": ("flink_current_timestamp()", "timestamp"),
+    "localtime": ("flink_current_time()", "time"),
+    "current_time": ("flink_current_time()", "time"),
+    "current_date": ("flink_current_date()", "date"),
+    "current_timestamp": ("flink_current_timestamp()", "timestamp"),
 }
 """Words that are values where no column has their name."""
 
 
 def spark_text(node: Node, scope: Scope) -> str:
     """Spark SQL of an expression, with the columns' fields for their names. Raises ScriptError."""
-    return text_of(resolved(node, scope))
+    return text_of(interval_or_other(resolved(node, scope)))
+
+
+def interval_or_other(node: Node) -> Any:
+    """The node, an interval as a value."""
+    return interval_value(node) if is_interval(node) else node
 
 
 def text_of(node: Node) -> str:
@@ -143,7 +149,7 @@ def resolved(node: Node, scope: Scope) -> Node:
             return typed(exp.Var(this=word[0]), word[1])
         column = scope.find(parts, start(node))
         if not column.field:
-            return typed(exp.Var(this="current_timestamp()"), "timestamp")
+            return typed(exp.Var(this="flink_current_timestamp()"), "timestamp")
         if column.members:
             raise ScriptError(
                 "struct-column", f"{column.name!r} is a ROW, and a value is needed", start(node), "name one of its members"

@@ -9,7 +9,9 @@ from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, drop_unused_columns, plain_name
+from etl.sql.expressions import quoted
 from etl.sql.functions.calls import has_function
+from etl.sql.functions.intervals import INTERVAL_TYPES
 from etl.sql.functions.own_functions import JAVA_FUNCTIONS, declare, is_foreign, no_functions
 from etl.sql.functions.rsql_dialect import give_rsql_meaning, has_rsql_tables, is_built_in_class
 from etl.sql.functions.script_dialect import dialect_of
@@ -186,6 +188,9 @@ class _Compiler:
             self._queries.settings = settings
         if settings.is_batch and relation.changes_at is not None:
             relation = relation.then(StepText({"type": "over_all"}, insert.at), changes_at=None)
+        texts = {one.field: f"flink_interval_text({quoted(one.field)})" for one in relation.columns if one.type in INTERVAL_TYPES}
+        if texts:
+            relation = relation.then(StepText({"type": "set", "fields": texts}, insert.at))
         name = plain_name(insert.table) if insert.table else _RESULT
         relation = self.compiled.as_stream(relation, f"{name}_rows", insert.at)
         if name not in self.compiled.value["sinks"]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, field_name, leaves
-from etl.sql.expressions import call_name, plain_column, quoted, resolved, spark_text, text_of
+from etl.sql.expressions import call_name, interval_or_other, plain_column, quoted, resolved, spark_text, text_of
 from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.over import run_over, with_named_windows
@@ -218,7 +218,7 @@ class SelectCompiler:
         is_value = not isinstance(inner, exp.Column) and inner.output_name in ("", inner.name)
         own = "" if is_element or is_value else item.output_name
         name = item.alias or own or f"EXPR_{self._node.expressions.index(item)}"
-        node = resolved(inner, scope)
+        node = interval_or_other(resolved(inner, scope))
         type_ = sql_type(node)
         column = SqlColumn(name, name, type_ if type_ != "decimal" else None, self._time_of(inner))
         return [(column, text_of(node), start(inner))]
@@ -233,7 +233,7 @@ class SelectCompiler:
 
     @staticmethod
     def _column_text(column: SqlColumn) -> str:
-        return quoted(column.field) if column.field else "current_timestamp()"
+        return quoted(column.field) if column.field else "flink_current_timestamp()"
 
 
 def _renaming(name: str, at: int) -> ScriptError | None:

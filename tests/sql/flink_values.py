@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,8 @@ def flink_type(text: str) -> str:
         (r"(?:VAR)?CHAR\(\d+\)", "STRING"),
         (r"TIMESTAMP(?:_LTZ)?\(\d\)", "TIMESTAMP"),
         (r"TIME\(\d\)", "TIME"),
+        (r"INTERVAL (?:YEAR|MONTH).*", "INTERVAL_MONTHS"),
+        (r"INTERVAL .*", "INTERVAL_MILLIS"),
         (r"(?:VAR)?BINARY\(\d+\)|BYTES", "BINARY"),
         (r"`[\w$]+` ", ""),
         (r", ", ","),
@@ -36,6 +38,8 @@ def arrow_type(type_: pa.DataType) -> str:
         return f"map<{arrow_type(type_.key_type)},{arrow_type(type_.item_type)}>"
     if pa.types.is_struct(type_):
         return f"row<{','.join(arrow_type(field.type) for field in type_)}>"
+    if pa.types.is_duration(type_) or pa.types.is_interval(type_):
+        return "interval_millis" if pa.types.is_duration(type_) else "interval_months"
     return "time" if pa.types.is_time(type_) else format_type(type_)
 
 
@@ -50,6 +54,10 @@ def written(value: Any, type_: str) -> Any:
             return format(value, "f")
         case bytes():
             return value.hex()
+        case timedelta():
+            return _interval(value)
+        case pa.MonthDayNano():
+            return f"P{value.months}M"
         case datetime():
             return _timestamp(value, type_)
         case date():
@@ -67,6 +75,16 @@ def _float(value: float) -> Any:
     if math.isnan(value):
         return "NaN"
     return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _interval(value: timedelta) -> str:
+    """Java's text of a duration."""
+    millis = abs(round(value.total_seconds() * 1000))
+    hours, minutes, seconds = millis // 3_600_000, millis // 60_000 % 60, millis % 60_000
+    sign = "-" if value < timedelta(0) else ""
+    shown = [f"{sign}{hours}H" if hours else "", f"{sign}{minutes}M" if minutes else ""]
+    shown.append(f"{sign}{seconds / 1000:g}S" if seconds or not any(shown) else "")
+    return "PT" + "".join(shown)
 
 
 def _timestamp(value: datetime, type_: str) -> str:

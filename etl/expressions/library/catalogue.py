@@ -39,6 +39,9 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "flink.json_functions",
         "flink.json_writing",
         "flink.unnesting",
+        "flink.intervals",
+        "flink.clock",
+        "flink.type_descriptions",
     ),
     "rsql": (
         "rsql.conditions",

@@ -35,6 +35,9 @@ NULL_IF_ANY = "null if an argument is null"
 PREFIXES: Mapping[str, str] = {"flink_": "flink", "rsql_": "rsql"}
 """Prefix of a name → the dialect of the function."""
 
+MONTHS = pa.month_day_nano_interval()
+"""An interval of years and months; one of days to milliseconds is a duration. They exist within expressions only."""
+
 TIME = pa.time32("s")
 """A time of day, which has no type in Spark: it exists within expressions only."""
 
@@ -65,6 +68,7 @@ KINDS: Mapping[str, ArgumentKind] = {
     "date": ArgumentKind("a date", lambda type_: type_ == DATE),
     "timestamp": ArgumentKind("a timestamp", pa.types.is_timestamp),
     "time": ArgumentKind("a time of day", lambda type_: type_ == TIME),
+    "interval": ArgumentKind("an interval", lambda type_: pa.types.is_duration(type_) or type_ == MONTHS),
     "array": ArgumentKind("an array", pa.types.is_list),
     "map": ArgumentKind("a map", pa.types.is_map),
     "row": ArgumentKind("a row", pa.types.is_struct),

@@ -8,9 +8,10 @@ from typing import Any
 from etl.expressions.library.catalogue import find, script_function
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.rsql.script_names import library_name
+from etl.sql.functions.intervals import time_distance
 from etl.sql.functions.own_functions import own_function, refuse_foreign
 from etl.sql.functions.special_forms import rewrite_current_time, rewrite_row, substring_call
-from etl.sql.functions.typed_nodes import call, sql_type, typed
+from etl.sql.functions.typed_nodes import call, refuse_mixture, sql_type, typed
 from etl.sql.statements import ScriptError, start
 
 
@@ -21,6 +22,8 @@ def rewrite_function(node: Any, written: Any) -> Any:
     rewrite = _CALLS.get(name)
     if rewrite:
         return rewrite(node, written)
+    if name in ("concat", "upper", "lower"):
+        refuse_mixture([*node.expressions, _text("")], start(written))
     if (found := _function_name(name, len(node.expressions))) != name:
         node.set("this", found)
     elif name not in SPARK_FUNCTIONS and find(name) is None:
@@ -61,15 +64,6 @@ def _time_part(unit: str) -> Callable[[Any, Any], Any]:
     return lambda node, written: typed(call("flink_extract", unit, *node.expressions), "bigint")
 
 
-def _random_integer(node: Any, written: Any) -> Any:
-    """``RAND_INTEGER(n)`` or ``RAND_INTEGER(seed, n)``."""
-    from sqlglot import exp
-
-    *seed, limit = node.expressions
-    whole = call("floor", exp.Mul(this=call("rand", *seed), expression=limit))
-    return typed(exp.Cast(this=whole, to=exp.DataType.build("int")), "int")
-
-
 def _date_format(node: Any, written: Any) -> Any:
     """Also rsqldb's ``DATE_FORMAT(text, pattern, pattern of the result)``."""
     time, *patterns = node.expressions
@@ -78,8 +72,22 @@ def _date_format(node: Any, written: Any) -> Any:
     return typed(call("flink_date_format", time, *patterns[-1:]), "string")
 
 
+def _typeof(node: Any, written: Any) -> Any:
+    if not node.expressions:
+        return node
+    value = node.expressions[0]
+    precision = value.meta.get("precision")
+    return typed(call("flink_typeof", value, *(() if precision is None else (precision,))), "string")
+
+
+def _text(text: str) -> Any:
+    from sqlglot import exp
+
+    return exp.Literal.string(text)
+
+
 def _unix_timestamp(node: Any, written: Any) -> Any:
-    return typed(call("flink_unix_timestamp" if node.expressions else "unix_timestamp", *node.expressions), "bigint")
+    return typed(call("flink_unix_timestamp" if node.expressions else "flink_unix_time", *node.expressions), "bigint")
 
 
 _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -90,8 +98,10 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
     "date_format": _date_format,
     "first_value": lambda node, written: call("first", *node.expressions),
     "last_value": lambda node, written: call("last", *node.expressions),
-    "rand_integer": _random_integer,
     "unix_timestamp": _unix_timestamp,
+    "typeof": _typeof,
+    "current_database": lambda node, written: typed(_text("default_database"), "string"),
+    "time_distance": lambda node, written: time_distance(node, node.expressions[0].name),
     **{
         name: _time_part(unit)
         for name, unit in (

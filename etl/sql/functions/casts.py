@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from etl.sql.functions.intervals import interval_value, is_interval
 from etl.sql.functions.typed_nodes import WHOLE_NUMBERS, call, sql_type, type_name, typed, unwrapped
 from etl.sql.statements import ScriptError, start
 
@@ -27,6 +28,8 @@ def rewrite_cast(node: Any, written: Any) -> Any:
     if isinstance(written, exp.Cast) and not isinstance(written, exp.TryCast):
         return _time_literal(node, written)
     name = type_name(written.args["to"])
+    if is_interval(node.this) and name.partition("(")[0] in ("string", "varchar", "char"):
+        return typed(call("flink_interval_text", interval_value(node.this)), "string")
     plain, _, length = name.partition("(")
     source, value = sql_type(node.this), unwrapped(node.this)
     if isinstance(value, exp.Null):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from etl.sql.functions.typed_nodes import call, number_literal, sql_type, typed, unwrapped
+from etl.sql.functions.typed_nodes import call, number_literal, refuse_mixture, sql_type, typed, unwrapped
 from etl.sql.statements import ScriptError, start
 
-_UNITS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1000, "WEEK": 604_800_000}
+_UNITS = {
+    "DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1000, "WEEK": 604_800_000, "MILLISECOND": 1,
+}  # fmt: skip
 
 
 _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
@@ -56,3 +58,71 @@ def shifted_time(time: Any, interval: Any, sign: int) -> Any:
 
 
 _SIZES = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000), ("millisecond", 1))
+
+MILLIS, MONTHS = "interval_millis", "interval_months"
+INTERVAL_TYPES = (MILLIS, MONTHS)
+"""Types of nodes and columns that are intervals."""
+
+
+def is_interval(node: Any) -> bool:
+    """Whether a translated node is an interval, written or computed."""
+    return type(unwrapped(node)).__name__ == "Interval" or sql_type(node) in (MILLIS, MONTHS)
+
+
+def interval_value(node: Any) -> Any:
+    """An interval as a value of an expression. Raises ScriptError."""
+    inner = unwrapped(node)
+    if type(inner).__name__ != "Interval":
+        return inner
+    months, millis = interval_parts(inner)
+    return _of_number(number_literal(months), MONTHS) if months else _of_number(number_literal(millis), MILLIS)
+
+
+def interval_number(node: Any) -> Any:
+    """The months or milliseconds of an interval."""
+    value = interval_value(node)
+    given = value.expressions[0] if str(getattr(value, "this", "")) in (f"flink_{MILLIS}", f"flink_{MONTHS}") else None
+    return typed(given.copy() if given is not None else call("flink_interval_number", value), "bigint")
+
+
+def interval_arithmetic(name: str, left: Any, right: Any, at: int) -> Any:
+    """``+ - * /`` of intervals, and of an interval and a time or a number. Raises ScriptError."""
+    kinds = [sql_type(interval_value(one)) if is_interval(one) else None for one in (left, right)]
+    kind = str(kinds[0] or kinds[1])
+    if None not in kinds:
+        if name not in ("add", "subtract") or kinds[0] != kinds[1]:
+            hint = "intervals of one kind are added: days to milliseconds, or years and months"
+            raise ScriptError("wrong-type", f"these intervals have no {name}", at, hint)
+        return _of_number(call(f"flink_{name}", interval_number(left), interval_number(right)), kind)
+    interval, other = (left, right) if kinds[0] else (right, left)
+    if name in ("multiply", "divide"):
+        whole = call("flink_cast", call(f"flink_{name}", interval_number(interval), unwrapped(other)), "bigint")
+        return _of_number(whole, kind)
+    number = interval_number(interval)
+    unit = "month" if kind == MONTHS else "millisecond"
+    signed = call("flink_negate", number) if name == "subtract" else number
+    return typed(call("flink_timestampadd", unit, signed, unwrapped(other)), sql_type(other), other.meta.get("precision"))
+
+
+def time_distance(node: Any, unit: str) -> Any:
+    """``(a - b) DAY`` of two times: an interval."""
+    first, last = node.expressions[2].copy(), node.expressions[1].copy()
+    if unit.upper() in _MONTHS:
+        return _of_number(call("flink_timestampdiff", "month", first, last), MONTHS)
+    seconds = call("flink_timestampdiff", "second", first, last)
+    return _of_number(call("flink_multiply", seconds, call("flink_cast", number_literal(1000), "bigint")), MILLIS)
+
+
+def _of_number(number: Any, kind: str) -> Any:
+    return typed(call(f"flink_{kind}", number), kind)
+
+
+def rewrite_comparison(node: Any, written: Any) -> Any:
+    """Intervals are compared by their months or milliseconds; a text is compared with no number. Raises ScriptError."""
+    left, right = node.this, node.expression
+    if is_interval(left) and is_interval(right):
+        node.set("this", interval_number(left))
+        node.set("expression", interval_number(right))
+        return node
+    refuse_mixture([left, right], start(written))
+    return node

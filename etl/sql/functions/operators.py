@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from etl.sql.functions.intervals import shifted_time
+from etl.sql.functions.intervals import (
+    INTERVAL_TYPES,
+    interval_arithmetic,
+    interval_number,
+    interval_value,
+    is_interval,
+    shifted_time,
+)
 from etl.sql.functions.script_dialect import is_rsql
-from etl.sql.functions.typed_nodes import FRACTIONS, call, sql_type, typed, unwrapped
+from etl.sql.functions.typed_nodes import FRACTIONS, call, refuse_mixture, sql_type, typed, unwrapped
+from etl.sql.statements import start
 
 
 def rewrite_arithmetic(name: str) -> Callable[[Any, Any], Any]:
@@ -19,7 +27,10 @@ def rewrite_arithmetic(name: str) -> Callable[[Any, Any], Any]:
             if isinstance(interval, exp.Interval) and not isinstance(time, exp.Interval):
                 if name == "multiply":
                     break
-                return shifted_time(time, interval, -1 if name == "subtract" else sign)
+                if not is_interval(time):
+                    return shifted_time(time, interval, -1 if name == "subtract" else sign)
+        if is_interval(left) or is_interval(right):
+            return interval_arithmetic(name, left, right, start(written))
         types = {sql_type(left), sql_type(right)}
         if name == "divide" and is_rsql():
             return node
@@ -42,6 +53,9 @@ def _result_type(name: str, left: str | None, right: str | None) -> str | None:
 def rewrite_negative(node: Any, written: Any) -> Any:
     from sqlglot import exp
 
+    if is_interval(node.this):
+        value = interval_value(node.this)
+        return typed(call(f"flink_{sql_type(value)}", call("flink_negate", interval_number(value))), sql_type(value))
     if isinstance(node.this, exp.Literal):
         return typed(node, sql_type(node.this)) if not _is_beyond(node.this) else call("flink_negate", node.this)
     return node if sql_type(node.this) in FRACTIONS else call("flink_negate", unwrapped(node.this))
@@ -50,6 +64,19 @@ def rewrite_negative(node: Any, written: Any) -> Any:
 def _is_beyond(literal: Any) -> bool:
     """Whether ``- 2147483648`` is a BIGINT for Flink and an INT for Spark."""
     return str(literal.this) == str(2**31)
+
+
+def rewrite_concatenation(node: Any, written: Any) -> Any:
+    """``a || b`` of texts."""
+    refuse_mixture([node.this, node.expression], start(written))
+    return typed(node, "string") if "string" in (sql_type(node.this), sql_type(node.expression)) else node
+
+
+def rewrite_case(node: Any, written: Any) -> Any:
+    results = [one.args["true"] for one in node.args.get("ifs") or []]
+    refuse_mixture([*results, *filter(None, [node.args.get("default")])], start(written))
+    types = {sql_type(one) for one in results}
+    return typed(node, types.pop()) if len(types) == 1 and types <= set(INTERVAL_TYPES) else node
 
 
 def rewrite_like(node: Any, written: Any) -> Any:

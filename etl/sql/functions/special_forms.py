@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from etl.sql.functions.intervals import shifted_time
+from etl.sql.functions.intervals import interval_value, is_interval, shifted_time
 from etl.sql.functions.typed_nodes import call, sql_type, typed, unwrapped
 from etl.sql.statements import ScriptError, start
 
@@ -40,6 +40,8 @@ def rewrite_overlay(node: Any, written: Any) -> Any:
 
 
 def rewrite_extract(node: Any, written: Any) -> Any:
+    if is_interval(node.expression):
+        return typed(call("flink_interval_part", written.this.name.lower(), interval_value(node.expression)), "bigint")
     return typed(call("flink_extract", written.this.name.lower(), node.expression), "bigint")
 
 
@@ -98,4 +100,4 @@ def _character(code: str) -> str:
 
 
 def rewrite_current_time(name: str) -> Callable[[Any, Any], Any]:
-    return lambda node, written: typed(call(name), "date" if name == "current_date" else "timestamp")
+    return lambda node, written: typed(call(f"flink_{name}"), "date" if name == "current_date" else "timestamp")

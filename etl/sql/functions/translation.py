@@ -11,10 +11,13 @@ from typing import Any
 
 from etl.sql.functions.calls import rewrite_function
 from etl.sql.functions.casts import rewrite_cast
+from etl.sql.functions.intervals import interval_value, rewrite_comparison
 from etl.sql.functions.operators import (
     match_call,
     rewrite_arithmetic,
     rewrite_between,
+    rewrite_case,
+    rewrite_concatenation,
     rewrite_escape,
     rewrite_is,
     rewrite_is_distinct,
@@ -41,11 +44,28 @@ from etl.sql.functions.special_forms import (
 def translate(node: Any, written: Any) -> Any:
     """A node whose parts are translated, with Flink's meaning; ``written`` is the node of the script. Raises ScriptError."""
     rewrite = _REWRITES.get(type(node).__name__)
+    if type(node).__name__ not in _TAKES_INTERVALS:
+        node = _with_interval_values(node, written)
     found = rewrite(node, written) if rewrite else node
     if found is not node and found.meta.get("start") is None and written.meta.get("start") is not None:
         found.meta["start"] = written.meta["start"]
     return found
 
+
+def _with_interval_values(node: Any, written: Any) -> Any:
+    """The node with values for the intervals that are parts of it."""
+    if type(written.parent).__name__ == "Overlaps":
+        return node
+    for key, value in list(node.args.items()):
+        if type(value).__name__ == "Interval":
+            node.set(key, interval_value(value))
+        elif isinstance(value, list) and any(type(one).__name__ == "Interval" for one in value):
+            node.set(key, [interval_value(one) if type(one).__name__ == "Interval" else one for one in value])
+    return node
+
+
+_TAKES_INTERVALS = frozenset({"Add", "Sub", "Mul", "Div", "Overlaps", "Paren", "Interval"})
+"""Nodes that read intervals themselves."""
 
 _REWRITES: Mapping[str, Callable[[Any, Any], Any]] = {
     "Add": rewrite_arithmetic("add"),
@@ -53,7 +73,10 @@ _REWRITES: Mapping[str, Callable[[Any, Any], Any]] = {
     "Mul": rewrite_arithmetic("multiply"),
     "Div": rewrite_arithmetic("divide"),
     "Mod": rewrite_arithmetic("mod"),
+    **dict.fromkeys(("EQ", "NEQ", "LT", "LTE", "GT", "GTE"), rewrite_comparison),
     "Neg": rewrite_negative,
+    "DPipe": rewrite_concatenation,
+    "Case": rewrite_case,
     "Like": rewrite_like,
     "SimilarTo": lambda node, written: node if type(written.parent).__name__ == "Escape" else match_call("flink_similar", node),
     "Escape": rewrite_escape,

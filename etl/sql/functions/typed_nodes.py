@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+from etl.sql.functions.script_dialect import is_rsql
+from etl.sql.statements import ScriptError
 
 FRACTIONS = frozenset(("double",))
 
@@ -72,3 +76,13 @@ def number_literal(value: int) -> Any:
     from sqlglot import exp
 
     return exp.Neg(this=exp.Literal.number(-value)) if value < 0 else exp.Literal.number(value)
+
+
+_NUMBERS = frozenset(("tinyint", "smallint", "int", "bigint", "double", "float", "decimal"))
+
+
+def refuse_mixture(nodes: Iterable[Any], at: int) -> None:
+    """Raise ScriptError for texts beside numbers, which only scripts of RocketMQ Streams mix."""
+    types = {(sql_type(one) or "").partition("(")[0] for one in nodes}
+    if "string" in types and types & _NUMBERS and not is_rsql():
+        raise ScriptError("wrong-type", "a text stands beside a number here", at, "CAST one of them: CAST(x AS STRING)")

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
 
+INTERVAL_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+"""Units after a difference of times in brackets."""
+
+
 class QueryParser(JsonCalls, TypeParser):
     """Reads a query, with the clauses that Spark SQL does not have."""
 
@@ -123,6 +127,19 @@ class QueryParser(JsonCalls, TypeParser):
             call.meta["start"] = at
             return call
         return super()._parse_function(*args, **options)
+
+    def _parse_paren(self, *args: Any, **options: Any) -> Any:
+        """Also ``(a - b) DAY``: the interval between two times."""
+        found = super()._parse_paren(*args, **options)
+        difference = found.this if isinstance(found, exp.Paren) else None
+        if not isinstance(difference, exp.Sub) or self._curr is None or self._curr.text.upper() not in INTERVAL_UNITS:
+            return found
+        unit = self._curr.text
+        self._advance()
+        if self._match_text_seq("TO"):
+            self._advance()
+        distance = [exp.Literal.string(unit), difference.this, difference.expression]
+        return exp.Anonymous(this="TIME_DISTANCE", expressions=distance)
 
     def _parse_version(self) -> Any:
         if self._match_text_seq("FOR", "SYSTEM_TIME", "AS", "OF"):

@@ -33,10 +33,6 @@ _SAME = (
     "hex",
     "md5",
     "sha1",
-    "rand",
-    "uuid",
-    "current_timestamp",
-    "current_date",
     "current_database",
 )
 
@@ -44,7 +40,6 @@ SAME_AS_SPARK: Mapping[str, str] = {name: name for name in _SAME}
 """Name in scripts → Spark's function with the same meaning for all values."""
 
 NOT_HERE: Mapping[str, str] = {
-    "typeof": "types have no NOT NULL and no lengths of texts here; Spark's typeof gives Spark's name",
     "current_watermark": "an expression sees one event, not the stream's watermark",
     "source_watermark": "WATERMARK FOR column AS column - INTERVAL … says it",
     "call": "a function is called by its name",
