@@ -57,7 +57,7 @@ def command(file: Path, language: str | None, target: str, stubs: str) -> None:
     if language == "sql":
         value = _pipeline(file, stubs)
     elif language in _LANGUAGES:
-        value = _converted(file, _LANGUAGES[language])
+        value = _convert(file, _LANGUAGES[language])
     else:
         raise click.UsageError(f"{file}: the name does not end in .sql, .rules or .script; say what it holds with --from")
     click.echo(yaml_text(value), nl=False)
@@ -122,7 +122,7 @@ def _script(file: Path) -> str:
         raise click.ClickException(f"{place}: {error}") from None
 
 
-def _converted(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]]]) -> Any:
+def _convert(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]]]) -> Any:
     text = decode(file.read_bytes())
     if isinstance(text, YamlProblem):
         raise click.ClickException(f"{file}: {text.message}")

@@ -32,7 +32,7 @@ class Route:
         return Route(frozenset({id_}), self.links.union((one, id_) for one in self.last))
 
 
-def _united(routes: Iterable[Route]) -> Route:
+def _unite(routes: Iterable[Route]) -> Route:
     found = list(routes)
     return Route(frozenset().union(*(one.last for one in found)), frozenset().union(*(one.links for one in found)))
 
@@ -85,7 +85,7 @@ class _Marker:
     def branch(self, branch: Branch, route: Route, ends: _Ends, unions: dict[str, list[Route]]) -> Branch:
         """A marked branch; ``unions`` are the routes of what earlier branches of the tree give to each union."""
         if branch.gathers is not None:
-            route = _united(unions[branch.gathers])
+            route = _unite(unions[branch.gathers])
         steps = []
         for node in branch.steps:
             if isinstance(node.step, AlignFields):
@@ -114,7 +114,7 @@ class _Marker:
         match frame:
             case Read(segment=segment):
                 segment, ends = self.segment(segment, Route(frozenset()))
-                return replace(frame, segment=segment), _united(one for found in ends.values() for one in found)
+                return replace(frame, segment=segment), _unite(one for found in ends.values() for one in found)
             case SparkRead(name=name):
                 return replace(frame, reports=self._claim_source(name)), Route(frozenset({f"source {name}"}))
             case EventFiles():
@@ -127,10 +127,10 @@ class _Marker:
                 child, route = self.frame(child, files)
                 emitted: _Ends = defaultdict(list)
                 branch = self.branch(branch, route, emitted, {})
-                return Map(branch, child), _united(one for found in emitted.values() for one in found)
+                return Map(branch, child), _unite(one for found in emitted.values() for one in found)
             case Union(children=children):
                 found = [self.frame(child, files) for child in children]
-                return replace(frame, children=tuple(one for one, _ in found)), _united(route for _, route in found)
+                return replace(frame, children=tuple(one for one, _ in found)), _unite(route for _, route in found)
             case StateGraph():
                 return self._graph(frame)
 
@@ -147,9 +147,9 @@ class _Marker:
             arriving = []
             for at, one in enumerate(graph.inputs):
                 if one.stage == number:
-                    betweens[at], arrived = self._between(one.between, _united(ends[at]))
+                    betweens[at], arrived = self._between(one.between, _unite(ends[at]))
                     arriving.append(arrived)
-            route = _united(arriving).through(stage.node.id)
+            route = _unite(arriving).through(stage.node.id)
             stages.append(replace(stage, downstream=self.branch(stage.downstream, route, ends, {})))
         inputs = tuple(replace(one, between=betweens[at]) for at, one in enumerate(graph.inputs))
         return replace(graph, child=child, stages=tuple(stages), inputs=inputs), route

@@ -125,7 +125,7 @@ def _with_watermark(frame: Frame) -> Frame:
         return _staged(frame)
     if isinstance(frame, AppliedSparkStep | Map) and state_graph_of(frame):
         return replace(frame, child=_with_watermark(frame.child))
-    return _pushed(frame, None, None)
+    return _push(frame, None, None)
 
 
 def _staged(graph: StateGraph) -> StateGraph:
@@ -147,7 +147,7 @@ def _staged(graph: StateGraph) -> StateGraph:
     if isinstance(graph.child, Read):
         child: Frame = replace(graph.child, schema=stages[0].incoming, watermark=joint_watermark(graph))
     else:
-        child = _pushed(graph.child, stages[0].watermark, stages[0].node.step.needs(stages[0].node.incoming))  # type: ignore[attr-defined]
+        child = _push(graph.child, stages[0].watermark, stages[0].node.step.needs(stages[0].node.incoming))  # type: ignore[attr-defined]
     return replace(graph, child=child)
 
 
@@ -159,15 +159,15 @@ def _given(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -
     )
 
 
-def _pushed(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | None) -> Frame:
+def _push(frame: Frame, watermark: Watermark | None, needs: frozenset[str] | None) -> Frame:
     match frame:
         case AppliedSparkStep(node=node, child=child) if isinstance(node.step, SparkStep):
             watermark = _watermark_of(node.step, watermark)
-            return AppliedSparkStep(node, _pushed(child, watermark, node.step.needs(node.incoming)))
+            return AppliedSparkStep(node, _push(child, watermark, node.step.needs(node.incoming)))
         case Map(branch=branch, child=child):
-            return Map(branch, _pushed(child, watermark, None))
+            return Map(branch, _push(child, watermark, None))
         case Union(children=children):
-            return replace(frame, children=tuple(_pushed(child, watermark, needs) for child in children))
+            return replace(frame, children=tuple(_push(child, watermark, needs) for child in children))
         case Read() as read:
             schema = read.schema if needs is None else _only(read.schema, needs, watermark)
             return replace(read, schema=schema, watermark=_read_watermark(schema, watermark))

@@ -99,7 +99,7 @@ class _Builder:
                 self.sources |= sources
                 self.counts_source |= segment.counts_source
                 for name, root in segment.roots.items():
-                    way = self._extended(root, then, stage, name)
+                    way = self._extend(root, then, stage, name)
                     self.roots[name] = merged(self.roots[name], way) if name in self.roots else way
             case Map(branch=branch, child=child):
                 self._lead(child, (*branch.steps, *then), stage)
@@ -118,10 +118,10 @@ class _Builder:
             case _:
                 raise _two_readers(stage, frame)
 
-    def _extended(self, branch: Branch, then: tuple[StepNode, ...], stage: StepNode, source: str) -> Branch:
+    def _extend(self, branch: Branch, then: tuple[StepNode, ...], stage: StepNode, source: str) -> Branch:
         """A branch of a read with further steps after each end, which lead to a stage."""
         if not branch.emits:
-            below = tuple(self._extended(one, then, stage, source) for one in branch.branches)
+            below = tuple(self._extend(one, then, stage, source) for one in branch.branches)
             return replace(branch, branches=below)
         steps, target = self._input(stage, (*branch.steps, *then), branch.incoming)
         self.inputs[target].sources.add(source)

@@ -19,18 +19,18 @@ from etl.plan.state_graph import on_lane, outgoing, walk
 def frames_of_queries(frame: Frame) -> list[tuple[str, Frame]]:
     """The frames of the queries that together give the events of a frame, each with what tells its query apart: nothing if one
     query is enough, else the names of the streams that it takes. Raises StepPlanError if a step needs all of them at once."""
-    found = _divided(frame)
+    found = _divide(frame)
     for _, one in found:
         _refuse_mixed_reading(one)
     return found
 
 
-def _divided(frame: Frame) -> list[tuple[str, Frame]]:
+def _divide(frame: Frame) -> list[tuple[str, Frame]]:
     match frame:
         case AppliedSparkStep(node=node) if on_lane(node) or (isinstance(node.step, SparkStep) and node.step.stateful):
             return [("", frame)]
         case AppliedSparkStep(child=child) | Map(child=child):
-            return [(label, replace(frame, child=part)) for label, part in _divided(child)]
+            return [(label, replace(frame, child=part)) for label, part in _divide(child)]
         case Union():
             return _divided_union(frame)
         case _:
@@ -42,7 +42,7 @@ def _divided_union(union: Union) -> list[tuple[str, Frame]]:
     parts = [
         ("-".join(filter(None, (name, label))), part)
         for name, child in zip(union.names, union.children, strict=True)
-        for label, part in _divided(child)
+        for label, part in _divide(child)
     ]
     groups: dict[str, list[tuple[str, Frame]]] = {}
     for label, part in parts:

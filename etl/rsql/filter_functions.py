@@ -149,10 +149,10 @@ def condition(field: str, function: str | None, values: Sequence[str], at: int, 
         hint = f"types are {', '.join(TYPES)}"
         raise SourceError("unknown-type", f"{values[0]!r} is no type of a value", function_at, hint)
     value = values[1] if type_ else ",".join(values)
-    return _compared(column, function, value, type_, function_at)
+    return _compare(column, function, value, type_, function_at)
 
 
-def _compared(column: str, function: str, value: str, type_: str | None, at: int) -> str:
+def _compare(column: str, function: str, value: str, type_: str | None, at: int) -> str:
     if function not in _COMPARISONS:
         _check_value(function, value, at)
         return _FUNCTIONS[function](column, value)

@@ -49,7 +49,7 @@ def split_field(steps: StepList, name: str, at: int) -> None:
 NAME_THEM = "name them in the option fields of the step script"
 
 
-def _converted(text: str, type_: str) -> str:
+def _convert(text: str, type_: str) -> str:
     return text if type_ == "string" else f"try_cast({text} as {type_})"
 
 
@@ -60,7 +60,7 @@ def _split_text(steps: StepList, name: str, declared: Mapping[str, str], at: int
     steps.add({"type": "set", "fields": {name: rows}})
     steps.add({"type": "unnest", "field": name})
     members = {one: quoted(f"{name}.c{number}") for number, one in enumerate(declared, 1)}
-    values = {one: _converted(member, declared[one]) for one, member in members.items()}
+    values = {one: _convert(member, declared[one]) for one, member in members.items()}
     steps.add({"type": "set", "fields": values})
     dropped = [f"{name}.c{number}" for number in range(1, len(declared) + 1)]
     steps.add({"type": "drop", "fields": dropped})
@@ -78,7 +78,7 @@ def spread_text(steps: StepList, call: FunctionCall, name: str, *, keep: bool) -
     text = scope.text(name, call.at)
     for member, type_ in declared.items():
         scope.reads.add(name)
-        steps.set(member, _converted(f"rsql_item(rsql_json({text}), {quoted_text(member)})", type_))
+        steps.set(member, _convert(f"rsql_item(rsql_json({text}), {quoted_text(member)})", type_))
     if not keep and name not in declared:
         steps.add({"type": "drop", "fields": [name]})
         scope.drop([name])
@@ -97,7 +97,7 @@ def by_pairs(steps: StepList, call: FunctionCall, target: str | None, flag: str 
     for key, type_ in declared.items():
         pattern = f'(?s)(?:^|{end}){re.escape(key)}=(.*?)(?:{end}[^="{re.escape(sign[0])}]*=.*)?$'
         scope.reads.add(name)
-        steps.set(key, _converted(f"rsql_regexgroupindex({text}, {quoted_text(pattern)}, 1)", type_))
+        steps.set(key, _convert(f"rsql_regexgroupindex({text}, {quoted_text(pattern)}, 1)", type_))
     if name not in declared:
         steps.add({"type": "drop", "fields": [name]})
         scope.drop([name])

@@ -205,7 +205,7 @@ class _Parser:
         following = self._tokens[self._number + 1] if self._number + 1 < len(self._tokens) else self._end
         if following.text == "=":
             self._number += 2
-            return Assignment(_unquoted(token.text), self._either(0), token.at)
+            return Assignment(_unquote(token.text), self._either(0), token.at)
         found = self._either(0)
         if not isinstance(found, FunctionCall):
             raise SourceError("script-syntax", "this is no statement", token.at, "write field=function(…); or function(…);")
@@ -289,7 +289,7 @@ class _Parser:
             return FunctionCall(token.text, self._arguments(depth + 1), token.at)
         if token.text in ("true", "false", "null"):
             return Constant({"true": True, "false": False, "null": None}[token.text], token.at)
-        return BareWord(_unquoted(token.text), token.at)
+        return BareWord(_unquote(token.text), token.at)
 
     def _arguments(self, depth: int) -> tuple[Expression, ...]:
         found: list[Expression] = []
@@ -302,5 +302,5 @@ class _Parser:
         return tuple(found)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1] if text[:1] in "`'\"" else text

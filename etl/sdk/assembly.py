@@ -241,15 +241,15 @@ class _Assembly:
             self._put(path, {}, part.site, ())
         self._put((*path, "type"), part.type, part.site, ("type",))
         for name, value in part.options.items():
-            self._put((*path, name), self._resolved(value), part.site, (name,))
+            self._put((*path, name), self._resolve(value), part.site, (name,))
 
-    def _resolved(self, value: Any) -> Any:
+    def _resolve(self, value: Any) -> Any:
         """The value with the names of what it refers to."""
         if isinstance(value, Reference):
             return self._names[id(value)]
         if isinstance(value, Mapping):
-            return {key: self._resolved(one) for key, one in value.items()}
-        return [self._resolved(one) for one in value] if isinstance(value, list) else value
+            return {key: self._resolve(one) for key, one in value.items()}
+        return [self._resolve(one) for one in value] if isinstance(value, list) else value
 
     def _put(self, path: OptionPath, value: Any, site: Site, inside: OptionPath) -> None:
         """Set the value at a path, and note the site of all that is in it."""

@@ -103,10 +103,10 @@ def relative_path(file: str, folder: Path) -> str:
 
 def moved(declarations: Mapping[str, Any], before: Path, after: Path) -> dict[str, Any]:
     """Declarations of a file in one folder as those of a file in another."""
-    return {name: _moved(one, before.absolute(), after.absolute()) for name, one in declarations.items()}
+    return {name: _move(one, before.absolute(), after.absolute()) for name, one in declarations.items()}
 
 
-def _moved(declaration: Any, before: Path, after: Path) -> Any:
+def _move(declaration: Any, before: Path, after: Path) -> Any:
     if isinstance(declaration, Mapping):
         return {key: _moved_file(one, before, after) if key == "file" else one for key, one in declaration.items()}
     file, colon, attribute = str(declaration).rpartition(":") if ":" in str(declaration) else (str(declaration), "", "")

@@ -80,7 +80,7 @@ def picture(value: _Value, counts: Mapping[str, str] | None = None) -> PipelineD
     sources, streams, sinks = _long_form(value)
     for name, source in sources.items():
         _add(made, name, DiagramNode("source", name, [str(source.get("type", "?"))]), counts)
-    for name in _ordered(streams, set(made.boxes)):
+    for name in _order(streams, set(made.boxes)):
         stream = streams[name]
         types = [str(step.get("type", "?")) for step in stream.get("steps", ()) if isinstance(step, Mapping)]
         more = [f"… {len(types) - _MAX_STEPS} more"] if len(types) > _MAX_STEPS else []
@@ -112,7 +112,7 @@ def _names(part: _Value, sources: _Value, made: PipelineDiagram) -> list[str]:
     return [name for name in (given if isinstance(given, list) else [given]) if name in made.boxes]
 
 
-def _ordered(streams: _Value, known: set[str]) -> list[str]:
+def _order(streams: _Value, known: set[str]) -> list[str]:
     """Streams after their inputs; those of a cycle come last."""
     order: list[str] = []
     left = dict(streams)

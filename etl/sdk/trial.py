@@ -86,7 +86,7 @@ def try_sample(pipeline: Pipeline, read: int, observe: Sequence[str] = (), drain
     from etl.testing.trial import build_capture_plan, run_capture_plan
 
     wanted = list(observe) or list(pipeline.sinks)
-    sampled = replace(pipeline, sources={name: _sampled(name, source, read) for name, source in pipeline.sources.items()})
+    sampled = replace(pipeline, sources={name: _sample(name, source, read) for name, source in pipeline.sources.items()})
     with tempfile.TemporaryDirectory(prefix="etl-sample-") as name:
         folder = Path(name)
         plan = build_capture_plan(sampled, wanted, folder)
@@ -135,7 +135,7 @@ def _names(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[str]:
     return list(dict.fromkeys([*schema.names, *(name for row in rows for name in row)]))
 
 
-def _sampled(name: str, source: Source | FrameSource, read: int) -> Source:
+def _sample(name: str, source: Source | FrameSource, read: int) -> Source:
     """A source with the first events of another."""
     from etl.testing.given_source import GivenSource
 

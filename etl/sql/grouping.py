@@ -45,7 +45,7 @@ class Grouping:
         names, texts, columns = self._group_keys(keys)
         aggregates, aliases, places = self._aggregates()
         if window is not None and window.offset:
-            window = self._shifted(window, at)
+            window = self._shift(window, at)
         options: dict[str, Any] = {
             "type": "window",
             **(window.options if window else {"emit": "on_change", **self._settings.time_to_live}),
@@ -86,7 +86,7 @@ class Grouping:
     ) -> None:
         self._relation = self._relation.then(StepText(options, at, places or {}, warning), is_exact=False, **changes)
 
-    def _shifted(self, window: WindowRows, at: int) -> WindowRows:
+    def _shift(self, window: WindowRows, at: int) -> WindowRows:
         """The windows by a time that is earlier by the offset, for which their beginnings are multiples of their length."""
         time = str(window.options["time"])
         field = f"{time}_without_offset"

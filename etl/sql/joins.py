@@ -69,12 +69,12 @@ def filtered_sides(
         if of[id(part)] == {one}
     ]
     moved = {id(part) for part, _ in movable}
-    left = _filtered(left, [part for part, sides in movable if sides == {"left"}])
-    right = _filtered(right, [part for part, sides in movable if sides == {"right"}])
+    left = _filter(left, [part for part, sides in movable if sides == {"left"}])
+    right = _filter(right, [part for part, sides in movable if sides == {"right"}])
     return left, right, [part for part in on if id(part) not in moved], [part for part in where if id(part) not in moved]
 
 
-def _filtered(relation: Relation, parts: Sequence[Any]) -> Relation:
+def _filter(relation: Relation, parts: Sequence[Any]) -> Relation:
     from sqlglot import exp
 
     if not parts:
@@ -220,7 +220,7 @@ def join_step(
     options["prefix"] = prefix
     shared = {one.field for one, other in equal if one.field == other.field}  # one field of the pair holds both
     taken = {leaf.field for column in left.columns for leaf in leaves(column)} - shared
-    renamed = tuple(_prefixed(column, prefix, taken) for column in right.columns)
+    renamed = tuple(_add_prefix(column, prefix, taken) for column in right.columns)
     scope = Scope((*left.columns, *renamed))
     if condition.others:
         options["where"] = " and ".join(f"({spark_text(one, scope)})" for one in condition.others)
@@ -269,9 +269,9 @@ def _time_column(relation: Relation) -> SqlColumn | None:
     return next((one for one in relation.columns if one.time is not None and one.time.late is not None), None)
 
 
-def _prefixed(column: SqlColumn, prefix: str, taken: set[str]) -> SqlColumn:
+def _add_prefix(column: SqlColumn, prefix: str, taken: set[str]) -> SqlColumn:
     if column.members:
-        return replace(column, members=tuple(_prefixed(one, prefix, taken) for one in column.members))
+        return replace(column, members=tuple(_add_prefix(one, prefix, taken) for one in column.members))
     return replace(column, field=f"{prefix}{column.field}") if column.field in taken else column
 
 

@@ -24,7 +24,7 @@ def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
         array = spark_text(node.expressions[0], relation.scope)
         offset = node.args.get("offset")
         position = offset.name if isinstance(offset, exp.Expr) else "ordinality" if offset else None
-        return _unnested(relation, array, names or ["value"], qualifier, is_left, start(node), position)
+        return _unnest(relation, array, names or ["value"], qualifier, is_left, start(node), position)
     call = _call(node.this)
     name, arguments = call_name(call), call.expressions
     own = own_function(name)
@@ -34,11 +34,11 @@ def lateral_rows(relation: Relation, node: Any, *, is_left: bool) -> Relation:
         first = spark_text(arguments[0], relation.scope)
         if len(arguments) > 1:
             first = f"split({first}, concat('\\\\Q', {spark_text(arguments[1], relation.scope)}, '\\\\E'))"
-        return _unnested(relation, first, names or ["value"], qualifier, is_left, start(call))
+        return _unnest(relation, first, names or ["value"], qualifier, is_left, start(call))
     if name == "json_array" and len(arguments) > 2:
         return _json_rows(relation, call, names, qualifier, is_left)
     if name == "grok" and len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
-        return _matched(relation, arguments, names, qualifier, is_left, start(call))
+        return _match(relation, arguments, names, qualifier, is_left, start(call))
     refuse_foreign(name, start(call))
     raise ScriptError(
         "unsupported-sql",
@@ -66,7 +66,7 @@ def _rows_of(
     row = function.result.value_type
     members = [member.name for member in row] if pa.types.is_struct(row) else []
     if not members:
-        return _unnested(relation, text, names or ["value"], qualifier, is_left, at)
+        return _unnest(relation, text, names or ["value"], qualifier, is_left, at)
     if names and len(names) != len(members):
         raise ScriptError("wrong-columns", f"{function.name}() gives {len(members)} columns, not {len(names)}", at)
     field = _free(relation, f"{function.name}_row")
@@ -104,7 +104,7 @@ def _call(node: Any) -> Any:
     return node.this if node.key == "tablefromrows" else node
 
 
-def _unnested(
+def _unnest(
     relation: Relation, array: str, names: list[str], qualifier: str | None, is_left: bool, at: int, position: str | None = None
 ) -> Relation:
     """An event for each element; of a map, or an array of rows, with a column for each of its members."""
@@ -129,9 +129,7 @@ def _unnested(
     return relation.then(*steps, scope=scope, is_exact=False)
 
 
-def _matched(
-    relation: Relation, arguments: list[Any], names: list[str], qualifier: str | None, is_left: bool, at: int
-) -> Relation:
+def _match(relation: Relation, arguments: list[Any], names: list[str], qualifier: str | None, is_left: bool, at: int) -> Relation:
     text = _free(relation, "grok_text")
     set_text = StepText({"type": "set", "fields": {text: spark_text(arguments[0], relation.scope)}}, at)
     options = {"type": "grok", "field": text, "patterns": [arguments[1].name], "on_error": "keep" if is_left else "drop"}

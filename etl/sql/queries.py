@@ -73,7 +73,7 @@ class Queries:
         if isinstance(node, exp.Subquery):
             return self.query(node.this, targets, rank)
         if isinstance(node, (exp.Intersect, exp.Except)):
-            return self._ordered(node, self._compared(node, targets))
+            return self._ordered(node, self._compare(node, targets))
         if isinstance(node, exp.Union):
             return self._ordered(node, self._union(node, targets))
         if isinstance(node, exp.Values):
@@ -104,7 +104,7 @@ class Queries:
         select.meta["start"] = start(node)
         return SelectCompiler(select, relation, self.settings, None).compile(targets)
 
-    def _compared(self, node: Any, targets: Sequence[Target] | None) -> Relation:
+    def _compare(self, node: Any, targets: Sequence[Target] | None) -> Relation:
         """INTERSECT and EXCEPT: rows of the left query that the right one has, or has not."""
         at, is_all = start(node), not node.args.get("distinct")
         left = self.query(node.this, targets)

@@ -52,7 +52,7 @@ class SelectCompiler:
         try:
             return self._after_where(targets)
         except ScriptError as error:
-            raise self._explained(error) from None
+            raise self._explain(error) from None
 
     def _after_where(self, targets: Sequence[Target] | None) -> Relation:
         if is_grouped(self._node):
@@ -73,7 +73,7 @@ class SelectCompiler:
         relation = self._project(targets)
         return without_place(ordered_rows(relation, ordering, self._settings), relation.scope, ordering.at)
 
-    def _explained(self, error: ScriptError) -> ScriptError:
+    def _explain(self, error: ScriptError) -> ScriptError:
         """The error of a column that there is before GROUP BY, or only after it, with the reason."""
         name = str(error).partition("'")[2].rpartition("'")[0]
         if not str(error).startswith("there is no column") or not name:
@@ -147,7 +147,7 @@ class SelectCompiler:
                 fields[field_name(name)] = text
                 places["fields", field_name(name)] = at
                 warning = warning or _renaming(name, at)
-            columns.append(SqlColumn(name, field_name(name), type_, column.time, _renamed(column, name), column.qualifier))
+            columns.append(SqlColumn(name, field_name(name), type_, column.time, _rename(column, name), column.qualifier))
         window = self._relation.window
         if window is not None:
             window = self._window_after(window, columns, items)
@@ -244,7 +244,7 @@ def _renaming(name: str, at: int) -> ScriptError | None:
     return ScriptError("reserved-field", message, at, "give it another name: AS …")
 
 
-def _renamed(column: SqlColumn, name: str) -> tuple[SqlColumn, ...]:
+def _rename(column: SqlColumn, name: str) -> tuple[SqlColumn, ...]:
     return tuple(
         replace(one, field=f"{name}{one.field[len(column.field) :]}", members=_renamed_members(one, column, name))
         for one in column.members

@@ -66,10 +66,10 @@ def _equal_steps(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, 
 
 def _origin(streams: Mapping[str, Any], stream: Mapping[str, Any]) -> tuple[str, ...]:
     """The inputs of a stream; those that have no steps any more stand for their own input."""
-    return tuple(_resolved(streams, one) for one in inputs_of(stream))
+    return tuple(_resolve(streams, one) for one in inputs_of(stream))
 
 
-def _resolved(streams: Mapping[str, Any], name: str) -> str:
+def _resolve(streams: Mapping[str, Any], name: str) -> str:
     while name in streams and not streams[name]["steps"] and isinstance(streams[name]["from"], str):
         name = streams[name]["from"]
     return name

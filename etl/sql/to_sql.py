@@ -141,17 +141,17 @@ class _Writer:
     def _settings(self) -> Iterator[str]:
         for key in ("name", "description"):
             if key in self.pipeline:
-                yield f"SET {_quoted('pipeline.name' if key == 'name' else key)} = {_quoted(str(self.pipeline[key]))};"
+                yield f"SET {_quote('pipeline.name' if key == 'name' else key)} = {_quote(str(self.pipeline[key]))};"
         for name, value in (self.pipeline.get("run") or {}).items():
-            yield f"SET {_quoted(f'run.{name}')} = {_quoted(_text(value))};"
+            yield f"SET {_quote(f'run.{name}')} = {_quote(_text(value))};"
         if letters := self.pipeline.get("dead_letters"):
-            yield f"SET 'dead_letters' = {_quoted(_text(letters))};"
+            yield f"SET 'dead_letters' = {_quote(_text(letters))};"
 
     def _tables(self) -> Iterator[str]:
         for key, columns in (("tables", "(PERIOD FOR SYSTEM_TIME) "), ("sources", ""), ("sinks", "")):
             for name, part in (self.pipeline.get(key) or {}).items():
                 options = {one: value for one, value in part.items() if key != "sinks" or one != "from"}
-                shown = ",\n".join(f"  {_quoted(one)} = {_quoted(_text(value))}" for one, value in options.items())
+                shown = ",\n".join(f"  {_quote(one)} = {_quote(_text(value))}" for one, value in options.items())
                 yield f"CREATE TABLE {identifier(name)} {columns}WITH (\n{shown}\n);"
 
     def _view(self, name: str, stream: Mapping[str, Any]) -> str:
@@ -234,7 +234,7 @@ _WORDS = frozenset(
 """Words that need backticks as names."""
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A text as scripts write it."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -246,7 +246,7 @@ def _option_name(name: str) -> str:
 def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).upper()
-    return str(value) if isinstance(value, int | float) else _quoted(_text(value))
+    return str(value) if isinstance(value, int | float) else _quote(_text(value))
 
 
 def _text(value: Any) -> str:

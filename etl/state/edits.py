@@ -35,12 +35,10 @@ def without_key(manifests: Manifests, stage: StageState, operator: Operator, key
     """The files of a step without the rows of a key, which is a table of one row: those that have some are written anew."""
     wanted = key_hashes(key, operator.keys, manifests.seed)
     part = int(part_of(wanted)[0])
-    return tuple(left for entry in stage.files for left in _rewritten(manifests, entry, operator, part, wanted))
+    return tuple(left for entry in stage.files for left in _rewrite(manifests, entry, operator, part, wanted))
 
 
-def _rewritten(
-    manifests: Manifests, entry: StateFileEntry, operator: Operator, part: int, wanted: Any
-) -> Iterator[StateFileEntry]:
+def _rewrite(manifests: Manifests, entry: StateFileEntry, operator: Operator, part: int, wanted: Any) -> Iterator[StateFileEntry]:
     file = open_entry(manifests.folder, entry)
     if part not in file.parts:
         yield entry

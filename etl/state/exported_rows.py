@@ -59,7 +59,7 @@ class ExportedRows:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = _opened(path)
+        self._file = _open(path)
         try:
             known = json.loads((self._file.schema.metadata or {})[_ORIGIN])
             state = StageState(known["state"]["watermark"], (), emit_progress_of(known["state"]))
@@ -77,7 +77,7 @@ class ExportedRows:
         for part in self._file.parts:
             found = rows_of_part([self._file], part, lambda pane: operator.is_over(pane, watermark))
             rows += len(found)
-            writer.add_rows(self._rehashed(found.replace_schema_metadata(), operator, manifests.seed))
+            writer.add_rows(self._rehash(found.replace_schema_metadata(), operator, manifests.seed))
         emission = replace(known.emission, final=max(known.emission.final, stage.emission.final))
         return StageState(watermark, writer.close(), emission), rows, self._file.rows - rows
 
@@ -97,7 +97,7 @@ class ExportedRows:
     def _has_keys(self, operator: Operator) -> bool:
         return set(operator.keys) <= set(self._file.schema.names)
 
-    def _rehashed(self, rows: pa.Table, operator: Operator, seed: int) -> pa.Table:
+    def _rehash(self, rows: pa.Table, operator: Operator, seed: int) -> pa.Table:
         """Rows with hashes where the operator sees these; other rows get theirs when they are written."""
         if operator.hashed and seed == self.origin.seed:
             return rows
@@ -108,7 +108,7 @@ class ExportedRows:
         return plain.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
 
 
-def _opened(path: Path) -> StateFile:
+def _open(path: Path) -> StateFile:
     """An exported file, whatever its name. Raises ComponentError that says what to do."""
     try:
         return StateFile(path, _ANY_NAME)

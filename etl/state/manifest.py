@@ -137,7 +137,7 @@ class Manifests:
 
     def write(self, batch: int, manifest: Manifest) -> None:
         """Make this the state after a micro-batch, and remove the files that no kept manifest names."""
-        self._replace(self._path(batch), _encoded(manifest, self._identity(batch, self.seed)))
+        self._replace(self._path(batch), _encode(manifest, self._identity(batch, self.seed)))
         self._path(batch - KEPT_VERSIONS).unlink(missing_ok=True)
         numbers = [batch - back for back in range(KEPT_VERSIONS) if self._path(batch - back).exists()]
         named = {file.name for number in numbers for stage in self.read(number).stages for file in stage.files}
@@ -217,7 +217,7 @@ def emit_progress_of(stage: Mapping[str, Any]) -> EmitProgress:
     return EmitProgress(known["quiet"], {int(every): number for every, number in known["last"].items()}, known["final"])
 
 
-def _encoded(manifest: Manifest, identity: Mapping[str, Any]) -> bytes:
+def _encode(manifest: Manifest, identity: Mapping[str, Any]) -> bytes:
     state = json.loads(json.dumps(_as_dict(manifest)))  # the checksum is that of what is read: keys are texts
     return json.dumps({"version": VERSION, "checksum": _checksum(identity, state), "of": identity, "state": state}).encode()
 
@@ -238,10 +238,10 @@ def _checksum(identity: Mapping[str, Any], state: Mapping[str, Any]) -> int:
 @lru_cache(maxsize=32)
 def _read(path: Path, version: tuple[int, int, int], identity: tuple[tuple[str, Any], ...]) -> Manifest:
     """The manifest of a file of this inode, time of change and size: three micro-batches read it."""
-    return _parsed(json.loads(path.read_bytes()), dict(identity))
+    return _parse(json.loads(path.read_bytes()), dict(identity))
 
 
-def _parsed(content: Mapping[str, Any], identity: Mapping[str, Any]) -> Manifest:
+def _parse(content: Mapping[str, Any], identity: Mapping[str, Any]) -> Manifest:
     """The manifest of this micro-batch, query and seed. Raises ValueError, KeyError or TypeError for another version or changed
     content."""
     if content["version"] != VERSION:

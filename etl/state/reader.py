@@ -69,7 +69,7 @@ def read_query_state(folder: Path) -> QueryState | None:
     batch, attempts = manifests.last(), 1
     while batch is not None:
         try:
-            return _mapped(folder, batch, manifests.read(batch))
+            return _map(folder, batch, manifests.read(batch))
         except ComponentError:
             last = manifests.last()
             if last == batch or attempts == MAX_ATTEMPTS:
@@ -78,7 +78,7 @@ def read_query_state(folder: Path) -> QueryState | None:
     return None
 
 
-def _mapped(folder: Path, batch: int, manifest: Manifest) -> QueryState:
+def _map(folder: Path, batch: int, manifest: Manifest) -> QueryState:
     steps = []
     for stage in manifest.stages:
         files = tuple(open_entry(folder, file) for file in stage.files)

@@ -54,7 +54,7 @@ class NetworkCollector:
         ranks[order] = np.cumsum(new) - 1
         highs, lows = highs[new], lows[new]
         return (
-            _mapped(highs, lows) | {"highs": highs, "lows": lows, "at": _covered(ranks[:count], ranks[count:])},
+            _map(highs, lows) | {"highs": highs, "lows": lows, "at": _covered(ranks[:count], ranks[count:])},
             np.arange(count),
             0,
         )
@@ -137,7 +137,7 @@ def _covered(firsts: Any, lasts: Any) -> Any:
     return at
 
 
-def _mapped(highs: Any, lows: Any) -> dict[str, Any]:
+def _map(highs: Any, lows: Any) -> dict[str, Any]:
     """The index of the first end that is an IPv4 address, and a directory of these ends by their upper 16 bits."""
     begin, end = (int(np.searchsorted(highs, 0, side)) for side in ("left", "right"))
     zero = lows[begin:end]

@@ -38,7 +38,7 @@ def attach(model: Model, functions: Functions) -> Model:
     changed = {
         name: after
         for name in type(model).model_fields
-        if (after := _attached(before := getattr(model, name), functions)) is not before
+        if (after := _attach(before := getattr(model, name), functions)) is not before
     }
     return model.model_copy(update=changed) if changed else model
 
@@ -56,7 +56,7 @@ def called_functions(value: Any) -> Iterator[UserFunction]:
             yield from called_functions(one)
 
 
-def _attached(value: Any, functions: Functions) -> Any:
+def _attach(value: Any, functions: Functions) -> Any:
     """A value of an option, itself where nothing in it calls a function."""
     if isinstance(value, str):
         named = {name.lower() for name in _CALL.findall(value)} & functions.keys()
@@ -64,9 +64,9 @@ def _attached(value: Any, functions: Functions) -> Any:
     if isinstance(value, BaseModel):
         return attach(value, functions)
     if isinstance(value, Mapping):
-        items = {key: _attached(one, functions) for key, one in value.items()}
+        items = {key: _attach(one, functions) for key, one in value.items()}
         return items if any(one is not value[key] for key, one in items.items()) else value
     if isinstance(value, (list, tuple)):
-        several = [_attached(one, functions) for one in value]
+        several = [_attach(one, functions) for one in value]
         return type(value)(several) if any(one is not other for one, other in zip(several, value, strict=True)) else value
     return value

@@ -46,7 +46,7 @@ class FunctionCaller:
         rows = self._rows_without_null(columns, length)
         given = columns if rows is None else [one.take(rows) if isinstance(one, pa.Array) else one for one in columns]
         found = self._called(given, length if rows is None else len(rows))
-        return found if rows is None else self._scattered(found, rows, length)
+        return found if rows is None else self._scatter(found, rows, length)
 
     def _called(self, columns: Sequence[Any], length: int) -> CallResult:
         if not length:
@@ -69,7 +69,7 @@ class FunctionCaller:
             valid = pc.and_(valid, one.is_valid())
         return pc.indices_nonzero(valid).cast(pa.int64())
 
-    def _scattered(self, found: CallResult, rows: pa.Array, length: int) -> CallResult:
+    def _scatter(self, found: CallResult, rows: pa.Array, length: int) -> CallResult:
         """The result of some rows as that of all; null elsewhere."""
         source = np.full(length, -1)
         source[rows.to_numpy()] = np.arange(len(rows))

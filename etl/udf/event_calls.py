@@ -57,9 +57,9 @@ class EventCaller:
         call: Callable[..., Any] = self._loaded
         if self.function.multiplies:
             call = _as_events(call)
-        return self._gathered(*call_for_each(self.function, call, zip(as_dicts(batch), strict=True), batch.num_rows))
+        return self._gather(*call_for_each(self.function, call, zip(as_dicts(batch), strict=True), batch.num_rows))
 
-    def _gathered(self, found: list[Any], failures: dict[int, str]) -> EventResult:
+    def _gather(self, found: list[Any], failures: dict[int, str]) -> EventResult:
         """The fields of all dicts as columns."""
         rows: list[int] = []
         results: list[dict[str, Any]] = []
@@ -75,7 +75,7 @@ class EventCaller:
         columns, wrong = self._as_columns(results)
         if wrong:
             failures |= {rows[at]: reason for at, reason in wrong.items()}
-            return self._gathered([None if row in failures else one for row, one in enumerate(found)], failures)
+            return self._gather([None if row in failures else one for row, one in enumerate(found)], failures)
         return EventResult(np.array(rows, np.int64), columns, failures)
 
     def _problem(self, several: Sequence[Any]) -> str | None:
@@ -105,7 +105,7 @@ class EventCaller:
     def _call_for_batch(self, batch: pa.RecordBatch, first: int) -> EventResult:
         """The result for a batch whose first event is row ``first``; if the call fails, those for its halves."""
         try:
-            return self._called(batch, first)
+            return self._call(batch, first)
         except CallTimeoutError as error:
             return self._all_failed(batch.num_rows, first, failure_of(error, self.function))
         except FAILURES as error:
@@ -122,7 +122,7 @@ class EventCaller:
         nothing = {field.name: pa.array([], field.type) for field in self._fields}
         return EventResult(np.empty(0, np.int64), nothing, dict.fromkeys(range(first, first + length), reason))
 
-    def _called(self, batch: pa.RecordBatch, first: int) -> EventResult:
+    def _call(self, batch: pa.RecordBatch, first: int) -> EventResult:
         assert self._loaded is not None
         with CallGuard(self.function.timeout.total_seconds()):
             found = self._loaded(batch)

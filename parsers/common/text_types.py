@@ -81,18 +81,18 @@ def _without_empty(texts: pa.Array) -> pa.StringArray:
 
 def _cast_good(texts: pa.StringArray, type_: pa.DataType, good: pa.BooleanArray) -> tuple[pa.Array, Bools]:
     """The texts of the right form as values; what the cast refuses all the same (it does not fit) is found by halving."""
-    values = _halved(pc.if_else(good, texts, None), type_)
+    values = _halve(pc.if_else(good, texts, None), type_)
     return values, boolean_values(pc.and_(texts.is_valid(), pc.is_null(values)))
 
 
-def _halved(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
+def _halve(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
     try:
         return pc.cast(texts, type_)
     except pa.ArrowInvalid:
         if len(texts) == 1:
             return pa.nulls(1, type_)
     half = len(texts) // 2
-    return pa.concat_arrays([_halved(texts.slice(0, half), type_), _halved(texts.slice(half), type_)])
+    return pa.concat_arrays([_halve(texts.slice(0, half), type_), _halve(texts.slice(half), type_)])
 
 
 def _date(type_: pa.DataType, timezone: str) -> TextReader:

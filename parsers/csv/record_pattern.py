@@ -87,9 +87,9 @@ def _quoted(dialect: Dialect, column: int | None) -> Iterator[Node]:
     special = [one_of(dialect.quote), *([one_of("\\")] if dialect.backslash else [])]
     others = Chars(reduce(CharClass.union, special).inverted())
     pair = sequence([Chars(one_of("\\")), Chars(ANY)]) if dialect.backslash else sequence([quote, quote])
-    yield sequence([quote, _captured(Repeat(others, 0, None), None if column is None else plain(column)), quote])
+    yield sequence([quote, _capture(Repeat(others, 0, None), None if column is None else plain(column)), quote])
     several = sequence([Repeat(others, 0, None), Repeat(sequence([pair, Repeat(others, 0, None)]), 1, None)])
-    yield sequence([quote, _captured(several, None if column is None else escaped(column)), quote])
+    yield sequence([quote, _capture(several, None if column is None else escaped(column)), quote])
 
 
 def _unquoted(dialect: Dialect, column: int | None) -> Node:
@@ -100,10 +100,10 @@ def _unquoted(dialect: Dialect, column: int | None) -> Node:
         edge = _without(first, _BLANK)
         last = sequence([Repeat(Chars(inner), 0, None), Chars(_without(inner, _BLANK))])
         text = sequence([Chars(edge), Repeat(last, 0, 1)])
-    return _captured(Repeat(text, 0, 1), None if column is None else plain(column))
+    return _capture(Repeat(text, 0, 1), None if column is None else plain(column))
 
 
-def _captured(part: Node, name: str | None) -> Node:
+def _capture(part: Node, name: str | None) -> Node:
     return part if name is None else Capture(part, name)
 
 

@@ -34,10 +34,10 @@ class EventFile:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Events as a run has them. Raises EtlError for values that do not fit."""
         for batch in map(flatten, _batches(self.path)):
-            yield self._fitted(batch)
+            yield self._fit(batch)
             self.rows += batch.num_rows
 
-    def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = {field.name: self._column(batch, field) for field in self.fields if field.name in batch.schema.names}
         if self.time not in columns:
             columns[self.time] = pa.array([time.time_ns() // 1000] * batch.num_rows).cast(pa.timestamp("us", "UTC"))

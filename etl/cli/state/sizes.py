@@ -30,7 +30,7 @@ def sizes_of_keys(state: StepState, operator: Operator) -> Iterator[pa.RecordBat
     """Rows and bytes of each key: its values, or its hash where they are not stored. A key is in one batch."""
     rows, size = (unlike(name, operator.keys) for name in ("rows", "bytes"))
     for portion in state.portions():
-        tables = [_sized(table, operator.keys, rows, size) for table in portion.tables()]
+        tables = [_size(table, operator.keys, rows, size) for table in portion.tables()]
         if tables:
             table = pa.concat_tables(tables, promote_options="default")
             keys = [name for name in table.column_names if name not in (rows, size)]
@@ -38,7 +38,7 @@ def sizes_of_keys(state: StepState, operator: Operator) -> Iterator[pa.RecordBat
             yield _as_people_read(counted.select([*keys, f"{rows}_sum", f"{size}_sum"]).rename_columns([*keys, rows, size]))
 
 
-def _sized(table: pa.Table, keys: Sequence[str], rows: str, size: str) -> pa.Table:
+def _size(table: pa.Table, keys: Sequence[str], rows: str, size: str) -> pa.Table:
     comparable = all(name in table.column_names and not pa.types.is_nested(table.schema.field(name).type) for name in keys)
     if not (comparable or HASH2 in table.column_names):
         hashes = key_hashes(table, keys)

@@ -41,12 +41,12 @@ def shift(kernel: Kernel) -> Callable[[BoundNode, BoundNode], BoundNode]:
         if value.type not in (*INTEGERS, NULL) or value.unknown or distance.type not in (*INTEGERS, NULL) or distance.unknown:
             return no_arrow_form("a shift of these", NULL)
         type_ = INT64 if value.type == INT64 else INT32
-        return b.apply(type_, partial(_shifted, kernel), cast(value, type_), cast(distance, INT32))
+        return b.apply(type_, partial(_shift, kernel), cast(value, type_), cast(distance, INT32))
 
     return build
 
 
-def _shifted(kernel: Kernel, values: Any, distances: Any) -> Any:
+def _shift(kernel: Kernel, values: Any, distances: Any) -> Any:
     """Arrow's kernels shift by no more than the bits after the sign."""
     length = max(1 if isinstance(side, pa.Scalar) else len(side) for side in (values, distances))
     numbers, far = (broadcast(side, length) for side in (values, distances))

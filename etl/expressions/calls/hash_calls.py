@@ -77,10 +77,10 @@ def _hex_of_numbers(values: Any) -> Any:
 
 def unhex(value: BoundNode) -> BoundNode:
     """The bytes of hexadecimal digits; null of other characters."""
-    return of_bytes(BINARY, _unhexed)(value) if value.type in (STRING, NULL) else no_arrow_form("unhex() of this", BINARY)
+    return of_bytes(BINARY, _decode_hex)(value) if value.type in (STRING, NULL) else no_arrow_form("unhex() of this", BINARY)
 
 
-def _unhexed(digits: bytes) -> bytes | None:
+def _decode_hex(digits: bytes) -> bytes | None:
     try:
         return binascii.unhexlify(b"0" * (len(digits) % 2) + digits)
     except binascii.Error:

@@ -112,7 +112,7 @@ def _call(caller: FunctionCaller, rows: ActiveRows, values: Sequence[Any]) -> pa
     found = caller(given, length)
     if found.failures:
         rows.fail(*_failed(found.failures, length, active, rows.length))
-    return found.values if active is None else _scattered(found.values, active, rows.length)
+    return found.values if active is None else _scatter(found.values, active, rows.length)
 
 
 def _failed(
@@ -121,11 +121,11 @@ def _failed(
     """Which of all rows failed, and why."""
     reasons = pa.array([failures.get(row) for row in range(length)], pa.string())
     if active is not None:
-        reasons = _scattered(reasons, active, total)
+        reasons = _scatter(reasons, active, total)
     return reasons.is_valid(), reasons
 
 
-def _scattered(values: pa.Array, active: pa.Array, length: int) -> pa.Array:
+def _scatter(values: pa.Array, active: pa.Array, length: int) -> pa.Array:
     """Values of the active rows as those of all rows, null elsewhere."""
     import numpy as np
 

@@ -26,14 +26,14 @@ def close_slots(slots: Slots, watermark: int) -> tuple[Windows, Any]:
 def _measured(slots: Slots, slot: Any, firsts: Any, ends: Any) -> tuple[Any, Any]:
     """The measures of windows of these slots, and whether they meet the conditions."""
     measures, holds = np.empty(len(slot), np.float64), np.empty(len(slot), np.bool_)
-    ranked, conditions = _ranked(slots, slot, firsts, ends), slots.table.conditions
+    ranked, conditions = _rank(slots, slot, firsts, ends), slots.table.conditions
     measure_windows(
         firsts, ends, slots.member[slot], slots.slot_events, ranked, conditions, slots.scratch_buffers(), measures, holds
     )
     return measures, holds
 
 
-def _ranked(slots: Slots, slot: Any, firsts: Any, ends: Any) -> Any:
+def _rank(slots: Slots, slot: Any, firsts: Any, ends: Any) -> Any:
     """float64[n]: the weights sorted in each window, if a percentile is asked for."""
     if not (slots.kinds[slot] == PERCENTILE).any():
         return slots.weights

@@ -42,7 +42,7 @@ def evaluate(rows: pa.Table, table: MemberTable, watermark: int) -> Iterator[Eva
     waiting = dict(_by_level(rows, table))
     while waiting:
         level = min(waiting)
-        found = _evaluated(Slots.of(waiting.pop(level), table), watermark)
+        found = _evaluate(Slots.of(waiting.pop(level), table), watermark)
         yield found
         for above, raised in _raised(found.alerts):
             waiting[above] = pa.concat_tables([waiting.get(above, ROWS.empty_table()), raised])
@@ -59,7 +59,7 @@ def _by_level(rows: pa.Table, table: MemberTable) -> Iterator[tuple[int, pa.Tabl
         yield level, known.filter(pa.array(levels == level))
 
 
-def _evaluated(slots: Slots, watermark: int) -> Evaluated:
+def _evaluate(slots: Slots, watermark: int) -> Evaluated:
     slid, bursts = slide_windows(slots)
     closed, rest = close_slots(slots, watermark)
     kept, earliest = remaining_events(slots, rest, watermark)

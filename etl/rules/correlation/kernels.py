@@ -76,7 +76,7 @@ class ScratchBuffers(NamedTuple):
 
 
 @kernel_function
-def _compared(word: Any, measure: Any, number: Any) -> Any:
+def _compare(word: Any, measure: Any, number: Any) -> Any:
     if word == _GTE:
         return measure >= number
     if word == _GT:
@@ -164,7 +164,7 @@ def _holds(own: Any, at: Any, rows: Any, conditions: Any, total: Any, distinct: 
         begin, end = conditions.program_starts[own], conditions.program_starts[own + 1]
         return _is_true(conditions.program, begin, end, scratch.counts, 1, scratch.stack), float(distinct)
     measure = total if kind in (COUNT, SUM) else float(distinct)
-    return _compared(conditions.words[own], measure, conditions.thresholds[own]), measure
+    return _compare(conditions.words[own], measure, conditions.thresholds[own]), measure
 
 
 @kernel_function
@@ -279,4 +279,4 @@ def measure_windows(
             begin, stop = conditions.program_starts[own], conditions.program_starts[own + 1]
             holds[window] = _is_true(conditions.program, begin, stop, marks, stamp, scratch.stack)
         else:
-            holds[window] = _compared(conditions.words[own], measures[window], conditions.thresholds[own])
+            holds[window] = _compare(conditions.words[own], measures[window], conditions.thresholds[own])

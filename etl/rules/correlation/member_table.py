@@ -114,13 +114,13 @@ class MemberTable:
     @cached_property
     def program(self) -> tuple[Any, Any]:
         """Conditions over rules in postfix order (int64[words, 2]), and where those of each member begin."""
-        return _joined([list(_program(one)) for _, one in self.members], 2)
+        return _join([list(_program(one)) for _, one in self.members], 2)
 
     @cached_property
     def places(self) -> tuple[Any, Any]:
         """The ranks of rules in their order, and where those of each member begin."""
         ranks = [[one.rules.index(rule) for rule in one.rules] if _kind(one) == ORDER else [] for _, one in self.members]
-        return _joined(ranks, 1)
+        return _join(ranks, 1)
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -180,7 +180,7 @@ def _postfix(expression: Expression, rules: Sequence[str]) -> Iterator[tuple[int
     yield _BOOLEAN[expression.operator], len(expression.operands)
 
 
-def _joined(lists: Iterable[Sequence[Any]], width: int) -> tuple[Any, Any]:
+def _join(lists: Iterable[Sequence[Any]], width: int) -> tuple[Any, Any]:
     found = list(lists)
     starts = np.append(0, np.cumsum([len(one) for one in found], dtype=np.int64)).astype(np.int64)
     values = np.array([value for one in found for value in one], np.int64)

@@ -85,7 +85,7 @@ class Slots:
         slot, of_slot = _slots(rows, member)
         stored, current = current_rows(rows, slot, len(of_slot))
         is_burst = rows.column("burst_end").is_valid().to_numpy()
-        order, starts = _sorted(rows, np.flatnonzero(current & ~is_burst), slot, len(of_slot))
+        order, starts = _sort(rows, np.flatnonzero(current & ~is_burst), slot, len(of_slot))
         bursts = np.flatnonzero(current & is_burst)
         bursts = bursts[numbers(rows, "burst_end")[bursts] != NEVER] if len(bursts) else bursts
         bursts = bursts[np.lexsort((numbers(rows, "order")[bursts], slot[bursts]))]
@@ -268,7 +268,7 @@ def _joined_codes(codes: Any, others: Any) -> Any:
     return codes if width <= 1 else np.unique(codes * width + others, return_inverse=True)[1]
 
 
-def _sorted(rows: pa.Table, events: Any, slot: Any, slots: int) -> tuple[Any, Any]:
+def _sort(rows: pa.Table, events: Any, slot: Any, slots: int) -> tuple[Any, Any]:
     """These rows by slot, time, offset and rule; and where slots start."""
     ends, order = np.zeros(slots, np.int64), np.empty(len(events), np.int64)
     sort_by_slot(slot, events, ends, order)

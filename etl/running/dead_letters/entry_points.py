@@ -46,13 +46,13 @@ class EntryPoint:
         return replace(
             whole,
             sources=sources,
-            streams={key: replace(one, inputs=_renamed(one.inputs, names)) for key, one in self.streams.items()},
-            sinks={key: replace(one, inputs=_renamed(one.inputs, names)) for key, one in self.sinks.items()},
+            streams={key: replace(one, inputs=_rename(one.inputs, names)) for key, one in self.streams.items()},
+            sinks={key: replace(one, inputs=_rename(one.inputs, names)) for key, one in self.sinks.items()},
             tests=(),
         )
 
 
-def _renamed(inputs: Collection[str], names: Mapping[str, str]) -> tuple[str, ...]:
+def _rename(inputs: Collection[str], names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(names.get(one, one) for one in inputs)
 
 

@@ -38,7 +38,7 @@ class SettledLetters:
             for name, taken in read_json(replay, _is_valid).items():
                 known = found.get(name)
                 same = known is not None and known["head"] == taken["head"]
-                found[name] = {**taken, "lines": _united([*(known["lines"] if same and known else ()), *taken["lines"]])}
+                found[name] = {**taken, "lines": _unite([*(known["lines"] if same and known else ()), *taken["lines"]])}
         return SettledLetters(folder, found)
 
     def open(self, file: LetterFile) -> Iterator[pa.RecordBatch]:
@@ -57,7 +57,7 @@ class SettledLetters:
         for name, one in as_taken(files, lines).items():
             known = self._files.get(name, one)
             settled = [*known["lines"], *one["lines"]] if known["head"] == one["head"] else one["lines"]
-            self._files[name] = {"head": one["head"], "lines": _united(settled)}
+            self._files[name] = {"head": one["head"], "lines": _unite(settled)}
         there = {file.name for file in files}
         write_json(self.folder / "settled.json", {name: one for name, one in self._files.items() if name in there})
 
@@ -70,13 +70,13 @@ class SettledLetters:
 def as_taken(files: Sequence[LetterFile], lines: Mapping[str, Iterable[int]]) -> dict[str, dict[str, Any]]:
     """The lines of files as a record: file → head and ranges."""
     return {
-        file.name: {"head": file.head(), "lines": _united([line, line + 1] for line in lines[file.name])}
+        file.name: {"head": file.head(), "lines": _unite([line, line + 1] for line in lines[file.name])}
         for file in files
         if file.name in lines
     }
 
 
-def _united(ranges: Iterable[Sequence[int]]) -> list[list[int]]:
+def _unite(ranges: Iterable[Sequence[int]]) -> list[list[int]]:
     """Ranges in ascending order, those that touch as one."""
     found: list[list[int]] = []
     for start, end in sorted(map(tuple, ranges)):

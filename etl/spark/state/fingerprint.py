@@ -48,13 +48,13 @@ def match_checkpoints(plan: Plan, state: StateFolder, new_state: Sequence[str] =
     """
     known = _known(state)
     empty = _empty_steps(plan, state, known, new_state)
-    queries, changes = _compared(plan, state, known, empty)
+    queries, changes = _compare(plan, state, known, empty)
     if changes:
         raise ComponentError(_refusal(changes, state))
     for query in queries:
         if query.name in known and empty.get(query.name):
             _empty(state, query, known[query.name].get("stages", []), empty[query.name])
-    prints = {query.name: _with_removed(_matched(known, query, empty), fingerprint(query)) for query in queries}
+    prints = {query.name: _with_removed(_match(known, query, empty), fingerprint(query)) for query in queries}
     write_json(_path(state), {**known, **prints})
     return replace(plan, queries=queries), [*_notes(known, queries, empty), *_notes_of_empty(queries, empty)]
 
@@ -76,7 +76,7 @@ def _empty(state: StateFolder, query: QueryPlan, old: list[Fingerprint], numbers
     write_continued(state, query.name, continued(old, new, numbers), other_time)
 
 
-def _matched(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps) -> list[Fingerprint]:
+def _match(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps) -> list[Fingerprint]:
     """Of each stateful step of a query, what the step whose state it continues remembered; nothing for others."""
     old, new = known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", [])
     return [{} if number is None else old[number] for number in continued(old, new, empty.get(query.name, ()))]
@@ -85,7 +85,7 @@ def _matched(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySte
 def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[IncompatibleChange]]:
     """Give the plan's queries the names of their checkpoints. Also returns what has changed since the last run and does not fit
     them. Writes nothing."""
-    queries, changes = _compared(plan, state, _known(state), {})
+    queries, changes = _compare(plan, state, _known(state), {})
     return replace(plan, queries=queries), changes
 
 
@@ -98,7 +98,7 @@ def _known(state: StateFolder) -> dict[str, Fingerprint]:
     return read_json(_path(state), _is_valid) or {}
 
 
-def _compared(
+def _compare(
     plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint], empty: EmptySteps
 ) -> tuple[tuple[QueryPlan, ...], list[IncompatibleChange]]:
     """The queries with the names of their checkpoints, and the changes that do not fit these."""
@@ -231,7 +231,7 @@ def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], emp
     for query in queries:
         if query.name not in known:
             yield f"query {query.name!r} is new: it begins at its sources' start"
-        for before, after in zip(_matched(known, query, empty), fingerprint(query).get("stages", []), strict=True):
+        for before, after in zip(_match(known, query, empty), fingerprint(query).get("stages", []), strict=True):
             further = after.keys() - before.keys() if before else set()
             added = [name.removeprefix(OPTIONAL) for name in further if name.startswith(OPTIONAL)]
             if added:

@@ -37,7 +37,7 @@ def expanded(node: Any, relation: Relation) -> tuple[Any, Relation]:
     at = start(group)
     found = _read(group.expressions, relation, at)
     relation, names = _with_sets(relation, found, at)
-    return _rewritten(node, found, names), relation
+    return _rewrite(node, found, names), relation
 
 
 def _is_sets(node: Any) -> bool:
@@ -129,7 +129,7 @@ def _with_sets(relation: Relation, found: _Sets, at: int) -> tuple[Relation, dic
     return relation.then(*steps, scope=scope, is_exact=False), keys
 
 
-def _rewritten(node: Any, found: _Sets, names: dict[str, str]) -> Any:
+def _rewrite(node: Any, found: _Sets, names: dict[str, str]) -> Any:
     """The SELECT over the columns of the sets, grouped by them and by the number of the set."""
     from sqlglot import exp
 

@@ -63,7 +63,7 @@ def member_rows(
         raise ScriptError("wrong-columns", "a query after IN gives one column", member.at)
     outer = relation
     left, right, keys = _with_values(relation, right, member, value)
-    correlated = [_requalified(one, right.scope) for one in correlated]
+    correlated = [_requalify(one, right.scope) for one in correlated]
     right = replace(right, scope=Scope(right.columns).qualified(INNER))
     condition = read_condition(correlated, left.scope, right.scope)
     condition.equal += keys
@@ -159,7 +159,7 @@ def _as_column(relation: Relation, node: Any) -> tuple[Relation, SqlColumn]:
     return relation.then(step, scope=replace(relation.scope, columns=(*relation.columns, added)), is_exact=False), added
 
 
-def _requalified(node: Any, inner: Scope) -> Any:
+def _requalify(node: Any, inner: Scope) -> Any:
     """A condition in which the query's own columns, which hide those around it, have the qualifier INNER."""
     from sqlglot import exp
 

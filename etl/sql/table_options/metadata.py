@@ -67,10 +67,10 @@ def metadata_columns(table: CreateTable, options: Options, more: dict[str, Any])
                 "bad-type", f"{column.metadata!r} is a single value", column.at, "declare it as STRING; headers are JSON"
             )
         more |= found.options
-        fields[column.name] = f"CAST({_quoted(found.text)} AS {declared.type.upper()})"
+        fields[column.name] = f"CAST({_quote(found.text)} AS {declared.type.upper()})"
         columns.append(declared)
     return columns, [StepText({"type": "set", "fields": fields}, table.at)] if fields else []
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quoted(text) if "(" not in text else text

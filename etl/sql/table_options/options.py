@@ -137,7 +137,7 @@ def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Optio
     name = chosen.value
     members = catalogue.families[family]  # type: ignore[index]
     if "connector" in texts:
-        return _mapped("flink", _FLINK, name, family, texts, chosen)
+        return _map("flink", _FLINK, name, family, texts, chosen)
     is_ours = name in members and (name not in RSQL or not _has_rsql_names(texts, RSQL[name], members[name]))
     if is_ours:
         return _own(name, texts, chosen)
@@ -146,7 +146,7 @@ def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Optio
 
 def _rsql(name: str, family: str, texts: Mapping[str, Option], chosen: Option, members: Mapping[str, Any]) -> Options:
     """rsqldb's options: those of the other family, such as a sink's group, have no effect, as there."""
-    found = _mapped("rsql", RSQL, name, family, texts, chosen)
+    found = _map("rsql", RSQL, name, family, texts, chosen)
     for path, value, option in further_values(name, family, texts, chosen):
         found.values[path] = (value, option.at, option.value_at)
     component = members[found.type]
@@ -185,7 +185,7 @@ def option_value(text: str) -> Any:
     return text if isinstance(found, dict) and None in found.values() else found
 
 
-def _mapped(
+def _map(
     kind: str, known: Mapping[str, Connector], name: str, family: str, texts: Mapping[str, Option], chosen: Option
 ) -> Options:
     connector = known.get(name)

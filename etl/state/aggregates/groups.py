@@ -105,7 +105,7 @@ def group(table: pa.Table, keys: Sequence[str], accumulators: Mapping[str, Accum
     functions = {column: function for column, function in zip(names, _functions(accumulators), strict=True) if function}
     slow = [name for name, one in accumulators.items() if one.functions is None]
     grouped = _aggregate(table, keys, functions, rows=bool(slow))
-    found = {name: _restored(grouped, name, table) for name in keys}
+    found = {name: _restore(grouped, name, table) for name in keys}
     found |= {name: grouped.column(f"{name}_{function}") for name, function in functions.items()}
     grouping = _grouping(grouped.column(f"{_ROW}_list")) if slow else None
     for name in slow:
@@ -145,7 +145,7 @@ def _grouping(rows: pa.ChunkedArray) -> Grouping:
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """A key whose equal values have the same bits; `_restored` gives back its values."""
+    """A key whose equal values have the same bits; `_restore` gives back its values."""
     if pa.types.is_nested(column.type):
         halves = np.ascontiguousarray(key_hashes(pa.table({"key": column}), ["key"], _SEED).T)
         return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(column), [None, pa.py_buffer(halves)])
@@ -157,7 +157,7 @@ def _key(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     return pc.if_else(doubles.is_valid(), scatter(doubles.fill_null(0.0)), pa.scalar(None, pa.uint64()))
 
 
-def _restored(grouped: pa.Table, name: str, table: pa.Table) -> pa.ChunkedArray | pa.Array:
+def _restore(grouped: pa.Table, name: str, table: pa.Table) -> pa.ChunkedArray | pa.Array:
     """The values of a key of groups of a table's rows; of a list or struct that of the group's first row."""
     key, type_ = grouped.column(name), table.schema.field(name).type
     if pa.types.is_nested(type_):

@@ -29,7 +29,7 @@ class Variance:
         return [values.is_valid().cast(pa.int64()), values.fill_null(0.0), _zeros(len(values))]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        count, mean, squares = _ordered(grouping, columns)
+        count, mean, squares = _order(grouping, columns)
         (merged_mean,), (merged,) = _merge(grouping, count, [mean], [(0, 0, squares)])
         return [pa.array(_sum(grouping, count)), pa.array(merged_mean), pa.array(merged)]
 
@@ -58,7 +58,7 @@ class Correlation:
         return [both.cast(pa.int64()), *means, *[_zeros(len(x))] * 3]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        count, mean_x, mean_y, xx, yy, xy = _ordered(grouping, columns)
+        count, mean_x, mean_y, xx, yy, xy = _order(grouping, columns)
         means, products = _merge(grouping, count, [mean_x, mean_y], [(0, 0, xx), (1, 1, yy), (0, 1, xy)])
         return [pa.array(column) for column in (_sum(grouping, count), *means, *products)]
 
@@ -101,7 +101,7 @@ def _sum(grouping: Grouping, numbers: Numbers) -> Numbers:
     return np.asarray(np.add.reduceat(numbers, grouping.ends[:-1]) if grouping.count else numbers)
 
 
-def _ordered(grouping: Grouping, columns: Sequence[pa.Array]) -> list[Numbers]:
+def _order(grouping: Grouping, columns: Sequence[pa.Array]) -> list[Numbers]:
     return [column.to_numpy()[grouping.order] for column in columns]
 
 

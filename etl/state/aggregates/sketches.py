@@ -129,13 +129,13 @@ class TopEstimate(Tally):
     limit: int
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        return _reduced(counted_elements(ListElements.of(grouping, columns))).lists()
+        return _reduce(counted_elements(ListElements.of(grouping, columns))).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         return counted_values(most_frequent(ListElements.of_results(columns)).first(self.limit))
 
 
-def _reduced(elements: ListElements) -> ListElements:
+def _reduce(elements: ListElements) -> ListElements:
     """Values and counts, of groups with too many the counts less that of the first one too many."""
     ends = elements.ends()
     many = np.flatnonzero(np.diff(ends) > COUNTERS)

@@ -46,7 +46,7 @@ class Distinct:
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         values = distinct_elements(ListElements.of(grouping, columns))
-        return _limited(values, self.argument, "approx_count_distinct(x)").lists()
+        return _limit(values, self.argument, "approx_count_distinct(x)").lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         return pc.list_value_length(columns[0]).cast(pa.int64())
@@ -69,7 +69,7 @@ class Percentile:
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
         values = counted_elements(ListElements.of(grouping, columns))
-        return _limited(values, self.argument, f"approx_percentile(x, {self.share})").lists()
+        return _limit(values, self.argument, f"approx_percentile(x, {self.share})").lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         """As Spark: the rank ``share * (n - 1)`` counted from 0, and between two ranks on the line between their values."""
@@ -104,7 +104,7 @@ class Tally:
         return [pa.ListArray.from_arrays(offsets, values), constant_lists(offsets, 1, pa.int64())]
 
     def merge(self, grouping: Grouping, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        return _limited(counted_elements(ListElements.of(grouping, columns)), self.argument, "approx_top(x, 10)").lists()
+        return _limit(counted_elements(ListElements.of(grouping, columns)), self.argument, "approx_top(x, 10)").lists()
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class DistinctCollect(Distinct):
         return columns[0]
 
 
-def _limited(elements: ListElements, argument: AggregateArgument, other: str) -> ListElements:
+def _limit(elements: ListElements, argument: AggregateArgument, other: str) -> ListElements:
     """The elements. Raises ComponentError if a group has too many, which names an aggregate in bounded memory."""
     if elements.most() > MAX_DISTINCT:
         found = f"aggregate {argument.aggregate!r} has more than {MAX_DISTINCT:,} distinct values in a group"
@@ -228,7 +228,7 @@ def distinct_elements(elements: ListElements) -> ListElements:
     values = elements.columns[0]
     table = pa.table({_ID: elements.ids, _VALUE: scatter(values)})
     distinct = table.group_by([_ID, _VALUE], use_threads=False).aggregate([])
-    return _grouped(elements.groups, distinct.column(_ID), [gather(distinct.column(_VALUE), values.type)])
+    return _group(elements.groups, distinct.column(_ID), [gather(distinct.column(_VALUE), values.type)])
 
 
 def counted_elements(elements: ListElements) -> ListElements:
@@ -237,7 +237,7 @@ def counted_elements(elements: ListElements) -> ListElements:
     table = pa.table({_ID: elements.ids, _VALUE: scatter(values), _COUNT: counts})
     counted = table.group_by([_ID, _VALUE], use_threads=False).aggregate([(_COUNT, "sum")])
     columns = [gather(counted.column(_VALUE), values.type), counted.column(f"{_COUNT}_sum").combine_chunks()]
-    return _grouped(elements.groups, counted.column(_ID), columns)
+    return _group(elements.groups, counted.column(_ID), columns)
 
 
 def group_totals(elements: ListElements, counts: Numbers) -> tuple[Numbers, Numbers]:
@@ -255,7 +255,7 @@ def _value_at(bits: Numbers, ends: Numbers, rank: Numbers, exists: Numbers) -> N
     return values
 
 
-def _grouped(groups: int, numbers: pa.ChunkedArray, columns: list[pa.Array]) -> ListElements:
+def _group(groups: int, numbers: pa.ChunkedArray, columns: list[pa.Array]) -> ListElements:
     """group_by gives groups in no particular order."""
     ids = numbers.to_numpy()
     elements = ListElements(groups, ids, columns)

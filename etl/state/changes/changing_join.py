@@ -182,19 +182,19 @@ class ChangingJoin(PairEvents, WeightedRows):
         if self.kind == "inner" and all((one.weights > 0).all() for one in change):
             nothing = self._table([])
             for rows, weights in pairs:
-                yield difference(nothing, self._table([self._repeated(rows, weights)]), self.fields, self.result_key)
+                yield difference(nothing, self._table([self._repeat(rows, weights)]), self.fields, self.result_key)
             return
         size = 0
         for rows, weights in pairs:
-            gone.append(self._repeated(rows, np.maximum(-weights, 0)))
-            come.append(self._repeated(rows, np.maximum(weights, 0)))
+            gone.append(self._repeat(rows, np.maximum(-weights, 0)))
+            come.append(self._repeat(rows, np.maximum(weights, 0)))
             size += gone[-1].nbytes + come[-1].nbytes
             _check_size(size)
         for rows, weights in self._alone(old, time):
-            gone.append(self._repeated(rows, np.maximum(weights, 0)))
+            gone.append(self._repeat(rows, np.maximum(weights, 0)))
         for rows, weights in self._alone(now, time):
-            come.append(self._repeated(rows, np.maximum(weights, 0)))
-            gone.append(self._repeated(rows, np.maximum(-weights, 0)))
+            come.append(self._repeat(rows, np.maximum(weights, 0)))
+            gone.append(self._repeat(rows, np.maximum(-weights, 0)))
         changes = difference(self._table(gone), self._table(come), self.fields, self.result_key)
         if changes.num_rows:
             yield changes
@@ -273,7 +273,7 @@ class ChangingJoin(PairEvents, WeightedRows):
         return pa.schema([one for one in self.fields if one.name not in (CHANGE, self.time)])
 
     @staticmethod
-    def _repeated(rows: pa.RecordBatch, times: Numbers) -> pa.RecordBatch:
+    def _repeat(rows: pa.RecordBatch, times: Numbers) -> pa.RecordBatch:
         return rows if (times == 1).all() else rows.take(pa.array(np.repeat(np.arange(len(times)), times)))
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:

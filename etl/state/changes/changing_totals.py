@@ -121,7 +121,7 @@ class ChangingTotals:
         if self.ttl.micros is not None:
             new = self._without_expired(new, known)
         after = self._merged([known, new])
-        before = self._aligned(known, after)
+        before = self._align(known, after)
         yield from self._changes(known, before, after)
         if self.ttl.micros is not None and len(new):
             yield self._rows_to_keep(known, new, after, before)
@@ -142,7 +142,7 @@ class ChangingTotals:
 
     def _without_expired(self, new: pa.Table, known: pa.Table) -> pa.Table:
         """New partial results as one of each group, without those that remove rows of groups that have none."""
-        exists = self._exist(known, self._aligned(known, new))
+        exists = self._exist(known, self._align(known, new))
         kept = new.filter(pa.array((numbers(new, SIGN) > 0) | exists))
         return self.combine(with_column(kept, SIGN, np.zeros(len(kept), np.int64)))
 
@@ -151,11 +151,11 @@ class ChangingTotals:
         pane = int(numbers(new, PANE).max())  # events of a micro-batch are read at the same time
         panes = np.append(numbers(known, PANE), -1)[before]
         moved = with_column(after, PANE, np.full(len(after), pane)).filter(pa.array(panes != pane))
-        stays = np.append(numbers(known, PANE), -1)[self._aligned(known, new)] == pane
+        stays = np.append(numbers(known, PANE), -1)[self._align(known, new)] == pane
         return whole([moved, new.filter(pa.array(stays)).select(moved.column_names)])
 
     @staticmethod
-    def _aligned(known: pa.Table, after: pa.Table) -> Numbers:
+    def _align(known: pa.Table, after: pa.Table) -> Numbers:
         """int64[n]: the row in ``known`` of each group of ``after``, -1 for none."""
         both = np.concatenate([hashes_of(known), hashes_of(after)], axis=1)
         keys = EventsByKey.of(both, np.zeros(both.shape[1], np.int64)).numbers()
@@ -165,7 +165,7 @@ class ChangingTotals:
         return found
 
     def _changes(self, known: pa.Table, before: Numbers, after: pa.Table) -> Iterator[pa.RecordBatch | Rejects]:
-        (old, old_failed), (new, new_failed) = self._finished(known), self._finished(after)
+        (old, old_failed), (new, new_failed) = self._finish(known), self._finish(after)
         if new_failed.null_count < len(new):
             failed = new_failed.is_valid()
             groups = new.filter(failed).combine_chunks().to_batches()[0]
@@ -186,7 +186,7 @@ class ChangingTotals:
         found: Numbers = np.append(numbers(merged, f"{ROWS}\0{0}") > 0, False)[at]
         return found
 
-    def _finished(self, merged: pa.Table) -> tuple[pa.Table, pa.Array]:
+    def _finish(self, merged: pa.Table) -> tuple[pa.Table, pa.Array]:
         """The results of groups, with the types of the fields, and why one cannot be computed."""
         found = {name: merged.column(name) for name in self.group_by} | finish_or_fail(merged, self.accumulators)
         schema = pa.schema([one for one in self.fields if one.name != CHANGE])
@@ -205,7 +205,7 @@ class ChangingTotals:
             rows = whole(tables)
             merged = self._merged([rows if self.ttl.micros is None else rows.filter(pa.array(self.ttl.are_current(rows)))])
             merged = merged.filter(pa.array(self._exist(merged, np.arange(len(merged)))))
-            yield from self._finished(merged)[0].combine_chunks().to_batches()
+            yield from self._finish(merged)[0].combine_chunks().to_batches()
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the groups have expired; without a time to live never."""

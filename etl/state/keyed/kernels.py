@@ -12,7 +12,7 @@ _ALL_HASHES = 2.0**64
 
 
 @kernel_function
-def _bisected(sorted_hashes: Any, hash_: Any, low: Any, high: Any) -> Any:
+def _bisect(sorted_hashes: Any, hash_: Any, low: Any, high: Any) -> Any:
     """The first row from ``low`` to ``high`` whose hash is not less."""
     while low < high:
         middle = (low + high) >> 1
@@ -38,11 +38,11 @@ def _lower_bound(sorted_hashes: Any, hash_: Any, begin: Any) -> Any:
         low = at + 1
         while low + step < rows and sorted_hashes[low + step] < hash_:
             low, step = low + step + 1, step * 2
-        return _bisected(sorted_hashes, hash_, low, min(low + step, rows))
+        return _bisect(sorted_hashes, hash_, low, min(low + step, rows))
     high = at
     while high - step > low and sorted_hashes[high - step] >= hash_:
         high, step = high - step, step * 2
-    return _bisected(sorted_hashes, hash_, max(low, high - step), high)
+    return _bisect(sorted_hashes, hash_, max(low, high - step), high)
 
 
 @kernel

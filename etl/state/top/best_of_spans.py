@@ -84,9 +84,9 @@ class BestOfSpans:
         spans = numbers(rows, SPAN)
         edges = [as_times(edge) for edge in (spans, spans + self.size)][: len(self.edges)]
         columns = [*as_events(rows, self._events).columns, *edges, pa.array(ranks)]
-        yield self._sorted(pa.RecordBatch.from_arrays(columns, names=self.fields.names), rows)
+        yield self._sort(pa.RecordBatch.from_arrays(columns, names=self.fields.names), rows)
 
-    def _sorted(self, results: pa.RecordBatch, rows: pa.Table) -> pa.RecordBatch:
+    def _sort(self, results: pa.RecordBatch, rows: pa.Table) -> pa.RecordBatch:
         """By span, and few results, which people may read, by key."""
         names = [name for name in self.group_by if not pa.types.is_nested(rows.schema.field(name).type)]
         keys = rows.select([SPAN, *(names if len(rows) <= SORTED_ROWS else [])])

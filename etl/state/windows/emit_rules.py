@@ -116,7 +116,7 @@ class OnCondition(_OnArrival):
             marks = self._marks(windows) if marks is None else marks
             mask[mask] = self._is_new(windows, groups.filtered(mask), marks)
             yield windows.aggregation.sorted(batch.filter(pa.array(mask)))
-            yield self._marked(windows, groups.filtered(mask))
+            yield self._mark(windows, groups.filtered(mask))
 
     def _id(self, shape: WindowShape) -> str:
         """Windows of several sizes may end at the same time."""
@@ -149,7 +149,7 @@ class OnCondition(_OnArrival):
         names = windows.aggregation.keys
         return pa.table({_END: pa.array(groups.ends), **{n: groups.taken(groups.partials.select([n])).column(n) for n in names}})
 
-    def _marked(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
+    def _mark(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
         """Marks, in panes that are over no earlier than their windows."""
         rows = self._keyed(windows, groups)
         marks = pa.repeat(self._id(windows.shape), len(rows))

@@ -94,10 +94,10 @@ def merge_windows(
         if all_differ:
             yield MergedWindows(partials, None, ranges)
         else:
-            yield from _repeated(partials, ranges, firsts)
+            yield from _repeat(partials, ranges, firsts)
 
 
-def _repeated(partials: pa.Table, ranges: Numbers, firsts: Numbers) -> Iterator[MergedWindows]:
+def _repeat(partials: pa.Table, ranges: Numbers, firsts: Numbers) -> Iterator[MergedWindows]:
     """The partial results of each range of panes for each window that holds it, which are ``firsts[range]`` and those up to the
     next one."""
     counts = firsts[ranges + 1] - firsts[ranges]
@@ -158,14 +158,14 @@ def _batches(counts: Numbers) -> Iterator[tuple[int, int]]:
 
 def _repeat_rows(rows: pa.Table, firsts: Numbers, ends: Numbers) -> tuple[pa.Table, Numbers]:
     """The rows from each first to its end, and which of them each is of."""
-    taken, of = _expanded(firsts, ends)
+    taken, of = _expand(firsts, ends)
     if len(taken) < _SLICE_ROWS * len(firsts):
         return rows.take(pa.array(taken)), of
     edges = zip(firsts.tolist(), (ends - firsts).tolist(), strict=True)
     return pa.concat_tables([rows.slice(first, count) for first, count in edges]), of
 
 
-def _expanded(firsts: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
+def _expand(firsts: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
     """The numbers from each first to its end, and which of them each is of."""
     counts = ends - firsts
     of = np.repeat(np.arange(len(counts)), counts)
@@ -239,7 +239,7 @@ def _of_blocks(merge: _Merge, levels: Sequence[_Level], low: Numbers, high: Numb
         parts, numbers = [], []
         for level, (ranges, blocks, ends) in zip(levels, chosen, strict=True):
             inside = (ranges >= first) & (ranges < end)
-            taken, of = _expanded(level.before[blocks[inside]], level.before[ends[inside]])
+            taken, of = _expand(level.before[blocks[inside]], level.before[ends[inside]])
             numbers.append(ranges[inside][of] + number)
             parts.append(level.rows.drop_columns([_BLOCK]).take(pa.array(taken)))
         yield merge.by(_RANGE, pa.concat_tables(parts, promote_options="default"), np.concatenate(numbers))

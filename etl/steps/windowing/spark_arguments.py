@@ -21,7 +21,7 @@ PREFIX = "_argument_"
 def with_arguments(step: Window, incoming: Schema) -> tuple[Sequence[Step], Window]:
     """The steps before a window that Spark computes, if there are any, and the window of their fields."""
     computed: dict[str, str] = {}
-    aggregates = {name: _rewritten(text, visible(incoming), computed) for name, text in step.aggregates.items()}
+    aggregates = {name: _rewrite(text, visible(incoming), computed) for name, text in step.aggregates.items()}
     if not computed:
         return (), step
     from etl.steps.keep import Keep
@@ -32,7 +32,7 @@ def with_arguments(step: Window, incoming: Schema) -> tuple[Sequence[Step], Wind
     return (*front, Set.model_validate({"fields": computed})), step.model_copy(update={"aggregates": aggregates})
 
 
-def _rewritten(text: str, incoming: Schema, computed: dict[str, str]) -> str:
+def _rewrite(text: str, incoming: Schema, computed: dict[str, str]) -> str:
     """An aggregate that reads fields instead of what Spark has to compute; these are added to ``computed``."""
     call = read_call(text)
     if not isinstance(call, AggregateCall):

@@ -91,7 +91,7 @@ def _raw(text: str) -> str:
         raise RowError("the text is not JSON") from error
 
 
-def _parsed(text: str) -> str:
+def _parse(text: str) -> str:
     return _raw(text)
 
 
@@ -163,7 +163,7 @@ FUNCTIONS = (
         "parse_json",
         "text: string",
         "string",
-        by_value(STRING, _parsed),
+        by_value(STRING, _parse),
         "A text that is JSON, in its shortest form.",
         "flink_parse_json('{\"a\": 1}')",
         '{"a":1}',

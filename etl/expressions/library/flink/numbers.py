@@ -87,12 +87,12 @@ def _round_double(cuts: bool, value: float, places: int) -> float:
     if not math.isfinite(value):
         return value
     places = max(-_MOST_PLACES, min(places, _MOST_PLACES))
-    return float(_quantized(Decimal(repr(value)), cuts, places))
+    return float(_quantize(Decimal(repr(value)), cuts, places))
 
 
 def _round_exact(cuts: bool, value: Any, places: int) -> Any:
     exact = Decimal(value)
-    found = _quantized(exact, cuts, max(-_MOST_PLACES, min(places, -int(exact.as_tuple().exponent))))
+    found = _quantize(exact, cuts, max(-_MOST_PLACES, min(places, -int(exact.as_tuple().exponent))))
     return int(found) if isinstance(value, int) else found
 
 
@@ -103,7 +103,7 @@ _EXACT = Context(prec=2 * _MOST_PLACES)
 """Decimals of any double, and of 38 digits: Python's own context has 28."""
 
 
-def _quantized(value: Decimal, cuts: bool, places: int) -> Decimal:
+def _quantize(value: Decimal, cuts: bool, places: int) -> Decimal:
     return value.quantize(Decimal((0, (1,), -places)), ROUND_DOWN if cuts else ROUND_HALF_UP, _EXACT)
 
 

@@ -31,10 +31,10 @@ def _unnest(value: BoundNode, count: BoundNode) -> BoundNode:
         found = f"rows of {item.num_fields} members" if pa.types.is_struct(item) else type_name(item)
         raise MisuseError(f"the elements are {found}, and {columns} columns are named")
     row = pa.struct([(name, member.type) for name, member in zip(names, item, strict=True)])
-    return on_columns(pa.list_(row), lambda lists: _with_elements(lists, _renamed(lists.flatten(), row)), value)
+    return on_columns(pa.list_(row), lambda lists: _with_elements(lists, _rename(lists.flatten(), row)), value)
 
 
-def _renamed(rows: pa.StructArray, row: pa.DataType) -> pa.StructArray:
+def _rename(rows: pa.StructArray, row: pa.DataType) -> pa.StructArray:
     return pa.StructArray.from_arrays(rows.flatten(), fields=list(row)) if len(rows) else pa.array([], row)
 
 
@@ -50,10 +50,10 @@ def _unnest_map(value: BoundNode, names: list[str]) -> BoundNode:
         return on_columns(pa.list_(row), entries, value)
     if len(names) != 1 or type_.item_type not in INTEGERS:
         raise MisuseError(f"a map gives two columns, a key and a value, and not {len(names)}")
-    return on_columns(pa.list_(type_.key_type), _repeated, value)
+    return on_columns(pa.list_(type_.key_type), _repeat, value)
 
 
-def _repeated(maps: pa.MapArray) -> pa.Array:
+def _repeat(maps: pa.MapArray) -> pa.Array:
     """The keys of a multiset, each as often as its value says."""
     import numpy as np
 

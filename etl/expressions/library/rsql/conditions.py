@@ -141,7 +141,7 @@ def _run(node: BoundNode, rows: ActiveRows) -> Any:
     return node.run(rows)
 
 
-def _negated(build: Callable[..., BoundNode]) -> Callable[..., BoundNode]:
+def _negate(build: Callable[..., BoundNode]) -> Callable[..., BoundNode]:
     return lambda *args: b.apply(BOOLEAN, pc.invert, build(*args))
 
 
@@ -235,7 +235,7 @@ FUNCTIONS = (
     _condition(
         "isnotnull",
         "value: any",
-        _negated(is_missing),
+        _negate(is_missing),
         "Whether a value is neither missing, empty nor the word null.",
         "isnotnull('a')",
         null=_PLAIN,
@@ -244,7 +244,7 @@ FUNCTIONS = (
     _condition(
         "not_null",
         "value: any",
-        _negated(partial(is_missing, words=())),
+        _negate(partial(is_missing, words=())),
         "Whether a value is there.",
         "not_null('')",
         null=_PLAIN,

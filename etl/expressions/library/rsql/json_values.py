@@ -80,14 +80,14 @@ def _valid(value: Any) -> str | None:
     return write_json(found) if isinstance(found, dict | list) else None
 
 
-def _added(value: Any, *pairs: Any) -> str | None:
+def _add(value: Any, *pairs: Any) -> str | None:
     found = read_json(value)
     if not isinstance(found, dict):
         return None
     return write_json(found | dict(zip(pairs[::2], pairs[1::2], strict=False)))
 
 
-def _removed(value: Any, *names: str) -> str | None:
+def _remove(value: Any, *names: str) -> str | None:
     found = read_json(value)
     return write_json({name: one for name, one in found.items() if name not in names})
 
@@ -188,7 +188,7 @@ FUNCTIONS = (
         "jsonadd",
         "json: any, names_and_values: any...",
         "string",
-        _of_values(STRING, _added),
+        _of_values(STRING, _add),
         "An object with further members.",
         """jsonadd('{"a":1}', 'k', 'v')""",
         '{"a":1,"k":"v"}',
@@ -197,7 +197,7 @@ FUNCTIONS = (
         "jsonremove",
         "json: any, names: any...",
         "string",
-        of_json(STRING, _removed),
+        of_json(STRING, _remove),
         "An object without some members.",
         """jsonremove('{"a":1,"b":2}', 'a')""",
         '{"b":2}',

@@ -35,7 +35,7 @@ def _null_if_empty(text: Any) -> Any:
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, STRING), text)
 
 
-def _replaced(text: BoundNode, pattern: BoundNode, new: BoundNode) -> BoundNode:
+def _replace(text: BoundNode, pattern: BoundNode, new: BoundNode) -> BoundNode:
     given = b.literal(constant_text(new, "the replacement"), STRING)
     return regex_calls.regexp_replace(text_of(text), _pattern(pattern), given)
 
@@ -113,7 +113,7 @@ FUNCTIONS = (
         "regexreplace",
         "text: any, pattern: string, new: any",
         "string",
-        _replaced,
+        _replace,
         "All matches replaced.",
         "regexreplace('a1b2', '[0-9]', '#')",
         "a#b#",

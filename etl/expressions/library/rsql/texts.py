@@ -30,7 +30,7 @@ def _without_empty(kernel: Callable[[Any], Any], text: Any) -> Any:
     return kernel(pc.if_else(pc.equal(text, ""), pa.scalar(None, STRING), text))
 
 
-def _joined(separator: str, *parts: BoundNode) -> BoundNode:
+def _join(separator: str, *parts: BoundNode) -> BoundNode:
     """Parts with a separator between them; null ones are left out."""
     if not parts:
         return b.literal("", STRING)
@@ -44,11 +44,11 @@ def _joined(separator: str, *parts: BoundNode) -> BoundNode:
 
 
 def _concat(*parts: BoundNode) -> BoundNode:
-    return _joined("", *parts)
+    return _join("", *parts)
 
 
 def _concat_ws(separator: BoundNode, *parts: BoundNode) -> BoundNode:
-    return _joined(constant_text(separator, "the separator"), *parts)
+    return _join(constant_text(separator, "the separator"), *parts)
 
 
 def _contains(text: BoundNode, part: BoundNode) -> BoundNode:
@@ -58,7 +58,7 @@ def _contains(text: BoundNode, part: BoundNode) -> BoundNode:
     return by_text(BOOLEAN, lambda one, other: other in one)(text, part)
 
 
-def _padded(*, left: bool) -> Callable[[str, str, str], str | None]:
+def _pad(*, left: bool) -> Callable[[str, str, str], str | None]:
     def call(text: str, length: str, pad: str = " ") -> str | None:
         try:
             count = int(length)
@@ -76,7 +76,7 @@ MOST_CHARACTERS = 1 << 20
 """Characters of a text that padding or repeating gives; more are null."""
 
 
-def _repeated(text: str, count: str) -> str | None:
+def _repeat(text: str, count: str) -> str | None:
     try:
         number = int(count)
     except ValueError:
@@ -85,7 +85,7 @@ def _repeated(text: str, count: str) -> str | None:
 
 
 def _spaces(count: str) -> str | None:
-    return _repeated(" ", count)
+    return _repeat(" ", count)
 
 
 def substring(text: BoundNode, start: BoundNode, count: BoundNode | None = None) -> BoundNode:
@@ -235,7 +235,7 @@ FUNCTIONS = (
         "lpad",
         "text: any, length: any, pad: any?",
         "string",
-        by_text(STRING, _padded(left=True)),
+        by_text(STRING, _pad(left=True)),
         "Filled on the left to a length, or cut to it.",
         "lpad('abc', 6, '*')",
         "***abc",
@@ -245,7 +245,7 @@ FUNCTIONS = (
         "rpad",
         "text: any, length: any, pad: any?",
         "string",
-        by_text(STRING, _padded(left=False)),
+        by_text(STRING, _pad(left=False)),
         "Filled on the right to a length, or cut to it.",
         "rpad('abc', '8', 'xy')",
         "abcxyxyx",
@@ -255,7 +255,7 @@ FUNCTIONS = (
         "repeat",
         "text: any, count: any",
         "string",
-        by_text(STRING, _repeated),
+        by_text(STRING, _repeat),
         "A text so many times.",
         "repeat('ab', 2)",
         "abab",

@@ -21,13 +21,13 @@ from etl.expressions.library.rsql.times import DATE_WITH_PATTERN, SAMPLE_DATE, d
 from etl.expressions.widening import INT32, INT64, STRING
 
 
-def _shifted(unit: str, value: BoundNode, count: BoundNode, pattern: BoundNode | None) -> BoundNode:
+def _shift(unit: str, value: BoundNode, count: BoundNode, pattern: BoundNode | None) -> BoundNode:
     return printed(on_columns(SECONDS, partial(shift, unit), as_time(value, pattern), as_whole(count)), pattern)
 
 
-def _adding(unit: str) -> Callable[..., BoundNode]:
+def _build_addition(unit: str) -> Callable[..., BoundNode]:
     """``add(date, count)`` or ``add(date, pattern, count)``."""
-    return lambda value, first, second=None: _shifted(
+    return lambda value, first, second=None: _shift(
         unit, value, first if second is None else second, None if second is None else first
     )
 
@@ -49,13 +49,13 @@ def _time_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
     unit = _TIME_UNITS.get(constant_text(part, "the unit").lower())
     if unit is None:
         raise MisuseError(f"{part.value!r} is no unit", hint=f"one of: {', '.join(_TIME_UNITS)}")
-    return _shifted(unit, value, count, None)
+    return _shift(unit, value, count, None)
 
 
 def _date_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
     """With a unit that is not known the date as it is, as there."""
     unit = _DATE_UNITS.get(constant_text(part, "the unit"))
-    return printed(as_time(value), None) if unit is None else _shifted(unit, value, count, None)
+    return printed(as_time(value), None) if unit is None else _shift(unit, value, count, None)
 
 
 def _part(kernel: Callable[[Any], Any]) -> Callable[..., BoundNode]:
@@ -93,7 +93,7 @@ def _date_part(value: BoundNode, first: BoundNode, second: BoundNode | None = No
     return cast(number, STRING)
 
 
-def _truncated(value: BoundNode, part: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
+def _truncate(value: BoundNode, part: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     unit = constant_text(part, "the unit").lower()
     if unit not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
         raise MisuseError(f"{unit!r} is no unit", hint="one of: year, quarter, month, week, day, hour, minute")
@@ -164,7 +164,7 @@ def _additions() -> tuple[LibraryFunction, ...]:
             f"add{unit}",
             "date: any, pattern_or_count: any, count: any?",
             "string",
-            _adding(unit),
+            _build_addition(unit),
             f"A date so many {unit}s later; its pattern may stand before the number.",
             f"add{unit}({SAMPLE_DATE}, 2)",
             gives[unit],
@@ -216,7 +216,7 @@ FUNCTIONS = (
         "datetrunc",
         "date: any, unit: string, pattern: string?",
         "string",
-        _truncated,
+        _truncate,
         "The start of the year, quarter, month, week, day, hour or minute of a date.",
         f"datetrunc({SAMPLE_DATE}, 'month')",
         "2022-04-01 00:00:00",
