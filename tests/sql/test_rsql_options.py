@@ -111,6 +111,17 @@ def test_what_does_not_exist_here_is_refused(options: str, found: str) -> None:
     assert found in error(options)
 
 
+def test_a_view_of_a_window_has_the_time_of_its_rows() -> None:
+    text = """CREATE TABLE t (a STRING, ts TIMESTAMP, WATERMARK w FOR ts AS withOffset(ts, 2)) WITH (type = 'file', filePath='f');
+CREATE VIEW m AS SELECT a, count(*) AS n FROM t GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), a;
+SELECT a, SUM(n) AS n FROM m GROUP BY TUMBLE(rowtime, INTERVAL '1' HOUR), a"""
+
+    streams = compile_script(text, installed()).value["streams"]
+
+    assert streams["m"]["steps"][-1]["fields"]["rowtime"] == "window_time"
+    assert streams["result_rows"]["steps"][0]["time"] == "rowtime"
+
+
 def test_a_misspelt_type_has_a_hint() -> None:
     [found] = compile_script("CREATE TABLE t (a LONG, b varbianary) WITH (type = 'print')", installed()).errors
 

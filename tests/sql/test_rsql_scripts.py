@@ -16,7 +16,6 @@ from etl.config.loader import inspect
 
 REFUSED = {
     "old_stream_function_3": "declares a function and has no query: lint warns",
-    "old_stream_aggregations_window_7": "goes by a column that is not there",
     "old_stream_source_mqtt_2": "goes by a column that is not there",
     "old_stream_dim_file_2": "names a table data_source, which it does not have",
     "old_stream_dim_mysql_4": "names a table data_source, which it does not have",

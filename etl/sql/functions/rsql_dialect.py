@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _SQL_NAMES = AGGREGATES | {"if", "case", "and", "or", "not", "in", "date", "timestamp", "true", "null", "cast", "filter", "get"}
 """Names that SQL has for something else than the function of scripts."""
 
+_ROW_TIME = "rowtime"
+"""The column of a view of a window that rsqldb gives it."""
+
 _MAPS = ("str_to_map", "strtomap", "jsoncreate")
 """Functions that give a map, of which ``m['key']`` reads a value."""
 
@@ -77,6 +80,7 @@ def _has_rsql_names(options: Mapping[str, str]) -> bool:
 
 def give_rsql_meaning(statements: Sequence[Statement]) -> None:
     """Change the calls and divisions of all statements in place."""
+    _give_row_times(statements)
     declared = [one for one in statements if isinstance(one, CreateFunction)]
     own = {one.name.lower() for one in declared if not is_built_in_class(one.target)}
     others = {
@@ -87,6 +91,33 @@ def give_rsql_meaning(statements: Sequence[Statement]) -> None:
     for root in expressions_of(statements):
         for node in list(root.walk()):
             _change(node, own, others)
+
+
+def _give_row_times(statements: Sequence[Statement]) -> None:
+    """Give views of windows the time of their rows as ``rowtime``, where a query that reads them has that column."""
+    from sqlglot import exp
+
+    views = {one.name.lower(): one.query for one in statements if isinstance(one, CreateView)}
+    for reader in statements:
+        query: Any = reader.query if isinstance(reader, CreateView | Insert) else None
+        if query is None or not any(column.name.lower() == _ROW_TIME for column in query.find_all(exp.Column)):
+            continue
+        for table in query.find_all(exp.Table):
+            view: Any = views.get(table.name.lower())
+            window = _window_of(view) if view is not None and view is not query else None
+            if window is not None and _ROW_TIME not in (str(one.alias_or_name).lower() for one in view.selects):
+                arguments = [one.copy() for one in window.expressions]
+                time = exp.Anonymous(this=f"{window.name.upper()}_ROWTIME", expressions=arguments)
+                view.select(exp.alias_(time, _ROW_TIME), copy=False)
+
+
+def _window_of(query: Any) -> Any:
+    """The window in GROUP BY of a query; None for another."""
+    from sqlglot import exp
+
+    group = query.args.get("group") if isinstance(query, exp.Select) else None
+    calls = (one for one in (group.expressions if group else ()) if isinstance(one, exp.Anonymous))
+    return next((one for one in calls if str(one.name).upper() in ("TUMBLE", "HOP", "SESSION")), None)
 
 
 def expressions_of(statements: Sequence[Statement]) -> Iterator[Node]:
