@@ -68,6 +68,8 @@ class CallGuard:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(self, _GuardInFork):
+            os._exit(1)
         if self._in_main:
             signal.setitimer(signal.ITIMER_REAL, 0)  # first, so that the call that is over is not interrupted
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -108,6 +110,14 @@ class CallGuard:
         return same
 
 
+class _GuardInFork(CallGuard):
+    """The guard of a call in a process that this call has forked: it ends where the call returns, so that only the parent goes on
+    with the events."""
+
+    def next_call(self) -> None:
+        os._exit(1)
+
+
 class _Watchdog:
     """A thread of this process that ends it when a guarded call does not react."""
 
@@ -118,10 +128,17 @@ class _Watchdog:
     def watch(self, guard: CallGuard) -> None:
         """Watch the guard's calls. The first use in a process, which may be forked from one that used it, starts the thread."""
         if self._process != os.getpid():
+            if self._process is None:
+                os.register_at_fork(after_in_child=self._end_calls)
             self._process, self._guards = os.getpid(), {}
             faulthandler.register(signal.SIGPROF, file=_STANDARD_ERROR, all_threads=True, chain=True)
             threading.Thread(target=self._run, name="call watchdog", daemon=True).start()
         self._guards[id(guard)] = guard
+
+    def _end_calls(self) -> None:
+        """In a process that a call has forked: end it where the call returns."""
+        for guard in self._guards.values():
+            guard.__class__ = _GuardInFork
 
     def forget(self, guard: CallGuard) -> None:
         """The calls are over."""

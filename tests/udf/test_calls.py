@@ -132,6 +132,18 @@ def test_a_file_that_cannot_be_run_ends_the_run_with_words() -> None:
         _evaluate("y = 1 / 0\ndef f(x: str) -> str: ...", "f(s)")
 
 
+def test_a_process_that_a_call_forks_ends_where_the_call_returns(tmp_path: Path) -> None:
+    for body in ("return x", "raise ValueError(x)"):
+        marks = tmp_path / body.partition(" ")[0]
+        code = f"import os\ndef f(x: str) -> str:\n    if os.fork() == 0:\n        {body}\n    os.wait()\n    return x\n"
+
+        assert _evaluate(code, "f(s)")[1] == {}
+        with marks.open("a") as file:  # a process that went on would write, too
+            file.write("once\n")
+
+        assert marks.read_text() == "once\n"
+
+
 def test_a_call_of_exit_ends_no_process() -> None:
     values, failed = _evaluate("import sys\ndef f(x: str) -> str:\n    sys.exit(3) if x == 'bad' else None\n    return x", "f(s)")
 
