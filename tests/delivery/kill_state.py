@@ -27,7 +27,7 @@ PADDING = 3_500
 """Makes slices of the two files larger than what one task reads."""
 
 
-_FEW_QUERIES = 20
+_FEW_QUERIES = 10
 _DELAY_OF_A_QUERY = 0.2
 
 
