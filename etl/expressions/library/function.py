@@ -7,7 +7,7 @@ Arguments are written ``text: string, index: integer, more: any...``; ``?`` afte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -120,6 +120,8 @@ class LibraryFunction:
     """For which values the event is rejected."""
     loops: bool = False
     """Whether Python computes it for each distinct value, because Arrow has no function for it."""
+    checks: Mapping[str, Callable[[str], str | None]] = field(default_factory=dict)
+    """Name of an argument → why a constant text is not accepted, or None: lint says so."""
     is_in_spark: bool = False
     """Whether `dataframes.register` registers it in Spark: then an expression may call it beside what only Spark computes."""
 
@@ -153,6 +155,10 @@ class LibraryFunction:
         """A call with these arguments. Raises MisuseError for another number or other types of arguments."""
         if len(args) < self.least or (self.most is not None and len(args) > self.most):
             raise MisuseError(f"{self.name}() takes {self._counts()}, and here are {len(args)}", hint=f"{self.call}")
+        for parameter, arg in zip(self.parameters, args, strict=False):
+            check = self.checks.get(parameter.name)
+            if check and arg.is_literal and isinstance(arg.value, str) and (complaint := check(arg.value)):
+                raise MisuseError(f"{parameter.name} of {self.name}(): {complaint}")
         last = len(self.parameters) - 1
         given = [self.parameters[min(at, last)].convert(self.name, at + 1, arg) for at, arg in enumerate(args)]
         return self.build(*given)

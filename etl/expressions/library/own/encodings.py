@@ -21,9 +21,13 @@ def _bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
 
+def _check_hash(name: str) -> str | None:
+    return None if name.lower() in _HASHES else f"there is no hash {name!r}; hashes are {', '.join(_HASHES)}"
+
+
 def _keyed_hash(value: str | bytes, key: str | bytes, name: str = "sha256") -> str:
-    if name.lower() not in _HASHES:
-        raise RowError(f"there is no hash {name!r}; hashes are {', '.join(_HASHES)}")
+    if complaint := _check_hash(name):
+        raise RowError(complaint)
     return _hmac.new(_bytes(key), _bytes(value), name.lower()).hexdigest()
 
 
@@ -69,6 +73,7 @@ FUNCTIONS = (
         "hmac_hex('message', 'key')",
         _keyed_hash("message", "key"),
         errors="an unknown hash",
+        checks={"hash": _check_hash},
     ),
     _entry(
         "pseudonym",

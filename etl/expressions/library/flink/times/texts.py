@@ -27,6 +27,15 @@ DEFAULT = "yyyy-MM-dd HH:mm:ss"
 """Pattern of functions that are called without one."""
 
 
+def _check_pattern(dialect: str, pattern: str) -> str | None:
+    """Why a pattern of times is none, or None."""
+    try:
+        writer(pattern, dialect)
+    except BadPatternError as error:
+        return str(error)
+    return None
+
+
 def _write(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
     """Texts of times; ``dialect`` is that of the pattern: ``java`` (DateTimeFormatter) or ``simple`` (SimpleDateFormat)."""
     is_known, text = constant(pattern)
@@ -177,6 +186,7 @@ FUNCTIONS = (
         "Tue, 7 May 2024",
         null=_NULL,
         errors="a pattern that is none",
+        checks={"pattern": partial(_check_pattern, "java")},
     ),
     flink_function(
         "from_unixtime",
@@ -187,6 +197,7 @@ FUNCTIONS = (
         "flink_from_unixtime(44)",
         "1970-01-01 00:00:44",
         errors="a pattern that is none",
+        checks={"pattern": partial(_check_pattern, "simple")},
     ),
     flink_function(
         "to_timestamp",
