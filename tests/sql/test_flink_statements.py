@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from flink_values import arrow_type, flink_type, same, written
-from script_runs import Ran, run_query
+from query_runs import Ran, run_query
 
 OTHERWISE = {
     "SELECT APPROX_COUNT_DISTINCT(i) FROM": "Flink has it in batch mode only",

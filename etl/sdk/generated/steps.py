@@ -2066,6 +2066,7 @@ class Steps:
         | `approx_count_distinct(x, 0.01)` | bigint, with this standard error; without one 4.4 %; exact if fewer | 0 | 80 or 4 KB |
         | `first(x)`, `last(x)` | x of the earliest or latest event that has one | null | constant |
         | `collect(x, 100)` | array: x of the earliest 100 events that have one | empty | the values kept |
+        | `collect_all(x, 100)` | array: x of the earliest 100 events, null where one has none | empty | the values kept |
         | `percentile(x, 0.95)` | double, exact, between two values where it falls there | null | every distinct value |
         | `approx_percentile(x, 0.95)` | as x, a value that occurs | null | bounded |
         | `variance(x)`, `stddev(x)` | double, of a sample; null for fewer than two values | null | constant |
