@@ -78,7 +78,8 @@ def _function_texts(name: str) -> list[str]:
     """The descriptions of the functions with a name, in YAML or in scripts."""
     from etl.expressions.calls.functions import FUNCTIONS
 
-    found = list(dict.fromkeys(one for one in (find(name), *map(find, script_names(name))) if one is not None))
+    named = (find(name), *map(find, script_names(name)))
+    found = {one.name: one for one in named if one is not None}.values()
     texts = ["\n".join([click.style(f"{one.call} (function, {one.dialect})", bold=True), "", *describe(one)]) for one in found]
     if name in NOT_HERE:
         texts.append(f"{name} is a function of Flink that is not here: {NOT_HERE[name]}.")

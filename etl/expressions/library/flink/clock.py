@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from etl.api import TIMESTAMP
@@ -38,10 +38,16 @@ def _random(seed: BoundNode | None, next_: Callable[[Any, int], Any], type_: pa.
     if not known or (seed is not None and value is None):
         raise MisuseError("the seed is a constant")
     first = None if value is None else int(value) & (2**63 - 1)
-    generator = np.random.default_rng() if first is None else None
+
+    def new_generator() -> Any:
+        import numpy as np
+
+        return np.random.default_rng(first)
+
+    generator = cache(new_generator) if first is None else new_generator
 
     def run(rows: ActiveRows) -> pa.Array:
-        return pa.array(next_(generator or np.random.default_rng(first), rows.length), type_)
+        return pa.array(next_(generator(), rows.length), type_)
 
     return BoundNode(type_, run)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,6 +28,8 @@ _SIZES = {
 
 def _months(values: pa.Array) -> pa.Array:
     """int32 → intervals of so many months."""
+    import numpy as np
+
     parts = np.zeros(len(values), np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")]))
     parts["months"] = values.fill_null(0).to_numpy(zero_copy_only=False)
     valid = pa.array(values.is_valid()).buffers()[1] if values.null_count else None
@@ -39,6 +40,8 @@ def _number(values: pa.Array) -> pa.Array:
     """Intervals → their months or milliseconds, int64."""
     if values.type == MILLIS:
         return values.cast(INT64)
+    import numpy as np
+
     found = np.frombuffer(values.buffers()[1], "<i4")[::4][values.offset : values.offset + len(values)]
     mask = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
     return pa.array(found.astype(np.int64), mask=mask)
