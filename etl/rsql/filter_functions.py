@@ -45,11 +45,16 @@ def _not_in(field: str, value: str) -> str:
 
 
 def _like(field: str, value: str) -> str:
-    return f"{field} like {quoted_text(value)}"
+    return f"{field} like {_like_pattern(value)}"
 
 
 def _not_like(field: str, value: str) -> str:
-    return f"{field} not like {quoted_text(value)}"
+    return f"{field} not like {_like_pattern(value)}"
+
+
+def _like_pattern(value: str) -> str:
+    """The pattern of a rule, in which a backslash is itself, as one of SQL, where it makes the next sign itself."""
+    return quoted_text(value.replace("\\", "\\\\"))
 
 
 def _contains(field: str, value: str) -> str:

@@ -67,6 +67,7 @@ def test_verdicts_are_those_of_the_old_engine(acceptance: Path) -> None:
         ("(vmip,isNull,)", [False, False, True, False]),
         ("(empty,isNull,x)", [True, False, True, True]),
         ("(cmd,like,'%-la%ls%')", [False, False, False, False]),
+        ("!(cmd,like,'%\\%')", [True, True, True, True]),
         ("!(tag,=,a)", [False, True, True, True]),
         ("!(vmip,=,1.1.11.1)", [True, False, True, False]),
         ("!((tag,=,a)|(tag,=,b))", [False, False, True, True]),

@@ -107,6 +107,18 @@ def test_spark_sql_knows_no_function_of_the_file(tmp_path: Path) -> None:
     assert found.hint == "functions of your own run on Arrow: compute shout() in a `set` step before"
 
 
+def test_a_rule_knows_no_function_of_the_file(tmp_path: Path) -> None:
+    pipeline = (
+        "functions: {{shout: functions.py}}\nsource: {{type: file, path: in.log}}\n"
+        "steps:\n  - {{type: rules, rules: [{{name: loud, where: shout(message) = 'A'}}]}}\n"
+    )
+
+    [found] = inspect(_write(tmp_path, pipeline)).problems
+
+    assert (found.code, found.line, found.column) == ("unknown-function", 4, 47)
+    assert found.hint == "compute shout() in a `set` step before"
+
+
 def test_describe_shows_a_function_of_a_pipeline(tmp_path: Path) -> None:
     from click.testing import CliRunner
 

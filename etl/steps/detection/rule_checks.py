@@ -32,7 +32,11 @@ def own_findings(rules: Sequence[OwnRule], incoming: Schema) -> Iterator[Finding
     yield from _same_ids(rules)
     for place, rule in enumerate(rules):
         analysis = analyse(rule.where, incoming)
-        if not analysis.errors and analysis.spark_reason:
+        if own := getattr(rule.where, "functions", ()):  # `etl.options.CallingText`: a rule is compiled from its text alone
+            message = f"rules do not call functions of your own, such as {own[0].name!r}"
+            hint = f"compute {own[0].name}() in a `set` step before"
+            yield Finding("unknown-function", message, ("rules", place, "where"), hint, at=0)
+        elif not analysis.errors and analysis.spark_reason:
             message = f"the condition needs Spark, where rules do not run: {analysis.spark_reason}"
             yield Finding("rule-needs-spark", message, ("rules", place, "where"), "use a filter for it", at=0)
         else:
