@@ -113,6 +113,8 @@ def compared_rows(
     if len(left.columns) != len(right.columns):
         counts = f"{len(left.columns)} and {len(right.columns)}"
         raise ScriptError("wrong-columns", f"both queries have equally many columns, not {counts}", at)
+    if not (is_except or is_all) and _are_comparable(left, right):
+        return _rows_of_both(left, right, compiled, ttl, at)
     fields = [leaf.field for column in left.columns for leaf in leaves(column)]
     number = len(compiled.value["streams"])
     inputs: list[str] = []
@@ -132,6 +134,38 @@ def compared_rows(
     steps.append(StepText({"type": "select", "fields": {name: quoted(name) for name in fields}}, at))
     scope = Scope(tuple(replace(one, time=None) for one in left.columns))
     return Relation(tuple(inputs), tuple(steps), scope, None, at)
+
+
+_TEXT_TYPES = frozenset(("string", "boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp"))
+"""Types whose values are equal exactly if their texts are."""
+
+
+def _are_comparable(left: Relation, right: Relation) -> bool:
+    """Whether rows are only added on both sides, and have equal types whose texts can be compared."""
+    types = [(one.type, other.type) for one, other in zip(left.columns, right.columns, strict=True)]
+    return left.changes_at is None and right.changes_at is None and all(a == b and a in _TEXT_TYPES for a, b in types)
+
+
+def _rows_of_both(left: Relation, right: Relation, compiled: CompiledScript, ttl: str, at: int) -> Relation:
+    """INTERSECT of rows that are only added: its rows are only added, too. Texts are compared, so that null equals null."""
+    number = len(compiled.value["streams"])
+    sides: list[Relation] = []
+    keys = [SqlColumn(f"key_{at}_of_row", f"key_{at}_of_row", "string") for at in range(len(left.columns))]
+    for name, one in (("left", left), ("right", right)):
+        fields = [column.field for column in one.columns]
+        steps = [StepText({"type": "dedupe", "keys": fields, "within": ttl}, at)] if name == "left" else []
+        texts = {key.field: _key_text(field) for key, field in zip(keys, fields, strict=True)}
+        marked = one.then(*steps, StepText({"type": "set", "fields": texts}, at))
+        sides.append(compiled.as_stream(marked, f"{name}_of_join_{number}", at))
+    joined = join_step(sides[0], sides[1], Condition([(key, key) for key in keys]), "semi", "right.", ttl, at, None)
+    columns = {column.field: quoted(column.field) for column in left.columns}
+    joined = joined.then(StepText({"type": "select", "fields": columns}, at))
+    return replace(joined, scope=left.scope, window=None, is_exact=True)
+
+
+def _key_text(field: str) -> str:
+    name = quoted(field)
+    return f"case when {name} is null then 'null' else concat('=', cast({name} as string)) end"
 
 
 def _with_values(
