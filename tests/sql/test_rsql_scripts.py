@@ -105,8 +105,9 @@ def _declaration(name: str, columns: list[str], body: str) -> str:
         f"`{column}` {'BIGINT' if re.search(rf'sum.(t.)?{column}.', body, re.IGNORECASE) else 'STRING'}"
         for column in columns or ["a"]
     )
-    if any(re.search(rf"(TUMBLE|HOP|SESSION)\w*\s*\(\s*{column}\b", body, re.IGNORECASE) for column in columns):
-        listed = listed.replace("rowtime` STRING", "rowtime` TIMESTAMP") + ", WATERMARK FOR rowtime AS rowtime"
+    times = [one for one in columns if re.search(rf"(TUMBLE|HOP|SESSION)\w*\s*\(\s*{one}\b", body, re.IGNORECASE)]
+    if times:
+        listed = listed.replace(f"{times[0]}` STRING", f"{times[0]}` TIMESTAMP") + f", WATERMARK FOR {times[0]} AS {times[0]}"
     options = "type = 'print'" if is_sink else f"type = 'file', filePath = '{name}.jsonl'"
     return f"CREATE TABLE `{name}` ({listed}) WITH ({options});\n"
 
