@@ -73,13 +73,19 @@ def read_frame(text: str) -> Frame | str:
         return "a frame does not end at unbounded preceding"
     start, end = _distance(first), _distance(last)
     by_rows = found[1].lower() == "rows"
+    bounds = [one[0] for one in (first, last) if one[0] not in ("unbounded", "current")]
+    is_time = any(one[-1] in "smhd" for one in bounds)
+    if by_rows and is_time:
+        return "a number of rows has no unit: a time is a bound of range between"
+    if is_time and any(one[-1].isdigit() and float(one) for one in bounds):
+        return "one bound is a time, and the other a number"
+    if any(one is not None and abs(one) >= 2**63 for one in (start, end)):
+        return "a bound of the frame is too large"
     if by_rows and not all(one is None or one.is_integer() for one in (start, end)):
         return "a number of rows is whole"
     if start is not None and end is not None and start > end:
         return "the frame ends before it starts"
-    return Frame(
-        by_rows, start, end, any(one[0][-1] in "smhd" for one in (first, last) if one[0] not in ("unbounded", "current"))
-    )
+    return Frame(by_rows, start, end, is_time)
 
 
 def _distance(words: list[str]) -> float | None:
@@ -96,14 +102,16 @@ def check_function(text: str, schema: Schema) -> Aggregate:
     call = read_call(text)
     if isinstance(call, Finding):
         return Aggregate(pa.null(), (call,))
+    if call.per_second:
+        return _failed("per_second is for windows, and not for frames of rows")
+    if call.where and (call.function in RANKS or call.function == "ntile"):
+        return _failed(f"{call.function} takes no filter: it counts all rows")
     if call.function in RANKS:
         return _failed(f"{call.function}() takes no argument") if call.arguments else Aggregate(RANKS[call.function])
     if call.function == "ntile":
         return _check_ntile(call)
     if call.function in NEIGHBOURS:
         return _check_neighbour(call, schema)
-    if call.per_second:
-        return _failed("per_second is for windows, and not for frames of rows")
     checked = check_aggregate(text, schema)
     reasons = [analyse(part.text, schema).spark_reason for part in call.arguments[:1] if part.text != "*"]
     errors = any(finding.severity == "error" for finding in checked.findings)

@@ -145,9 +145,11 @@ def text_argument(arguments: tuple[Expression, ...]) -> str:
 def character_argument(arguments: tuple[Expression, ...]) -> str:
     code = arguments[1]
     try:
-        return chr(int(str(code.value if isinstance(code, Constant) else "")))
+        found = chr(int(str(code.value if isinstance(code, Constant) else "")))
+        found.encode()  # a half of a pair is no character
     except (ValueError, OverflowError) as error:
         raise SourceError("wrong-arguments", "the code of a character is expected", code.at) from error
+    return found
 
 
 def by_groups(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from etl.rsql.problems import SourceError, first_of
 
+MAX_DIGITS = 38
+"""Characters of a number."""
+
 MAX_DEPTH = 100
 """Calls and conditions inside each other: more stop with an error."""
 MAX_CHARACTERS = 1 << 20
@@ -284,6 +287,8 @@ class _Parser:
         if token.kind == "text":
             return Constant(token.text[1:-1], token.at)
         if token.kind == "number":
+            if len(token.text) > MAX_DIGITS:
+                raise SourceError("invalid-value", f"a number has more than {MAX_DIGITS} characters", token.at)
             return Constant(float(token.text) if "." in token.text else int(token.text), token.at)
         if self._take("("):
             return FunctionCall(token.text, self._arguments(depth + 1), token.at)

@@ -110,6 +110,7 @@ def test_long_texts_take_time_for_their_length() -> None:
     assert len(read_rules_file(quotes)[0]) == 1
     assert str(error_of("a=1;" * 10_001)) == "more than 10,000 statements"
     assert str(error_of("a=1;" * 300_000)) == "more than 1 MiB"
+    assert str(error_of(f"a={'9' * 5_000};")) == str(error_of(f"a={'9' * 400}.5;")) == "a number has more than 38 characters"
 
 
 def error_of(text: str) -> SourceError | None:

@@ -18,6 +18,10 @@ PLACE = "row_place"
 """Field with the number of a row in the order."""
 
 
+_MAX_DIGITS = 18
+"""Digits of a number of rows or of a column."""
+
+
 @dataclass(frozen=True)
 class Ordering:
     """What a query says of the order and the number of its rows."""
@@ -52,8 +56,8 @@ class Ordering:
         for one in self.order:
             node = one.this
             if isinstance(node, exp.Literal) and not node.is_string:
-                if not node.name.isdecimal() or not 0 < int(node.name) <= len(items):
-                    raise ScriptError("wrong-arguments", f"there is no column {node.name}", start(one) or self.at)
+                if not node.name.isdecimal() or len(node.name) > _MAX_DIGITS or not 0 < int(node.name) <= len(items):
+                    raise ScriptError("wrong-arguments", f"there is no column {node.name[:20]}", start(one) or self.at)
                 node = items[int(node.name) - 1].unalias()
             elif isinstance(node, exp.Column) and not node.table:
                 node = aliases.get(node.name.lower(), node)
@@ -68,6 +72,8 @@ def _number(node: Any, at: int, default: int | None = None) -> int:
         return default
     if getattr(node, "is_string", True) or not node.name.isdecimal():
         raise ScriptError("wrong-arguments", "LIMIT and OFFSET take a number", at, "LIMIT 10")
+    if len(node.name) > _MAX_DIGITS:
+        raise ScriptError("wrong-arguments", f"LIMIT and OFFSET take a number of at most {_MAX_DIGITS} digits", at, "LIMIT 10")
     return int(node.name)
 
 

@@ -59,8 +59,8 @@ def _rand(*seed: BoundNode) -> BoundNode:
 def _rand_integer(*arguments: BoundNode) -> BoundNode:
     *seed, limit = arguments
     known, most = constant(limit)
-    if not known or most is None or most < 1:
-        raise MisuseError("the limit of RAND_INTEGER is a constant number from 1 on")
+    if not known or most is None or not 1 <= most < 1 << 31:
+        raise MisuseError("the limit of RAND_INTEGER is a constant number from 1 to 2147483647")
     return _random(seed[0] if seed else None, lambda generator, count: generator.integers(0, most, count), INT32)
 
 
