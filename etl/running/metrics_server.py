@@ -1,7 +1,7 @@
 """What monitoring asks a run over HTTP: ``/metrics`` for Prometheus, ``/health`` and ``/ready`` for whoever starts and stops it.
 
-Three documents that only read, without events and without secrets: the standard library's server is enough, with a limit on
-connections and on the time that each may take.
+Three documents that only read, with numbers, names and messages of failures: the standard library's server is enough, with a
+limit on connections and on the time that each may take.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET6, socket
+from socket import AF_INET6, SHUT_RDWR, socket
 from typing import Any, NamedTuple
 
 from etl.api import EtlError
@@ -24,7 +24,7 @@ MAX_CONNECTIONS = 32
 """Connections at the same time; further ones are closed."""
 
 CONNECTION_SECONDS = 10.0
-"""Seconds that a client may take for its request or to read an answer."""
+"""Seconds that a client may take for its request and to read the answer."""
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of Prometheus' text format."""
@@ -80,13 +80,23 @@ class _Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
+        timer = threading.Timer(CONNECTION_SECONDS, _hang_up, [request])
+        timer.daemon = True
+        timer.start()
         try:
             super().process_request_thread(request, client_address)
         finally:
+            timer.cancel()
             self._free.release()
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
         """Do nothing: a client has gone, or was too slow."""
+
+
+def _hang_up(request: socket) -> None:
+    """End a connection whose time is over."""
+    with suppress(OSError):
+        request.shutdown(SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -66,6 +66,7 @@ class SupervisedRun:
 
     def close(self) -> None:
         """End the attempt: release what `prepare` took."""
+        self._commits = None
         self._attempt.close()
 
     def work(self, session: SparkSession, is_final: Callable[[BaseException], bool]) -> None:
@@ -96,7 +97,6 @@ class SupervisedRun:
         try:
             self.run.work(session, self._commits)
         except BaseException:
-            self._commits = None
             self.close()
             raise
 

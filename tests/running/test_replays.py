@@ -17,7 +17,8 @@ from etl.config.model import Pipeline
 from etl.running.dead_letters.entry_points import NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
 from etl.running.dead_letters.replayed_events import UNREADABLE, ReplaySource, write_letters
-from etl.running.dead_letters.settled_letters import SettledLetters
+from etl.running.dead_letters.settled_letters import SettledLetters, as_taken
+from etl.spark.state.json_files import write_json
 
 PIPELINE = """
     name: shop
@@ -97,6 +98,29 @@ def test_dropped_letters_are_settled_until_the_file_is_another_one(tmp_path: Pat
     assert texts() == ["x", "y", "z"]
 
 
+def test_letters_of_two_files_of_one_name_are_settled_apart(tmp_path: Path) -> None:
+    dead, path = tmp_path / "dead", tmp_path / "dead.jsonl"
+    file = LetterFile("dead.jsonl", path)
+    path.write_bytes(lines(letter("a")))
+    (dead / "replays" / "0001").mkdir(parents=True)
+    write_json(dead / "replays" / "0001" / "taken.json", as_taken([file], {"dead.jsonl": [0]}))
+    path.write_bytes(lines(letter("b"), letter("c")))
+
+    SettledLetters.load(dead).drop([file], {"dead.jsonl": [0, 1]})
+
+    assert SettledLetters.load(dead).count(file) == 2
+
+
+def test_a_replay_that_was_killed_before_it_began_has_taken_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "dead.jsonl"
+    path.write_bytes(lines(letter("a")))
+    file = LetterFile("dead.jsonl", path)
+    (tmp_path / "dead" / "replays" / "0001.new").mkdir(parents=True)
+    write_json(tmp_path / "dead" / "replays" / "0001.new" / "taken.json", as_taken([file], {"dead.jsonl": [0]}))
+
+    assert SettledLetters.load(tmp_path / "dead").count(file) == 0
+
+
 def reached(shop: Pipeline, at: str) -> tuple[list[str], list[str], dict[str, list[str]], tuple[str, ...]]:
     entry = entry_point(shop, at)
     streams = [f"{one.name}[{one.first_step}:]" for one in entry.streams.values()]
@@ -150,17 +174,20 @@ def test_events_of_letters_have_the_types_of_the_step(tmp_path: Path) -> None:
     schema = pa.schema(
         [("user.name", pa.string()), ("at", pa.timestamp("us", "UTC")), ("data", pa.binary()), ("tags", pa.list_(pa.int64()))]
     )
-    events = ['{"user":{"name":"a"},"at":"2026-01-02T03:04:05Z","data":"/w==","tags":[1]}', '{"at":"no time"}', "{}"]
+    hostile = ['{"a":' + "[" * 100_000, '{"tags":[99999999999999999999999]}', '{"data":"no base64"}']
+    events = [*hostile, '{"user":{"name":"a"},"at":"2026-01-02T03:04:05Z","data":"/w==","tags":[1]}', '{"at":"no time"}', "{}"]
     path = tmp_path / "letters.arrow"
     write_letters(path, iter([pa.record_batch({"event": events})]))
     source = ReplaySource(columns=schema, name="replay-0001-1", path=str(path))
 
     (split,) = source.splits(source.start(), source.latest(source.start(), Limit(1 << 30)), 1)
-    good, bad, empty = source.read(split)
+    deep, large, no_bytes, good, bad, empty = source.read(split)
+
+    assert all(isinstance(one, Rejects) and one.code == UNREADABLE for one in (deep, large, no_bytes))
 
     assert isinstance(good, pa.RecordBatch)
-    assert good.to_pylist()[0] | {"at": None} == {"user.name": "a", "at": None, "data": b"\xff", "tags": [1], "_offset": 0}
+    assert good.to_pylist()[0] | {"at": None} == {"user.name": "a", "at": None, "data": b"\xff", "tags": [1], "_offset": 3}
     assert isinstance(bad, Rejects)
     assert (bad.code, bad.events.column("message").to_pylist()) == (UNREADABLE, ['{"at":"no time"}'])
     assert isinstance(empty, pa.RecordBatch)
-    assert empty.column("_offset").to_pylist() == [2]
+    assert empty.column("_offset").to_pylist() == [5]

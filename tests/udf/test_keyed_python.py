@@ -294,6 +294,19 @@ def test_a_timer_or_an_event_that_fails_is_a_dead_letter_and_leaves_the_rest(tmp
     assert rejects[2][1:] == ({"user": "a", "at": datetime.fromtimestamp(16, UTC)}, "silent() failed: ValueError: 5 (f.py:26)")
 
 
+def test_events_after_the_last_call_of_a_timer_have_their_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.state.keyed.timed_calls.MAX_CALLS", 2)
+    code = TIMERS.replace("if state.calls % 3 else None", "").replace("state.calls == 5", "False")
+    lane = Lane(_timed(code, time="at", late="0s"), INCOMING, tmp_path)
+
+    found = lane.run([_row("a", "x", 0), _row("a", "stop", 100)]) + lane.run([_row("c", "x", 200)])
+
+    assert [row["number"] for row in found if row["user"] == "a"] == [100, -1, -2, 202]
+    assert [(code, reason) for code, _, reason in _rejected(lane)] == [
+        ("timer-failed", "silent() was called 2 times for one key in a micro-batch; its timers end")
+    ]
+
+
 @pytest.mark.parametrize(
     ("returned", "reason"),
     [

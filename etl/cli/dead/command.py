@@ -138,7 +138,9 @@ def _earlier(letter: dict[str, Any], letters: Letters) -> list[dict[str, Any]]:
 def _as_json(letter: dict[str, Any], letters: Letters) -> str:
     before = [{name: one[name] for name in ("time", "at", "code", "reason")} for one in _earlier(letter, letters)]
     shown = {**letter, **({"before": before} if before else {})}
-    return json.dumps(shown, ensure_ascii=False, default=_iso)
+    text = json.dumps(shown, ensure_ascii=False, default=_iso)
+    escaped = text if text.isprintable() else json.dumps(shown, default=_iso)  # nothing that could control a terminal
+    return escaped.replace("\x7f", "\\u007f")
 
 
 def _iso(moment: datetime) -> str:
@@ -148,7 +150,7 @@ def _iso(moment: datetime) -> str:
 def _as_text(letter: dict[str, Any], letters: Letters) -> str:
     from etl.running.dead_letter_share import printable
 
-    lines = [click.style(f"{_iso(letter['time'])}  {letter['at']}  {letter['code']}", bold=True)]
+    lines = [click.style(f"{_iso(letter['time'])}  {printable(letter['at'])}  {printable(letter['code'])}", bold=True)]
     lines += [
         f"  before: {_iso(one['time'])}  {one['at']}  {one['code']}: {printable(one['reason'])}"
         for one in _earlier(letter, letters)

@@ -43,12 +43,18 @@ class LetterFile:
         """Its letters with the fields of `LETTERS`, in the order of the file; a last line that is not complete is left out."""
         line, rest = 0, b""
         with self._open() as file:
-            while chunk := file.read(_CHUNK_BYTES):
+            while chunk := self._read(file):
                 whole, newline, rest = (rest + chunk).rpartition(b"\n")
                 if newline:
                     batch = self._letters(whole + newline, line)
                     line += batch.num_rows
                     yield batch
+
+    def _read(self, file: pa.NativeFile) -> bytes:
+        try:
+            return bytes(file.read(_CHUNK_BYTES))
+        except OSError as error:
+            raise EtlError(f"dead letters in {self.path} cannot be read to their end: {error}") from error
 
     def _open(self) -> pa.NativeFile:
         try:
@@ -69,6 +75,8 @@ class LetterFile:
         columns = frame.to_arrow().combine_chunks()
         arrays = [columns.column(field.name).combine_chunks().cast(field.type) for field in SCHEMA if field.type != TIMESTAMP]
         times = columns.column("time").combine_chunks().cast(TIMESTAMP)
+        if any(columns.column(name).null_count for name in ("time", "at", "code")):
+            raise EtlError(f"{self.path} has lines that are not dead letters of a run: they lack time, at or code")
         names = pa.repeat(pa.scalar(self.name), frame.height)
         return pa.RecordBatch.from_arrays(
             [times, *arrays, names, pa.array(range(first, first + frame.height), pa.int64())], schema=LETTERS

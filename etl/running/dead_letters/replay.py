@@ -141,7 +141,18 @@ def open_portions(pipeline: Pipeline, state: StateFolder) -> Iterator[Portion]:
             continue  # a draft
         for portion in read_json(folder / "portions.json"):
             if not (folder / f"{portion['name']}.ended").exists():
-                yield Portion(portion["name"], folder, entry_point(pipeline, portion["at"]), portion["letters"])
+                yield Portion(portion["name"], folder, _entry_of(pipeline, portion, folder), portion["letters"])
+
+
+def _entry_of(pipeline: Pipeline, portion: Mapping[str, Any], folder: Path) -> EntryPoint:
+    """Where the letters of an open portion enter. Raises NoEntryError that says what can be done."""
+    try:
+        return entry_point(pipeline, portion["at"])
+    except NoEntryError as error:
+        raise NoEntryError(
+            f"{portion['letters']:,} letters of {portion['at']} are in a replay that has not ended: {error}; give the pipeline "
+            f"this step again, or give the letters up: touch {folder / portion['name']}.ended"
+        ) from error
 
 
 def end_portion(portion: Portion) -> None:

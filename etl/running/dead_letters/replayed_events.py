@@ -22,6 +22,10 @@ UNREADABLE = "replay-unreadable"
 """The code of a letter whose event has no longer the types of the fields where it is replayed."""
 
 
+_UNFIT = (EtlError, pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError)
+"""What a letter raises that is no event of the fields: its text may be anything."""
+
+
 class ReplaySource(Source):
     """The events of a replay, from a file that does not change; without a file none.
 
@@ -74,12 +78,12 @@ class ReplaySource(Source):
         texts, offsets = letters.column("event").to_pylist(), letters.column(OFFSET)
         try:
             yield _typed(texts, offsets, self.columns)
-        except EtlError:
+        except _UNFIT:
             for row, text in enumerate(texts):
                 offset = offsets.slice(row, 1)
                 try:
                     yield _typed([text], offset, self.columns)
-                except EtlError as error:
+                except _UNFIT as error:
                     event = pa.record_batch({"message": pa.array([text], pa.string()), OFFSET: offset})
                     yield Rejects(event, UNREADABLE, str(error))
 
@@ -121,7 +125,7 @@ def _flat(text: str | None, fields: Schema) -> Mapping[str, Any]:
 def _plain(value: Any, type_: pa.DataType) -> Any:
     """A value as `to_column` takes it: bytes are base64 in a letter, and numbers are numbers where a text is needed."""
     if isinstance(value, str) and (pa.types.is_binary(type_) or pa.types.is_large_binary(type_)):
-        return base64.b64decode(value)
+        return base64.b64decode(value, validate=True)
     if pa.types.is_string(type_) and value is not None and not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return value

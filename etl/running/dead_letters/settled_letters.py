@@ -27,18 +27,18 @@ class SettledLetters:
 
     folder: Path
     """``dead`` in the state folder."""
-    _files: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """File → its head and its settled lines."""
+    _files: dict[tuple[str, str], Ranges] = field(default_factory=dict)
+    """File and its head → its settled lines."""
 
     @staticmethod
     def load(folder: Path) -> SettledLetters:
         """Read the record; nothing is settled where there is none. Raises ComponentError if it is damaged."""
-        found = read_json(folder / "settled.json", _is_valid) or {}
-        for replay in sorted(folder.glob("replays/*/taken.json")):
-            for name, taken in read_json(replay, _is_valid).items():
-                known = found.get(name)
-                same = known is not None and known["head"] == taken["head"]
-                found[name] = {**taken, "lines": _unite([*(known["lines"] if same and known else ()), *taken["lines"]])}
+        replays = (one for one in sorted(folder.glob("replays/*/taken.json")) if not one.parent.suffix)  # no draft of a replay
+        found: dict[tuple[str, str], Ranges] = {}
+        for path in (folder / "settled.json", *replays):
+            for name, one in (read_json(path, _is_valid) or {}).items():
+                key = name, one["head"]
+                found[key] = _unite([*found.get(key, ()), *one["lines"]])
         return SettledLetters(folder, found)
 
     def open(self, file: LetterFile) -> Iterator[pa.RecordBatch]:
@@ -55,16 +55,15 @@ class SettledLetters:
     def drop(self, files: Sequence[LetterFile], lines: Mapping[str, Iterable[int]]) -> None:
         """Record letters as dropped."""
         for name, one in as_taken(files, lines).items():
-            known = self._files.get(name, one)
-            settled = [*known["lines"], *one["lines"]] if known["head"] == one["head"] else one["lines"]
-            self._files[name] = {"head": one["head"], "lines": _unite(settled)}
-        there = {file.name for file in files}
-        write_json(self.folder / "settled.json", {name: one for name, one in self._files.items() if name in there})
+            key = name, one["head"]
+            self._files[key] = _unite([*self._files.get(key, ()), *one["lines"]])
+        heads = {file.name: file.head() for file in files}
+        settled = {name: {"head": head, "lines": self._files.get((name, head), ())} for name, head in heads.items()}
+        write_json(self.folder / "settled.json", settled)
 
     def _lines(self, file: LetterFile) -> Ranges:
         """The settled lines of a file, if it is still the one that they were in."""
-        known = self._files.get(file.name)
-        return known["lines"] if known is not None and known["head"] == file.head() else ()
+        return self._files.get((file.name, file.head()), ())
 
 
 def as_taken(files: Sequence[LetterFile], lines: Mapping[str, Iterable[int]]) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ its checkpoint under the name it had first, also when it has gained or lost sour
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -189,7 +190,9 @@ def _assign_names(
             query = replace(query, name=names.pop())
         queries.append(query)
     free = known.keys() - used
-    return tuple(query if query.name in known else _continued(query, state, known, free) for query in queries), changes
+    named = [query if query.name in known else _continued(query, state, known, free) for query in queries]
+    taken = Counter(query.name for query in named)  # two queries cannot go on with one checkpoint
+    return tuple(new if taken[new.name] == 1 else old for old, new in zip(queries, named, strict=True)), changes
 
 
 def _continued(query: QueryPlan, state: StateFolder, known: Mapping[str, Fingerprint], free: Collection[str]) -> QueryPlan:

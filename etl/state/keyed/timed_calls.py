@@ -87,15 +87,17 @@ class TimedCalls(KeyCalls):
                     end += 1
                 found, state, timers = self._call_events(call, [*rows[at:end]], events, state, timers, checks)
                 at = end
-            elif due is not None and due < self.until and calls < MAX_CALLS:
+            elif due is not None and due < self.until:
+                if calls == MAX_CALLS:
+                    reason = f"{self.on_timer.name}() was called {MAX_CALLS:,} times for one key in a micro-batch; its timers end"
+                    self.failed_timers.append(FailedTimer(number, due, reason))
+                    timers = []
+                    continue  # events of the key that are left have their turn
                 calls += 1
                 found, state, timers = self._call_timer(on_timer, number, key, due, state, timers, checks)
             else:
                 break
             results += found
-        if due is not None and due < self.until:
-            self.failed_timers.append(FailedTimer(number, due, f"{self.on_timer.name}() sets timers without end"))
-            timers = []
         self.timers[number] = timers
         return results, state
 
