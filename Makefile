@@ -15,8 +15,8 @@ demo: $(READY)
 # Tests start hundreds of Python processes: each finds the modules compiled, also where the environment forbids to write them.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-# Every test, in four processes: those that wait for a server or a killed run leave two cores to the others. About 2 GB each.
-WORKERS ?= 4
+# Every test, in three processes: those that wait for a server or a killed run leave two cores to the others. About 2 GB each.
+WORKERS ?= 3
 SPREAD := --dist loadgroup --no-loadscope-reorder
 test: $(READY) $(WARM)
 	@$(PYTEST) -n $(WORKERS) $(SPREAD)

@@ -52,22 +52,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not is_grouped(config):
         return
     runs, long = ({group_of(item) for item in items if has_marker(item, *names)} for names in (("spark", "servers"), ("slow",)))
-    turns = {group: turn % len(SPARK_GROUPS) for turn, group in enumerate(sorted(runs))}
+    turns = {group: turn % 2 for turn, group in enumerate(sorted(runs))}
 
     def order(item: pytest.Item) -> int:
         if names := asked(item):
             return (3 if "rocketmq_acl" in names else 2) if names <= BROKERS else 0
         group = group_of(item)
-        return (1, 4, 5)[turns[group]] if group in turns else 6 if group in long else 7
+        return (1, 4)[turns[group]] if group in turns else 5 if group in long else 6
 
     for item in items:
-        add_to_group(item, group_of(item) if (at := order(item)) > 5 else SPARK_GROUPS[(0, 0, 1, 1, 1, 2)[at]])
+        add_to_group(item, group_of(item) if (at := order(item)) > 4 else SPARK_GROUPS[at > 1])
     items.sort(key=order)
 
 
-SPARK_GROUPS = ("databases and Spark", "brokers and Spark", "Spark")
-"""Groups of tests that use servers or Spark: in three processes, which wait for servers and killed runs much of their time. The
-fourth one starts no session."""
+SPARK_GROUPS = ("databases and Spark", "brokers and Spark")
+"""Groups of tests that use servers or Spark: in two processes, so that the third one starts no session."""
 
 
 def group_of(item: pytest.Item) -> str:
