@@ -114,12 +114,13 @@ def test_wrong_options_say_what_is_accepted(dead: Dead, tmp_path: Path, options:
 
 
 def test_texts_cannot_control_the_terminal(dead: Dead, tmp_path: Path) -> None:
-    written(tmp_path, {"event": "a\x1b[31mb\nc", "reason": "has \x07"})
+    written(tmp_path, {"event": "a\x1b[31mb\nc", "reason": "has \x07"}, {"event": "\x9b1m\x7f", "reason": None})
 
     out = dead("show")
 
     assert "a·[31mb·c" in out
     assert "has ·" in out
+    assert all(one.isprintable() for text in (out, dead("show", "--format", "json")) for one in text.splitlines())
 
 
 def test_letters_are_exported_whole_or_as_lines(dead: Dead, tmp_path: Path) -> None:
@@ -160,7 +161,14 @@ def test_while_a_run_is_alive_nothing_is_dropped_or_replayed(dead: Dead, tmp_pat
             assert (dead.status, "stop that run" in dead.err) == (1, True)
 
 
-def test_letters_in_another_system_are_not_read(dead: Dead) -> None:
+def test_a_folder_without_state_is_named(dead: Dead, tmp_path: Path) -> None:
+    dead("count")
+
+    assert (dead.status, f"there is no state in {tmp_path}/state" in dead.err) == (1, True)
+
+
+def test_letters_in_another_system_are_not_read(dead: Dead, tmp_path: Path) -> None:
+    written(tmp_path)
     dead.file.write_text(dead.file.read_text() + "dead_letters: {type: console}\n")
 
     dead("count")
@@ -205,3 +213,6 @@ def test_letters_are_replayed_once_and_what_fails_again_keeps_its_history(
         more.write("4\n")
     engine(on_spark.file.read_text())
     assert numbers(tmp_path) == [1, 3, 2, 4]
+
+    on_spark("drop", "--yes")
+    assert (list(tmp_path.rglob("*.arrow")), on_spark.rows("show")) == ([], [])

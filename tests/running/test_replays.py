@@ -16,7 +16,7 @@ from etl.config.loader import load
 from etl.config.model import Pipeline
 from etl.running.dead_letters.entry_points import NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
-from etl.running.dead_letters.replayed_events import UNREADABLE, ReplaySource, write_letters
+from etl.running.dead_letters.replayed_events import UNREADABLE, LetterWriter, ReplaySource
 from etl.running.dead_letters.settled_letters import SettledLetters, as_taken
 from etl.spark.state.json_files import write_json
 
@@ -177,7 +177,9 @@ def test_events_of_letters_have_the_types_of_the_step(tmp_path: Path) -> None:
     hostile = ['{"a":' + "[" * 100_000, '{"tags":[99999999999999999999999]}', '{"data":"no base64"}']
     events = [*hostile, '{"user":{"name":"a"},"at":"2026-01-02T03:04:05Z","data":"/w==","tags":[1]}', '{"at":"no time"}', "{}"]
     path = tmp_path / "letters.arrow"
-    write_letters(path, iter([pa.record_batch({"event": events})]))
+    writer = LetterWriter(path)
+    writer.write(pa.record_batch({"event": events}))
+    writer.close()
     source = ReplaySource(columns=schema, name="replay-0001-1", path=str(path))
 
     (split,) = source.splits(source.start(), source.latest(source.start(), Limit(1 << 30)), 1)

@@ -18,7 +18,7 @@ from etl.running.messages import Message, count
 
 if TYPE_CHECKING:
     from etl.cli.run.progress import Progress
-    from etl.running.dead_letters.replay import Portion
+    from etl.running.dead_letters.replay import ReplayPart
     from etl.running.shared_session import SharedSession
     from etl.spark.reports.totals import Totals
 
@@ -108,14 +108,12 @@ def drop(yes: bool, **options: Any) -> None:
     the option `dead_letters` names is never changed.
     """
     from etl.cli.state.changes import ask
+    from etl.running.dead_letters.settled_letters import lines_by_file
     from etl.spark.state.folder import lock_state
 
     letters = load_letters(**options)
     with lock_state(letters.state, STOP_FIRST):
-        lines: dict[str, list[int]] = {}
-        for batch in letters.batches():
-            for file, line in zip(batch.column("file").to_pylist(), batch.column("line").to_pylist(), strict=True):
-                lines.setdefault(file, []).append(line)
+        lines = lines_by_file(letters.batches())
         rows = sum(map(len, lines.values()))
         if not rows:
             click.echo("no dead letters are chosen", err=True)
@@ -128,11 +126,14 @@ def drop(yes: bool, **options: Any) -> None:
 
 
 def _remove_settled(letters: Letters) -> None:
-    """Remove the file of the state folder when all of its letters are settled; its sink begins a new one."""
+    """Remove the file of the state folder when all of its letters are settled, and copies of them; its sink begins a new one."""
+    from etl.running.dead_letters.replay import remove_copies
+
     file = letters.state.dead_letters
     is_own = [one for one in letters.files if one.path == file]
     if is_own and not any(batch.num_rows for batch in letters.settled.open(is_own[0])):
         file.unlink()
+        remove_copies(letters.state)
         click.echo(f"removed {file}: all of its letters are settled", err=True)
 
 
@@ -153,7 +154,6 @@ def replay(shared: SharedSession | None, /, master: str, **options: Any) -> None
 
     letters = load_letters(**options)
     with lock_state(letters.state, STOP_FIRST):
-        letters.state.prepare()
         before = list(open_portions(letters.pipeline, letters.state))
         taken = take_letters(letters.pipeline, letters.state, letters.files, letters.choose)
         portions = list(open_portions(letters.pipeline, letters.state))
@@ -170,7 +170,7 @@ def replay(shared: SharedSession | None, /, master: str, **options: Any) -> None
     _run(letters, portions, master, shared)
 
 
-def _run(letters: Letters, portions: Sequence[Portion], master: str, shared: SharedSession | None) -> None:
+def _run(letters: Letters, portions: Sequence[ReplayPart], master: str, shared: SharedSession | None) -> None:
     """Run the portions one after the other. Raises EtlError for one that fails or is stopped; the next replay finishes it."""
     from etl.cli.run.command import stop_on_signals
     from etl.cli.run.progress import Progress
@@ -201,7 +201,7 @@ def _report(progress: Progress, message: Message) -> None:
         progress.report(message)
 
 
-def _summary(portion: Portion, totals: Totals) -> str:
+def _summary(portion: ReplayPart, totals: Totals) -> str:
     """``sink archive: 14 letters replayed: archive 12 out, 0 filtered, 2 dead``."""
     sinks = "; ".join(
         f"{name} {count(sink.accepted)} out, {count(sink.filtered)} filtered, {count(sink.dead)} dead"

@@ -152,10 +152,10 @@ def _as_text(letter: dict[str, Any], letters: Letters) -> str:
 
     lines = [click.style(f"{_iso(letter['time'])}  {printable(letter['at'])}  {printable(letter['code'])}", bold=True)]
     lines += [
-        f"  before: {_iso(one['time'])}  {one['at']}  {one['code']}: {printable(one['reason'])}"
+        f"  before: {_iso(one['time'])}  {printable(one['at'])}  {one['code']}: {printable(one['reason'] or '')}"
         for one in _earlier(letter, letters)
     ]
-    lines += [f"  {printable(letter['reason'])}", f"  {printable(letter['event'] or '')}"]
+    lines += [f"  {printable(letter['reason'] or '')}", f"  {printable(letter['event'] or '')}"]
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.api import EtlError
 from etl.cli.config_options import F, PipelineFile, add_config_options, load_environment
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def add_letters(command: F) -> F:
 def load_letters(
     file: Path, state: str | None, overrides: Sequence[str], env_file: str | None, where: str | None, **chosen: str | None
 ) -> Letters:
+    """The letters that the options of a command choose. Raises EtlError without a state folder, or letters that are elsewhere."""
     from etl.cli.state.rows import rows_where
     from etl.config.loader import load
     from etl.running.dead_letters.letter_files import LETTERS, letter_files
@@ -78,6 +80,11 @@ def load_letters(
 
     pipeline = load(file, load_environment(env_file), overrides)
     folder = state_folder(pipeline, state)
+    if not folder.root.is_dir():
+        raise EtlError(
+            f"there is no state in {folder.root}: pipeline {pipeline.name!r} has not run with this folder; "
+            "choose the folder of a run with --state"
+        )
     matching = rows_where(where, LETTERS)
     masks = list(_masks(**chosen))
 

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from etl.config.model import Pipeline
 from etl.running.dead_letters.entry_points import EntryPoint, NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
-from etl.running.dead_letters.replayed_events import write_letters
-from etl.running.dead_letters.settled_letters import SettledLetters, as_taken
+from etl.running.dead_letters.replayed_events import LetterWriter
+from etl.running.dead_letters.settled_letters import SettledLetters, as_taken, lines_by_file
 from etl.running.planning import RunRequest, planned_run
 from etl.running.service import RunService
 from etl.running.shared_session import SharedSession
@@ -62,7 +62,7 @@ class ReplayFolder(StateFolder):
 
 
 @dataclass(frozen=True)
-class Portion:
+class ReplayPart:
     """The letters of one step or sink in a replay, as a run of their own."""
 
     name: str
@@ -81,7 +81,7 @@ class Portion:
 
 
 @dataclass
-class Taken:
+class TakenLetters:
     """What a new replay takes, and what it leaves."""
 
     letters: int = 0
@@ -91,57 +91,62 @@ class Taken:
 
 def take_letters(
     pipeline: Pipeline, state: StateFolder, files: Sequence[LetterFile], chosen: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> Taken:
-    """Begin a replay with the open letters of files that ``chosen`` keeps. Needs the lock of the state folder."""
+) -> TakenLetters:
+    """Begin a replay with the open letters of files that ``chosen`` keeps. Needs the lock of the state folder.
+
+    Memory: a batch of letters, and 30 bytes for each letter.
+    """
     dead = state.root / "dead"
-    settled, taken = SettledLetters.load(dead), Taken()
+    settled, taken = SettledLetters.load(dead), TakenLetters()
     number = 1 + max((int(one.name) for one in (dead / "replays").glob("[0-9]*") if one.name.isdigit()), default=0)
     draft = dead / "replays" / f"{number:04d}.new"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    by_origin = _by_origin([chosen(batch) for file in files for batch in settled.open(file)])
+    writers: dict[str, LetterWriter] = {}
     lines: dict[str, list[int]] = {}
-    portions: list[dict[str, Any]] = []
-    for at, batches in by_origin.items():
-        rows = sum(batch.num_rows for batch in batches)
-        try:
-            entry_point(pipeline, at)
-        except NoEntryError as error:
-            taken.refused[at] = str(error), rows
-            continue
-        name = f"replay-{number:04d}-{len(portions) + 1}"
-        write_letters(draft / f"{name}.arrow", iter(batches))
-        portions.append({"name": name, "at": at, "letters": rows})
-        taken.letters += rows
-        for batch in batches:
-            for file, line in zip(batch.column("file").to_pylist(), batch.column("line").to_pylist(), strict=True):
-                lines.setdefault(file, []).append(line)
+    for batch in (chosen(batch) for file in files for batch in settled.open(file)):
+        for at in batch.column("at").unique().to_pylist():
+            of_origin = batch.filter(pc.equal(batch.column("at"), at))
+            if at not in writers and at not in taken.refused:
+                _begin(pipeline, at, draft / f"replay-{number:04d}-{len(writers) + 1}.arrow", writers, taken)
+            if at in taken.refused:
+                reason, events = taken.refused[at]
+                taken.refused[at] = reason, events + of_origin.num_rows
+                continue
+            writers[at].write(of_origin)
+            for name, found in lines_by_file([of_origin]).items():
+                lines.setdefault(name, []).extend(found)
+    portions = [{"name": writer.path.stem, "at": at, "letters": writer.rows} for at, writer in writers.items()]
+    for writer in writers.values():
+        writer.close()
     if not portions:
         shutil.rmtree(draft)
         return taken
     write_json(draft / "taken.json", as_taken(files, lines))
     write_json(draft / "portions.json", portions)
     os.rename(draft, draft.with_suffix(""))
+    taken.letters = sum(writer.rows for writer in writers.values())
     return taken
 
 
-def _by_origin(batches: Sequence[pa.RecordBatch]) -> Mapping[str, list[pa.RecordBatch]]:
-    """Letters by the step or sink that rejected them, in their order."""
-    found: dict[str, list[pa.RecordBatch]] = {}
-    for batch in batches:
-        for at in batch.column("at").unique().to_pylist():
-            found.setdefault(at, []).append(batch.filter(pc.equal(batch.column("at"), at)))
-    return found
+def _begin(pipeline: Pipeline, at: str, path: Path, writers: dict[str, LetterWriter], taken: TakenLetters) -> None:
+    """Begin the file of the letters of a step or sink, or note why they stay."""
+    try:
+        entry_point(pipeline, at)
+    except NoEntryError as error:
+        taken.refused[at] = str(error), 0
+    else:
+        writers[at] = LetterWriter(path)
 
 
-def open_portions(pipeline: Pipeline, state: StateFolder) -> Iterator[Portion]:
+def open_portions(pipeline: Pipeline, state: StateFolder) -> Iterator[ReplayPart]:
     """The portions of replays that have not ended, the oldest first. Raises NoEntryError if the pipeline cannot take one now."""
     for folder in sorted((state.root / "dead" / "replays").glob("[0-9][0-9][0-9][0-9]*")):
         if folder.suffix:
             continue  # a draft
         for portion in read_json(folder / "portions.json"):
             if not (folder / f"{portion['name']}.ended").exists():
-                yield Portion(portion["name"], folder, _entry_of(pipeline, portion, folder), portion["letters"])
+                yield ReplayPart(portion["name"], folder, _entry_of(pipeline, portion, folder), portion["letters"])
 
 
 def _entry_of(pipeline: Pipeline, portion: Mapping[str, Any], folder: Path) -> EntryPoint:
@@ -155,10 +160,17 @@ def _entry_of(pipeline: Pipeline, portion: Mapping[str, Any], folder: Path) -> E
         ) from error
 
 
-def end_portion(portion: Portion) -> None:
+def end_portion(portion: ReplayPart) -> None:
     """Record that all of its letters are through; its checkpoints are not needed any more."""
     (portion.folder / f"{portion.name}.ended").touch()
     shutil.rmtree(portion.folder / portion.name, ignore_errors=True)
+
+
+def remove_copies(state: StateFolder) -> None:
+    """Remove the letters that ended replays hold. Their folders stay, so that no further replay has the name of one of them."""
+    for folder in (state.root / "dead" / "replays").glob("[0-9]*"):
+        for ended in folder.glob("*.ended"):
+            ended.with_suffix(".arrow").unlink(missing_ok=True)
 
 
 def history(state: StateFolder, source: str, offset: int | None) -> list[dict[str, Any]]:
@@ -186,7 +198,7 @@ def _letter(path: Path, number: int) -> dict[str, Any] | None:
     return None
 
 
-def service_of(portion: Portion, whole: Pipeline, state: StateFolder, session: SharedSession) -> RunService:
+def service_of(portion: ReplayPart, whole: Pipeline, state: StateFolder, session: SharedSession) -> RunService:
     """The run of a portion. Raises EtlError if it cannot be planned."""
 
     def plan(pipeline: Pipeline, request: RunRequest, master: str, several: bool) -> PipelineRun:

@@ -59,7 +59,7 @@ class ReplaySource(Source):
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
         """The events; letters that cannot be events again are rejected with their text."""
-        with pa.ipc.open_file(self.path) as file:
+        with pa.memory_map(self.path) as mapped, pa.ipc.open_file(mapped) as file:
             first = 0
             for number in range(file.num_record_batches):
                 batch = file.get_batch(number)
@@ -71,7 +71,7 @@ class ReplaySource(Source):
     def _rows(self) -> int:
         if not self.path:
             return 0
-        with pa.ipc.open_file(self.path) as file:
+        with pa.memory_map(self.path) as mapped, pa.ipc.open_file(mapped) as file:
             return sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
 
     def _events(self, letters: pa.RecordBatch) -> Iterator[pa.RecordBatch | Rejects]:
@@ -88,18 +88,27 @@ class ReplaySource(Source):
                     yield Rejects(event, UNREADABLE, str(error))
 
 
-def write_letters(path: Path, batches: Iterator[pa.RecordBatch]) -> int:
-    """Write letters to the file of a `ReplaySource`; each gets its number as offset. Returns how many there are."""
-    rows = 0
-    writer: Any = None
-    for batch in batches:
-        numbered = batch.append_column(OFFSET, pa.array(range(rows, rows + batch.num_rows), pa.int64()))
-        writer = writer or pa.ipc.new_file(str(path), numbered.schema)
-        writer.write_batch(numbered)
-        rows += batch.num_rows
-    if writer is not None:
-        writer.close()
-    return rows
+class LetterWriter:
+    """Writes the file of a `ReplaySource`, batch by batch; each letter gets its number as offset."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = 0
+        """Letters written so far."""
+        self._writer: Any = None
+
+    def write(self, letters: pa.RecordBatch) -> None:
+        """Add letters."""
+        numbers = pa.array(range(self.rows, self.rows + letters.num_rows), pa.int64())
+        numbered = letters.append_column(OFFSET, numbers)
+        self._writer = self._writer or pa.ipc.new_file(str(self.path), numbered.schema)
+        self._writer.write_batch(numbered)
+        self.rows += letters.num_rows
+
+    def close(self) -> None:
+        """Complete the file."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 def _typed(texts: Sequence[str | None], offsets: pa.Array, schema: Schema) -> pa.RecordBatch:

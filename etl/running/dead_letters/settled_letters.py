@@ -66,6 +66,15 @@ class SettledLetters:
         return self._files.get((file.name, file.head()), ())
 
 
+def lines_by_file(batches: Iterable[pa.RecordBatch]) -> dict[str, list[int]]:
+    """The lines of letters by the name of their file."""
+    found: dict[str, list[int]] = {}
+    for batch in batches:
+        for file, line in zip(batch.column("file").to_pylist(), batch.column("line").to_pylist(), strict=True):
+            found.setdefault(file, []).append(line)
+    return found
+
+
 def as_taken(files: Sequence[LetterFile], lines: Mapping[str, Iterable[int]]) -> dict[str, dict[str, Any]]:
     """The lines of files as a record: file → head and ranges."""
     return {
