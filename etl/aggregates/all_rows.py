@@ -11,6 +11,7 @@ from etl.aggregates.calls import AggregateCall, read_call
 from etl.aggregates.checks import Aggregate, check_aggregate
 from etl.api import Finding, Schema, format_type
 from etl.expressions import analyse
+from etl.expressions.widening import is_number
 
 RANKS = {
     "row_number": pa.int64(), "rank": pa.int64(), "dense_rank": pa.int64(), "percent_rank": pa.float64(),
@@ -141,15 +142,25 @@ def _check_neighbour(call: AggregateCall, schema: Schema) -> Aggregate:
     if len(call.arguments) > 2 and not value.errors:
         other = analyse(call.arguments[2].text, schema)
         findings += other.findings
-        if not other.errors and not _is_castable(other.type, value.type):
+        fits = _is_castable(other.type, value.type) or (_is_small(call.arguments[2].text) and is_number(value.type))
+        if not other.errors and not fits:
             shown = f"{format_type(other.type)}, and the value is {format_type(value.type)}"
             return _failed(f"the default is {shown}", call.arguments[2].at)
     return Aggregate(value.type, tuple(findings), frozenset(value.fields))
 
 
 def _is_castable(given: pa.DataType, wanted: pa.DataType) -> bool:
-    is_number = [pa.types.is_integer(one) or pa.types.is_floating(one) or pa.types.is_decimal(one) for one in (given, wanted)]
-    return given == wanted or pa.types.is_null(given) or all(is_number)
+    """Whether each value of a type is one of the other, but for digits that a DOUBLE has not."""
+    if given == wanted or pa.types.is_null(given):
+        return True
+    if pa.types.is_integer(given) and pa.types.is_integer(wanted):
+        return bool(given.bit_width <= wanted.bit_width)
+    return is_number(given) and bool(pa.types.is_floating(wanted))
+
+
+def _is_small(text: str) -> bool:
+    """Whether a text is a number that each type of whole numbers has."""
+    return text.isascii() and text.isdigit() and len(text) <= 3 and int(text) < 1 << 7
 
 
 def _needs_spark(reason: str) -> Aggregate:
@@ -157,5 +168,4 @@ def _needs_spark(reason: str) -> Aggregate:
 
 
 def _failed(message: str, at: int = 0) -> Aggregate:
-    hint = f"beside aggregates there are {', '.join(FORMS)}"
-    return Aggregate(pa.null(), (Finding("bad-aggregate", message, hint=hint, at=at),))
+    return Aggregate(pa.null(), (Finding("bad-aggregate", message, at=at),))

@@ -7,7 +7,7 @@ import pytest
 
 from etl.aggregates.all_rows import Frame, check_function, read_frame
 
-SCHEMA = pa.schema([("x", pa.int64())])
+SCHEMA = pa.schema([("x", pa.int64()), ("small", pa.int16())])
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,14 @@ def test_other_frames_are_refused(text: str, reason: str) -> None:
         ("ntile(4) filter (where x > 1)", "ntile takes no filter"),
         ("per_second(row_number())", "per_second is for windows"),
         ("per_second(lag(x))", "per_second is for windows"),
+        ("lag(x, 1, 1.5)", "the default is"),
+        ("lag(small, 1, x)", "the default is bigint, and the value is smallint"),
     ],
 )
 def test_what_a_rank_cannot_do_is_refused(text: str, reason: str) -> None:
     assert reason in check_function(text, SCHEMA).findings[0].message
+
+
+@pytest.mark.parametrize("text", ["lag(x, 1, 0)", "lag(small, 1, 0)", "lead(x, 2, small)", "lag(x, 1, null)"])
+def test_a_default_that_fits_is_taken(text: str) -> None:
+    assert check_function(text, SCHEMA).findings == ()

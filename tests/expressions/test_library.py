@@ -201,3 +201,17 @@ def test_a_number_beyond_all_times_is_no_time(seconds: int) -> None:
 
     assert times[0].is_null().to_pylist() == texts.is_null().to_pylist() == [True, False]
     assert times[1].is_null().to_pylist() == [seconds != 10**13, False]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "flink_multiset(flink_array(flink_array(1)))",
+        "flink_array_sort(flink_array(flink_row(1, 'a'), flink_row(2, 'b')))",
+        "flink_array_max(flink_array(flink_array(1), flink_array(2)))",
+    ],
+)
+def test_elements_with_values_inside_have_no_order_and_are_no_keys(expression: str) -> None:
+    (finding,) = analyse(expression, pa.schema([])).findings
+
+    assert "single values" in finding.message

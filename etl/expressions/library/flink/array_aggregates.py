@@ -10,7 +10,7 @@ import pyarrow as pa
 from etl.expressions.arithmetic import type_name
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.library.flink.arrays import of_array
+from etl.expressions.library.flink.arrays import of_array, ordered_type
 from etl.expressions.library.flink.constructors import ONE_ARRAY
 from etl.expressions.library.function import LibraryFunction, flink_function
 from etl.expressions.library.kernels import by_value
@@ -18,6 +18,8 @@ from etl.expressions.widening import DOUBLE, FLOATS, INT64, INTEGERS, NULL, STRI
 
 
 def _without_nulls(choose: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """A function of the elements that are not null; null if all are."""
+
     def one(items: list[Any]) -> Any:
         found = [item for item in items if item is not None]
         return choose(found) if found else None
@@ -34,16 +36,6 @@ def join_elements(items: BoundNode, *texts: BoundNode) -> BoundNode:
 
 def _join(items: list[str | None], separator: str, missing: str | None = None) -> str:
     return separator.join(missing if item is None else item for item in items if item is not None or missing is not None)  # type: ignore[misc]
-
-
-def _sum(items: list[Any]) -> Any:
-    found = [item for item in items if item is not None]
-    return sum(found) if found else None
-
-
-def _average(items: list[Any]) -> float | None:
-    found = [item for item in items if item is not None]
-    return float(sum(found)) / len(found) if found else None
 
 
 def _sum_type(type_: pa.DataType) -> pa.DataType:
@@ -63,7 +55,7 @@ ARRAY_SUMS = (
         "array_sum",
         ONE_ARRAY,
         "the elements' type, at least bigint",
-        of_array(_sum, _sum_type),
+        of_array(_without_nulls(sum), _sum_type),
         "The sum of an array's elements.",
         "array_sum(array(1, 2))",
         3,
@@ -74,7 +66,7 @@ ARRAY_SUMS = (
         "array_average",
         ONE_ARRAY,
         "double",
-        of_array(_average, _average_type),
+        of_array(_without_nulls(lambda found: float(sum(found)) / len(found)), _average_type),
         "The average of an array's elements.",
         "array_average(array(1, 2))",
         1.5,
@@ -89,7 +81,7 @@ FUNCTIONS = (
         "array_max",
         ONE_ARRAY,
         "the element's type",
-        of_array(_without_nulls(max), lambda type_: type_.value_type),
+        of_array(_without_nulls(max), ordered_type),
         "The greatest element.",
         "flink_array_max(flink_array(1, 3))",
         3,
@@ -99,7 +91,7 @@ FUNCTIONS = (
         "array_min",
         ONE_ARRAY,
         "the element's type",
-        of_array(_without_nulls(min), lambda type_: type_.value_type),
+        of_array(_without_nulls(min), ordered_type),
         "The least element.",
         "flink_array_min(flink_array(1, 3))",
         1,

@@ -67,6 +67,13 @@ def _slice(items: list[Any], first: int, last: int | None = None) -> list[Any]:
     return items[begin - 1 : end] if begin <= end and begin <= size and end > 0 else []
 
 
+def ordered_type(type_: pa.DataType) -> pa.DataType:
+    """The type of an array's elements. Raises MisuseError for elements that have no order."""
+    if pa.types.is_nested(type_.value_type):
+        raise MisuseError(f"the elements are single values, and these are of type {type_name(type_.value_type)}")
+    return type_.value_type
+
+
 def _sort(items: list[Any], ascending: bool = True, null_first: bool | None = None) -> list[Any]:
     null_first = ascending if null_first is None else null_first
     nulls = [item for item in items if item is None]
@@ -193,7 +200,7 @@ FUNCTIONS = (
         "array_sort",
         "value: array, ascending: boolean?, null_first: boolean?",
         _ARRAY,
-        of_array(_sort),
+        of_array(_sort, lambda type_: pa.list_(ordered_type(type_))),
         "The elements in order.",
         "flink_array_sort(flink_array(3, 1))",
         [1, 3],

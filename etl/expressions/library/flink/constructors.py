@@ -115,6 +115,7 @@ def multiset(value: BoundNode) -> BoundNode:
     """Each distinct element and how often it occurs; empty of null."""
     if not pa.types.is_list(value.type):
         raise MisuseError(f"a multiset is made of an array, and this is {type_name(value.type)}")
+    check_keys(value.type.value_type)
 
     def make(items: list[Any] | None) -> list[tuple[Any, int]]:
         counts: dict[Any, int] = {}
