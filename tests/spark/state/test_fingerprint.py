@@ -123,6 +123,20 @@ def test_a_renamed_source_is_noted(state: StateFolder) -> None:
     ]
 
 
+def test_two_queries_do_not_go_on_with_one_checkpoint(state: StateFolder) -> None:
+    def plan(expression: str) -> Plan:
+        steps = {name: ("src", [Row(), Set.model_validate({"type": "set", "fields": {"x": expression}})]) for name in "ab"}
+        return made({"src": Lines()}, steps, {"one": "a", "two": "b"})
+
+    match_checkpoints(plan("1"), state)
+    for name in ("one", "two"):
+        state.sink(name).mkdir(parents=True)
+
+    after, _ = match_checkpoints(plan("hash(1)"), state)
+
+    assert names(after) == ["a-set", "b-set"]
+
+
 # ── The state lane ────────────────────────────────────────────────────────────────────────────────
 
 

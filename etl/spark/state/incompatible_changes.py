@@ -1,0 +1,107 @@
+"""Changes of a query between two runs that do not fit its checkpoint, and the error that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from etl.plan.frames import stages
+from etl.plan.query_plan import QueryPlan
+from etl.spark.state.continued_steps import misfits
+from etl.spark.state.folder import StateFolder
+
+Fingerprint: TypeAlias = dict[str, Any]
+"""The properties of a query on which its checkpoint depends, as JSON."""
+
+
+@dataclass(frozen=True)
+class IncompatibleChange:
+    """A change of a query that does not fit its checkpoint."""
+
+    query: str
+    what: str
+    steps: tuple[str, ...] = ()
+    """The stateful steps that it concerns alone."""
+
+
+def has_offsets_only(known: Fingerprint) -> bool:
+    """Whether a checkpoint has the offsets of one input, and no state."""
+    has_state = "stages" in known or bool(known.get("stateful"))
+    return bool(known["sources"]) and not has_state and known.get("reads", [{}]) == [{}]
+
+
+def refusal(changes: list[IncompatibleChange], state: StateFolder) -> str:
+    """The error for changes that do not fit, and what can be done."""
+    lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
+    folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
+    return (
+        f"the pipeline no longer fits the checkpoint of its last run:{lines}\n"
+        f"what can be done: undo the change; or {_new_state(changes)}give this version a state folder of its own with --state; "
+        f"or remove {folders}, and the query starts over at its sources' start"
+    )
+
+
+def _new_state(changes: list[IncompatibleChange]) -> str:
+    """How a run can begin with empty state for some steps; nothing where that is not enough."""
+    if not all(change.steps for change in changes):
+        return ""
+    options = " ".join(dict.fromkeys(f"--new-state '{step}'" for change in changes for step in change.steps))
+    return f"run it once with {options}, which empties the state of what it names and keeps all other; or "
+
+
+def changes_of(query: QueryPlan, old: Fingerprint, new: Fingerprint, empty: Collection[int]) -> Iterator[IncompatibleChange]:
+    """What has changed in a query and does not fit its checkpoint. ``empty``: the stateful steps that begin with empty state."""
+    yield from (IncompatibleChange(query.name, what) for what in _query_changes(old, new))
+    if "stages" in old and "stages" in new:
+        ids = [f"{query.name}/{stage.node.id}" for stage in stages(query.frame)]
+        yield from (IncompatibleChange(query.name, *found) for found in _stage_changes(old["stages"], new["stages"], empty, ids))
+
+
+def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
+    for name in old["sources"].keys() & new["sources"].keys():
+        if old["sources"][name] != new["sources"][name]:
+            yield f"source {name!r} was of type {old['sources'][name]} and is {new['sources'][name]} now"
+    if ("stages" in old) != ("stages" in new) and ("stateful" in old or "stateful" in new):
+        here, there = ("in Spark's checkpoint", "in files of its own")
+        yield f"its state is {here if 'stages' in old else there} now, and was {there if 'stages' in old else here}"
+        return
+    if has_offsets_only(old) and has_offsets_only(new):
+        return
+    if old.get("reads") != new.get("reads"):
+        yield _read_change(old.get("reads") or [], new.get("reads") or [])
+    for step in sorted(old.get("stateful", {}).keys() | new.get("stateful", {}).keys()):
+        yield from _step_changes(step, old.get("stateful", {}).get(step), new.get("stateful", {}).get(step))
+    if old.get("mode") != new.get("mode"):
+        yield f"results were emitted in {old.get('mode')} mode and are in {new.get('mode')} mode now"
+
+
+def _stage_changes(
+    old: list[Fingerprint], new: list[Fingerprint], empty: Collection[int], ids: Sequence[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What has changed, and the steps that it concerns alone."""
+    found = misfits(old, new, empty)
+    if len(old) != len(new) and (found or not empty):
+        yield f"it had {len(old)} stateful steps and has {len(new)} now", tuple(ids[at] for at in found)
+        return
+    for at, texts in found.items():
+        yield from ((f"step {new[at]['step']} {at + 1}: {text}", (ids[at],)) for text in texts)
+
+
+def _read_change(old: list[Any], new: list[Any]) -> str:
+    if len(old) != len(new):
+        return f"it had {len(old)} streaming inputs and has {len(new)} now"
+    return f"the fields it hands to its stateful step were {_shown(old)} and are {_shown(new)} now"
+
+
+def _shown(reads: list[Any]) -> str:
+    return "; ".join(", ".join(f"{name} {kind}" for name, kind in read.items()) for read in reads) or "none"
+
+
+def _step_changes(step: str, old: Fingerprint | None, new: Fingerprint | None) -> Iterator[str]:
+    if old is None or new is None:
+        yield f"step {step} is {'new, and it keeps' if old is None else 'gone, and it kept'} state"
+        return
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            yield f"step {step}: {name} was {old.get(name)!r} and is {new.get(name)!r} now"
