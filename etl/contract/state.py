@@ -160,11 +160,13 @@ class TracksEmitProgress(Protocol):
         """Windows that end up to this time have emitted their last results at this watermark (`EmitProgress.final`)."""
 
 
-class Prepared(NamedTuple):
-    """What an operator makes of events."""
+class PreparedEvents(NamedTuple):
+    """What an operator makes of events before its state has them."""
 
     rows: pa.Table
+    """Rows of partial results."""
     late: int
+    """Events that are left out because their window is closed."""
     rejects: Sequence[Rejects] = ()
 
 
@@ -172,7 +174,7 @@ class Prepared(NamedTuple):
 class RejectsEvents(Protocol):
     """An operator that may reject events while it prepares them, because code of the user fails for them."""
 
-    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
+    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> PreparedEvents:
         """Prepare as `Operator.prepare` does; rejected events are in no row."""
 
 

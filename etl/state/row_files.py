@@ -17,7 +17,7 @@ from etl.api import (
     EmitProgress,
     LooksUpKeys,
     Operator,
-    Prepared,
+    PreparedEvents,
     Rejects,
     RejectsEvents,
     TracksEmitProgress,
@@ -70,13 +70,13 @@ class RowWriter:
             reasons = rejects.reasons
             raise ComponentError(reasons if isinstance(reasons, str) else str(reasons[0]))
 
-    def _prepare(self, events: pa.RecordBatch) -> Prepared:
+    def _prepare(self, events: pa.RecordBatch) -> PreparedEvents:
         operator = self._operator
         if isinstance(operator, RejectsEvents):
             return operator.prepare_or_reject(events, self._watermark, self._emission)
         if isinstance(operator, TracksEmitProgress):
-            return Prepared(*operator.prepare_after(events, self._watermark, self._emission))
-        return Prepared(*operator.prepare(events, self._watermark))
+            return PreparedEvents(*operator.prepare_after(events, self._watermark, self._emission))
+        return PreparedEvents(*operator.prepare(events, self._watermark))
 
     def add_to_state(self, found: pa.Table | DroppedEvents) -> None:
         """Add rows that an operator remembers, or count events that it dropped."""

@@ -18,7 +18,7 @@ from etl.api import (
     EmitProgress,
     PaneSpan,
     PartRows,
-    Prepared,
+    PreparedEvents,
     Rejects,
     Schema,
     WatermarkAdvance,
@@ -92,7 +92,7 @@ class ChangingTotals:
         """A partial result for each group of these events; none is late."""
         return self.prepare_or_reject(events, watermark, EmitProgress()).rows, 0
 
-    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
+    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> PreparedEvents:
         """The same, with the events for which an aggregate fails."""
         columns = {name: events.column(name) for name in self.group_by}
         if self.ttl.micros is None:
@@ -101,7 +101,7 @@ class ChangingTotals:
             columns[PANE] = pa.array(self.ttl.expiry_panes(event_times(events, self.time)))
             columns[SIGN] = pa.array(signs(events))
         rows, rejects = lift_or_reject(events, self._all, columns)
-        return Prepared(group(rows, [name for name in self._same if name in columns], self._all), 0, rejects)
+        return PreparedEvents(group(rows, [name for name in self._same if name in columns], self._all), 0, rejects)
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same group as one."""

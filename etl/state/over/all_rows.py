@@ -30,11 +30,13 @@ _FAST = ("count", "sum", "avg", "min", "max", "first", "last")
 
 @dataclass(frozen=True, kw_only=True)
 class AllRows(RecomputedResults):
-    """``order_by`` are values and whether the smallest comes first; ``functions`` give the new fields."""
+    """Computes the new fields of a key's rows from all of them, once the sources have ended. Memory: the rows of a key."""
 
     order_by: Sequence[tuple[AggregateArgument, bool]]
+    """Values, each with whether the smallest comes first."""
     frame: Frame
     functions: Mapping[str, Function]
+    """New field → what computes it."""
 
     after_run: ClassVar[AfterRun] = "rewritten"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, Prepared, Schema, WatermarkAdvance
+from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, PreparedEvents, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, EventLengths, event_times
 from etl.state.windows.shape_run import CHANGED, NO_ROWS, Largest, with_number
 
@@ -44,7 +44,7 @@ class FieldWindows:
         prepared = self.prepare_or_reject(events, watermark, EmitProgress())
         return prepared.rows, prepared.late
 
-    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
+    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> PreparedEvents:
         """The same, with the events for which an aggregate fails."""
         times, sizes = event_times(events, self.aggregation.time), self.sizes.of(events)
         starts = times - times % sizes
@@ -52,7 +52,7 @@ class FieldWindows:
         edges = pa.table({PANE: pa.array(starts + sizes), _START: pa.array(starts)}).filter(pa.array(~late))
         columns = {name: edges.column(name).combine_chunks() for name in edges.column_names}
         rows, rejects = self.aggregation.lift(events.filter(pa.array(~late)), columns)
-        return Prepared(self.combine(rows), int(late.sum()), rejects)
+        return PreparedEvents(self.combine(rows), int(late.sum()), rejects)
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same windows and groups as one."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, AfterRun, EmitProgress, PaneSpan, PartRows, Prepared, Schema, WatermarkAdvance
+from etl.api import ALWAYS, AfterRun, EmitProgress, PaneSpan, PartRows, PreparedEvents, Schema, WatermarkAdvance
 from etl.state.aggregates import group_rows
 from etl.state.key_hash import HASH
 from etl.state.windows.aggregation import Aggregation, EventLengths, Numbers, event_times, pane_column
@@ -68,7 +68,7 @@ class Sessions:
         prepared = self.prepare_or_reject(events, watermark, EmitProgress())
         return prepared.rows, prepared.late
 
-    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
+    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> PreparedEvents:
         """The same, with the events for which an aggregate fails."""
         times = event_times(events, self.aggregation.time)
         ends = times + (self.gaps.of(events) if self.gaps else self.gap)
@@ -78,7 +78,7 @@ class Sessions:
             events, times, ends = events.filter(pa.array(~late)), times[~late], ends[~late]
         edges = {_START: pa.array(times), _END: pa.array(ends)}
         rows, rejects = self.aggregation.lift(events, {**pane_column(times), **edges})
-        return Prepared(self.combine(rows), lost, rejects)
+        return PreparedEvents(self.combine(rows), lost, rejects)
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """One row for all that touch."""

@@ -14,7 +14,7 @@ from math import gcd
 import numpy as np
 import pyarrow as pa
 
-from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, Prepared, Schema, WatermarkAdvance
+from etl.api import ALWAYS, PANE, AfterRun, EmitProgress, PaneSpan, PartRows, PreparedEvents, Schema, WatermarkAdvance
 from etl.state.windows.aggregation import Aggregation, event_times, pane_column
 from etl.state.windows.emit_rules import GIVEN, EmitRule, OnClose
 from etl.state.windows.interval_results import LATE, LATE_TICK, SEEN, TICK, OnInterval, OnLateEvents
@@ -84,7 +84,7 @@ class TimeWindows:
         prepared = self.prepare_or_reject(events, watermark, emission)
         return prepared.rows, prepared.late
 
-    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> Prepared:
+    def prepare_or_reject(self, events: pa.RecordBatch, watermark: int, emission: EmitProgress) -> PreparedEvents:
         """The same, with the events for which an aggregate fails."""
         times = event_times(events, self.aggregation.time)
         panes = times - times % self.pane
@@ -99,7 +99,7 @@ class TimeWindows:
         numbers = ({SEEN: watermark, TICK: emission.quiet} if emission.quiet else {SEEN: watermark}) if self._has_seen else {}
         for name, number in numbers.items():
             rows = with_number(rows, name, number)
-        return Prepared(self.combine(rows), count, rejects)
+        return PreparedEvents(self.combine(rows), count, rejects)
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partial results of the same panes and groups as one. Rows that other versions of the pipeline need are kept apart."""

@@ -57,7 +57,7 @@ def _step(found: re.Match[str]) -> Any:
 
 
 class NoValue:
-    """No value."""
+    """What a path finds where the JSON has nothing: not the same as a JSON null."""
 
 
 MISSING = NoValue()
