@@ -210,7 +210,9 @@ class _Stages:
     def _session(self, log: Path, compiled: bool) -> SparkSession:
         """Start a session in a thread of its own: Spark then leaves this thread's signals to the caller."""
         with ThreadPoolExecutor(1) as pool:
-            spark = pool.submit(session.start, "sluice", self._session_master(), self._settings(), log, compiled)
+            spark = pool.submit(
+                session.start, "sluice", session_master(self.master, len(self._runs)), self._settings(), log, compiled
+            )
             with suppress(ModuleNotFoundError):  # forbidden where no query needs it; else its first micro-batch would load it
                 import_module("pandas")
             if not is_local(self.master) and not wait([spark], MASTER_SECONDS).done:
@@ -220,14 +222,6 @@ class _Stages:
                 )
                 self.on_message(Message("starting", text, "warning", values={"master": self.master}))
             return spark.result()
-
-    def _session_master(self) -> str:
-        """The master; for several pipelines with slots for the tasks of those that wait for a system."""
-        if not is_local(self.master) or len(self._runs) == 1:
-            return self.master
-        _, _, retries = self.master.strip("]").partition(",")
-        slots = cores(self.master) * (1 + min(len(self._runs) - 1, WAITING_PIPELINES))
-        return f"local[{slots},{retries}]" if retries else f"local[{slots}]"
 
     def _settings(self) -> Mapping[str, str]:
         """Spark's settings; several pipelines get fair shares of the task slots."""
@@ -239,6 +233,15 @@ class _Stages:
         if self.service.request.once:
             return "reading what is there"
         return "following; Ctrl-C ends it after the micro-batch at work"
+
+
+def session_master(master: str, pipelines: int) -> str:
+    """The master; for several pipelines on this machine with slots for the tasks of those that wait for a system."""
+    if not is_local(master) or pipelines == 1:
+        return master
+    _, _, retries = master.strip("]").partition(",")
+    slots = cores(master) * (1 + min(pipelines - 1, WAITING_PIPELINES))
+    return f"local[{slots},{retries}]" if retries else f"local[{slots}]"
 
 
 def _local_cores(master: str) -> int:

@@ -13,7 +13,7 @@ from etl.api import ComponentError, EtlError
 from etl.config.loader import load
 from etl.running.messages import Message
 from etl.running.planning import RunRequest
-from etl.running.service import RunService
+from etl.running.service import RunService, session_master
 
 COPY = """
     name: copy
@@ -44,6 +44,19 @@ def test_planning_starts_and_writes_nothing(engine: Engine, inbox: Path, tmp_pat
 
     assert [one.plan.pipeline for one in service.runs] == ["copy"]
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("master", "pipelines", "expected"),
+    [
+        ("local[2]", 1, "local[2]"),
+        ("local[2]", 2, "local[4]"),
+        ("local[2,4]", 20, "local[6,4]"),
+        ("spark://host:7077", 20, "spark://host:7077"),
+    ],
+)
+def test_several_pipelines_have_slots_for_those_that_wait(master: str, pipelines: int, expected: str) -> None:
+    assert session_master(master, pipelines) == expected
 
 
 @pytest.mark.spark
