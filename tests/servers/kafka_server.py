@@ -47,6 +47,7 @@ SETTINGS = {
     "num.network.threads": 2,
     "num.io.threads": 2,
     "log.cleaner.dedupe.buffer.size": 4194304,
+    "log.retention.ms": -1,  # tests write messages with times of years ago: after 7 days, the default, the broker deletes them
 }
 
 
