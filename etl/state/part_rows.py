@@ -42,7 +42,9 @@ class KeyRange:
         return table.filter(pa.array(mask))
 
     def of_sorted(self, table: pa.Table) -> pa.Table:
-        """The same of rows that are sorted by their hashes, which have a column: without a copy."""
+        """The same of rows that are sorted by their hashes: without a copy if these have a column."""
+        if HASH not in table.column_names:
+            return self.rows(table)
         hashes = table.column(HASH).to_numpy()
         first, end = (-(-(number << 32) // self.ranges) << 32 for number in (self.number, self.number + 1))
         low = int(np.searchsorted(hashes, np.uint64(first)))
@@ -70,7 +72,8 @@ class PartsOfFiles:
 
     def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end``, a table for each file, part and pane."""
-        return self._chosen(table for file in self._files for part in self._parts for table in file.tables(part, first, end))
+        found = (table for file in self._files for part in self._parts for table in file.tables(part, first, end))
+        return self._chosen(found, is_sorted=True)
 
     def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
@@ -88,10 +91,12 @@ class PartsOfFiles:
         found = (table for file in self._files for table in file.rows_of_keys(wanted, first, end))
         return self._chosen(found) if len(hashes) else []
 
-    def _chosen(self, tables: Iterable[pa.Table]) -> list[pa.Table]:
-        """Those rows of tables that have the keys."""
+    def _chosen(self, tables: Iterable[pa.Table], is_sorted: bool = False) -> list[pa.Table]:
+        """Those rows of tables that have the keys; ``is_sorted``: each table is sorted by its hashes, if it has them."""
         found: Iterable[pa.Table] = filter(len, tables)  # to look for keys takes longer than to see that there are no rows
-        return list(found if self._keys is None else filter(len, map(self._keys.rows, found)))
+        if self._keys is None:
+            return list(found)
+        return list(filter(len, map(self._keys.of_sorted if is_sorted else self._keys.rows, found)))
 
     def _hashes(self, part: int) -> Any:
         """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""
