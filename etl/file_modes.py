@@ -7,6 +7,7 @@ mode from `output_mode`.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,10 @@ _NAME = "SLUICE_UMASK"
 
 _PRIVATE = 0o077
 
+_lock = threading.Lock()
+_users: list[int] = []
+"""The umask before, once for each context of this process that is open: several runs may last at the same time."""
+
 FILE, FOLDER = 0o644, 0o777
 """Modes of files and folders of output before the umask."""
 
@@ -23,13 +28,18 @@ FILE, FOLDER = 0o644, 0o777
 @contextmanager
 def private_files() -> Iterator[None]:
     """Files that this process and its children create inside the context are private."""
-    before = os.umask(_PRIVATE)
-    os.environ[_NAME] = f"{before:o}"
+    with _lock:
+        before = os.umask(_PRIVATE)
+        _users.append(_users[0] if _users else before)
+        os.environ[_NAME] = f"{_users[0]:o}"
     try:
         yield
     finally:
-        os.umask(before)
-        del os.environ[_NAME]
+        with _lock:
+            before = _users.pop()
+            if not _users:
+                os.umask(before)
+                del os.environ[_NAME]
 
 
 def output_mode(usual: int = FILE) -> int:

@@ -26,6 +26,24 @@ def test_new_files_are_private_and_output_follows_the_umask(tmp_path: Path) -> N
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in "xy"] == [0o600, 0o640]
 
 
+def test_two_runs_of_one_process_keep_files_private_until_both_have_ended(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        first, second = private_files(), private_files()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        (tmp_path / "x").touch()
+        assert output_mode() == 0o640
+        second.__exit__(None, None, None)
+        (tmp_path / "y").touch()
+        assert output_mode() == 0o640
+    finally:
+        os.umask(before)
+
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in "xy"] == [0o600, 0o640]
+
+
 def test_a_file_is_replaced_atomically_and_is_private(tmp_path: Path) -> None:
     replace_file(tmp_path / "x", b"one")
     replace_file(tmp_path / "x", b"two", sync_folder=False)

@@ -66,7 +66,8 @@ def check_buckets(text: str) -> str | None:
 
 
 def read_buckets(text: str) -> Buckets | None:
-    """``100`` or ``[0.1, 0.5, 1]``; None for anything else."""
+    """``100``, ``[0.1, 0.5, 1]`` or ``array(0.1, 0.5, 1)``; None for anything else."""
+    text = f"[{text[6:-1]}]" if text.startswith("array(") and text.endswith(")") else text
     if not text.startswith("["):
         width = _number(text)
         return Buckets(width) if width is not None and width > 0 else None

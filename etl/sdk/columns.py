@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
+from etl.api import nearest
 from etl.sql.expressions import quoted, quoted_text
 
 _OR, _AND, _NOT, _COMPARE, _BITS, _ADD, _MULTIPLY, _UNARY, _ATOM = range(9)
@@ -38,6 +39,13 @@ class Column:
 
     def __format__(self, spec: str) -> str:
         return format(self._text, spec)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            known = [one for one in dir(type(self)) if one[0] != "_" != name[0]]
+            hint = nearest(name, known) or "functions stand in fn, as in fn.lower(col('a')); a member of a struct is col('a.b')"
+            raise AttributeError(f"an expression has no {name!r}; {hint}", name=name, obj=self)
 
     # ── Operators ──
 
@@ -216,7 +224,7 @@ def expr(text: str) -> Column:
 
 
 def lit(value: object) -> Column:
-    """A value: text, number, boolean, None, date, datetime (without a zone: a local one), timedelta or Decimal."""
+    """A value: text, number, boolean, None, date, datetime (a local one if it has no zone), timedelta, Decimal, or a list."""
     if isinstance(value, Column):
         return value
     return Column(_literal(value), _UNARY if isinstance(value, (int, float, Decimal)) and value < 0 else _ATOM)
@@ -271,6 +279,8 @@ def _literal(value: Any) -> str:
         return quoted_text(value)
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, (list, tuple)):
+        return f"array({', '.join(_inside(one, _OR) for one in value)})"
     if isinstance(value, Decimal) and value.is_finite():
         return f"{value:f}"
     if isinstance(value, float) and math.isfinite(value):
@@ -284,5 +294,5 @@ def _literal(value: Any) -> str:
         return f"INTERVAL {micros} MICROSECONDS" if micros % 1_000_000 else f"INTERVAL {micros // 1_000_000} SECONDS"
     raise TypeError(
         f"{value!r} ({type(value).__name__}) is no value of an expression: text, number, boolean, None, date, datetime, "
-        "timedelta, Decimal, or an expression made by col(), lit(), fn or expr()"
+        "timedelta, Decimal, a list of them, or an expression made by col(), lit(), fn or expr()"
     )

@@ -23,8 +23,10 @@ class Events(Sequence[Mapping[str, Any]]):
     Times are texts in ISO 8601, binary values are in base64. ``events == [{…}, …]`` compares them with plain mappings.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], names: Sequence[str], title: str = "") -> None:
+    def __init__(self, rows: Sequence[Mapping[str, Any]], names: Sequence[str], title: str = "", left_out: int = 0) -> None:
         self._rows, self.names, self.title = list(rows), list(names), title
+        self._left_out = left_out
+        """Events after these that a table counts and does not show."""
 
     @overload
     def __getitem__(self, index: int) -> Mapping[str, Any]: ...
@@ -53,6 +55,10 @@ class Events(Sequence[Mapping[str, Any]]):
     def _repr_html_(self) -> str:
         return html_table(self._heads(), self._cells(), printable(self.title, MAX_CHARACTERS), self._more())
 
+    def first(self, count: int) -> Events:
+        """The first events, in a table that says how many there are more."""
+        return Events(self._rows[:count], self.names, self.title, max(len(self._rows) - count, 0))
+
     def to_pandas(self) -> Any:
         """The events as a pandas DataFrame."""
         import pandas  # type: ignore[import-untyped]
@@ -66,7 +72,8 @@ class Events(Sequence[Mapping[str, Any]]):
         return [printable(name, MAX_CHARACTERS) for name in self.names]
 
     def _more(self) -> str:
-        return f"… {len(self._rows) - MAX_SHOWN:,} more" if len(self._rows) > MAX_SHOWN else ""
+        left_out = self._left_out + max(len(self._rows) - MAX_SHOWN, 0)
+        return f"… {left_out:,} more" if left_out else ""
 
 
 def text_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -216,21 +216,35 @@ def _example(module: Module, name: str, text: str, joins: bool, first: Sequence[
 
 
 def _functions() -> str:
-    """The functions of Spark SQL as methods."""
+    """The functions of Spark SQL, our own and the aggregates as methods."""
+    from etl.aggregates.signatures import FUNCTIONS as AGGREGATES
+    from etl.expressions.library import catalogue
     from etl.expressions.signatures.spark_names import CODE_RUNNERS, FUNCTIONS
 
-    names = sorted(name for name in FUNCTIONS if name.isidentifier() and name not in CODE_RUNNERS)
-    methods = [
-        f"    def {name}{'_' if iskeyword(name) else ''}(self, *arguments: object, distinct: bool = False) -> Column:\n"
-        f'        """``{name}(…)`` of Spark SQL."""\n'
-        f'        return call("{name}", arguments, distinct)\n'
-        for name in names
-    ]
+    spark = {name: f"``{name}(…)`` of Spark SQL." for name in FUNCTIONS if name not in CODE_RUNNERS}
+    own = {name: f"{one.about}\n\n``{one.call}``" for name, one in catalogue.functions("own").items()}
+    aggregates = {name: f"The aggregate ``{one.form}``." for name, one in AGGREGATES.items()}
+    abouts = {name: about for name, about in (spark | own | aggregates).items() if name.isidentifier()}
     return (
-        _HEAD.format(about="Functions of Spark SQL as methods.")
-        + "from etl.sdk.columns import Column, call\n\n\n"
-        + 'class Functions:\n    """``fn.lower(col("name"))`` is the expression ``lower(name)``; texts are values."""\n\n'
-        + "\n".join(methods)
+        _HEAD.format(about="Functions of Spark SQL, our own and aggregates as methods.")
+        + "from etl.sdk.columns import Column, call\nfrom etl.sdk.function_names import FunctionNames, aggregate\n\n\n"
+        + 'class Functions(FunctionNames):\n    """``fn.lower(col("name"))`` is the expression ``lower(name)``; texts are '
+        + 'values."""\n\n'
+        + "\n".join(_function(name, abouts[name], name in aggregates) for name in sorted(abouts))
+    )
+
+
+def _function(name: str, about: str, is_aggregate: bool) -> str:
+    method = f"{name}{'_' if iskeyword(name) else ''}"
+    more, build, rest = (", distinct: bool = False", "aggregate", ", distinct") if is_aggregate else ("", "call", "")
+    lines = about.replace("\\", "\\\\").splitlines()
+    wrapped = [part for line in lines for part in (textwrap.wrap(line, WIDTH - 12, break_long_words=False) or [""])]
+    text = "\n".join([wrapped[0], *(f"        {line}".rstrip() for line in wrapped[1:])])
+    ends = "\n        " if len(wrapped) > 1 else ""
+    return (
+        f"    def {method}(self, *arguments: object{more}) -> Column:\n"
+        f'        """{text}{ends}"""\n'
+        f'        return {build}("{name}", arguments{rest})\n'
     )
 
 

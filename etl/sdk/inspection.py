@@ -159,9 +159,11 @@ class Inspectable:
         from etl.sdk.display import display
         from etl.sdk.trial import Trial, try_events, try_sample
 
+        if not isinstance(n, int) or n < 1:
+            raise TypeError(f"show() takes a number of events, such as show(10), and not {n!r}; events=[…] are those to try")
         pipeline = self.model()
         if events is None:
             found = try_sample(pipeline, read, (), drain)
         else:
             found = try_events(pipeline, events, call_site(("n",)), (), None, drain)
-        display(Trial({name: found[name][:n] for name in found.outputs}, found.dead_letters[:n]))
+        display(Trial({name: found[name].first(n) for name in found.outputs}, found.dead_letters.first(n)))

@@ -204,6 +204,8 @@ def pipeline(
         functions: Functions of your own that expressions given as text call; those that ``col`` is given to come by
             themselves.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"a pipeline begins with its name, such as pipeline('logins', …), and not with {name!r}")
     site = call_site(("name",))
     given = {"description": description, "run": run, "tests": tests}
     settings: dict[str, tuple[Any, Site]] = {key: (plain(one, (key,)), site) for key, one in given.items() if one is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from etl.api import Component, Family, nearest
 from etl.catalogue import installed
@@ -64,6 +64,9 @@ class Stream(Steps, Sinks, Inspectable, Reference):
         site = call_site()
         return Definition(None, site, streams=(self._node,))
 
+    def __repr__(self) -> str:
+        return f"<Stream {_shown(self._node)}>"
+
     def __dir__(self) -> list[str]:
         steps, sinks = installed().families["step"], installed().families["sink"]
         return sorted({*super().__dir__(), *steps, *(f"to_{name}" for name in sinks)})
@@ -88,6 +91,16 @@ class Output(Inspectable):
     def _definition(self) -> Definition:
         return Definition(None, call_site(), outputs=(self._output,))
 
+    def __repr__(self) -> str:
+        return f"<Output {_shown(self._output.input)} → {self._output.name or self._output.part.type}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            is_step = not name.startswith("_") and name in dir(Stream)
+            hint = f": call it on the stream, before its to_{self._output.part.type}(…)" if is_step else ""
+            raise AttributeError(f"a sink ends its stream, and has no {name!r}{hint}", name=name, obj=self)
+
 
 @final
 class DeadLetterOutput:
@@ -107,6 +120,9 @@ class Table(Reference):
     def named(self, name: str) -> Table:
         """This table under a name."""
         return Table(replace(self._node, name=name))
+
+    def __repr__(self) -> str:
+        return f"<Table {self._node.name or self._node.part.type}>"
 
 
 @final
@@ -162,6 +178,24 @@ class TableReader(Tables):
         def __getattr__(self, name: str) -> Callable[..., Any]:
             return _foreign(self, name, {"": ("table", self._table)})
 
+
+def _shown(node: Node) -> str:
+    """The steps that lead to a node, or the name of the stream, in a line."""
+    types: list[str] = []
+    while isinstance(node, StepNode) and len(types) < _MOST_SHOWN:
+        types.append(node.part.type)
+        node = node.input
+    if isinstance(node, StepNode):
+        begin = "…"
+    elif isinstance(node, UnionNode):
+        begin = f"union of {len(node.inputs)}"
+    else:
+        begin = node.name or (node.part.type if isinstance(node, SourceNode) else "stream")
+    return " → ".join([begin, *types[::-1]])
+
+
+_MOST_SHOWN = 12
+"""Steps of a stream that its representation names."""
 
 _FUNCTIONS = ("function", "on_timer")
 """The options of a step that call a function of the user, which may be given itself."""

@@ -46,6 +46,8 @@ class Trial:
         return next(iter(self.outputs.values()))
 
     def __getitem__(self, name: str) -> Events:
+        if name not in self.outputs:
+            raise KeyError(f"there is no output {name!r}; there are: {', '.join(map(repr, self.outputs))}")
         return self.outputs[name]
 
     def __str__(self) -> str:
@@ -115,12 +117,16 @@ def _case(pipeline: Pipeline, test: Mapping[str, Any], site: Site, observe: Sequ
 
 def _check_shape(given: Mapping[str, Any], pipeline: Pipeline, site: Site) -> None:
     """Raises TypeError for an input that is neither a text, a list nor a mapping of such."""
-    events = given["input"]
+    events = given.get("input")
     lists = events.values() if isinstance(events, dict) else [events]
     for one in lists:
         if not isinstance(one, (str, list, dict)) or (isinstance(one, dict) and set(one) != {"file"}):
             names = ", ".join(map(repr, pipeline.sources))
             raise TypeError(f"events are a list, or a mapping of sources ({names}) to lists, and not {one!r}")
+        for number, event in enumerate(one if isinstance(one, list) else (), 1):
+            wrong = [part for part in (event if isinstance(event, list) else [event]) if not isinstance(part, (str, dict))]
+            if wrong:
+                raise TypeError(f"event {number} is {wrong[0]!r}: an event is a text, or a mapping of fields to values")
 
 
 def _trial(outcome: Outcome, pipeline: Pipeline, wanted: Any) -> Trial:

@@ -59,7 +59,9 @@ def plain(value: Any, path: OptionPath = ()) -> Any:
     for kind, convert in _CONVERSIONS:
         if isinstance(value, kind):
             return convert(value)
-    cure = "; call it with expressions: function(f)(col('a'))" if callable(value) else ""
+    is_lambda = getattr(value, "__name__", "") == "<lambda>"
+    call = "; write it as an expression" if is_lambda else "; call it with expressions: function(f)(col('a'))"
+    cure = call if callable(value) else ""
     raise TypeError(f"{json_path(path)}: {_shown(value)} is no value of an option: {_ACCEPTED}{cure}")
 
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.1
 """Seconds between two checks of the queries."""
 
+POOL = "spark.scheduler.pool"
+"""The local property of a thread whose jobs share the cores fairly with those of other pools."""
+
 GATHER_INTERVAL = 5
 """Number of checks between two readings of Spark's progress reports; Spark stores more reports than appear in that time."""
 
@@ -170,7 +173,7 @@ class PipelineRun:
 
     def work(self, session: SparkSession, commits: SinkCommitters) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
-        session.sparkContext.setLocalProperty("spark.scheduler.pool", self.plan.pipeline)  # threads of its queries inherit it
+        session.sparkContext.setLocalProperty(POOL, self.plan.pipeline)  # threads of its queries inherit it
         with name_logs(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(self._queries(session, commits), drains)
             while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):

@@ -41,12 +41,15 @@ def session(starting: Callable[[], None]) -> Iterator[OnSpark]:
 
 def run_on(shared: SharedSession, plan: Plan, state: Path, drain: bool) -> None:
     """Run the queries of a plan that need Spark to their end. Raises RunError."""
-    from etl.spark.run import PipelineRun, RunMode
+    from etl.spark.run import POOL, PipelineRun, RunMode
     from etl.spark.state.folder import StateFolder
 
     queries = tuple(query for query in plan.queries if query.frame is not None)
     mode = RunMode(once=True, drain=drain, clock=scripted_clock(plan))
+    context = shared.started().sparkContext
+    before = context.getLocalProperty(POOL)
     shared.run(PipelineRun(replace(plan, queries=queries), StateFolder(state), mode))
+    context.setLocalProperty(POOL, before)  # type: ignore[arg-type]  # this thread is the caller's, who may have jobs of his own
 
 
 def scripted_clock(plan: Plan) -> ScriptedClock:

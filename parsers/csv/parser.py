@@ -102,10 +102,12 @@ class Csv(Parser):
             yield Finding("bad-delimiter", f"{self.delimiter!r} cannot stand between values", ("delimiter",))
         if not any(columns) and (columns or self.rest is None):
             message = "all columns are skipped" if columns else "there is neither a header nor a list of names"
-            yield Finding("no-field", message, ("names",))
+            yield Finding("no-field", message, ("names",), "write names: [first, second], or header: the first line of the files")
         yield from field_conflicts(self, "names")
 
     def _check_declared(self, name: str, type_: str) -> Iterable[Finding]:
+        if name not in self.columns and not any(self.columns):
+            return  # that there are no columns is reported as such
         if name not in self.columns:
             hint = nearest(name, self.columns) or f"columns are {', '.join(filter(None, self.columns))}"
             yield Finding("unknown-field", f"no column is named {name!r}", ("fields", name), hint)

@@ -166,6 +166,8 @@ def test_a_name_that_no_component_has_is_refused_with_the_nearest() -> None:
         read.file("a").fliter("true")  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="did you mean 'to_kafka'"):
         read.file("a").to_kafak()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"has no 'filter': call it on the stream, before its to_discard"):
+        read.file("a").to_discard().filter("true")  # type: ignore[attr-defined]
 
 
 def test_an_option_that_a_component_does_not_have_is_refused_with_the_nearest() -> None:
@@ -215,7 +217,9 @@ def test_a_sample_is_the_first_events_of_the_sources(tmp_path: Path, capsys: pyt
     assert [row["n"] for row in numbers.sample(read=5).events] == ["0", "2", "4"]
     numbers.show(2)
 
-    assert capsys.readouterr().out.split() == ["n", "─", "0", "2"]
+    assert capsys.readouterr().out.splitlines() == ["n", "─", "0", "2", "… 48 more"]
+    with pytest.raises(TypeError, match=r"show\(\) takes a number of events"):
+        numbers.show("1")  # type: ignore[arg-type]
 
 
 class Shout(ArrowStep):
@@ -240,11 +244,22 @@ def test_the_package_says_that_it_has_types() -> None:
     assert (Path(etl.sdk.__file__).parent.parent / "py.typed").is_file()
 
 
+def test_a_prompt_shows_what_a_value_is() -> None:
+    lines = read.file("a")
+
+    assert repr(lines.regex("(?P<n>[0-9]+)").filter("n > 1")) == "<Stream file → regex → filter>"
+    assert repr(union(lines, read.stdin()).filter("true").to_kafka("a:9092", topic="t")) == "<Output union of 2 → filter → kafka>"
+    assert repr(lines.filter("true").named("good").to_discard().named("out")) == "<Output good → out>"
+    assert repr(table.file("a.csv", key="a").named("t")) == "<Table t>"
+
+
 def test_what_is_no_part_of_a_pipeline_is_refused() -> None:
     logs = read.file("a")
 
     with pytest.raises(TypeError, match="and not of str"):
         pipeline("p", "a.log")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"a pipeline begins with its name, .* and not with <Stream file>"):
+        pipeline(logs)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one sink of dead letters"):
         pipeline("p", logs.to_discard(), dead_letters.to_file("a"), dead_letters.to_file("b"))
     with pytest.raises(TypeError, match="a source has no description"):
@@ -290,6 +305,10 @@ def test_events_that_a_source_cannot_have_are_refused() -> None:
         numbers.test({"b": ["1"]})
     with pytest.raises(TypeError, match="events are a list, or a mapping of sources"):
         numbers.test(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="event 2 is 1: an event is a text, or a mapping"):
+        numbers.test(["1", 1])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="an event is given as the source reads it: the whole line as a text"):
+        numbers.test([{"n": "1"}])
     with pytest.raises(EtlError, match="of which a sample is not taken; give events"):
         read.stdin().show()
 
@@ -303,6 +322,8 @@ def test_several_outputs_are_asked_by_name() -> None:
     assert len(result["all"]) == 2
     with pytest.raises(EtlError, match="name one of 'all', 'some'"):
         result.events  # noqa: B018
+    with pytest.raises(KeyError, match="no output 'none'; there are: 'all', 'some'"):
+        result["none"]
     assert str(result).startswith("all:\nn\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from etl.aggregates.signatures import FUNCTIONS as AGGREGATES
 from etl.expressions.analysis import analyse, compile_expression
+from etl.expressions.library import catalogue
 from etl.sdk import Column, col, expr, fn, lit, when
 
 A, B, NAME = col("a"), col("b"), col("name")
@@ -48,6 +51,9 @@ ROWS = [{"a": 7, "b": -2, "name": "it's", "at": datetime(2026, 1, 2, tzinfo=UTC)
         (fn.count(), "count(*)"),
         (fn.count(NAME, distinct=True), "count(DISTINCT name)"),
         (fn.coalesce(A, B, 0) > 0, "coalesce(a, b, 0) > 0"),
+        (fn.ip_in(NAME, "10.0.0.0/8") | fn.entropy(NAME).is_null(), "ip_in(name, '10.0.0.0/8') OR entropy(name) IS NULL"),
+        (fn.histogram(A, [0.1, 1]), "histogram(a, array(0.1, 1))"),
+        (fn.sum(lit("x")), "sum('x')"),
         (expr("a + b") * 2, "(a + b) * 2"),
         (
             when(A > 1, "big").when("a = 1", "one").otherwise(None),
@@ -85,6 +91,26 @@ def test_what_python_evaluates_by_itself_is_an_error_with_the_cure() -> None:
         A + object()
     with pytest.raises(ValueError, match="at least one value"):
         A.isin([])
+    with pytest.raises(TypeError, match=r"write fn.sum\(col\('score'\)\) for the field"):
+        fn.sum("score")
+
+
+def test_names_that_do_not_exist_are_errors_with_a_hint() -> None:
+    for wrong, hint in {"isNull": "did you mean 'is_null'", "lower": "functions stand in fn"}.items():
+        with pytest.raises(AttributeError, match=hint):
+            getattr(A, wrong)
+    for wrong, hint in {"lowr": "did you mean 'lower'", "zzz": "one of your own is made by @function"}.items():
+        with pytest.raises(AttributeError, match=hint):
+            getattr(fn, wrong)
+    assert not hasattr(A, "_repr_html_")
+    assert str(copy.deepcopy(A > 1)) == "a > 1"
+
+
+def test_every_function_of_ours_and_every_aggregate_is_a_method() -> None:
+    names = {*catalogue.functions("own"), *(name for name in AGGREGATES if name.isidentifier())}
+
+    assert {name for name in names if not hasattr(fn, name)} == set()
+    assert "ip_in(address, network, more …)" in str(fn.ip_in.__doc__)
 
 
 numbers = st.integers(-9, 9)

@@ -86,8 +86,11 @@ def test_a_window_is_tried_on_the_session_of_the_process_and_a_run_asks_for_it(t
     events = read.file(tmp_path / "in.log").json({"t": "timestamp", "k": "string"})
     counts = events.window(time="t", size="1m", group_by=["k"], aggregates={"n": fn.count()})
 
+    pool = spark.sparkContext.getLocalProperty("spark.scheduler.pool")
+
     assert [(row["k"], row["n"]) for row in counts.test(lines).events] == [("a", 2)]
     assert spark.range(2).count() == 2
+    assert spark.sparkContext.getLocalProperty("spark.scheduler.pool") == pool
     with pytest.raises(EtlError, match="run on it with spark=session"):
         pipeline("p", counts.to_discard()).run(state=tmp_path / "state")
 

@@ -71,7 +71,11 @@ def _check_given(name: str, given: CaseInput, case: Case, pipeline: Pipeline, re
                 report.add(given.path, "type", f"source {name!r} does not read lines", hint)
                 return
             if not isinstance(event, str):
-                _check_names(flat_event(event, fields.names), given.path, fields, report)
+                _check_names(flat_event(event, fields.names), given.path, fields, report, _LINE if fields.names == _LINES else "")
+
+
+_LINES = ["message"]
+_LINE = "fields here: message; an event is given as the source reads it: the whole line as a text"
 
 
 def _check_expected(
@@ -103,10 +107,10 @@ def event_paths(expected: ExpectedOutput, report: Report) -> Iterator[tuple[Opti
     yield from (((*expected.path, "contains", at), event) for at, event in enumerate(expected.contains))
 
 
-def _check_names(event: Mapping[str, object], path: OptionPath, fields: Schema, report: Report) -> None:
+def _check_names(event: Mapping[str, object], path: OptionPath, fields: Schema, report: Report, hint: str = "") -> None:
     for name in event:
         if name not in fields.names:
-            _unknown(name, (*path, *_written(name, path, report)), fields, report)
+            _unknown(name, (*path, *_written(name, path, report)), fields, report, hint)
 
 
 def _written(name: str, path: OptionPath, report: Report) -> OptionPath:
@@ -115,8 +119,8 @@ def _written(name: str, path: OptionPath, report: Report) -> OptionPath:
     return next(((key,) for key in (name, name.partition(".")[0]) if (*path, key) in locations), ())
 
 
-def _unknown(name: str, path: OptionPath, fields: Schema, report: Report) -> None:
-    hint = nearest(name, fields.names) or f"fields here: {', '.join(fields.names)}"
+def _unknown(name: str, path: OptionPath, fields: Schema, report: Report, hint: str = "") -> None:
+    hint = nearest(name, fields.names) or hint or f"fields here: {', '.join(fields.names)}"
     report.add(path, "unknown-field", f"there is no field {name!r} here", hint, key=True)
 
 
