@@ -2,6 +2,7 @@
 (0.05 s). Importing pyarrow.compute writes the documentation of 300 functions (0.04 s), and a check calls none of them.
 
 Only Spark's ``mapInArrow`` needs pandas: a run whose queries are all Arrow works without, and so does every other command.
+Functions and components of the user may need it: what their code imports is loaded.
 """
 
 from __future__ import annotations
@@ -11,21 +12,34 @@ import sys
 from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
-from types import ModuleType
+from opcode import opmap
+from types import FrameType, ModuleType
 from typing import Any, cast
 
 _NAME = "SLUICE_WITHOUT"
 
+_IMPORTERS = {"numba", "numpy", "polars", "pyarrow", "pyspark"}
+"""Packages that import others only if they are there."""
+
 
 class _ImportBlocker(MetaPathFinder):
-    """Reports packages as not installed."""
+    """Reports packages as not installed, except to the import statements of the user's code."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname in self._names:
+        if fullname in self._names and not _is_statement(sys._getframe(1)):
             raise ModuleNotFoundError(f"{fullname} is not needed here", name=fullname)
+
+
+def _is_statement(frame: FrameType | None) -> bool:
+    """Whether an import was begun by a statement, outside `_IMPORTERS`; compiled modules such as Arrow's call functions."""
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "importlib":
+        frame = frame.f_back
+    if frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] in _IMPORTERS:
+        return False
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_NAME"]
 
 
 def forbid(*names: str) -> None:

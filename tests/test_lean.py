@@ -29,6 +29,7 @@ def loads_pandas(call: str) -> str:
 def test_a_forbidden_package_is_not_loaded_and_arrow_works_without_it() -> None:
     assert loads_pandas("") == "True"  # else this test has no point, and neither has the module
     assert loads_pandas("\nforbid('pandas')") == "False"
+    assert loads_pandas("\nforbid('pandas')\nimport pandas") == "True"  # what the user's code imports, it gets
 
 
 DEFER = """

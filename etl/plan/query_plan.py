@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from etl.api import Source, SparkStep
-from etl.plan.frames import Frame, Read, SparkRead, frame_sources, segments, spark_nodes, stages
+from etl.plan.frames import Frame, Read, SparkRead, StateGraph, frame_sources, segments, spark_nodes, stages
 from etl.plan.segments import Output, Segment
 
 
@@ -33,6 +33,16 @@ class QueryPlan:
     def on_state_lane(self) -> bool:
         """Whether its stateful steps run on the state lane."""
         return bool(stages(self.frame))
+
+    @property
+    def maps_frames(self) -> bool:
+        """Whether segments run over the partitions of Spark's DataFrames, for which Spark needs pandas."""
+        match self.frame:
+            case None:
+                return False
+            case StateGraph(child=Read(), inputs=inputs):
+                return any(one.between is not None for one in inputs)
+        return True
 
     @property
     def stateful(self) -> bool:

@@ -170,7 +170,7 @@ class _Stages:
 
     def _announce_start(self) -> None:
         """Report the start of Spark; from here on this process loads pandas only if its queries need it."""
-        if all(query.frame is None for run in self._runs for query in run.plan.queries):
+        if not any(query.maps_frames for run in self._runs for query in run.plan.queries):
             forbid("pandas")
         self.on_message(Message("starting", f"starting Spark ({self.master})", values={"master": self.master}))
 

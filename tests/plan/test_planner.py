@@ -180,6 +180,18 @@ def test_a_spark_step_behind_a_union_of_stateful_steps_has_a_query_for_each() ->
 
     assert [query.name for query in planned.queries] == ["u-both-of-timed", "u-both-of-a", "u-both-of-b"]
     assert [query.on_state_lane for query in planned.queries] == [False, True, True]
+    assert [query.maps_frames for query in planned.queries] == [True, True, True]
+
+
+def test_only_steps_that_spark_runs_need_its_frames_in_python() -> None:
+    window = Window.model_validate({"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}})
+    streams = {"timed": ("src", [Row(adds="t")]), "windows": ("timed", [window]), "counted": ("timed", [Count()])}
+
+    of_windows = made({"src": Lines()}, streams, {"out": "windows", "aside": "timed"})
+    counting = made({"src": Lines()}, streams, {"out": "counted"})
+
+    assert [query.maps_frames for query in of_windows.queries] == [False, False]
+    assert [query.maps_frames for query in counting.queries] == [True]
 
 
 def test_a_stateful_step_over_a_stream_and_a_source_read_once_is_refused() -> None:
