@@ -6,9 +6,13 @@ The field ``source.ip`` is a column of that name in flight, and a member of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy as np
 
 OFFSET = "_offset"
 """Hidden column (int64, not null) of every batch: the event's offset inside its partition."""
@@ -132,3 +136,25 @@ def _leaves(name: str, type_: pa.DataType) -> Iterable[pa.Field]:
         return
     for member in type_:
         yield from _leaves(f"{name}.{member.name}", member.type)
+
+
+@dataclass
+class RepeatCounter:
+    """Numbers the events with the same offset, which a step made of one event; they follow each other, perhaps over batches."""
+
+    _last: int | None = None
+    _number: int = 0
+
+    def numbers(self, offsets: pa.Array) -> np.ndarray[Any, Any] | None:
+        """For each event of the next batch the number of earlier ones with its offset; None if all offsets differ."""
+        import numpy as np
+
+        values = offsets.to_numpy()
+        if not len(values):
+            return None
+        same = np.append(values[0] == self._last, values[1:] == values[:-1])
+        rows = np.arange(len(values))
+        began = np.maximum.accumulate(np.where(same, -1 - self._number, rows))  # first row with this offset
+        numbers = rows - began
+        self._last, self._number = int(values[-1]), int(numbers[-1])
+        return numbers if same.any() else None

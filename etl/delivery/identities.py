@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import IDENTITY, OFFSET
+from etl.events import RepeatCounter
 
 
 @dataclass
@@ -20,32 +21,18 @@ class EventIdentities:
     """
 
     prefix: str
-    _last: int | None = None
-    _repeat_number: int = 0
+    _repeats: RepeatCounter = field(default_factory=RepeatCounter)
 
     def add_to(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Append the column `IDENTITY`."""
         offsets = batch.column(OFFSET)
         texts = pc.binary_join_element_wise(self.prefix, pc.cast(offsets, pa.string()), "-")
-        again = self._repeats(offsets)
-        if again is not None:
+        numbers = self._repeats.numbers(offsets)
+        if numbers is not None:
+            again = pa.array(numbers)
             numbered = pc.binary_join_element_wise(texts, pc.cast(again, pa.string()), ".")
             texts = pc.if_else(pc.greater(again, 0), numbered, texts)
         return batch.append_column(IDENTITY, texts)
-
-    def _repeats(self, offsets: pa.Array) -> pa.Array | None:
-        """For each event the number of earlier ones with the same offset; None if all offsets differ."""
-        import numpy as np
-
-        numbers = offsets.to_numpy()
-        if not len(numbers):
-            return None
-        same = np.append(numbers[0] == self._last, numbers[1:] == numbers[:-1])
-        rows = np.arange(len(numbers))
-        began = np.maximum.accumulate(np.where(same, -1 - self._repeat_number, rows))  # first row with this offset
-        again = rows - began
-        self._last, self._repeat_number = int(numbers[-1]), int(again[-1])
-        return pa.array(again) if same.any() else None
 
 
 @dataclass

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from etl.api import Finding, PlanError, Schema, format_type
 from etl.expressions.bound_node import BoundNode, EvaluateRows
+from etl.expressions.chance import Chance, chance_of
 from etl.expressions.dictionary_columns import DictionaryColumns, expand, is_worth_encoding
 from etl.expressions.rows import ActiveRows, Evaluation
 from etl.expressions.tree import DEEP_HINT, TOO_DEEP, BadExpressionError, parse, start
@@ -48,6 +49,9 @@ class Analysis:
 
     arrow_only: frozenset[str] = frozenset()
     """The functions it calls that Spark does not have."""
+
+    is_volatile: bool = False
+    """Whether equal events may have different values: it calls a function of chance or of the clock."""
 
     @property
     def errors(self) -> bool:
@@ -107,7 +111,8 @@ def compile_expression(text: str, schema: Schema) -> CompiledExpression:
         raise PlanError(f"expression {text!r} cannot run on Arrow: {'; '.join(problems)}")
     fields = sorted(analysis.fields)
     expected = {name: schema.field(name).type for name in fields}
-    run, costly = bound.run, is_worth_encoding(text, fields)
+    run, is_volatile = bound.run, analysis.is_volatile
+    costly = not is_volatile and is_worth_encoding(text, fields)
 
     def evaluate(batch: pa.RecordBatch, repeats: DictionaryColumns | None = None) -> Evaluation:
         columns = {name: batch.column(name) for name in fields}
@@ -118,7 +123,7 @@ def compile_expression(text: str, schema: Schema) -> CompiledExpression:
         if combined is not None:
             combinations, count, numbers = combined
             return expand(_evaluate(run, dict(combinations), count, bound.type), numbers)
-        return _evaluate(run, columns, batch.num_rows, bound.type)
+        return _evaluate(run, columns, batch.num_rows, bound.type, chance_of(batch) if is_volatile else None)
 
     return evaluate
 
@@ -186,7 +191,10 @@ def _analyse_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFun
     findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
     spark_sql = _apply_edits(text, binder.edits)
     only = frozenset(binder.arrow_only)
-    return Analysis(bound.type, findings, frozenset(binder.fields), bound.reason, spark_sql, arrow_only=only), bound
+    analysis = Analysis(
+        bound.type, findings, frozenset(binder.fields), bound.reason, spark_sql, arrow_only=only, is_volatile=binder.is_volatile
+    )
+    return analysis, bound
 
 
 def _misplaced(calls: Mapping[str, Any], reason: str) -> Iterator[Finding]:
@@ -210,21 +218,31 @@ def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _evaluate(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType) -> Evaluation:
-    rows = ActiveRows(columns, length)
+def _evaluate(
+    run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType, chance: Chance | None = None
+) -> Evaluation:
+    rows = ActiveRows(columns, length, chance)
     try:
         return rows.finish(run(rows))
     except pa.ArrowException as error:
         if length <= 1:
             return _fail_all(length, type_, str(error))
-    return _by_halves(run, columns, length, type_)
+    return _by_halves(run, columns, length, type_, chance)
 
 
-def _by_halves(run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType) -> Evaluation:
+def _by_halves(
+    run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType, chance: Chance | None
+) -> Evaluation:
     """Evaluate halves of the batch, to find the row with the value for which a kernel of Arrow raised an error."""
     middle = length // 2
     parts = [
-        _evaluate(run, {name: column[first:last] for name, column in columns.items()}, last - first, type_)
+        _evaluate(
+            run,
+            {name: column[first:last] for name, column in columns.items()},
+            last - first,
+            type_,
+            chance and chance.rows(first, last),
+        )
         for first, last in ((0, middle), (middle, length))
     ]
     failed = pa.concat_arrays([part.failed or pa.repeat(pa.scalar(False), len(part.values)) for part in parts])

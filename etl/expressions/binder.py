@@ -16,7 +16,7 @@ from etl.expressions import hints, logic
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls import lambdas, user_calls
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.calls.functions import FUNCTIONS
+from etl.expressions.calls.functions import FUNCTIONS, VOLATILE
 from etl.expressions.casts import cast, is_truth
 from etl.expressions.library import catalogue
 from etl.expressions.library.function import LibraryFunction
@@ -59,6 +59,12 @@ class Binder:
         """Types of the variables of the enclosing lambdas, by name in lower case."""
         self.arrow_only: dict[str, Node] = {}
         """Functions that are called and that Spark does not have, with the first call of each."""
+        self._volatile_calls = 0
+
+    @property
+    def is_volatile(self) -> bool:
+        """Whether a function of chance or of the clock is called."""
+        return self._volatile_calls > 0
 
     def bind(self, node: Node) -> BoundNode:
         """Bind a node and its descendants."""
@@ -183,7 +189,7 @@ class Binder:
             return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"), type_)
         if len(args) < function.least or (function.most is not None and len(args) > function.most):
             return b.spark_only(f"{name}() with {len(args)} arguments has no Arrow form", type_)
-        built = function.build(*args)
+        built = self._volatile(function.build(*args)) if name in VOLATILE else function.build(*args)
         return replace(built, type=type_) if built.unknown else built
 
     def _library_call(self, function: LibraryFunction, node: Node, args: list[BoundNode]) -> BoundNode:
@@ -192,7 +198,14 @@ class Binder:
         unknown = next((arg for arg in args if arg.unknown), None)
         if unknown is not None:
             return b.spark_only(unknown.reason or "", function.type)
-        return function.bind(args)
+        return self._volatile(function.bind(args)) if function.is_volatile else function.bind(args)
+
+    def _volatile(self, bound: BoundNode) -> BoundNode:
+        """A call of chance or of the clock: no constant, though it reads no field, and with random values of its own."""
+        self._reads += 1
+        self._volatile_calls += 1
+        number, run = self._volatile_calls, bound.run
+        return bound if run is None else replace(bound, run=lambda rows: run(rows.in_call(number)))
 
     def check_signature(self, node: Node, args: list[BoundNode], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
         """The type by the signatures, ``null`` if unknown; if Spark refuses the call, a finding is reported and it is None."""

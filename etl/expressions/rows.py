@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Rejects
+from etl.expressions.chance import Chance, any_chance
 
 
 class Evaluation(NamedTuple):
@@ -31,21 +32,29 @@ class ActiveRows:
     runs over all rows, and the mask is narrowed to the rows for which Spark would have evaluated it.
     """
 
-    __slots__ = ("active", "columns", "failures", "length")
+    __slots__ = ("active", "chance", "columns", "failures", "length")
 
-    def __init__(self, columns: Mapping[str, pa.Array], length: int) -> None:
+    def __init__(self, columns: Mapping[str, pa.Array], length: int, chance: Chance | None = None) -> None:
+        """``chance``: the source of random values, if the expression has any."""
         self.columns = columns
         self.length = length
+        self.chance = chance
         self.active: pa.BooleanArray | None = None
         self.failures: list[tuple[pa.BooleanArray, Any]] = []
 
     def narrow(self, mask: Any) -> ActiveRows:
         """Return the same rows with fewer active ones: those for which ``mask`` is true."""
-        narrowed = ActiveRows(self.columns, self.length)
+        narrowed = ActiveRows(self.columns, self.length, self.chance)
         narrowed.failures = self.failures
         mask = self.to_mask(mask)
         narrowed.active = mask if self.active is None else pc.and_(self.active, mask)
         return narrowed
+
+    def in_call(self, number: int) -> ActiveRows:
+        """Return the same rows with the random values of a call: those of each call in an expression are other ones."""
+        rows = ActiveRows(self.columns, self.length, (self.chance or any_chance(self.length)).of_call(number))
+        rows.active, rows.failures = self.active, self.failures
+        return rows
 
     def fail(self, mask: Any, reason: Any) -> None:
         """Mark rows as failed; ``reason`` is a text, a string array, or a function that returns one."""

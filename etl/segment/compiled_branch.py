@@ -109,11 +109,13 @@ class _Step:
 
     def preview(self, batch: pa.RecordBatch) -> Outcome:
         """Run the step without changing its counters, for events that it also gets in the regular way."""
+        self.owner.scope.enter_step(f"{self.node.id}\0preview")
         run = self._open.preview if isinstance(self._open, CountingOperator) else self._open
         return run(batch if self.takes_views else materialize(batch))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         began = time.perf_counter()
+        self.owner.scope.enter_step(self.node.id)
         batch = batch if self.takes_views else materialize(batch)
         outcome, made = self._run_multiplying(batch) if self._may_multiply_events else (self._open(batch), 0)
         counts, dead = self.counts, 0

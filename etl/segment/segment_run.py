@@ -25,6 +25,7 @@ from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spool import SinkSpool
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.delivery.writer_opening import open_spooling_writer, open_writer
+from etl.expressions.chance import TaskScope, task_scope
 from etl.plan.frames import Exchange
 from etl.plan.segments import Output, Segment
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, RejectCount
@@ -70,6 +71,12 @@ class SplitContext:
         parts = [self.pipeline, sink, str(number), self.source, self.partition, *micro_batch]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
+    def scope(self) -> TaskScope:
+        """The scope of expressions: unlike sinks, they have other random values in another query."""
+        micro_batch = [str(self.batch.number), str(self.segment_number)] if self.row_numbered else []
+        parts = [self.pipeline, self.batch.query, self.source, self.partition, *micro_batch]
+        return TaskScope("\0".join(parts), self.read_at)
+
     def task(self, output: Output, number: int, ordered: bool) -> Task:
         """The task for a sink; ``number`` as in `identity`."""
         return Task(
@@ -99,6 +106,7 @@ class SegmentRun:
     ) -> None:
         """``emits``: the exchanges that branches emit to, by number (`Branch.to`)."""
         self.context = context
+        self.scope = context.scope()
         self.receipt = Receipt(context.source, context.split, context.order, context.segment_number)
         self._dead_letter_output = dead_letter_output
         self._letter_identities = DeadLetterIdentities(context.identity(dead_letter_output.name, 0))
@@ -129,12 +137,14 @@ class SegmentRun:
         self.receipt.began = time.time()
         try:
             for batch in batches:
-                self._process_batch(batch)
+                with task_scope(self.scope):
+                    self._process_batch(batch)
                 for sink_writer in self._open_writers():
                     sink_writer.tick()
                 yield from self._emitted
                 self._emitted.clear()
-            self._tails.observe()
+            with task_scope(self.scope):
+                self._tails.observe()
             self._close()
         except BaseException:
             self._abort()

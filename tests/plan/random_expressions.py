@@ -41,7 +41,7 @@ _FORMS: Mapping[str, Sequence[str]] = {
     ),
     "double": (
         *("{double} / {int}", "{double} + {int}", "cast({text} as double)", "sqrt({double})", "round({double}, 2)"),
-        *("try_divide({int}, {int})", "log({double})", "pow({double}, 2)", "rand()", "cast({int} as decimal(12,2))"),
+        *("try_divide({int}, {int})", "log({double})", "pow({double}, 2)", "randn()", "cast({int} as decimal(12,2))"),
     ),
     "bool": (
         *("{text} = {text}", "{int} > {int}", "{double} <= {int}", "{time} < {time}", "{bool} and {bool}", "{bool} or {bool}"),

@@ -15,6 +15,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls import (
     arrays,
     bit_calls,
+    chance_calls,
     conditional_calls,
     hash_calls,
     math_calls,
@@ -105,6 +106,8 @@ FUNCTIONS: dict[str, Function] = {
     "mod": Function(2, 2, math_calls.mod),
     "least": Function(2, None, math_calls.least),
     "greatest": Function(2, None, math_calls.greatest),
+    **{name: Function(0, 0, chance_calls.rand) for name in ("rand", "random")},
+    "uuid": Function(0, 0, chance_calls.uuid),
     "pi": Function(0, 0, math_calls.constant(math.pi)),
     "e": Function(0, 0, math_calls.constant(math.e)),
     "sqrt": Function(1, 1, math_calls.of_doubles(pc.sqrt)),
@@ -155,3 +158,6 @@ FUNCTIONS: dict[str, Function] = {
     "date_sub": Function(2, 2, time_calls.add_days(-1)),
     **{name: Function(2, 2, time_calls.days_between) for name in ("datediff", "date_diff")},
 }
+
+VOLATILE = frozenset(("rand", "random", "uuid"))
+"""Those whose values differ between equal events."""
