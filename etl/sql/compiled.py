@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,6 +63,15 @@ class CompiledScript:
             for keys, place in step.places.items():
                 locations[*path, "steps", number, *keys] = place, place
         return replace(relation, inputs=(name,), steps=())
+
+    @contextmanager
+    def tentatively(self) -> Iterator[None]:
+        """Streams that are added within are removed at its end."""
+        streams, locations, warnings = dict(self.value["streams"]), dict(self.locations), list(self.warnings)
+        try:
+            yield
+        finally:
+            self.value["streams"], self.locations, self.warnings = streams, locations, warnings
 
     def free_name(self, name: str) -> str:
         """The name, or with a number, if a stream or source has it."""

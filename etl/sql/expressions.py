@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from etl.sql.functions.intervals import interval_value, is_interval
 from etl.sql.functions.own_functions import own_function
 from etl.sql.functions.translation import translate
 from etl.sql.functions.typed_nodes import typed
-from etl.sql.statements import UNITS, ScriptError, start
+from etl.sql.statements import UNITS, ScriptError, start, text_key
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -70,7 +71,7 @@ def plain_column(node: Any, scope: Scope) -> SqlColumn | None:
     """The column that an expression is, None for any other expression. Raises ScriptError."""
     from sqlglot import exp
 
-    if node.sql(dialect="spark").lower() in scope.aliases:
+    if text_key(node) in scope.aliases:
         return None
     if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
         return scope.find([part.name for part in node.parts], start(node))
@@ -120,11 +121,29 @@ def find_aggregates(node: Node) -> list[Node]:
     """The outermost calls of aggregates in an expression; those of OVER are none."""
     from sqlglot import exp
 
-    if isinstance(node, (exp.Window, exp.Subquery)):
+    if isinstance(node, (exp.Window, exp.Query)):
         return []
     if isinstance(node, exp.Filter) or is_aggregate(node):
         return [node]
     return [found for child in node.iter_expressions() for found in find_aggregates(child)]
+
+
+def is_word(node: Any) -> bool:
+    """Whether a column's name is that of a value, such as LOCALTIME, where no column has it."""
+    return len(node.parts) == 1 and node.name.lower() in _WORDS
+
+
+def value_queries(node: Any) -> Iterator[Any]:
+    """The outermost queries in an expression: those as values, EXISTS, and IN with a query."""
+    from sqlglot import exp
+
+    if isinstance(node, (exp.Subquery, exp.SubqueryPredicate)) or (
+        isinstance(node, exp.In) and node.args.get("query") is not None
+    ):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from value_queries(child)
 
 
 def call_name(node: Any) -> str:
@@ -140,7 +159,7 @@ def resolved(node: Node, scope: Scope) -> Node:
     """A copy with fields for columns, and Spark's functions for others' functions."""
     from sqlglot import exp
 
-    computed = scope.aliases.get(node.sql(dialect="spark").lower())
+    computed = scope.aliases.get(text_key(node))
     if computed is not None:
         return exp.Var(this=scope.results.get(computed) or quoted(computed))
     if isinstance(node, (exp.Column, exp.Dot)) and (parts := _path(node)):
@@ -155,7 +174,7 @@ def resolved(node: Node, scope: Scope) -> Node:
                 "struct-column", f"{column.name!r} is a ROW, and a value is needed", start(node), "name one of its members"
             )
         return typed(exp.Var(this=quoted(column.field)), column.type)
-    if isinstance(node, (exp.Subquery, exp.Exists)) or (isinstance(node, exp.In) and node.args.get("query")):
+    if isinstance(node, (exp.Subquery, exp.SubqueryPredicate)) or (isinstance(node, exp.In) and node.args.get("query")):
         raise ScriptError("unsupported-sql", "a query cannot stand inside an expression here", start(node), "join it instead")
     if isinstance(node, exp.Window):
         raise ScriptError("unsupported-sql", "OVER stands in the list of SELECT only", start(node))

@@ -10,7 +10,7 @@ from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, spark_text
 from etl.sql.functions.aggregates import aggregate_text, collected_texts, joined_text
 from etl.sql.relation import Relation, Settings, StepText, WindowRows
-from etl.sql.statements import ScriptError, start
+from etl.sql.statements import ScriptError, start, text_key
 from etl.sql.windows import GROUP_WINDOWS, window_of
 
 WINDOW_TIME = "window_time"
@@ -151,7 +151,7 @@ class Grouping:
         computed: dict[str, str] = {}
         at = 0
         for number, key in enumerate(keys):
-            if isinstance(key, (exp.Column, exp.Dot)) and key.sql(dialect="spark").lower() not in self._relation.scope.aliases:
+            if isinstance(key, (exp.Column, exp.Dot)) and text_key(key) not in self._relation.scope.aliases:
                 column = self._column(key)
                 name = column.field
                 if name in ("window_start", "window_end"):  # names of the results' own bounds
@@ -161,7 +161,7 @@ class Grouping:
             else:
                 name = self._alias_of(key) or f"group_{number + 1}"
                 computed[name] = spark_text(key, self._relation.scope)
-                texts[key.sql(dialect="spark").lower()] = name
+                texts[text_key(key)] = name
                 columns.append(SqlColumn(name, name))
                 at = at or start(key)
             names.append(name)
@@ -184,7 +184,7 @@ class Grouping:
         having = self._node.args.get("having")
         for item in [*self._node.expressions, *([having.this] if having else [])]:
             for call in find_aggregates(item.unalias()):
-                text = call.sql(dialect="spark").lower()
+                text = text_key(call)
                 if text in names:
                     continue
                 name = (
@@ -230,9 +230,9 @@ class Grouping:
             name = call_name(node)
             for ending, bound in _ENDS.items():
                 if name.endswith(ending) and name.removesuffix(ending) in GROUP_WINDOWS:
-                    found[node.sql(dialect="spark").lower()] = bound
+                    found[text_key(node)] = bound
             if name.removesuffix("_rowtime").removesuffix("_proctime") in GROUP_WINDOWS and name.endswith("time"):
-                found[node.sql(dialect="spark").lower()] = WINDOW_TIME
+                found[text_key(node)] = WINDOW_TIME
         return found
 
     def _reads_window_time(self) -> bool:

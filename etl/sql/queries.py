@@ -10,18 +10,16 @@ from etl.catalogue import Catalogue
 from etl.sql.columns import Scope, leaves
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.declared_tables import DeclaredTables
-from etl.sql.expressions import call_name, spark_text
+from etl.sql.expressions import call_name
+from etl.sql.forms.group_queries import over_groups
 from etl.sql.forms.matching import match_rows
 from etl.sql.forms.notation import is_step, step_rows, unknown_function
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
+from etl.sql.forms.query_conditions import QueryConditions
 from etl.sql.forms.rank_limits import qualify_limit, rank_limit
-from etl.sql.forms.subqueries import compared_rows, member_rows, membership_of, refuse_groups, split_correlated
+from etl.sql.forms.subqueries import compared_rows
 from etl.sql.forms.values import single_row, values_relation
 from etl.sql.join_clauses import JoinClauses
-from etl.sql.joins import (
-    conjuncts,
-    warn_of_state,
-)
 from etl.sql.laterals import lateral_rows
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
@@ -38,6 +36,7 @@ class Queries:
         self._compiled = compiled
         self._catalogue = catalogue
         self._joins = JoinClauses(compiled, self)
+        self._conditions = QueryConditions(compiled, self)
         self._view_relations: dict[str, Relation] = {}
         self._compiling: list[str] = []
 
@@ -133,60 +132,42 @@ class Queries:
         return relation.then(StepText({"type": "dedupe", "keys": keys, "within": self.settings.ttl}, start(node)))
 
     def _select(self, node: Any, targets: Sequence[Target] | None, rank: RankLimit | None) -> Relation:
-        from_ = node.args.get("from_") or node.args.get("from")
-        if from_ is None:
-            return SelectCompiler(node, single_row(self._compiled, start(node)), self.settings, rank).compile(targets)
+        around = over_groups(node)
+        if around is not None:
+            return self._select(around, targets, rank)
         own_rank, where = (None, None) if self.settings.is_batch else rank_limit(node)
         if own_rank is None and not self.settings.is_batch and (outer := qualify_limit(node)):
             rank, where = outer
-        relation = self.entry_rows(from_.this, own_rank)
         if where is not None:
             node = node.copy()
             node.set("where", where if where else None)
+        node, relation = self.from_rows(node, own_rank)
+        node, relation = self._conditions.met(node, relation)
+        return SelectCompiler(node, relation, self.settings, rank).compile(targets)
+
+    def from_rows(self, node: Any, rank: RankLimit | None) -> tuple[Any, Relation]:
+        """The rows of FROM with all joins, and the query without the conditions that these meet."""
+        from_ = node.args.get("from_") or node.args.get("from")
+        if from_ is None:
+            return node, single_row(self._compiled, start(node))
+        relation = self.entry_rows(from_.this, rank)
         joins = [*(from_.this.args.get("joins") or []), *(node.args.get("joins") or [])]
         if joins:
             node, relation = self._joins.joined(node, relation, joins, self.settings.ttl)
         for lateral in node.args.get("laterals") or []:
             relation = lateral_rows(relation, lateral, is_left=False)
-        node, relation = self._with_members(node, relation)
-        return SelectCompiler(node, relation, self.settings, rank).compile(targets)
-
-    def _with_members(self, node: Any, relation: Relation) -> tuple[Any, Relation]:
-        """The rows that meet conditions with queries, and the query without WHERE; others are met before, as they cost less."""
-        from sqlglot import exp
-
-        where = node.args.get("where")
-        parts = [(part, membership_of(part)) for part in conjuncts(where.this)] if where else []
-        if not any(member for _, member in parts):
-            return node, relation
-        if rest := [part for part, member in parts if member is None]:
-            text = spark_text(exp.and_(*rest), relation.scope)
-            relation = relation.then(StepText({"type": "filter", "where": text}, start(where), {("where",): start(rest[0])}))
-        for _, member in parts:
-            if member is not None:
-                relation = member_rows(relation, member, self._compiled, self.settings.ttl, self._member_query)
-                warn_of_state(self._compiled, relation, member.at)
-        node = node.copy()
-        node.set("where", None)
         return node, relation
 
-    def _member_query(self, node: Any) -> tuple[Relation, list[Any], Any]:
-        """Of a query in a condition: rows, conditions that name columns of the query around it, the value of its column."""
-        from sqlglot import exp
-
-        node = node.this if isinstance(node, exp.Subquery) else node
-        from_ = node.args.get("from_") if isinstance(node, exp.Select) else None
-        if from_ is not None and not node.args.get("joins") and not node.args.get("laterals"):
-            rows = self.entry_rows(from_.this)
-            own, correlated = split_correlated(node, rows.scope)
-            if correlated:
-                refuse_groups(node)
-                if own:
-                    rows = rows.then(StepText({"type": "filter", "where": spark_text(exp.and_(*own), rows.scope)}, start(node)))
-                return rows, correlated, node.expressions[0].unalias() if len(node.expressions) == 1 else None
-        rows = self.query(node)
-        value = exp.column(rows.columns[0].name) if len(rows.columns) == 1 else None
-        return rows, [], value
+    def scope_of(self, node: Any) -> Scope:
+        """The columns of all that stands in FROM of a SELECT; nothing is added to the pipeline."""
+        with self._compiled.tentatively():
+            views = dict(self._view_relations)
+            bare = node.copy()
+            bare.set("where", None)
+            try:
+                return self.from_rows(bare, None)[1].scope
+            finally:
+                self._view_relations = views
 
     def entry_rows(self, node: Any, rank: RankLimit | None = None) -> Relation:
         """The rows of one entry of FROM."""

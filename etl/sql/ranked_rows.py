@@ -9,7 +9,7 @@ from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, key_field, plain_column, spark_text
 from etl.sql.forms.batch_over import order_texts
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, WindowRows
-from etl.sql.statements import ScriptError, start
+from etl.sql.statements import ScriptError, start, text_key
 from etl.sql.windows import time_options
 
 _BOUNDS = frozenset({"window_start", "window_end"})
@@ -84,15 +84,13 @@ class RankedRows:
 
     def _changing_top(self, keys: list[str], order: list[Any], ties: str, over: Any) -> None:
         """The best rows over all time, which later ones replace."""
-        if ties != "row_number":
-            hint = "ROW_NUMBER() numbers rows over all time"
-            raise ScriptError("unsupported-sql", f"{ties.upper()} is only computed within windows", start(over), hint)
         ways = order_texts(order, self._relation.scope)
         by, *then = ways
         options: dict[str, Any] = {"type": "top", **({"keys": keys} if keys else {})}
         options |= {"by": by, "order": ways[by], "nulls": "smallest"}
         options |= {"then": {text: ways[text] for text in then}} if then else {}
         options |= {"limit": self._rank.limit, "rank": self._rank.name, "changelog": True}
+        options |= {} if ties == "row_number" else {"ties": ties}
         options |= self._settings.time_to_live
         self._add(options, start(over), {("by",): start(order[0].this)}, scope=self._with_rank(over), changes_at=start(over))
 
@@ -104,7 +102,7 @@ class RankedRows:
     def _with_rank(self, over: Any) -> Scope:
         """The scope in which the rank is computed already."""
         scope = self._relation.scope
-        return replace(scope, aliases={**scope.aliases, over.sql(dialect="spark").lower(): self._rank.name})
+        return replace(scope, aliases={**scope.aliases, text_key(over): self._rank.name})
 
     def _add(
         self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None, **changes: Any

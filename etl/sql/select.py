@@ -15,7 +15,7 @@ from etl.sql.functions.typed_nodes import sql_type
 from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped
 from etl.sql.ranked_rows import RankedRows
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target, WindowRows
-from etl.sql.statements import ScriptError, start
+from etl.sql.statements import ScriptError, start, text_key
 from etl.sql.window_bounds import with_bounds
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class SelectCompiler:
         name = call_name(node)
         if name == "proctime":
             return TimeAttribute()
-        bound = self._relation.scope.aliases.get(node.sql(dialect="spark").lower())
+        bound = self._relation.scope.aliases.get(text_key(node))
         return TimeAttribute(0) if bound in ("window_start", "window_end", WINDOW_TIME) else None
 
     @staticmethod

@@ -131,3 +131,8 @@ def start(node: Node) -> int:
 
 UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800, "MILLISECOND": 0.001}
 """Seconds of a unit of intervals."""
+
+
+def text_key(node: Node) -> str:
+    """The SQL text of an expression, by which equal ones are found: names in lower case, texts in quotes as they are."""
+    return str(node.sql(dialect="spark", normalize=True))

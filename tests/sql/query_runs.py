@@ -45,8 +45,8 @@ class Ran:
     """Reasons of dead letters, and the error of the run."""
 
 
-def run_query(text: str, folder: Path) -> Ran:
-    """Lint a query, and run it if there is no error."""
+def run_query(text: str, folder: Path, max_events: int | None = None) -> Ran:
+    """Lint a query, and run it if there is no error, in micro-batches of at most ``max_events`` rows of each source."""
     folder.mkdir(parents=True, exist_ok=True)
     checked = inspect_document("job.sql", read_script(text.encode(), installed(), folder))
     if checked.pipeline is None:
@@ -54,7 +54,7 @@ def run_query(text: str, folder: Path) -> Ran:
     plan = build_capture_plan(checked.pipeline, [RESULT], folder)
     try:
         for query in plan.queries:
-            _run(plan, query, folder)
+            _run(plan, query, folder, max_events)
     except EtlError as error:
         return Ran(failed=[str(error)])
     letters = [row["reason"] for batch in read_captured(folder / LETTERS) for row in batch.to_pylist()]
@@ -65,7 +65,7 @@ def run_query(text: str, folder: Path) -> Ran:
     return Ran(rows, visible(output.schema), changes=removed)
 
 
-def _run(plan: Plan, query: QueryPlan, folder: Path) -> None:
+def _run(plan: Plan, query: QueryPlan, folder: Path, max_events: int | None) -> None:
     if query.frame is None:
         for order, (name, source) in enumerate(query.sources.items()):
             context = SplitContext(
@@ -75,13 +75,14 @@ def _run(plan: Plan, query: QueryPlan, folder: Path) -> None:
         return
     if not isinstance(query.frame, StateGraph) or not isinstance(query.frame.child, Read):
         raise EtlError("it needs Spark")
-    _run_with_state(plan, query, query.frame, query.frame.child, folder)
+    _run_with_state(plan, query, query.frame, folder, max_events)
 
 
-def _run_with_state(plan: Plan, query: QueryPlan, graph: StateGraph, read: Read, folder: Path) -> None:
-    """A micro-batch with all events of all sources, and one that says that they have ended."""
-    number = plan.queries.index(query)
-    for batch, task in enumerate(_tasks(read)):
+def _run_with_state(plan: Plan, query: QueryPlan, graph: StateGraph, folder: Path, max_events: int | None) -> None:
+    """Micro-batches with all events of all sources, and one that says that they have ended."""
+    number, read = plan.queries.index(query), graph.child
+    assert isinstance(read, Read)
+    for batch, task in enumerate(_tasks(read, max_events)):
         context = QueryContext(
             pipeline=plan.pipeline,
             query=query.name,
@@ -102,16 +103,21 @@ def _run_with_state(plan: Plan, query: QueryPlan, graph: StateGraph, read: Read,
         lane.manifests.write(batch, outcome.state)
 
 
-def _tasks(read: Read) -> Iterator[SplitTask]:
-    found = [
-        SplitTask(order, name, split, found=1_700_000_000.0)
-        for order, (name, source) in enumerate(read.sources.items())
-        for split in source.splits(source.start(), source.latest(source.start(), Limit(1 << 62, None, bounded=True)), 1)
-    ]
-    latest = 1 << 61
-    first, *others = found
-    yield SplitTask(first.order, first.source, first.split, found=first.found, joined=tuple(others))
-    yield SplitTask(0, first.source, None, tick=latest, ends=True, joined=())
+def _tasks(read: Read, max_events: int | None) -> Iterator[SplitTask]:
+    starts = {name: source.start() for name, source in read.sources.items()}
+    limit, found = Limit(1 << 62, max_events, bounded=True), 1_700_000_000.0
+    while True:
+        ends = {name: source.latest(starts[name], limit) for name, source in read.sources.items()}
+        splits = [
+            SplitTask(order, name, split, found=found)
+            for order, (name, source) in enumerate(read.sources.items())
+            for split in source.splits(starts[name], ends[name], 1)
+        ]
+        if not splits:
+            break
+        yield SplitTask(splits[0].order, splits[0].source, splits[0].split, found=found, joined=tuple(splits[1:]))
+        starts, found = ends, found + 1
+    yield SplitTask(0, next(iter(read.sources)), None, tick=1 << 61, ends=True, joined=())
 
 
 def _events(source: Source) -> Iterator[pa.RecordBatch | Rejects]:

@@ -146,13 +146,16 @@ def checked(step: StatefulStep, schema: pa.Schema, events: Sequence[Row], cuts: 
 # ── What naive Python computes ─────────────────────────────────────────────────────────────────────
 
 
-def ranked(rows: Sequence[Row], limit: int) -> Counter[str]:
-    """The rows with the largest x of each user, then the smallest time, then the earliest."""
+def ranked(rows: Sequence[Row], limit: int, ties: str = "row_number") -> Counter[str]:
+    """The rows with the largest x of each user, then the smallest time, then the earliest; those with both equal are ties."""
     found = Counter[str]()
     for user in {row["user"] for row in rows}:
         own = [(-row["x"], row["at"], number) for number, row in enumerate(rows) if row["user"] == user and row["x"] is not None]
-        for rank, (_, _, number) in enumerate(sorted(own)[:limit]):
-            found[_text({**rows[number], "rank": rank + 1})] += 1
+        values = [one[:2] for one in sorted(own)]
+        for place, (x, at, number) in enumerate(sorted(own)):
+            ranks = {"row_number": place, "rank": values.index((x, at)), "dense_rank": sorted(set(values)).index((x, at))}
+            if ranks[ties] < limit:
+                found[_text({**rows[number], "rank": ranks[ties] + 1})] += 1
     return found
 
 
@@ -187,29 +190,32 @@ MORE = TOTALS | {"least": "min(x)", "most": "max(x)", "kinds": "count(distinct x
 OVER = Over(keys=("user",), time="at", rows=3, aggregates={"sum": "sum(x)"}, changelog=True)
 
 
-def best(limit: int) -> Top:
+TIES = st.sampled_from(("row_number", "rank", "dense_rank"))
+
+
+def best(limit: int, ties: Any = "row_number") -> Top:
     """A ranking by x, then by time."""
-    return Top(keys=("user",), by="x", then={"at": "ascending"}, limit=limit, changelog=True)
+    return Top(keys=("user",), by="x", then={"at": "ascending"}, limit=limit, ties=ties, changelog=True)
 
 
 @settings(max_examples=25, deadline=None)
-@given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3))
-def test_best_rows_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int) -> None:
+@given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3), ties=TIES)
+def test_best_rows_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int, ties: str) -> None:
     events = inserted(drawn)
 
-    found = checked(best(limit), ROWS, events, cuts)
+    found = checked(best(limit, ties), ROWS, events, cuts)
 
-    assert found == ranked(events, limit)
+    assert found == ranked(events, limit, ties)
 
 
 @settings(max_examples=25, deadline=None)
-@given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3))
-def test_best_rows_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int) -> None:
+@given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3), ties=TIES)
+def test_best_rows_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int, ties: str) -> None:
     events = changed(drawn)
 
-    found = checked(best(limit), CHANGING, events, cuts)
+    found = checked(best(limit, ties), CHANGING, events, cuts)
 
-    assert found == ranked(alive_rows(events), limit)
+    assert found == ranked(alive_rows(events), limit, ties)
 
 
 @settings(max_examples=25, deadline=None)

@@ -1736,6 +1736,9 @@ class Steps:
         values of the subject and delete what leaves. An event that leaves has its own time, so later steps with state
         drop it as late. Ranks are row numbers.
 
+        With ``changelog: true`` the whole rankings pass as a changelog, in which an event is given with its new rank when that
+        changes; ranks are those of ``ties``.
+
         Results are the events, with ``size`` ``window_start`` and ``window_end`` of the span where events have no such
         fields yet, and the rank. After a `window` that counts, ``time: window_start`` with the window's ``size``, or its
         ``slide`` if it has one, ranks the results of each window: see the example.

@@ -10,7 +10,7 @@ from etl.sql.columns import Scope
 from etl.sql.expressions import call_name, duration, plain_column, seconds_of, spark_text
 from etl.sql.functions.aggregates import aggregate_text, collected_texts, joined_text
 from etl.sql.relation import Relation, StepText
-from etl.sql.statements import ScriptError, start
+from etl.sql.statements import ScriptError, start, text_key
 
 BATCH_HINT = "SET 'execution.runtime-mode' = 'batch' gives results when all sources have ended"
 """What makes a query over whole tables possible."""
@@ -46,7 +46,7 @@ def with_all_rows(relation: Relation, calls: Mapping[str, Any]) -> Relation:
     options |= {"order_by": order_texts(order.expressions, scope)} if order else {}
     options |= _frame(first)
     places: dict[tuple[str | int, ...], int] = {("aggregates", name): start(call) for name, call in calls.items()}
-    aliases = {call.sql(dialect="spark").lower(): name for name, call in calls.items()}
+    aliases = {text_key(call): name for name, call in calls.items()}
     scope = replace(scope, aliases={**scope.aliases, **aliases}, results={**scope.results, **results})
     return relation.then(StepText({**options, "aggregates": functions}, at, places), scope=scope, is_exact=False, changes_at=None)
 

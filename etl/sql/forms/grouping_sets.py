@@ -9,7 +9,7 @@ from typing import Any
 from etl.sql.columns import SqlColumn
 from etl.sql.expressions import call_name, find_aggregates, plain_column, spark_text
 from etl.sql.relation import Relation, StepText
-from etl.sql.statements import ScriptError, start
+from etl.sql.statements import ScriptError, start, text_key
 from etl.sql.windows import GROUP_WINDOWS
 
 MAX_SETS = 64
@@ -47,7 +47,7 @@ def _is_sets(node: Any) -> bool:
 
 
 def _text(node: Any) -> str:
-    return str(node.sql(dialect="spark").lower())
+    return text_key(node)
 
 
 def _read(entries: list[Any], relation: Relation, at: int) -> _Sets:

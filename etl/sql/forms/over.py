@@ -9,7 +9,7 @@ from typing import Any
 from etl.sql.expressions import call_name, duration, key_field, plain_column, seconds_of, spark_text
 from etl.sql.forms.batch_over import BATCH_HINT, with_all_rows
 from etl.sql.relation import Relation, Settings, StepText
-from etl.sql.statements import ScriptError, start
+from etl.sql.statements import ScriptError, start, text_key
 from etl.sql.windows import time_options
 
 ONE_KEY = "all_rows"
@@ -71,7 +71,7 @@ def _with_window(relation: Relation, calls: Mapping[str, Any], ttl: Mapping[str,
             f"ORDER BY the column with the WATERMARK; {BATCH_HINT}",
         )
     aggregates = {name: _aggregate(call, scope) for name, call in calls.items()}
-    aliases = {call.sql(dialect="spark").lower(): name for name, call in calls.items()}
+    aliases = {text_key(call): name for name, call in calls.items()}
     options = {
         "type": "over",
         "keys": keys or [ONE_KEY],

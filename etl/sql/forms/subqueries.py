@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
-from etl.sql.expressions import find_aggregates, plain_column, quoted, spark_text
+from etl.sql.expressions import is_word, plain_column, quoted, spark_text
+from etl.sql.grouping import is_grouped
 from etl.sql.joins import Condition, conjuncts, join_step, read_condition
 from etl.sql.relation import FOR_EVER, Relation, StepText
 from etl.sql.statements import ScriptError, start
@@ -33,9 +34,18 @@ class Membership:
     is_negated: bool
     at: int
 
+    @property
+    def values(self) -> list[Any]:
+        """The expressions before IN."""
+        from sqlglot import exp
+
+        if self.value is None:
+            return []
+        return list(self.value.expressions) if isinstance(self.value, exp.Tuple) else [self.value]
+
 
 def membership_of(node: Any) -> Membership | None:
-    """``[NOT] IN (SELECT …)`` and ``[NOT] EXISTS (SELECT …)``; None for other conditions."""
+    """``[NOT] IN (SELECT …)``, which is also ``= ANY`` and ``<> ALL``, and ``[NOT] EXISTS (SELECT …)``; None for others."""
     from sqlglot import exp
 
     is_negated = False
@@ -46,6 +56,10 @@ def membership_of(node: Any) -> Membership | None:
         return Membership(node.this, None, is_negated, start(node))
     if isinstance(node, exp.In) and node.args.get("query") is not None:
         return Membership(node.args["query"], node.this, is_negated, start(node))
+    if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+        return Membership(node.expression.this, node.this, is_negated, start(node))
+    if isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All):
+        return Membership(node.expression.this, node.this, not is_negated, start(node))
     return None
 
 
@@ -54,19 +68,24 @@ def member_rows(
     member: Membership,
     compiled: CompiledScript,
     ttl: str,
-    rows_of: Callable[[Any], tuple[Relation, list[Any], Any]],
+    rows_of: Callable[[Any], tuple[Relation, list[Any], list[Any]]],
 ) -> Relation:
     """The rows that meet the condition. ``rows_of``: the rows of a query whose conditions name no columns of the query around it,
-    the other conditions, and the value of its first column. Raises ScriptError."""
-    right, correlated, value = rows_of(member.query)
-    if member.value is not None and value is None:
-        raise ScriptError("wrong-columns", "a query after IN gives one column", member.at)
+    the other conditions, and the values of its columns. Raises ScriptError."""
+    right, correlated, values = rows_of(member.query)
+    if member.value is not None and len(values) != len(member.values):
+        count = "one column" if len(member.values) == 1 else f"{len(member.values)} columns"
+        raise ScriptError("wrong-columns", f"a query after IN gives {count}", member.at)
     outer = relation
-    left, right, keys = _with_values(relation, right, member, value)
+    left, right, keys = _with_values(relation, right, member, values)
     correlated = [_requalify(one, right.scope) for one in correlated]
-    right = replace(right, scope=Scope(right.columns).qualified(INNER))
+    right = replace(right, scope=Scope(tuple(_by_field(right))).qualified(INNER))
     condition = read_condition(correlated, left.scope, right.scope)
     condition.equal += keys
+    if not condition.equal and not condition.others:
+        left, right, key = with_any_key(left, right, member.at)
+        right = right if right.changes_at is not None else right.then(_one_row(ttl, member.at))
+        condition.equal.append((key, key))
     number = len(compiled.value["streams"])
     left = compiled.as_stream(left, f"left_of_join_{number}", member.at)
     right = compiled.as_stream(right, f"right_of_join_{number}", member.at)
@@ -74,20 +93,30 @@ def member_rows(
     changes = next((one.changes_at for one in (left, right) if one.changes_at is not None), None)
     joined = join_step(left, right, condition, kind, "right.", ttl, member.at, changes)
     joined = replace(joined, scope=outer.scope, window=outer.window if joined.changes_at is None else None, is_exact=False)
-    may_be_null = (
-        joined.changes_at is not None and member.value is not None and member.is_negated and not _is_tested(member.query, value)
-    )
-    return _without_null(joined, right, keys[0][1], compiled, ttl, member.at) if may_be_null else joined
+    if joined.changes_at is None or member.value is None or not member.is_negated or _is_tested(member.query, values):
+        return joined
+    if len(keys) > 1:
+        message, hint = (
+            "NOT IN of several columns needs values that are not null",
+            "add WHERE a IS NOT NULL AND b IS NOT NULL to it",
+        )
+        raise ScriptError("unsupported-sql", message, member.at, f"{hint}; or write NOT EXISTS")
+    return _without_null(joined, right, keys[0][1], compiled, ttl, member.at)
 
 
-def _is_tested(query: Any, value: Any) -> bool:
-    """Whether a query leaves out rows whose value is null."""
+def _one_row(ttl: str, at: int) -> StepText:
+    return StepText({"type": "dedupe", "keys": [ANY], "within": ttl}, at)
+
+
+def _is_tested(query: Any, values: list[Any]) -> bool:
+    """Whether a query leaves out rows in which a value is null."""
     from sqlglot import exp
 
     select = query.this if isinstance(query, exp.Subquery) else query
     where = select.args.get("where")
-    wanted = exp.Not(this=exp.Is(this=value, expression=exp.Null()))
-    return where is not None and any(part == wanted for part in conjuncts(where.this))
+    wanted = [exp.Not(this=exp.Is(this=value, expression=exp.Null())) for value in values]
+    parts = list(conjuncts(where.this)) if where is not None else []
+    return all(one in parts for one in wanted)
 
 
 def _without_null(rows: Relation, right: Relation, value: SqlColumn, compiled: CompiledScript, ttl: str, at: int) -> Relation:
@@ -169,20 +198,22 @@ def _key_text(field: str) -> str:
 
 
 def _with_values(
-    left: Relation, right: Relation, member: Membership, value: Any
+    left: Relation, right: Relation, member: Membership, values: list[Any]
 ) -> tuple[Relation, Relation, list[tuple[SqlColumn, SqlColumn]]]:
-    """Both sides with the values that IN compares, and the pair of columns."""
-    if member.value is None:
-        return left, right, []
-    if member.is_negated:  # as in SQL: whether NULL is in a list is not known
-        text = f"{spark_text(member.value, left.scope)} is not null"
-        left = left.then(StepText({"type": "filter", "where": text}, member.at))
-    left, one = _as_column(left, member.value)
-    right, other = _as_column(right, value)
-    return left, right, [(one, other)]
+    """Both sides with the values that IN compares, and the pairs of columns."""
+    pairs = []
+    for own, value in zip(member.values, values, strict=False):
+        if member.is_negated:  # as in SQL: whether NULL is in a list is not known
+            text = f"{spark_text(own, left.scope)} is not null"
+            left = left.then(StepText({"type": "filter", "where": text}, member.at))
+        left, one = as_column(left, own)
+        right, other = as_column(right, value)
+        pairs.append((one, other))
+    return left, right, pairs
 
 
-def _as_column(relation: Relation, node: Any) -> tuple[Relation, SqlColumn]:
+def as_column(relation: Relation, node: Any) -> tuple[Relation, SqlColumn]:
+    """The relation with a column that holds the value of an expression, and that column."""
     column = plain_column(node, relation.scope)
     if column is not None and column.field and not column.members:
         return relation, column
@@ -194,27 +225,56 @@ def _as_column(relation: Relation, node: Any) -> tuple[Relation, SqlColumn]:
 
 
 def _requalify(node: Any, inner: Scope) -> Any:
-    """A condition in which the query's own columns, which hide those around it, have the qualifier INNER."""
+    """A condition in which the query's own columns, which hide those around it, are fields with the qualifier INNER."""
     from sqlglot import exp
 
     node = node.copy()
     for column in list(node.find_all(exp.Column)):
-        if _is_known([part.name for part in column.parts], inner):
-            column.set("table", exp.to_identifier(INNER))
+        parts = [part.name for part in column.parts]
+        if _is_known(parts, inner):
+            field = exp.column(inner.find(parts, start(column)).field, table=INNER)
+            field.meta["start"] = start(column)
+            column.replace(field)
     return node
+
+
+def _by_field(relation: Relation) -> list[SqlColumn]:
+    """The fields of a relation, each as a column of its name."""
+    found = {leaf.field: replace(leaf, name=leaf.field) for column in relation.columns for leaf in leaves(column)}
+    return list(found.values())
 
 
 def split_correlated(node: Any, inner: Scope) -> tuple[list[Any], list[Any]]:
     """The parts of WHERE of a query: those over its own columns, and those that name columns around it."""
-    from sqlglot import exp
-
     where = node.args.get("where")
     own: list[Any] = []
     others: list[Any] = []
     for part in conjuncts(where.this) if where else ():
-        columns = [[one.name for one in column.parts] for column in part.find_all(exp.Column)]
-        (own if all(_is_known(column, inner) for column in columns) else others).append(part)
+        (own if is_over(part, inner) else others).append(part)
     return own, others
+
+
+def is_over(node: Any, scope: Scope) -> bool:
+    """Whether an expression names columns of this scope only."""
+    return all(_is_known([one.name for one in column.parts], scope) for column in own_columns(node))
+
+
+def own_columns(node: Any) -> Iterator[Any]:
+    """The columns that an expression names, without those in its queries, and without words such as CURRENT_DATE."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Column) and not is_word(node):
+        yield node
+    if isinstance(node, (exp.Column, exp.Query)):
+        return
+    for child in node.iter_expressions():
+        yield from own_columns(child)
+
+
+def with_any_key(left: Relation, right: Relation, at: int) -> tuple[Relation, Relation, SqlColumn]:
+    """Both sides with a key that all rows have in common."""
+    step = StepText({"type": "set", "fields": {ANY: "1"}}, at)
+    return left.then(step, is_exact=False), right.then(step, is_exact=False), SqlColumn(ANY, ANY, "int")
 
 
 def _is_known(parts: list[str], inner: Scope) -> bool:
@@ -225,12 +285,6 @@ def _is_known(parts: list[str], inner: Scope) -> bool:
     return True
 
 
-def refuse_groups(node: Any) -> None:
-    """Raise ScriptError for a query with groups whose WHERE names columns around it."""
-    if node.args.get("group") or any(find_aggregates(item.unalias()) for item in node.expressions):
-        raise ScriptError(
-            "unsupported-sql",
-            "a query with aggregates cannot name columns of the query around it",
-            start(node),
-            "group by that column, and join the results",
-        )
+def is_plain(node: Any) -> bool:
+    """Whether a query gives a row for each row of FROM that meets its conditions."""
+    return not (is_grouped(node) or any(node.args.get(key) for key in ("having", "limit", "offset")))

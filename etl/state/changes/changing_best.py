@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.api import CHANGE, PANE, Schema
 from etl.state.aggregates.accumulator import Numbers
-from etl.state.changes.diffs import as_changes, change_order
+from etl.state.changes.diffs import as_changes, change_order, difference
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
 from etl.state.keyed.waiting_events import ORDER
@@ -22,7 +22,7 @@ from etl.state.top.running_best import RunningBest
 class ChangingBest(RunningBest):
     """The rankings of keys with new events are compared before and after each micro-batch; rows are those of `RunningBest`.
 
-    A row of the result is an event with its rank. Rows of a key never become fewer, because events are only added.
+    A row of the result is an event with its rank. Row numbers of a key never become fewer, because events are only added.
     """
 
     @cached_property
@@ -44,10 +44,17 @@ class ChangingBest(RunningBest):
         both = whole([known, rows.select(self._stored(rows))])
         owners = np.append(np.repeat(np.arange(len(groups.hash)), np.diff(firsts)), groups.numbers())
         best, ranks = self.ranking.best(both)
-        before = self._before(firsts, owners[best], ranks)
-        changed = np.flatnonzero(before != best)
-        yield self._changes(both, before[changed], best[changed], ranks[changed])
+        if self.ranking.ties == "row_number":
+            before = self._before(firsts, owners[best], ranks)
+            changed = np.flatnonzero(before != best)
+            yield self._changes(both, before[changed], best[changed], ranks[changed])
+        else:
+            yield difference(self._ranked(known, *self.ranking.best(known)), self._ranked(both, best, ranks), self.fields, None)
         yield from self._rows_to_keep(both, best, owners, panes, len(known), now)
+
+    def _ranked(self, rows: pa.Table, best: Numbers, ranks: Numbers) -> pa.Table:
+        """Rows with their ranks."""
+        return rows.select(self._events.names).take(pa.array(best)).append_column(self.rank, pa.array(ranks, pa.int64()))
 
     def _alive(self, firsts: Numbers, known: pa.Table, groups: EventsByKey, rows: pa.Table) -> tuple[Numbers, pa.Table]:
         """Known rows without those of rankings that have expired by the times of the new events."""

@@ -62,6 +62,9 @@ class Top(KeyedStep):
     values of the subject and delete what leaves. An event that leaves has its own time, so later steps with state
     drop it as late. Ranks are row numbers.
 
+    With ``changelog: true`` the whole rankings pass as a changelog, in which an event is given with its new rank when that
+    changes; ranks are those of ``ties``.
+
     Results are the events, with ``size`` ``window_start`` and ``window_end`` of the span where events have no such
     fields yet, and the rank. After a `window` that counts, ``time: window_start`` with the window's ``size``, or its
     ``slide`` if it has one, ranks the results of each window: see the example.
@@ -154,8 +157,8 @@ class Top(KeyedStep):
 
     def _check_changes(self) -> Iterator[Finding]:
         """What goes only with spans, or only without."""
-        if self.size is None and self.ties != "row_number":
-            hint = "leave out ties, or give a size"
+        if self.size is None and self.ties != "row_number" and not self.changelog:
+            hint = "leave out ties, give a size, or add changelog: true"
             yield Finding("unused-option", "ranks of all events so far are row numbers", ("ties",), hint)
         if self.then and not self.changelog:
             hint = "add changelog: true, or rank by an expression that differs"
@@ -188,7 +191,7 @@ class Top(KeyedStep):
         fields = visible(incoming)
         if self.changelog:
             key = self.keys if self.limit == 1 else (*self.keys, self.rank)
-            return with_changes(with_fields(fields, {self.rank: pa.int64()}), key)
+            return with_changes(with_fields(fields, {self.rank: pa.int64()}), key if self.ties == "row_number" else None)
         if self.size is None:
             return with_fields(fields, {self.rank: pa.int64(), self.change: pa.string()})
         return with_fields(fields, {**dict.fromkeys(_edges(fields), TIMESTAMP), self.rank: pa.int64()})

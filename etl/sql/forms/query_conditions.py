@@ -1,0 +1,77 @@
+"""Conditions with queries: those of WHERE that compare rows with a query's, and queries inside of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from etl.sql.compiled import CompiledScript
+from etl.sql.expressions import spark_text, value_queries
+from etl.sql.forms.query_values import QueryValues
+from etl.sql.forms.subqueries import is_plain, member_rows, membership_of, split_correlated
+from etl.sql.joins import conjuncts, warn_of_state
+from etl.sql.relation import Relation, StepText
+from etl.sql.statements import start
+
+if TYPE_CHECKING:
+    from etl.sql.queries import Queries
+
+
+class QueryConditions:
+    """Compiles the queries in WHERE and in the list of SELECT."""
+
+    def __init__(self, compiled: CompiledScript, queries: Queries) -> None:
+        self._compiled = compiled
+        self._queries = queries
+        self._values = QueryValues(compiled, queries)
+
+    def met(self, node: Any, relation: Relation) -> tuple[Any, Relation]:
+        """The rows that meet conditions with queries, with the values of others, and the SELECT without these conditions."""
+        node, relation = self._with_members(node, relation)
+        where = node.args.get("where")
+        return node, self._values.joined(relation, list(conjuncts(where.this)) if where else [], node.expressions)
+
+    def _with_members(self, node: Any, relation: Relation) -> tuple[Any, Relation]:
+        """The rows that meet conditions with queries, and the query without these; others are met before, as they cost less."""
+        from sqlglot import exp
+
+        where = node.args.get("where")
+        parts = [(part, membership_of(part)) for part in conjuncts(where.this)] if where else []
+        computed = [part for part, member in parts if member is None and any(value_queries(part))]
+        if not computed and not any(member for _, member in parts):
+            return node, relation
+        if rest := [part for part, member in parts if member is None and part not in computed]:
+            relation = _filtered(relation, rest)
+        for _, member in parts:
+            if member is not None:
+                relation = member_rows(relation, member, self._compiled, self._queries.settings.ttl, self._member_query)
+                warn_of_state(self._compiled, relation, member.at)
+        node = node.copy()
+        node.set("where", exp.Where(this=exp.and_(*computed, copy=False)) if computed else None)
+        return node, relation
+
+    def _member_query(self, node: Any) -> tuple[Relation, list[Any], list[Any]]:
+        """Of a query in a condition: rows, conditions that name columns of the query around it, the values of its columns."""
+        from sqlglot import exp
+
+        while isinstance(node, exp.Subquery):
+            node = node.this
+        if isinstance(node, exp.Select) and node.args.get("where") and is_plain(node):
+            own, correlated = split_correlated(node, self._queries.scope_of(node))
+            if correlated:
+                node = node.copy()
+                node.set("where", exp.Where(this=exp.and_(*own)) if own else None)
+                node, rows = self._queries.from_rows(node, None)
+                if where := node.args.get("where"):
+                    rows = _filtered(rows, [where.this])
+                values = [one.unalias() for one in node.expressions if not one.is_star]
+                return rows, correlated, values
+        rows = self._queries.query(node)
+        return rows, [], [exp.column(column.name) for column in rows.columns]
+
+
+def _filtered(relation: Relation, parts: Sequence[Any]) -> Relation:
+    from sqlglot import exp
+
+    text, at = spark_text(exp.and_(*parts), relation.scope), start(parts[0])
+    return relation.then(StepText({"type": "filter", "where": text}, at, {("where",): at}))

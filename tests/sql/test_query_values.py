@@ -1,0 +1,94 @@
+"""Queries as values, in conditions and as members of lists: rows after all changes, one event in each micro-batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from query_runs import run_query
+
+ROWS = "(VALUES (1, 'a', 5), (2, 'a', CAST(NULL AS INT)), (3, 'b', 7), (4, 'a', 5), (5, 'b', 1)) AS t(id, g, v)"
+PAIRS = "(VALUES ('a', 5), ('z', 7)) AS u(g, w)"
+COUNTS = "(SELECT g, count(*) AS n FROM {rows} GROUP BY g) AS c"
+
+CASES: dict[str, list[Any]] = {
+    # a query as a value
+    "SELECT id FROM {rows} WHERE v > (SELECT AVG(v) FROM {rows})": [(1,), (3,), (4,)],
+    "SELECT * FROM {rows} WHERE v = (SELECT MIN(v) FROM {rows})": [(5, "b", 1)],
+    "SELECT (SELECT MAX(v) FROM {rows}) - (SELECT MIN(v) FROM {rows}) AS d": [(6,)],
+    "SELECT id FROM {rows} WHERE v BETWEEN (SELECT MIN(v) FROM {rows}) + 1 AND 9": [(1,), (3,), (4,)],
+    "SELECT id FROM {rows} WHERE v = (SELECT v FROM {rows} ORDER BY v DESC LIMIT 1)": [(3,)],
+    "SELECT id FROM {rows} WHERE v = (SELECT v FROM {rows} WHERE id = 1)": [(1,), (4,)],
+    "SELECT id, (SELECT COUNT(*) FROM {rows} WHERE id > 9) AS n FROM {rows} WHERE id > 3": [(4, 0), (5, 0)],
+    "WITH m AS (SELECT MAX(v) AS x FROM {rows}) SELECT id FROM {rows} WHERE v = (SELECT x FROM m)": [(3,)],
+    "SELECT sum(v - (SELECT MIN(v) FROM {rows})) AS s FROM {rows}": [(14,)],
+    # with columns of the query around it
+    "SELECT id FROM {rows} WHERE v >= (SELECT MAX(w) FROM {pairs} WHERE u.g = t.g)": [(1,), (4,)],
+    "SELECT id, (SELECT COUNT(*) + 1 FROM {pairs} WHERE u.g = t.g) AS n FROM {rows} WHERE v > 4": [(1, 2), (3, 1), (4, 2)],
+    "SELECT id, (SELECT w FROM {pairs} WHERE u.g = t.g) AS n FROM {rows} WHERE v > 4": [(1, 5), (3, None), (4, 5)],
+    # beside groups
+    "SELECT g, count(*) AS n FROM {rows} GROUP BY g HAVING count(*) > (SELECT count(*) FROM {rows} WHERE g = 'b')": [("a", 3)],
+    "SELECT g, sum(v) + (SELECT 1) AS s, (SELECT MAX(w) FROM {pairs} WHERE u.g = t.g) AS m FROM {rows} GROUP BY g": [
+        ("a", 11, 5),
+        ("b", 9, None),
+    ],
+    "SELECT g FROM {rows} GROUP BY g HAVING EXISTS (SELECT 1 FROM {pairs} WHERE u.g = t.g)": [("a",)],
+    # IN and EXISTS over results that change
+    "SELECT id FROM {rows} WHERE g IN (SELECT g FROM {rows} GROUP BY g HAVING count(*) > 2)": [(1,), (2,), (4,)],
+    "SELECT id FROM {rows} WHERE g NOT IN (SELECT g FROM {rows} GROUP BY g HAVING count(*) > 2)": [(3,), (5,)],
+    "SELECT id FROM {rows} WHERE EXISTS (SELECT 1 FROM {counts} WHERE c.g = t.g AND n < 3)": [(3,), (5,)],
+    "SELECT id FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {counts} WHERE c.g = t.g AND n < 3)": [(1,), (2,), (4,)],
+    "SELECT g, n FROM {counts} WHERE EXISTS (SELECT 1 FROM {rows} WHERE t.id = n)": [("a", 3), ("b", 2)],
+    "SELECT id FROM {rows} WHERE EXISTS (SELECT 1 FROM {rows} WHERE id > 4) AND v > 5": [(3,)],
+    "SELECT id FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {rows} WHERE id > 4)": [],
+    "SELECT id FROM {rows} WHERE (id, g) IN (SELECT n, g FROM {counts})": [],
+    "SELECT id FROM {rows} WHERE (id + 1, g) IN (SELECT n, g FROM {counts})": [(2,)],
+    "SELECT id FROM {rows} WHERE (id, v) NOT IN (SELECT id, v FROM {rows} WHERE id > 3 AND id IS NOT NULL AND v IS NOT NULL)": [
+        (1,),
+        (3,),
+    ],
+    "SELECT id FROM {rows} WHERE g IN (SELECT a.g FROM {pairs} AS a JOIN {counts} ON a.g = c.g WHERE a.w = t.v)": [(1,), (4,)],
+    "SELECT id FROM {rows} WHERE g = ANY (SELECT u.g FROM {pairs}) AND id <> ALL (SELECT n FROM {counts})": [(1,), (4,)],
+    # as values
+    "SELECT id FROM {rows} WHERE v = 7 OR id IN (SELECT id FROM {rows} WHERE id > 4)": [(3,), (5,)],
+    "SELECT id, v NOT IN (SELECT v FROM {rows} WHERE g = 'a') AS m FROM {rows} WHERE id < 4": [
+        (1, False),
+        (2, None),
+        (3, None),
+    ],
+    "SELECT id, v IN (SELECT w FROM {pairs} WHERE u.g = t.g) AS m FROM {rows} WHERE id < 4": [(1, True), (2, None), (3, False)],
+    "SELECT id, CASE WHEN EXISTS (SELECT g FROM {rows} GROUP BY g HAVING count(*) > 2) THEN 1 END AS m FROM {rows} WHERE v = 7": [
+        (3, 1)
+    ],
+    # ranks over all time
+    "SELECT id, r FROM (SELECT *, RANK() OVER (PARTITION BY g ORDER BY v DESC) AS r FROM {rows}) WHERE r <= 2": [
+        (1, 1),
+        (3, 1),
+        (4, 1),
+        (5, 2),
+    ],
+    "SELECT r FROM (SELECT *, DENSE_RANK() OVER (ORDER BY v DESC, g) AS r FROM {rows}) WHERE r <= 2": [(1,), (2,), (2,)],
+    "SELECT g, r FROM (SELECT *, RANK() OVER (ORDER BY n) AS r FROM {counts}) WHERE r <= 5": [("a", 2), ("b", 1)],
+    # aggregates that differ in the case of a text
+    "SELECT count(*) FILTER (WHERE g = 'a') AS x, count(*) FILTER (WHERE g = 'A') AS y FROM {rows}": [(3, 0)],
+}  # fmt: skip
+
+
+def _text(sql: str) -> str:
+    pairs = PAIRS if " AS a " not in sql else PAIRS.partition(" AS u")[0]
+    return sql.replace("{pairs} AS a", "{pairs} AS a(g, w)").format(rows=ROWS, pairs=pairs, counts=COUNTS.format(rows=ROWS))
+
+
+@pytest.mark.parametrize("sql", CASES)
+def test_queries_in_expressions_and_conditions(sql: str, tmp_path: Path) -> None:
+    ran = run_query(_text(sql), tmp_path, max_events=1)
+
+    assert not [*ran.problems, *ran.failed]
+    assert sorted(ran.rows, key=str) == sorted(CASES[sql], key=str)
+
+
+def test_a_query_as_a_value_that_gives_several_rows_rejects_them(tmp_path: Path) -> None:
+    ran = run_query(f"SELECT id FROM {ROWS} WHERE v = (SELECT v FROM {ROWS} WHERE g = 'b')", tmp_path)
+
+    assert ran.failed == ["the array has more than one element"]
