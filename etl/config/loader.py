@@ -89,6 +89,17 @@ def inspect(
     except OSError as error:
         flaw = YamlProblem((1, 1), "unreadable-file", error.strerror or str(error))
         return inspect_document(str(path), Document("", flaws=[flaw]), env, overrides, catalogue)
+    return inspect_content(path, data, env, overrides, catalogue)
+
+
+def inspect_content(
+    path: str | os.PathLike[str],
+    data: bytes,
+    env: Mapping[str, str] = os.environ,
+    overrides: Sequence[str] = (),
+    catalogue: Catalogue | None = None,
+) -> CheckedPipeline:
+    """The pipeline and problems of a content that a file has, or is to have."""
     if is_script(path):
         script = read_script(data, catalogue or installed(), Path(path).parent)
         return inspect_document(str(path), script, env, overrides, catalogue)

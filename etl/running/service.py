@@ -18,6 +18,7 @@ from etl.lean import forbid
 from etl.plan.frames import segments, stages
 from etl.plan.segments import Segment, StepNode
 from etl.running.dead_letter_share import DeadLetterShare
+from etl.running.message_log import MessageLogs
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.metrics_server import ListenAddress, metrics_server
 from etl.running.planning import RunRequest, planned_run
@@ -80,7 +81,10 @@ class RunService:
             with name_errors(pipeline.name, several):
                 self.runs.append(plan(pipeline, request, master, several))
         allow_files(sum(len(run.plan.queries) for run in self.runs))
-        limiter = StartLimiter(max(_local_cores(master), *(run.mode.parallelism for run in self.runs)))
+        self.supervised: list[SupervisedRun] = []
+        """The runs over all of their attempts, once they are prepared."""
+        at_once = max(_local_cores(master), *(run.mode.parallelism for run in self.runs))
+        limiter = StartLimiter(at_once) if shared is None else shared.limiter
         for run in self.runs:
             run.start_limiter = limiter
         self.shares = [DeadLetterShare(run, request.max_dead) for run in self.runs]
@@ -95,6 +99,7 @@ class RunService:
 
         Of ``several`` pipelines that follow their sources, one that fails starts again, and the others go on.
         """
+        on_message = MessageLogs(self.runs, on_message)
         relay = LogRelay(self.request.log_level, lambda level, text, name: on_message(Message("component", text, level, name)))
         with ExitStack() as stack:
             stack.enter_context(private_files())
@@ -155,6 +160,7 @@ class _Stages:
         service = self.service
         restarts = service.several and not service.request.once
         supervised = [SupervisedRun(run, service.several, restarts, self.on_message) for run in self._runs]
+        service.supervised[:] = supervised
         for one in supervised:
             self.stack.callback(one.close)
             one.prepare()

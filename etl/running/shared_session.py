@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from etl.spark import session as spark
 from etl.spark.masters import cores
 from etl.spark.run import PipelineRun
 from etl.spark.startup import fast_start
+from etl.spark.streams import StartLimiter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,16 +34,20 @@ class SharedSession:
         self.master = master
         self.log = log
         """Where the JVM and its workers print."""
+        self.limiter = StartLimiter(cores(master))
+        """Limits how many queries of all runs start at the same time."""
         self._name, self._settings, self._on_start = name, settings or {}, on_start
         self._session: SparkSession | None = None
+        self._starting = threading.Lock()
 
     def started(self) -> SparkSession:
-        """The session. Raises EtlError when Spark does not start."""
-        if self._session is None:
-            self._on_start()
-            self._session = spark.start(self._name, self.master, self._settings, self.log)
-            fast_start.start_workers(self._session, cores(self.master))
-        return self._session
+        """The session, for any thread. Raises EtlError when Spark does not start."""
+        with self._starting:
+            if self._session is None:
+                self._on_start()
+                self._session = spark.start(self._name, self.master, self._settings, self.log)
+                fast_start.start_workers(self._session, cores(self.master))
+            return self._session
 
     def run(self, run: PipelineRun) -> None:
         """Run a plan that is ready to its end. Raises RunError of the first query that fails."""

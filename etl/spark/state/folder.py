@@ -18,6 +18,7 @@
     metrics.prom              the numbers of the run, for Prometheus
     dead_letters.jsonl        rejected events, unless the pipeline says otherwise
     logs/spark.log            what the JVM and its workers print
+    logs/messages.jsonl       what the runs reported, also messages.1.jsonl
 """
 
 from __future__ import annotations
@@ -118,6 +119,11 @@ class StateFolder:
     def spark_log(self) -> Path:
         """The log of the JVM and its workers."""
         return self.root / "logs" / "spark.log"
+
+    @property
+    def messages(self) -> Path:
+        """The log of messages that the runs reported."""
+        return self.root / "logs" / "messages.jsonl"
 
     @property
     def has_run(self) -> bool:

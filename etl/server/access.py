@@ -1,0 +1,240 @@
+"""Who may do what: bearer tokens with a role, and the guard in front of every request."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from etl.api import EtlError
+from etl.server.requests import error_response
+
+Role: TypeAlias = Literal["read", "write"]
+
+COOKIE = "sluice_token"
+"""The cookie with the token of a browser."""
+
+PUBLIC_PATHS = frozenset({"/health", "/ready", "/login", "/api/session", "/favicon.ico"})
+"""Paths that need no token: they show nothing of the pipelines."""
+
+PUBLIC_PREFIX = "/static/"
+"""Below here are files of the pages, which are the same for everyone."""
+
+MAX_BODY_BYTES = 4 << 20
+"""Most bytes of the body of a request."""
+
+BODY_SECONDS = 20.0
+"""Seconds that a client may take to send a body."""
+
+_READING = frozenset({"GET", "HEAD"})
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE | re.ASCII)
+_LINE = re.compile(r"(?P<role>\w+) +(?P<digest>[0-9a-f]{64}) +(?P<name>\S.*)", re.ASCII)
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
+    "Cache-Control": "no-store",
+}
+"""Headers of every answer that does not have them already."""
+
+
+def hash_token(token: str) -> str:
+    """What the file has of a token. Tokens are 256 random bits, so that a plain hash cannot be searched."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def new_token() -> str:
+    """A token."""
+    return f"sluice_{secrets.token_urlsafe(32)}"
+
+
+def token_line(role: Role, token: str, name: str) -> str:
+    """The line of the file for a token."""
+    return f"{role} {hash_token(token)} {name}\n"
+
+
+class Tokens:
+    """The tokens of a file, with a line ``ROLE SHA256 NAME`` each. The file is read again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises EtlError for a file that cannot be read, or has another line."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._stat: tuple[int, ...] | None = None
+        self._roles: Mapping[str, Role] = {}
+        self._refresh()
+
+    def role(self, token: str) -> Role | None:
+        """The role of a token; None for one that is not in the file."""
+        with self._lock:
+            try:
+                self._refresh()
+            except EtlError:
+                return None  # nobody enters through a file that is half written
+        return self._roles.get(hash_token(token))
+
+    def __len__(self) -> int:
+        return len(self._roles)
+
+    def _refresh(self) -> None:
+        try:
+            stat = self._path.stat()
+            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if signature != self._stat:
+                self._roles = dict(_read_lines(self._path))
+                self._stat = signature
+        except (OSError, UnicodeDecodeError) as error:
+            raise EtlError(f"cannot read the file of tokens {self._path}: {error}") from error
+
+
+def _read_lines(path: Path) -> list[tuple[str, Role]]:
+    found: list[tuple[str, Role]] = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line.strip())
+        role = next((role for role in get_args(Role) if match and match["role"] == role), None)
+        if match is None or role is None:
+            raise EtlError(f"{path}:{number}: not a line of a token; `etl token` writes them: read|write SHA256 NAME")
+        found.append((match["digest"], role))
+    return found
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may use the server. Without ``tokens`` everyone who reaches it, which is allowed on loopback only."""
+
+    tokens: Tokens | None = None
+    secure: bool = False
+    """Whether clients connect with TLS."""
+
+    def role(self, headers: Headers) -> Role | None:
+        """The role of a request; None without a valid token."""
+        if self.tokens is None:
+            return "write"
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else _cookie(headers)
+        return self.tokens.role(given) if given else None
+
+
+ANYONE = Access()
+"""Everyone on this machine."""
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+class Guard:
+    """Refuses requests without the right role, from pages of other sites, and with bodies that are too large or too slow."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        send = _with_headers(send)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+        else:
+            await self._app(scope, _limited(receive), send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
+        if self._access.tokens is None and not _LOOPBACK.fullmatch(headers.get("host", "")):
+            return _refuse(HTTPStatus.FORBIDDEN, "wrong-host", "without tokens this server answers only for localhost")
+        if method not in _READING and not _is_same_origin(headers):
+            return _refuse(HTTPStatus.FORBIDDEN, "other-origin", "a page of another site sent this request")
+        if (size := headers.get("content-length", "0")).isdecimal() and int(size[:20]) > MAX_BODY_BYTES:
+            return _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"a body has at most {MAX_BODY_BYTES >> 20} MiB")
+        if path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX):
+            return None
+        return self._check_role(headers, method, path)
+
+    def _check_role(self, headers: Headers, method: str, path: str) -> Response | None:
+        role = self._access.role(headers)
+        if role is None and method in _READING and "text/html" in headers.get("accept", "") and not path.startswith("/api/"):
+            return RedirectResponse("/login", HTTPStatus.SEE_OTHER)
+        if role is None:
+            response = _refuse(HTTPStatus.UNAUTHORIZED, "no-token", "send a token: Authorization: Bearer TOKEN")
+            response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        if role != "write" and method not in _READING:
+            return _refuse(HTTPStatus.FORBIDDEN, "read-only", "this token only reads; changes need one with the role write")
+        return None
+
+
+def _refuse(status: HTTPStatus, code: str, message: str) -> Response:
+    return error_response(status, code, message)
+
+
+def _is_same_origin(headers: Headers) -> bool:
+    """Whether a request comes from a page of this server, or from a program, which sends no ``Origin``."""
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return False
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower() != ""
+
+
+def _limited(receive: Receive) -> Receive:
+    """Receive a body of limited size in limited time. Raises HTTPException."""
+    size, until = 0, asyncio.get_running_loop().time() + BODY_SECONDS
+    done = False
+
+    async def limited() -> Message:
+        nonlocal size, done
+        if done:
+            return await receive()  # waits for the client's end
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, f"the body did not come in {BODY_SECONDS:g} s") from None
+        size += len(message.get("body", b""))
+        done = not message.get("more_body", False)
+        if size > MAX_BODY_BYTES:
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {MAX_BODY_BYTES >> 20} MiB")
+        return message
+
+    return limited
+
+
+def _with_headers(send: Send) -> Send:
+    """Add the security headers to the answer."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending

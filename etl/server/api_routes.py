@@ -1,0 +1,121 @@
+"""The table of endpoints, and the routes that are not JSON documents: events, metrics, health, log-in."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from etl.running.metrics import Sample, samples, text_lines
+from etl.running.metrics_server import METRICS_TYPE
+from etl.running.process_memory import resident_bytes
+from etl.server import access, api_changes, api_reading
+from etl.server.endpoints import Endpoint
+from etl.server.events import TooManyViewersError
+from etl.server.openapi import openapi
+from etl.server.requests import error_response, json_response
+
+ENDPOINTS: tuple[Endpoint, ...] = (*api_reading.ENDPOINTS, *api_changes.ENDPOINTS)
+
+
+def api_routes() -> list[BaseRoute]:
+    """All routes."""
+    return [
+        *(endpoint.route() for endpoint in ENDPOINTS),
+        Route("/api/openapi.json", _openapi),
+        Route("/api/events", _events),
+        Route("/api/session", _log_in, methods=["POST"]),
+        Route("/api/session", _log_out, methods=["DELETE"]),
+        Route("/login", _login_page),
+        Route("/metrics", _metrics),
+        Route("/health", _health),
+        Route("/ready", _ready),
+    ]
+
+
+def _openapi(request: Request) -> Response:
+    return json_response(openapi(ENDPOINTS))
+
+
+async def _events(request: Request) -> Response:
+    stream = request.app.state.events.view()
+    try:
+        first = await anext(stream)
+    except TooManyViewersError:
+        return error_response(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-viewers", "too many clients follow the events; try later")
+
+    async def chunks() -> Any:
+        yield first
+        async for chunk in stream:
+            yield chunk
+
+    return StreamingResponse(chunks(), media_type="text/event-stream")
+
+
+# ── Tokens of browsers ────────────────────────────────────────────────────────────────────────────
+
+_LOGIN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice: log in</title>
+<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}
+body{font:1rem system-ui;max-width:22rem;margin:20vh auto;padding:1rem}input,button{font:inherit;width:100%;margin:.3rem 0;
+padding:.5rem;box-sizing:border-box}</style><h1>Sluice</h1><form method="post" action="/api/session">
+<label for="token">Token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Log in</button></form></html>"""
+
+
+def _login_page(request: Request) -> Response:
+    return HTMLResponse(_LOGIN)
+
+
+async def _log_in(request: Request) -> Response:
+    """Take the token of a form, and give it to the browser as a cookie that scripts cannot read."""
+    from urllib.parse import parse_qs
+
+    given = parse_qs((await request.body()).decode("ascii", "replace")).get("token", [""])[0].strip()
+    rights: access.Access = request.app.state.access
+    if rights.tokens is not None and rights.tokens.role(given) is None:
+        return error_response(HTTPStatus.UNAUTHORIZED, "no-token", "the file of tokens has no such token")
+    response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+    response.set_cookie(access.COOKIE, given, httponly=True, samesite="strict", secure=rights.secure)
+    return response
+
+
+def _log_out(request: Request) -> Response:
+    response = Response(status_code=HTTPStatus.NO_CONTENT)
+    response.delete_cookie(access.COOKIE)
+    return response
+
+
+# ── Monitoring ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _metrics(request: Request) -> Response:
+    found: list[Sample] = []
+    for job in request.app.state.server.jobs():
+        labels = {"pipeline": str(job.name)}
+        found.append(Sample("sluice_up", labels, float(job.status == "running")))
+        found.append(Sample("sluice_restarts_total", labels, job.restarts))
+        if job.run is not None:
+            found += samples(str(job.name), job.run.totals)
+    found += [Sample("sluice_process_resident_bytes", {"process": name}, size) for name, size in resident_bytes().items()]
+    return PlainTextResponse("".join(f"{line}\n" for line in text_lines(found)), media_type=METRICS_TYPE)
+
+
+def _health(request: Request) -> Response:
+    """503 while a pipeline that is to run does not, because of a failure."""
+    return _states(request, {"waiting", "failed", "refused"})
+
+
+def _ready(request: Request) -> Response:
+    """503 until all pipelines that are to run do so."""
+    return _states(request, {"waiting", "failed", "refused", "starting", "stopping"})
+
+
+def _states(request: Request, bad: set[str]) -> Response:
+    """Numbers of pipelines only: this needs no token."""
+    statuses = [job.status for job in request.app.state.server.jobs()]
+    wrong = sum(status in bad for status in statuses)
+    status = HTTPStatus.SERVICE_UNAVAILABLE if wrong else HTTPStatus.OK
+    return json_response({"pipelines": len(statuses), "not_running": wrong}, status)

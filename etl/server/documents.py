@@ -1,0 +1,265 @@
+"""The documents of the API: pydantic models, from which its OpenAPI document is made, too."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from etl.server.job import JobStatus
+from etl.server.records import Desired
+
+
+class ApiModel(BaseModel):
+    """A document of the API."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProblemDocument(ApiModel):
+    """One thing to correct in a pipeline file."""
+
+    file: str
+    line: int
+    column: int
+    code: str
+    path: str = Field(description="The JSON path of the value.")
+    message: str
+    hint: str | None = None
+    severity: Literal["error", "warning"] = "error"
+
+
+class RefusalDocument(ApiModel):
+    """Why the file of a pipeline is not accepted; the version before goes on."""
+
+    reason: str
+    problems: list[ProblemDocument]
+
+
+class RatesDocument(ApiModel):
+    """Events and bytes a second, over the last five seconds."""
+
+    read_per_second: float
+    delivered_per_second: float
+    dead_per_second: float
+    bytes_per_second: float
+
+
+class CountersDocument(ApiModel):
+    """Sums since the run began."""
+
+    read: int = Field(description="Events read from all sources.")
+    delivered: int = Field(description="Events that sinks have accepted.")
+    dead: int = Field(description="Events that became dead letters.")
+    bytes: int
+    batches: int
+    lag_seconds: float = Field(description="From finding new events to their delivery, in the last micro-batch.")
+    event_time: str | None = Field(description="The latest event time, ISO 8601.")
+    delay_seconds: float | None = Field(description="How far the latest event time is behind the clock.")
+
+
+class StatusDocument(ApiModel):
+    """A pipeline at a glance."""
+
+    name: str
+    status: JobStatus
+    desired: Desired
+    version: int | None = Field(description="The version at work.")
+    accepted_version: int | None = Field(description="The version that is to run.")
+    error: str = Field(description="The last failure; empty while it runs.")
+    restarts: int = Field(description="Failures after which it started again.")
+    refused: RefusalDocument | None
+    description: str | None
+    rates: RatesDocument
+    counters: CountersDocument
+
+
+class SourceDocument(ApiModel):
+    """A source and what was read from it."""
+
+    name: str
+    type: str
+    read: int
+    dead: int
+    dropped: dict[str, int] = Field(description="Events that its receiver dropped, by reason.")
+
+
+class StepDocument(ApiModel):
+    """A step and what it did; ``incoming + made = left + filtered + dead``."""
+
+    stream: str
+    index: int
+    type: str
+    id: str
+    line: int | None
+    incoming: int
+    left: int
+    filtered: int
+    dead: int
+    made: int
+    seconds: float
+    measured: dict[str, Any] = Field(description="What the step itself counts, such as the matches of each rule.")
+
+
+class SinkDocument(ApiModel):
+    """A sink and what it did; ``incoming + made = delivered + filtered + dead + spooled``."""
+
+    name: str
+    type: str
+    incoming: int
+    made: int
+    delivered: int
+    filtered: int
+    dead: int
+    spooled: int
+    retries: int
+    flushes: dict[str, int] = Field(description="How often it was written, by reason.")
+    seconds: float
+
+
+class RejectedDocument(ApiModel):
+    """Dead letters of this run with one code at one step or sink."""
+
+    at: str
+    code: str
+    events: int
+    reason: str
+    example: str
+
+
+class PipelineDocument(StatusDocument):
+    """A pipeline with its counters."""
+
+    language: Literal["yaml", "sql"] | None
+    sources: list[SourceDocument]
+    steps: list[StepDocument]
+    sinks: list[SinkDocument]
+    rejected: list[RejectedDocument]
+    notes: list[ProblemDocument] = Field(description="Warnings about its file.")
+
+
+class NodeDocument(ApiModel):
+    """A source, a stream or a sink."""
+
+    id: str
+    kind: Literal["source", "stream", "sink"]
+    name: str
+    type: str | None = Field(description="The type of a source or sink.")
+    steps: list[str] = Field(description="The types of a stream's steps.")
+    line: int | None
+    events: int = Field(description="Events that left a source or stream, or that a sink accepted.")
+    dead: int
+    filtered: int
+
+
+class EdgeDocument(ApiModel):
+    """Events of one node that go to another."""
+
+    origin: str
+    target: str
+
+
+class GraphDocument(ApiModel):
+    """A pipeline as a graph."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+
+
+class VersionDocument(ApiModel):
+    """An accepted version."""
+
+    number: int
+    time: str
+    language: Literal["yaml", "sql"]
+    running: bool
+
+
+class FileDocument(ApiModel):
+    """The text of a version. Secrets in it are masked: such a text is not deployed again."""
+
+    number: int
+    language: Literal["yaml", "sql"]
+    text: str
+
+
+class MessageDocument(ApiModel):
+    """A message of a pipeline."""
+
+    id: int = Field(description="Grows from message to message; give the last one as `after` to get the next ones.")
+    time: str
+    level: str
+    event: str
+    pipeline: str
+    message: str
+
+
+class DeadLetterGroupDocument(ApiModel):
+    """Open dead letters of one place with one code."""
+
+    at: str
+    code: str
+    events: int
+    reason: str
+    example: str
+    last: str | None
+
+
+class DeadLetterDocument(ApiModel):
+    """A dead letter."""
+
+    time: str
+    at: str
+    code: str
+    reason: str | None
+    event: str | None
+    source: str | None
+    partition: str | None
+    offset: int | None
+
+
+class DeadLettersDocument(ApiModel):
+    """Open dead letters: how many by place and code, and the last ones."""
+
+    groups: list[DeadLetterGroupDocument]
+    last: list[DeadLetterDocument]
+
+
+class HistoryDocument(ApiModel):
+    """Samples of the last ten minutes as columns, one a second."""
+
+    time: list[float]
+    read: list[int]
+    delivered: list[int]
+    dead: list[int]
+    bytes: list[int]
+    lag_seconds: list[float]
+
+
+class CheckDocument(ApiModel):
+    """The findings about a file that would be accepted."""
+
+    problems: list[ProblemDocument]
+
+
+class ListDocument(ApiModel):
+    """All pipelines of the server."""
+
+    pipelines: list[StatusDocument]
+    refused_files: dict[str, str] = Field(
+        description="Files of the folder that are not pipelines of the server, with the reason."
+    )
+
+
+class ErrorBody(ApiModel):
+    """What is wrong with a request."""
+
+    code: str
+    message: str
+    problems: list[ProblemDocument] = []
+
+
+class ErrorDocument(ApiModel):
+    """The answer with any status from 400 on."""
+
+    error: ErrorBody

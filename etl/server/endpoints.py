@@ -1,0 +1,137 @@
+"""Endpoints as values: method, path, parameters and documents, from which routes and the OpenAPI document are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from etl.api import EtlError, nearest
+from etl.server.names import PipelineName
+from etl.server.pipeline_server import PipelineServer, UnknownPipelineError
+from etl.server.requests import ApiError, failure_response, json_response
+
+if TYPE_CHECKING:
+    from etl.server.events import Events
+
+Value = str | int | bool
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the query string."""
+
+    name: str
+    description: str
+    type: Literal["string", "integer"] = "string"
+    default: Value | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, text: str) -> Value:
+        """The value of a text. Raises ApiError."""
+        if self.type == "integer":
+            return self._integer(text)
+        if self.choices and text not in self.choices:
+            raise ApiError(
+                HTTPStatus.BAD_REQUEST, "bad-parameter", f"{self.name} is one of {', '.join(self.choices)}, not {text[:80]!r}"
+            )
+        return text
+
+    def _integer(self, text: str) -> int:
+        low, high = self.minimum or 0, self.maximum if self.maximum is not None else 2**53
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+        if not low <= number <= high:
+            raise ApiError(
+                HTTPStatus.BAD_REQUEST, "bad-parameter", f"{self.name} is a whole number from {low} to {high}, not {text[:80]!r}"
+            )
+        return number
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request to an endpoint."""
+
+    server: PipelineServer
+    events: Events
+    name: PipelineName | None
+    """The pipeline in the path."""
+    path: Mapping[str, str]
+    values: Mapping[str, Any]
+    """Parameters of the query string; those that are not given have their default."""
+    body: bytes
+
+    @property
+    def pipeline(self) -> PipelineName:
+        """The pipeline in the path, where there is one."""
+        assert self.name is not None
+        return self.name
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One thing that the API does. ``handle`` runs in a thread; an EtlError that it raises is the answer 422."""
+
+    method: Literal["GET", "PUT", "POST", "DELETE"]
+    path: str
+    summary: str
+    handle: Callable[[Call], Any]
+    answer: Any
+    """The model of the answer, or ``list[model]``."""
+    parameters: tuple[Parameter, ...] = ()
+    takes_file: bool = False
+    """Whether the body is the text of a pipeline file."""
+    status: int = HTTPStatus.OK
+
+    def route(self) -> Route:
+        """The route of the application."""
+        return Route(self.path, self._respond, methods=[self.method])
+
+    async def _respond(self, request: Request) -> Response:
+        mask: Callable[[str], str] = request.app.state.mask
+        try:
+            call = self._call(request, await request.body())
+            answer = await run_in_threadpool(self.handle, call)
+        except UnknownPipelineError as error:
+            return failure_response(ApiError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error)))
+        except (EtlError, OSError) as error:
+            return failure_response(error, mask)
+        if answer is None:
+            return Response(status_code=HTTPStatus.NO_CONTENT)
+        return json_response(TypeAdapter(self.answer).dump_python(answer, mode="json"), self.status, mask)
+
+    def _call(self, request: Request, body: bytes) -> Call:
+        path, query = request.path_params, request.query_params
+        known = {one.name: one for one in self.parameters}
+        for name in query:
+            if name not in known:
+                hint = nearest(name, known) or f"there are {', '.join(known) or 'none'}"
+                raise ApiError(HTTPStatus.BAD_REQUEST, "unknown-parameter", f"no parameter {name[:80]!r}; {hint}")
+        values = {one.name: one.parse(query[one.name]) if one.name in query else one.default for one in self.parameters}
+        state = request.app.state
+        return Call(state.server, state.events, _name(path), path, values, body)
+
+
+def _name(path: Mapping[str, str]) -> PipelineName | None:
+    """The name in the path. Raises ApiError."""
+    if "namespace" not in path:
+        return None
+    try:
+        return PipelineName.of(path["namespace"], path["name"])
+    except EtlError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad-name", str(error)) from None
+
+
+def models(answer: Any) -> list[type[BaseModel]]:
+    """The models of an answer."""
+    if answer is None:
+        return []
+    return [answer] if isinstance(answer, type) and issubclass(answer, BaseModel) else list(get_args(answer))

@@ -1,0 +1,66 @@
+"""What runs the pipelines of a server, as a protocol: Spark in a server, something without Spark in tests of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from etl.config.model import Pipeline
+from etl.config.problems import Problem
+from etl.running.messages import OnMessage
+from etl.running.supervision import Status
+from etl.server.jobs_folder import JobFile
+from etl.spark.reports.totals import Totals
+from etl.spark.state.folder import StateFolder
+
+
+class EngineRun(Protocol):
+    """A pipeline at work."""
+
+    @property
+    def status(self) -> Status:
+        """What it is doing."""
+
+    @property
+    def error(self) -> str:
+        """The last failure; empty while it runs."""
+
+    @property
+    def failures(self) -> int:
+        """Failures after which it started again."""
+
+    @property
+    def totals(self) -> Totals:
+        """Its totals so far."""
+
+    def stop(self) -> None:
+        """End it after the micro-batch at work; returns at once."""
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended; returns whether it has."""
+
+
+class PreparedPipeline(Protocol):
+    """A pipeline that fits its state, and can start."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline."""
+
+    @property
+    def notes(self) -> Sequence[Problem]:
+        """Warnings about its file."""
+
+    def start(self, on_message: OnMessage, on_end: Callable[[], None]) -> EngineRun:
+        """Start it; ``on_end`` is called from any thread when it has ended by itself."""
+
+
+class Engine(Protocol):
+    """Checks, plans and runs pipelines."""
+
+    def prepare(self, name: str, file: JobFile, others: Sequence[Pipeline]) -> PreparedPipeline:
+        """Check a file, which need not be there yet, beside ``others`` that run, plan it, and compare it with its state. Writes
+        nothing. Raises EtlError, as a ConfigError if the file has problems."""
+
+    def state(self, name: str) -> StateFolder:
+        """The state folder of a pipeline."""

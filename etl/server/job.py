@@ -1,0 +1,250 @@
+"""One pipeline of a server: a thread that makes what runs agree with the wanted version and the desired state."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from etl.api import EtlError
+from etl.config.model import Pipeline
+from etl.config.problems import ConfigError, Problem
+from etl.running.message_log import MessageLog
+from etl.running.messages import Message
+from etl.running.supervision import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS
+from etl.server.engine import Engine, EngineRun, PreparedPipeline
+from etl.server.jobs_folder import JobFile
+from etl.server.names import PipelineName
+from etl.server.records import Desired
+
+JobStatus: TypeAlias = Literal["starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused"]
+"""``waiting``: it starts again after a failure; ``ended``: its sources have no more events; ``failed``: it does not start again;
+``refused``: its file has problems, and no earlier version runs."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A file that was not accepted; the version before goes on."""
+
+    digest: str
+    reason: str
+    problems: Sequence[Problem]
+
+    @staticmethod
+    def of(file: JobFile, error: Exception) -> Refusal:
+        """The refusal of a file for an error."""
+        return Refusal(file.digest, str(error), error.problems if isinstance(error, ConfigError) else ())
+
+
+@dataclass(frozen=True)
+class JobVersion:
+    """An accepted version and its number."""
+
+    file: JobFile
+    number: int
+
+
+class Job:
+    """A pipeline. Methods that change it return at once; its thread carries them out."""
+
+    def __init__(
+        self, name: PipelineName, engine: Engine, others: Callable[[], Sequence[Pipeline]], on_change: Callable[[Job], None]
+    ) -> None:
+        """``others``: the pipelines that run beside it; ``on_change``: called when its status has changed."""
+        self.name = name
+        self.log = MessageLog(engine.state(str(name)).messages)
+        self.version: JobVersion | None = None
+        """The wanted version."""
+        self.desired: Desired = "stopped"
+        self.refusal: Refusal | None = None
+        self.pipeline: Pipeline | None = None
+        """The pipeline of the version that runs, or ran last."""
+        self.notes: Sequence[Problem] = ()
+        self.run: EngineRun | None = None
+        """The run at work, or the last one."""
+        self._engine, self._others, self._on_change = engine, others, on_change
+        self._changed = threading.Condition()
+        self._prepared: PreparedPipeline | None = None
+        self._running: JobVersion | None = None
+        self._before: JobVersion | None = None
+        """The version that ran before, until the new one has begun."""
+        self._has_begun = False
+        self._stopping = False
+        self._restart = False
+        self._error = ""
+        self._failures = 0
+        self._retry_at: float | None = None
+        self._closing = False
+        self._thread = threading.Thread(target=self._conduct, name=f"job {name}", daemon=True)
+        self._thread.start()
+
+    # ── What is wanted ────────────────────────────────────────────────────────────────────────────
+
+    def deploy(self, version: JobVersion, prepared: PreparedPipeline | None, desired: Desired) -> None:
+        """Run this version, if that is desired. ``prepared``: the version, checked and planned."""
+        with self._changed:
+            self.version, self._prepared, self.desired = version, prepared, desired
+            self.refusal, self._retry_at, self._failures, self._error = None, None, 0, ""
+            if prepared is not None:
+                self.pipeline, self.notes = prepared.pipeline, prepared.notes
+            self._changed.notify_all()
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Keep the version that runs, and the reason why the new file does not."""
+        self.refusal = refusal
+        self.report("refused", f"the new file is refused: {refusal.reason}", "error")
+
+    def want(self, desired: Desired, restart: bool = False) -> None:
+        """Change the desired state; ``restart``: also when it runs already."""
+        with self._changed:
+            self.desired = desired
+            self._restart = self._restart or restart
+            self._retry_at, self._failures = None, 0
+            if desired == "running" and self._has_ended():
+                self._restart = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop the run after its micro-batch, and end the thread; returns at once."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the end after `close`; returns whether it has come."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    # ── What is ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def status(self) -> JobStatus:
+        """What it is doing."""
+        if self._stopping:
+            return "stopping"
+        if self._is_at_work() and self.run is not None:
+            return self.run.status
+        if self._retry_at is not None:
+            return "waiting"
+        if self.version is None:
+            return "refused"
+        if self.desired == "running":
+            return self.run.status if self._has_ended() and self.run is not None else "failed" if self._error else "starting"
+        return self.desired
+
+    @property
+    def error(self) -> str:
+        """The last failure; empty while it runs."""
+        return self._error or (self.run.error if self.run is not None and self._running is not None else "")
+
+    @property
+    def restarts(self) -> int:
+        """Failures after which it started again."""
+        return self._failures + (self.run.failures if self.run is not None else 0)
+
+    @property
+    def running_version(self) -> int | None:
+        """The number of the version at work."""
+        return self._running.number if self._running is not None and self._is_at_work() else None
+
+    def report(self, event: str, text: str, level: str = "info") -> None:
+        """Add a message of the server to the log of the pipeline."""
+        self.log.append(Message(event, text, level, str(self.name)))
+        self._on_change(self)
+
+    def _take(self, message: Message) -> None:
+        if message.event == "running":
+            self._has_begun, self._before, self._failures = True, None, 0
+        self._on_change(self)
+
+    def _is_at_work(self) -> bool:
+        return self.run is not None and self._running is not None and not self.run.wait(0)
+
+    def _has_ended(self) -> bool:
+        return self.run is not None and self._running is not None and self.run.wait(0)
+
+    # ── The thread ────────────────────────────────────────────────────────────────────────────────
+
+    def _conduct(self) -> None:
+        """Carry out one change after the other."""
+        while not (self._closing and not self._is_at_work()):
+            with self._changed:
+                while not self._is_due():
+                    self._changed.wait(None if self._retry_at is None else max(0.0, self._retry_at - time.monotonic()))
+            self._step()
+            self._on_change(self)
+
+    def _is_due(self) -> bool:
+        if self._closing or self._must_stop() or self._must_start():
+            return True
+        return self._fell_over()
+
+    def _must_stop(self) -> bool:
+        if not self._is_at_work():
+            return False
+        return self._closing or self._restart or self.desired != "running" or self.version is not self._running
+
+    def _must_start(self) -> bool:
+        if self._closing or self.desired != "running" or self.version is None or self._is_at_work():
+            return False
+        if self._retry_at is not None:
+            return time.monotonic() >= self._retry_at
+        return self._running is None or self._restart or self.version is not self._running
+
+    def _fell_over(self) -> bool:
+        """Whether the run has ended before it began to work."""
+        return self._has_ended() and not self._has_begun and self._retry_at is None and not self._error
+
+    def _step(self) -> None:
+        if self._must_stop():
+            self._stop()
+        elif self._must_start():
+            self._start()
+        elif self._fell_over() and self.run is not None:
+            self._after_failure(self.run.error)
+
+    def _stop(self) -> None:
+        assert self.run is not None
+        self._stopping = True
+        self._on_change(self)
+        self.run.stop()
+        self.run.wait()
+        self._before = self._running if self._has_begun else self._before
+        self._running, self._stopping = None, False
+
+    def _start(self) -> None:
+        with self._changed:
+            version, prepared = self.version, self._prepared
+            assert version is not None
+            self._prepared, self._restart, self._retry_at, self._error, self._has_begun = None, False, None, "", False
+        try:
+            prepared = prepared or self._engine.prepare(str(self.name), version.file, self._others())
+        except Exception as error:
+            self._running = None
+            self._after_failure(str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}")
+            return
+        self.pipeline, self.notes = prepared.pipeline, prepared.notes
+        self._running = version
+        self.run = prepared.start(self._take, self._wake)
+
+    def _after_failure(self, reason: str) -> None:
+        """Go back to the version before, or try again later."""
+        before, self._before = self._before, None
+        version = self.version
+        if before is not None and version is not None and before.file.digest != version.file.digest:
+            with self._changed:
+                self._running, self.version, self._prepared = None, before, None
+            self.refuse(Refusal.of(version.file, EtlError(f"version {version.number} does not start: {reason}")))
+            return
+        self._failures += 1
+        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (self._failures - 1))
+        self._error = reason
+        self._retry_at = time.monotonic() + wait
+        self._running = None
+        self.report("failed", f"does not start: {reason}\nit starts again in {wait:g} s", "error")
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,121 @@
+"""The folder of jobs: ``FOLDER/<namespace>/<pipeline>.yaml`` or ``.sql``, written by people, by tools and by the API."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from etl.api import EtlError
+from etl.file_modes import replace_file
+from etl.server.names import SUFFIXES, PipelineName
+
+MAX_FILE_BYTES = 1 << 20
+"""Most bytes of a pipeline file: the largest recipe has 20 kB."""
+
+Language: TypeAlias = Literal["yaml", "sql"]
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A pipeline file and its content."""
+
+    path: Path
+    content: bytes = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the content and the language."""
+        return hashlib.sha256(self.path.suffix.encode() + b"\0" + self.content).hexdigest()
+
+    @property
+    def language(self) -> Language:
+        """The language of the file."""
+        return "sql" if self.path.suffix == ".sql" else "yaml"
+
+
+@dataclass(frozen=True)
+class FolderContent:
+    """What the folder holds at a moment."""
+
+    files: Mapping[PipelineName, JobFile]
+    refused: Mapping[str, str]
+    """Path below the folder → why this file is not a pipeline of the server."""
+
+
+class JobsFolder:
+    """Reads and writes the files of the folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def read(self) -> FolderContent:
+        """All pipeline files. Raises EtlError if the folder cannot be read."""
+        files: dict[PipelineName, JobFile] = {}
+        refused: dict[str, str] = {}
+        for path in self._paths():
+            try:
+                name, file = PipelineName.of_file(path), _read(path)
+            except (EtlError, OSError) as error:
+                refused[str(path.relative_to(self.root))] = str(error)
+                continue
+            if name in files:
+                refused[str(path.relative_to(self.root))] = f"{files[name].path.name} is a pipeline of the same name"
+            else:
+                files[name] = file
+        return FolderContent(files, refused)
+
+    def path(self, name: PipelineName, language: Language) -> Path:
+        """The file of a pipeline, in its language; that of an existing one keeps its suffix."""
+        folder = self.root / name.namespace
+        suffixes = (".sql",) if language == "sql" else (".yaml", ".yml")
+        there = (path for suffix in suffixes if (path := folder / f"{name.name}{suffix}").exists())
+        return next(there, folder / f"{name.name}{suffixes[0]}")
+
+    def write(self, name: PipelineName, content: bytes, language: Language) -> JobFile:
+        """Put a file in place, atomically, and remove one in the other language. Raises OSError."""
+        path = self.path(name, language)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content)
+        self.remove(name, but=path)
+        return JobFile(path, content)
+
+    def remove(self, name: PipelineName, but: Path | None = None) -> None:
+        """Remove the pipeline's files, except one."""
+        for suffix in SUFFIXES:
+            path = self.root / name.namespace / f"{name.name}{suffix}"
+            if path != but:
+                path.unlink(missing_ok=True)
+
+    def _paths(self) -> Iterator[Path]:
+        """Pipeline files in the folders of the namespaces, not below; hidden ones and tests are left out."""
+        try:
+            folders = sorted(entry.path for entry in os.scandir(self.root) if entry.is_dir() and not entry.name.startswith("."))
+        except OSError as error:
+            raise EtlError(f"cannot read the folder of jobs {self.root}: {error.strerror}") from error
+        for folder in folders:
+            for path in sorted(Path(folder).iterdir()):
+                if (
+                    path.suffix in SUFFIXES
+                    and path.is_file()
+                    and not path.name.startswith(".")
+                    and not path.stem.endswith("_test")
+                ):
+                    yield path
+
+
+def _read(path: Path) -> JobFile:
+    """A file. Raises EtlError for one that is too large, and OSError."""
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    check_size(len(content))
+    return JobFile(path, content)
+
+
+def check_size(size: int) -> None:
+    """Raise EtlError for a pipeline file that is too large."""
+    if size > MAX_FILE_BYTES:
+        raise EtlError(f"the file is larger than {MAX_FILE_BYTES >> 20} MiB, the limit for pipeline files")

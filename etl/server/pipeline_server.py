@@ -1,0 +1,204 @@
+"""The pipelines of a server: deploys, starts and stops them, and follows the folder of their files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from etl.api import EtlError
+from etl.config.model import Pipeline
+from etl.server.engine import Engine, PreparedPipeline
+from etl.server.job import Job, JobVersion, Refusal
+from etl.server.jobs_folder import FolderContent, JobFile, JobsFolder, Language, check_size
+from etl.server.names import PipelineName
+from etl.server.rates import Rates
+from etl.server.records import Desired, DesiredStates, Versions
+from etl.server.secret_values import SecretValues
+
+WATCH_SECONDS = 1.0
+"""Seconds between two looks at the folder, and between two samples of the totals."""
+
+
+class UnknownPipelineError(EtlError):
+    """The server has no pipeline of this name."""
+
+
+class PipelineServer:
+    """All pipelines of a folder. Its methods may be called from any thread."""
+
+    def __init__(self, folder: JobsFolder, state: Path, engine: Engine) -> None:
+        """``state``: the folder below which each pipeline has its state, and the server its records."""
+        self.folder, self.engine = folder, engine
+        self.on_change: Callable[[Job], None] = lambda _: None
+        """Called with a pipeline whose status or version has changed."""
+        self.secrets = SecretValues()
+        self.versions = Versions(state)
+        self._desired = DesiredStates(state)
+        self._jobs: dict[PipelineName, Job] = {}
+        self._rates: dict[PipelineName, Rates] = {}
+        self.refused_files: Mapping[str, str] = {}
+        """Files of the folder that are not pipelines of the server, with the reason."""
+        self._gone: set[PipelineName] = set()
+        """Pipelines whose file was not there at the last look; at the next one they are removed."""
+        self._lock = threading.RLock()
+        """Held while a file is checked and deployed: two pipelines that exclude each other are not accepted at once."""
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="folder", daemon=True)
+
+    # ── Life ──────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Start the pipelines of the folder, and follow it."""
+        self._look()
+        self._thread.start()
+
+    def stop(self, seconds: float | None = None) -> list[PipelineName]:
+        """Stop all pipelines after their micro-batch; returns those that have not ended in time. Their desired states stay."""
+        self._ends.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        jobs = self.jobs()
+        for job in jobs:
+            job.close()
+        return [job.name for job in jobs if not job.wait(seconds)]
+
+    # ── Reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def jobs(self) -> list[Job]:
+        """All pipelines, by name."""
+        with self._lock:
+            return [self._jobs[name] for name in sorted(self._jobs)]
+
+    def job(self, name: PipelineName) -> Job:
+        """A pipeline. Raises UnknownPipelineError."""
+        try:
+            return self._jobs[name]
+        except KeyError:
+            raise UnknownPipelineError(f"there is no pipeline {str(name)!r}") from None
+
+    def rates(self, name: PipelineName) -> Rates:
+        """The rates of a pipeline."""
+        return self._rates.setdefault(name, Rates())
+
+    # ── Changing ──────────────────────────────────────────────────────────────────────────────────
+
+    def deploy(self, name: PipelineName, content: bytes, language: Language) -> Job:
+        """Check a file, write it to the folder, and run it. Raises EtlError, as ConfigError for problems of the file."""
+        check_size(len(content))
+        file = JobFile(self.folder.path(name, language), content)
+        with self._lock:
+            prepared = self.engine.prepare(str(name), file, self._others(name))
+            self.secrets.add(prepared.pipeline)
+            self.folder.write(name, content, language)
+            job = self._job(name)
+            job.deploy(JobVersion(file, self.versions.add(name, file)), prepared, self._desired.get(name))
+        job.report("deployed", f"version {job.version.number if job.version else ''} is accepted")
+        return job
+
+    def validate(self, name: PipelineName, content: bytes, language: Language) -> PreparedPipeline:
+        """Check a file as `deploy` does, and change nothing. Raises EtlError."""
+        check_size(len(content))
+        file = JobFile(self.folder.path(name, language), content)
+        return self.engine.prepare(str(name), file, self._others(name))
+
+    def want(self, name: PipelineName, desired: Desired, restart: bool = False) -> Job:
+        """Start, stop or pause a pipeline; ``restart``: stop it before. Raises EtlError, and OSError of the records."""
+        with self._lock:
+            job = self.job(name)
+            self._desired.set(name, desired)
+            job.want(desired, restart)
+        return job
+
+    def remove(self, name: PipelineName) -> None:
+        """Stop a pipeline and remove its file; its state and its versions stay. Raises EtlError and OSError."""
+        with self._lock:
+            self.job(name)
+            self.folder.remove(name)
+            self._forget(name)
+
+    def rollback(self, name: PipelineName, number: int | None = None) -> Job:
+        """Deploy an earlier version, by default the one before the wanted one, as a new version. Raises EtlError."""
+        with self._lock:
+            job = self.job(name)
+            current = job.version.number if job.version else None
+            earlier = [one.number for one in self.versions.list(name) if current is None or one.number < current]
+            if number is None and not earlier:
+                raise EtlError(f"{name} has no earlier version to go back to")
+            version = self.versions.find(name, earlier[-1] if number is None else number)
+            return self.deploy(name, version.path.read_bytes(), version.language)
+
+    # ── The folder ────────────────────────────────────────────────────────────────────────────────
+
+    def _watch(self) -> None:
+        while not self._ends.wait(WATCH_SECONDS):
+            for job in self.jobs():
+                if job.run is not None:
+                    self.rates(job.name).add(job.run.totals)
+            with suppress(EtlError, OSError):
+                self._look()
+
+    def _look(self) -> None:
+        """Make the pipelines agree with the folder."""
+        with self._lock:
+            content = self.folder.read()  # under the lock: else it could be older than what `deploy` has written
+            self.refused_files = content.refused
+            for name, file in content.files.items():
+                self._take(name, file)
+            self._remove_missing(content)
+
+    def _take(self, name: PipelineName, file: JobFile) -> None:
+        """Accept or refuse a file that is new or has changed."""
+        job = self._jobs.get(name)
+        if job is not None and job.version is not None and job.version.file.digest == file.digest:
+            job.refusal = None
+            return
+        if job is not None and job.refusal is not None and job.refusal.digest == file.digest:
+            return
+        job = self._job(name)
+        try:
+            prepared = self.engine.prepare(str(name), file, self._others(name))
+            version = JobVersion(file, self.versions.add(name, file))
+        except (EtlError, OSError) as error:
+            job.refuse(Refusal.of(file, error))
+            self._fall_back(job, file)
+            return
+        job.deploy(version, prepared, self._desired.get(name))
+        job.report("deployed", f"version {version.number} is accepted")
+
+    def _fall_back(self, job: Job, file: JobFile) -> None:
+        """After the start of the server: run the last accepted version of a pipeline whose file is refused."""
+        versions = self.versions.list(job.name)
+        if job.version is None and versions:
+            refusal = job.refusal
+            job.deploy(JobVersion(versions[-1].file(file.path), versions[-1].number), None, self._desired.get(job.name))
+            job.refusal = refusal
+
+    def _remove_missing(self, content: FolderContent) -> None:
+        """Remove pipelines whose file was missing twice: editors replace a file by removing it first."""
+        missing = self._jobs.keys() - content.files.keys()
+        for name in missing & self._gone:
+            self._forget(name)
+        self._gone = missing - self._gone
+
+    def _forget(self, name: PipelineName) -> None:
+        job = self._jobs.pop(name)
+        self._rates.pop(name, None)
+        self._desired.set(name, None)
+        job.report("removed", "its file is removed; it stops after its micro-batch")
+        job.close()
+
+    def _job(self, name: PipelineName) -> Job:
+        if name not in self._jobs:
+            self._jobs[name] = Job(name, self.engine, lambda: self._others(name), self._report)
+        return self._jobs[name]
+
+    def _report(self, job: Job) -> None:
+        if job.pipeline is not None:
+            self.secrets.add(job.pipeline)
+        self.on_change(job)
+
+    def _others(self, name: PipelineName) -> Sequence[Pipeline]:
+        """The pipelines that are to run beside this one."""
+        return [job.pipeline for other, job in self._jobs.items() if other != name and job.pipeline is not None]

@@ -1,0 +1,125 @@
+"""Runs the pipelines of a server in one Spark session, each as a run of its own that starts, fails and ends alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from etl.api import ComponentError, EtlError
+from etl.config.checks.targets import together
+from etl.config.loader import inspect_content
+from etl.config.model import Pipeline
+from etl.config.problems import ConfigError, Problem
+from etl.running.messages import Message, OnMessage
+from etl.running.planning import RunRequest
+from etl.running.service import RunService
+from etl.running.shared_session import SharedSession
+from etl.running.supervision import Status
+from etl.server.jobs_folder import JobFile
+from etl.spark.reports.totals import Totals
+from etl.spark.state.fingerprint import compare_checkpoints
+from etl.spark.state.folder import StateFolder
+from etl.spark.state.incompatible_changes import refusal
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """Runs pipelines in a session; ``request`` holds the options of all runs."""
+
+    session: SharedSession
+    request: RunRequest
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def state(self, name: str) -> StateFolder:
+        """The state folder of a pipeline: below that of the server."""
+        return StateFolder.of("", str(Path(self.request.state or "", name)))
+
+    def prepare(self, name: str, file: JobFile, others: Sequence[Pipeline]) -> SparkPipeline:
+        """Check, plan and compare with the state, as `Engine.prepare`."""
+        checked = inspect_content(file.path, file.content, self.env)
+        if checked.pipeline is None:
+            raise ConfigError(checked.problems)
+        pipeline = replace(checked.pipeline, name=name)
+        shared = [problem for problem in together([*others, pipeline]) if problem.file == pipeline.file]
+        if any(problem.severity == "error" for problem in shared):
+            raise ConfigError(shared)
+        service = RunService([pipeline], self.request, several=True, shared=self.session)
+        run = service.runs[0]
+        changes = compare_checkpoints(run.plan, run.state)[1]
+        if changes:
+            raise ComponentError(refusal(changes, run.state))
+        return SparkPipeline(pipeline, [*checked.problems, *shared], service)
+
+
+@dataclass(frozen=True)
+class SparkPipeline:
+    """A planned pipeline."""
+
+    pipeline: Pipeline
+    notes: Sequence[Problem]
+    service: RunService
+
+    def start(self, on_message: OnMessage, on_end: Callable[[], None]) -> SparkRun:
+        """Start it in a thread of its own."""
+        run = SparkRun(self.service, on_message)
+        run.start(on_end)
+        return run
+
+
+class SparkRun:
+    """A run in the session of the server."""
+
+    def __init__(self, service: RunService, on_message: OnMessage) -> None:
+        self._service, self._on_message = service, on_message
+        self._name = service.runs[0].plan.pipeline
+        self._thread: threading.Thread | None = None
+        self._error = ""
+
+    @property
+    def status(self) -> Status:
+        """The status of the supervised run; ``failed`` if it did not come so far."""
+        if self._error:
+            return "failed"
+        return self._service.supervised[0].status if self._service.supervised else "starting"
+
+    @property
+    def error(self) -> str:
+        """The last failure."""
+        return self._error or (self._service.supervised[0].error if self._service.supervised else "")
+
+    @property
+    def failures(self) -> int:
+        """Failures after which it started again."""
+        return self._service.supervised[0].failures if self._service.supervised else 0
+
+    @property
+    def totals(self) -> Totals:
+        """Its totals."""
+        return self._service.runs[0].totals
+
+    def start(self, on_end: Callable[[], None]) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._work, args=(on_end,), name=f"run {self._name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the micro-batch at work."""
+        self._service.stop()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the thread."""
+        assert self._thread is not None
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _work(self, on_end: Callable[[], None]) -> None:
+        try:
+            self._service.work(self._on_message)
+        except Exception as error:
+            self._error = str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}"
+            self._on_message(Message("failed", self._error, "error", self._name))
+        finally:
+            on_end()

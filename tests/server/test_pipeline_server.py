@@ -1,0 +1,161 @@
+"""What runs follows the folder, and the states that are wanted."""
+
+from __future__ import annotations
+
+import pytest
+from fake_engine import FakeEngine
+from jobs_and_client import Jobs
+from running import wait_for
+
+from etl.api import EtlError
+from etl.server.jobs_folder import JobsFolder
+from etl.server.names import PipelineName
+from etl.server.pipeline_server import PipelineServer
+
+A = PipelineName("shop", "a")
+
+
+def test_files_are_started_replaced_and_stopped(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    first = jobs.run("shop/a")
+
+    jobs.put("shop/b")
+    jobs.wait("shop/b", "running")
+    jobs.put("shop/a", jobs.text("a", "run: {trigger: 1s}\n"))
+    wait_for(lambda: jobs.run("shop/a") is not first)
+    jobs.wait("shop/a", "running")
+    assert first.is_stopped
+    assert jobs.server.job(A).running_version == 2
+
+    (jobs.folder / "shop" / "a.yaml").unlink()
+    wait_for(lambda: jobs.status("shop/a") == "none" and jobs.engine.runs[-1].is_stopped)
+    assert jobs.status("shop/b") == "running"
+
+
+def test_a_bad_file_is_refused_and_the_old_one_goes_on(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    job, first = jobs.server.job(A), jobs.run("shop/a")
+
+    jobs.put("shop/a", jobs.text("a").replace("filter", "fitler"))
+    wait_for(lambda: job.refusal is not None)
+
+    assert job.refusal is not None
+    assert [(problem.line, problem.code) for problem in job.refusal.problems] == [(3, "unknown-type")]
+    assert (job.status, job.running_version, first.is_stopped) == ("running", 1, False)
+
+    jobs.engine.unfit.add("100d")
+    jobs.put("shop/a", jobs.text("a", "run: {trigger: 100d}\n"))
+    wait_for(lambda: job.refusal is not None and "does not fit" in job.refusal.reason)
+    assert not first.is_stopped
+
+    jobs.put("shop/a", jobs.text("a"))
+    wait_for(lambda: job.refusal is None, what="the refusal is gone with its file")
+    assert not first.is_stopped
+
+
+def test_a_version_that_does_not_start_gives_way_to_the_one_before(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    job = jobs.server.job(A)
+    jobs.engine.broken.add("100d")
+
+    jobs.put("shop/a", jobs.text("a", "run: {trigger: 100d}\n"))
+    wait_for(lambda: job.refusal is not None and job.status == "running")
+
+    assert job.refusal is not None
+    assert job.refusal.reason == "version 2 does not start: the port is in use"
+    assert job.running_version == 1
+
+
+def test_what_cannot_start_tries_again(jobs: Jobs) -> None:
+    jobs.engine.broken.add("filter")
+    jobs.put("shop/a")
+    jobs.server.start()
+    wait_for(lambda: len(jobs.engine.runs) > 2, what="two further starts")
+
+    jobs.engine.broken.clear()
+
+    jobs.wait("shop/a", "running")
+
+
+def test_states_and_versions_survive_the_server(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.put("shop/a")
+    jobs.put("shop/b")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    jobs.server.want(A, "stopped")
+    jobs.wait("shop/a", "stopped")
+    jobs.put("shop/b", "sources: {")
+    wait_for(lambda: jobs.server.job(PipelineName("shop", "b")).refusal is not None)
+    jobs.server.stop()
+
+    later = Jobs(jobs.folder, jobs.engine, PipelineServer(JobsFolder(jobs.folder), jobs.engine.root, jobs.engine))
+    later.server.start()
+
+    assert later.status("shop/a") == "stopped"
+    later.wait("shop/b", "running")
+    assert later.server.job(PipelineName("shop", "b")).refusal is not None
+    later.server.want(A, "running")
+    later.wait("shop/a", "running")
+    later.server.stop()
+
+
+def test_a_rollback_is_a_new_version(jobs: Jobs) -> None:
+    jobs.server.start()
+    texts = [jobs.text("a", f"run: {{trigger: {seconds}s}}\n") for seconds in (1, 2, 3)]
+    for text in texts:
+        jobs.server.deploy(A, text.encode(), "yaml")
+
+    jobs.server.rollback(A)
+    jobs.wait("shop/a", "running")
+
+    assert (jobs.folder / "shop" / "a.yaml").read_text() == texts[1]
+    assert [version.number for version in jobs.server.versions.list(A)] == [1, 2, 3, 4]
+    jobs.server.rollback(A, 1)
+    assert (jobs.folder / "shop" / "a.yaml").read_text() == texts[0]
+    with pytest.raises(EtlError, match="shop/a has no version 9; kept are 1 to 5"):
+        jobs.server.rollback(A, 9)
+
+
+def test_pipelines_that_would_write_to_one_file_are_refused(jobs: Jobs) -> None:
+    jobs.server.start()
+    jobs.server.deploy(A, jobs.text("a").encode(), "yaml")
+
+    with pytest.raises(EtlError, match="shared-target"):
+        jobs.server.deploy(PipelineName("shop", "b"), jobs.text("a").encode(), "yaml")
+
+    assert not (jobs.folder / "shop" / "b.yaml").exists()
+
+
+def test_files_that_are_not_pipelines_are_named(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.put("shop/a", "", ".sql")
+    jobs.put("shop/naïve")
+    jobs.put("shop/large", "#" * (1 << 20) + "\n")
+    jobs.put("shop/a_test")
+    jobs.put("shop/.hidden")
+    jobs.server.start()
+
+    assert dict(jobs.server.refused_files) == {
+        "shop/a.yaml": "a.sql is a pipeline of the same name",
+        "shop/large.yaml": "the file is larger than 1 MiB, the limit for pipeline files",
+        "shop/naïve.yaml": "'naïve' is not the name of a pipeline: names have letters, digits, '_', '-' and '.', begin with a "
+        "letter or digit, and have at most 63 characters",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["../x/a", "a/../b", "a/b/c", "/etc/passwd", "a/.b", "a/b.yaml", "a/b_test", "a/b\0", "a/" + "b" * 64, ""]
+)
+def test_names_lead_nowhere_else(text: str) -> None:
+    with pytest.raises(EtlError, match="is not the name of a"):
+        PipelineName.parse(text)
+
+
+def test_the_fake_is_an_engine(engine: FakeEngine) -> None:
+    assert engine.state("shop/a").root.is_relative_to(engine.root)

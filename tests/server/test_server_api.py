@@ -1,0 +1,127 @@
+"""The HTTP API, without Spark."""
+
+from __future__ import annotations
+
+import json
+
+from jobs_and_client import Client, Jobs
+from running import wait_for
+
+A = "/api/pipelines/shop/a"
+
+
+def test_a_pipeline_from_deploy_to_removal(jobs: Jobs, client: Client) -> None:
+    put = client("PUT", A, jobs.text())
+    assert (put.status, put.json["accepted_version"], put.json["name"]) == (200, 1, "shop/a")
+    jobs.wait("shop/a", "running")
+    jobs.run("shop/a").work(100, dead=3)
+
+    shown = client("GET", A).json
+    assert (shown["status"], shown["version"], shown["counters"]["read"], shown["counters"]["dead"]) == ("running", 1, 100, 3)
+    assert [(step["id"], step["left"], step["line"]) for step in shown["steps"]] == [("steps[0] filter", 97, 3)]
+    graph = client("GET", f"{A}/graph").json
+    assert [(node["id"], node["events"]) for node in graph["nodes"]] == [
+        ("source:main", 100),
+        ("stream:steps", 97),
+        ("sink:main", 97),
+    ]
+    assert [(edge["origin"], edge["target"]) for edge in graph["edges"]] == [
+        ("source:main", "stream:steps"),
+        ("stream:steps", "sink:main"),
+    ]
+
+    for verb, status in (("stop", "stopped"), ("pause", "paused"), ("start", "running"), ("restart", "running")):
+        assert client("POST", f"{A}/{verb}").status == 200
+        jobs.wait("shop/a", status)
+    wait_for(lambda: len(jobs.engine.runs) == 3, what="a run for the start, and one for the restart")
+
+    assert client("PUT", A, jobs.text("a", "run: {trigger: 2s}\n")).json["accepted_version"] == 2
+    assert client("POST", f"{A}/rollback").json["accepted_version"] == 3
+    assert [one["number"] for one in client("GET", f"{A}/versions").json] == [1, 2, 3]
+    assert "trigger: 2s" in client("GET", f"{A}/file?version=2").json["text"]
+    assert [one["event"] for one in client("GET", f"{A}/logs?limit=2").json] == ["deployed", "deployed"]
+
+    assert client("DELETE", A).status == 204
+    assert client("GET", A).status == 404
+    assert client("GET", "/api/pipelines").json == {"pipelines": [], "refused_files": {}}
+
+
+def test_a_refused_file_changes_nothing(jobs: Jobs, client: Client) -> None:
+    refused = client("PUT", A, jobs.text().replace("filter", "fitler"))
+
+    assert refused.status == 422
+    assert [problem["code"] for problem in refused.json["error"]["problems"]] == ["unknown-type"]
+    assert client("GET", A).status == 404
+    assert not (jobs.folder / "shop").exists()
+    checked = client("POST", "/api/validate", jobs.text().replace("filter", "fitler"))
+    assert (checked.status, [problem["line"] for problem in checked.json["problems"]]) == (200, [3])
+    assert client("POST", "/api/validate", jobs.text()).json == {"problems": []}
+
+
+def test_secrets_are_masked_everywhere(jobs: Jobs, client: Client) -> None:
+    jobs.engine.env = {"KEY": 'pass"word-7'}
+    text = (
+        f'source: {{type: file, path: "{jobs.folder}/x.log"}}\nsink: {{type: http, urls: "http://localhost:1/",\n'
+        '  token: "${KEY}", headers: {X-Key: "in-the-file"}}\n'
+    )
+    assert client("PUT", A, text).status == 200
+    jobs.wait("shop/a", "running")
+    jobs.run("shop/a").fail('401 for pass"word-7 and in-the-file')
+
+    answers = "".join(client("GET", path).text for path in (A, f"{A}/logs", "/api/pipelines", f"{A}/file"))
+
+    assert "401 for *** and ***" in answers
+    assert "word-7" not in answers
+    assert "in-the-file" not in answers
+    masked = client("GET", f"{A}/file").json["text"]
+    assert client("PUT", A, masked).json["error"]["code"] == "masked-secret"
+
+
+def test_wrong_requests_are_explained(jobs: Jobs, client: Client) -> None:
+    for path, status, code in (
+        ("/api/pipelines/..%2f..%2fetc/passwd", 404, "not-found"),
+        ("/api/pipelines/%2e%2e/passwd", 400, "bad-name"),
+        ("/api/pipelines/shop/a.yaml", 400, "bad-name"),
+        ("/api/pipelines/shop/none", 404, "unknown-pipeline"),
+        ("/api/pipelines/shop/none/logs?limit=-1", 400, "bad-parameter"),
+        ("/api/pipelines/shop/none/logs?limt=1", 400, "unknown-parameter"),
+        ("/api/other", 404, "not-found"),
+    ):
+        answer = client("GET", path)
+        assert (answer.status, answer.json["error"]["code"]) == (status, code), path
+    assert client("POST", "/api/pipelines").status == 405
+
+
+def test_events_tell_what_has_changed(jobs: Jobs, client: Client) -> None:
+    import http.client
+
+    connection = http.client.HTTPConnection(client.address.host, client.address.port, timeout=20)
+    connection.request("GET", "/api/events")
+    stream = connection.getresponse()
+    client("PUT", A, jobs.text())
+
+    seen = []
+    while not seen or seen[-1]["status"] != "running":
+        line = stream.readline()
+        if line.startswith(b"data: "):
+            seen.append(json.loads(line[6:]))
+    assert {one["name"] for one in seen} == {"shop/a"}
+
+    client("DELETE", A)
+    while not (line := stream.readline()).startswith(b"event: removed"):
+        assert line
+    assert json.loads(stream.readline()[6:]) == {"name": "shop/a"}
+    connection.close()
+
+
+def test_monitoring_sees_all_pipelines(jobs: Jobs, client: Client) -> None:
+    client("PUT", A, jobs.text())
+    jobs.wait("shop/a", "running")
+    assert [client("GET", path).status for path in ("/health", "/ready")] == [200, 200]
+
+    jobs.run("shop/a").work(5)
+    assert 'sluice_source_events_total{pipeline="shop/a",source="main"} 5' in client("GET", "/metrics").text
+
+    jobs.run("shop/a").fail("the disk is full")
+    answer = client("GET", "/health")
+    assert (answer.status, answer.json) == (503, {"pipelines": 1, "not_running": 1})
