@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
-from etl.api import Finding, Result, Schema, Sink, Staged, Task
+from etl.api import Finding, Guarantee, Result, Schema, Sink, Staged, Task
 
 
 class DiscardSink(Sink):
@@ -23,7 +23,7 @@ class DiscardSink(Sink):
     type: Literal["discard"] = "discard"
 
     any_order: ClassVar[bool] = True
-    guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "none"
+    guarantee: ClassVar[Guarantee] = "none"
 
     def check_changes(self, incoming: Schema) -> Iterable[Finding]:
         """It takes any changes."""

@@ -19,6 +19,7 @@ from etl.api import (
     BatchId,
     ComponentError,
     Finding,
+    Guarantee,
     Result,
     Schema,
     Sink,
@@ -50,7 +51,7 @@ class ConsoleSink(Sink):
         default="auto", description="Output format; auto is a table on a terminal and JSON lines elsewhere."
     )
 
-    guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "at least once"
+    guarantee: ClassVar[Guarantee] = "at least once"
 
     def check_changes(self, incoming: Schema) -> Iterable[Finding]:
         """A field with the name under which the kinds of changes are printed."""

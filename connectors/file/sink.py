@@ -24,6 +24,7 @@ from etl.api import (
     Duration,
     FieldName,
     Finding,
+    Guarantee,
     Schema,
     Sink,
     Size,
@@ -118,7 +119,7 @@ class FileSink(Sink):
         description="Maximum number of paths for the events of one split; events of more paths become dead letters.",
     )
 
-    guarantee: ClassVar[Literal["exactly once", "at least once", "none"]] = "exactly once"
+    guarantee: ClassVar[Guarantee] = "exactly once"
     any_order: ClassVar[bool] = True
     takes_views: ClassVar[bool] = True
 

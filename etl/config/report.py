@@ -144,7 +144,7 @@ class Report:
             inside = [problem for problem in self.errors if problem.path.startswith(json_path(self.as_written(owner)))]
             if inside:
                 first, note = inside[0], f"fields that cannot be checked until this is corrected: {names}"
-                noted = replace(first, hint=f"{first.hint}; {note}" if first.hint else note)
+                noted = replace(first, hint=f"{first.hint.removesuffix('.')}; {note}" if first.hint else note)
                 self.problems = [noted if problem == first else problem for problem in self.problems]
 
     def is_broken(self, path: OptionPath) -> bool:

@@ -134,16 +134,21 @@ class Operator(Protocol):
         """Fewer rows that are worth the same; the same table where there is nothing to combine."""
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether the parts have to run in this micro-batch."""
+        """Whether the parts have to run in this micro-batch. ``arrived`` and ``kept``: the panes of its rows and of the state
+        before it, None without rows."""
 
     def run(
         self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
     ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents | Rejects]:
         """The results of these parts as record batches, those with a reason in `FAILED` as dead letters; rows for their state as
-        tables; how many events were dropped; and events that become dead letters."""
+        tables; how many events were dropped; and events that become dead letters.
+
+        ``arrived`` are the rows of this micro-batch, ``kept`` the state before it. A file is removed when `is_over` is true for
+        its last pane: until then ``kept`` also has panes whose results earlier runs gave. Results that are given once, at an
+        end, are those of ends after ``clock.before`` and up to ``clock.now``."""
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Whether rows of this pane and earlier ones are needed no more."""
+        """Whether rows of this pane and earlier ones are no longer needed."""
 
     def watermark_after(self, watermark: int) -> int:
         """The watermark of the results: what comes later is not before it."""

@@ -153,7 +153,7 @@ def run_case(case: Case) -> list[str]:
 
 def _differences(case: Case) -> list[str]:
     step = _step(case)
-    column = _column([line.line for line in case.lines])
+    column = _column(case.lines)
     batch = pa.record_batch({step.field: column, "_offset": pa.array(range(len(column)), pa.int64())})
     run = _open(step, batch.schema, case)
     found = _outcomes(step, run(batch), batch)
@@ -219,11 +219,17 @@ def _decoded(raw: bytes | None) -> str | bytes | None:
         return raw
 
 
-def _column(lines: Sequence[Any]) -> pa.Array:
-    if all(isinstance(line, str | bytes | None) for line in lines):
-        raw = [line.encode() if isinstance(line, str) else line for line in lines]
+def _column(lines: Sequence[Line]) -> pa.Array:
+    """The lines as a column. Raises CaseError where texts and numbers are mixed, such as by 1.2 without quotes."""
+    values = [line.line for line in lines]
+    is_text = all(isinstance(value, str | bytes | None) for value in values)
+    for line, value in zip(lines, values, strict=True):
+        if not is_text and isinstance(values[0], str) and not isinstance(value, str | bytes | None):
+            raise CaseError(f"{line.where}: {value!r} is not a text as the first line; put it in quotes")
+    if is_text:
+        raw = [value.encode() if isinstance(value, str) else value for value in values]
         return pa.array(raw, pa.binary()).view(pa.string())
-    return pa.array(lines)
+    return pa.array(values)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -277,6 +283,7 @@ GOOD = "options: {}\nlines:\n  - {line: junk, reject: has no 'CEF:' with a versi
         ("options: 1\nlines: [{line: a, dropped: true}]", "x.yaml:1: 'options' are the parser's options, or a list of such"),
         ("lines:\n  - line: a\n    filds: {}", "x.yaml:3: 'filds' is unknown; keys are code, dropped, fields, line, reject"),
         ("lines:\n  - line: a", "x.yaml:2: a line has 'line', and one of 'fields', 'reject' and 'dropped: true'"),
+        ("lines: [{line: a, dropped: true},\n  {line: 1.2, dropped: true}]", "x.yaml:2: 1.2 is not a text as the first line"),
         ("lines:\n  - {line: a, fields: {}, code: b}", "x.yaml:2: 'fields' is a mapping, 'reject' a reason"),
         (GOOD + "---\n" + GOOD.replace("{}", "{namings: ecs}"), "x.yaml:5: options: namings: "),
         (GOOD.replace("{}", "{fields: {a: 'map<int,int>'}}"), "x.yaml:1: field 'a' is map<int,int>: "),
