@@ -67,22 +67,22 @@ class Members(Mapping[str, type[Component]]):
     """The components of a family by type name, in alphabetical order; a class is imported when it is first used."""
 
     def __init__(self, listed: Mapping[str, type[Component] | Entry]) -> None:
-        self._listed = dict(sorted(listed.items()))
+        self._load_package = dict(sorted(listed.items()))
 
     def __getitem__(self, name: str) -> type[Component]:
-        found = self._listed[name]
+        found = self._load_package[name]
         if isinstance(found, Entry):
-            found = self._listed[name] = _import_class(found)
+            found = self._load_package[name] = _import_class(found)
         return found
 
     def __contains__(self, name: object) -> bool:
-        return name in self._listed
+        return name in self._load_package
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._listed)
+        return iter(self._load_package)
 
     def __len__(self) -> int:
-        return len(self._listed)
+        return len(self._load_package)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def installed() -> Catalogue:
 def _load() -> Iterable[type[Component] | Entry]:
     known: dict[tuple[Family, str], EntryPoint] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        for component in _listed(entry):
+        for component in _load_package(entry):
             of = _family(component), _type(component)
             other = known.setdefault(of, entry)
             if other is not entry:
@@ -164,7 +164,7 @@ def _load() -> Iterable[type[Component] | Entry]:
             yield component
 
 
-def _listed(entry: EntryPoint) -> Iterable[type[Component] | Entry]:
+def _load_package(entry: EntryPoint) -> Iterable[type[Component] | Entry]:
     """The ``COMPONENTS`` of a package. Raises EtlError that names it."""
     try:
         found = import_module(entry.value).COMPONENTS

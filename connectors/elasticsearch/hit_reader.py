@@ -24,7 +24,7 @@ class HitReader:
 
     def check(self) -> Iterable[Finding]:
         """Yield the parser's findings about the declared fields, and names that are given twice."""
-        incoming = self._incoming
+        incoming = self._incoming_schema
         yield from self._json().check(incoming)
         for option, name in (("id_field", self.id_field), ("index_field", self.index_field)):
             if name in self.declared:
@@ -32,11 +32,11 @@ class HitReader:
 
     def fields(self) -> Schema:
         """Return the events' fields."""
-        return self._json().fields(self._incoming) if self.declared else self._incoming
+        return self._json().fields(self._incoming_schema) if self.declared else self._incoming_schema
 
     def open(self) -> Callable[[Hits], Iterator[pa.RecordBatch | Rejects]]:
         """Compile once a task; returns a function from hits to batches."""
-        parse = self._json().open(self._incoming) if self.declared else None
+        parse = self._json().open(self._incoming_schema) if self.declared else None
 
         def read(hits: Hits) -> Iterator[pa.RecordBatch | Rejects]:
             batch = self._batch(hits)
@@ -57,7 +57,7 @@ class HitReader:
         return pa.RecordBatch.from_pydict({**columns, OFFSET: hits.document_numbers()})
 
     @property
-    def _incoming(self) -> Schema:
+    def _incoming_schema(self) -> Schema:
         names = [MESSAGE, *(name for name in (self.id_field, self.index_field) if name)]
         return pa.schema([(name, pa.string()) for name in names])
 

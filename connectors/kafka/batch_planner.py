@@ -31,7 +31,7 @@ class BatchPlanner:
 
     def plan(self, begin: OffsetRanges, found: Mapping[str, Topic], limit: Limit) -> OffsetRanges:
         """Return the next batch; ``begin`` itself if there is nothing new. Memory: a few words for each partition."""
-        known = self._known(begin, found)
+        known = self._last_ends(begin, found)
         partitions = [(name, number) for name, topic in found.items() for number in range(topic.partitions)]
         ends = topics.fetch_end_offsets(self.settings, partitions, self.is_committed)
         new = [partition for partition in partitions if partition not in known]
@@ -46,7 +46,7 @@ class BatchPlanner:
         granted = share_fairly(available, max_batch_events(limit))
         return OffsetRanges({name: _topic_range(name, topic, begins, granted) for name, topic in found.items()})
 
-    def _known(self, begin: OffsetRanges, found: Mapping[str, Topic]) -> dict[Partition, int]:
+    def _last_ends(self, begin: OffsetRanges, found: Mapping[str, Topic]) -> dict[Partition, int]:
         """Return the end of the last batch, for partitions that are still the same."""
         known = begin.ends()
         for name, one in begin.topics.items():

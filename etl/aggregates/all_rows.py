@@ -104,11 +104,11 @@ def check_function(text: str, schema: Schema) -> Aggregate:
     if isinstance(call, Finding):
         return Aggregate(pa.null(), (call,))
     if call.per_second:
-        return _failed("per_second is for windows, and not for frames of rows")
+        return _bad_aggregate("per_second is for windows, and not for frames of rows")
     if call.where and (call.function in RANKS or call.function == "ntile"):
-        return _failed(f"{call.function} takes no filter: it counts all rows")
+        return _bad_aggregate(f"{call.function} takes no filter: it counts all rows")
     if call.function in RANKS:
-        return _failed(f"{call.function}() takes no argument") if call.arguments else Aggregate(RANKS[call.function])
+        return _bad_aggregate(f"{call.function}() takes no argument") if call.arguments else Aggregate(RANKS[call.function])
     if call.function == "ntile":
         return _check_ntile(call)
     if call.function in NEIGHBOURS:
@@ -122,30 +122,32 @@ def check_function(text: str, schema: Schema) -> Aggregate:
 def _check_ntile(call: AggregateCall) -> Aggregate:
     text = call.arguments[0].text if len(call.arguments) == 1 else ""
     is_good = text.isascii() and text.isdigit() and 1 <= int(text[:10]) < 2**31 and len(text) <= 10
-    return Aggregate(pa.int64()) if is_good else _failed(f"ntile(4): the argument is a number of groups, and it is {text!r}")
+    return (
+        Aggregate(pa.int64()) if is_good else _bad_aggregate(f"ntile(4): the argument is a number of groups, and it is {text!r}")
+    )
 
 
 def _check_neighbour(call: AggregateCall, schema: Schema) -> Aggregate:
     most = 2 if call.function == "nth_value" else 3
     least = 2 if call.function == "nth_value" else 1
     if not least <= len(call.arguments) <= most or call.where:
-        return _failed(f"{call.function} is written {next(one for one in FORMS if one.startswith(call.function))}")
+        return _bad_aggregate(f"{call.function} is written {next(one for one in FORMS if one.startswith(call.function))}")
     distance = call.arguments[1].text if len(call.arguments) > 1 else "1"
     if not (distance.isascii() and distance.isdigit() and len(distance) <= 9) or (most == 2 and int(distance) < 1):
-        return _failed(f"the second argument is a number of rows, and it is {distance!r}", call.arguments[1].at)
+        return _bad_aggregate(f"the second argument is a number of rows, and it is {distance!r}", call.arguments[1].at)
     value = analyse(call.arguments[0].text, schema)
     findings = list(value.findings)
     if not value.errors and value.spark_reason:
         return _needs_spark(value.spark_reason)
     if not value.errors and pa.types.is_null(value.type):
-        return _failed(f"{call.arguments[0].text} has no known type", call.arguments[0].at)
+        return _bad_aggregate(f"{call.arguments[0].text} has no known type", call.arguments[0].at)
     if len(call.arguments) > 2 and not value.errors:
         other = analyse(call.arguments[2].text, schema)
         findings += other.findings
         fits = _is_castable(other.type, value.type) or (_is_small(call.arguments[2].text) and is_number(value.type))
         if not other.errors and not fits:
             shown = f"{format_type(other.type)}, and the value is {format_type(value.type)}"
-            return _failed(f"the default is {shown}", call.arguments[2].at)
+            return _bad_aggregate(f"the default is {shown}", call.arguments[2].at)
     return Aggregate(value.type, tuple(findings), frozenset(value.fields))
 
 
@@ -164,8 +166,8 @@ def _is_small(text: str) -> bool:
 
 
 def _needs_spark(reason: str) -> Aggregate:
-    return _failed(f"it needs Spark, which does not run this step: {reason}")
+    return _bad_aggregate(f"it needs Spark, which does not run this step: {reason}")
 
 
-def _failed(message: str, at: int = 0) -> Aggregate:
+def _bad_aggregate(message: str, at: int = 0) -> Aggregate:
     return Aggregate(pa.null(), (Finding("bad-aggregate", message, at=at),))

@@ -46,13 +46,17 @@ def check_running(text: str, schema: Schema, within: bool, rows: int | None) -> 
     parts = [part for part in (call.arguments[0], call.where) if part is not None and part.text != "*"]
     for part in parts:
         if reason := analyse(part.text, schema).spark_reason:
-            return _failed(f"it needs Spark, which does not run this step: {reason}", "compute it in an earlier step", part.at)
+            return _bad_aggregate(
+                f"it needs Spark, which does not run this step: {reason}", "compute it in an earlier step", part.at
+            )
     if call.per_second and not within:
-        return _failed("per_second is that of a length of time, and there is no within", "give within: 5m")
+        return _bad_aggregate("per_second is that of a length of time, and there is no within", "give within: 5m")
     if call.function == "lag" and rows is not None and lag_distance(call.arguments[1:]) >= rows:
-        return _failed(f"of the last {rows} events none is that far back", f"give rows: {lag_distance(call.arguments[1:]) + 1}")
+        return _bad_aggregate(
+            f"of the last {rows} events none is that far back", f"give rows: {lag_distance(call.arguments[1:]) + 1}"
+        )
     reason = None if call.arguments[0].text == "*" else _type_reason(call.function, analyse(call.arguments[0].text, schema).type)
-    return _failed(reason, "give it a type with convert or cast") if reason else checked
+    return _bad_aggregate(reason, "give it a type with convert or cast") if reason else checked
 
 
 def lag_distance(parameters: tuple[object, ...]) -> int:
@@ -71,5 +75,5 @@ def _type_reason(function: str, type_: pa.DataType) -> str | None:
     return None
 
 
-def _failed(message: str, hint: str, at: int = 0) -> Aggregate:
+def _bad_aggregate(message: str, hint: str, at: int = 0) -> Aggregate:
     return Aggregate(pa.null(), (Finding("bad-aggregate", message, hint=hint, at=at),))

@@ -118,7 +118,7 @@ def _init_for(origin: Path) -> None:
     from etl.cli.activity import activity
 
     with activity(f"reading {origin}") as doing:
-        best, text = _found_for(origin, doing)
+        best, text = _infer_pipeline(origin, doing)
     name = best.candidate.name if best.candidate.recipe else _file_name(origin)
     click.echo(f"{best.candidate.kind} {best.candidate.name}: {_reads(best)}", err=True)
     _write(Path(f"{name}.yaml"), text, then="run")
@@ -128,7 +128,7 @@ def _init_for(origin: Path) -> None:
         )
 
 
-def _found_for(origin: Path, doing: Callable[[str], None]) -> tuple[Match, str]:
+def _infer_pipeline(origin: Path, doing: Callable[[str], None]) -> tuple[Match, str]:
     """The best match for a file, and a pipeline with a test that uses it."""
     from etl.api import EtlError
     from etl.cli.infer import nothing_reads

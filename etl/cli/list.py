@@ -41,7 +41,7 @@ def _components(what: str | None, text: str) -> list[str]:
     groups = {name: [c for c in found if text.lower() in type_name(c)] for name, found in chosen.items()}
     names = [type_name(c) for found in groups.values() for c in found]
     if text and not names:
-        raise _nothing(text, [type_name(c) for found in chosen.values() for c in found])
+        raise _nothing_found_error(text, [type_name(c) for found in chosen.values() for c in found])
     width = max(map(len, names), default=0)
     if what is not None:
         return [_line(component, width) for component in groups[what]]
@@ -63,7 +63,7 @@ def _patterns(text: str) -> list[str]:
         rows.setdefault((pattern.name, pattern.file), []).extend(pattern.sets)
     found = {row: sets for row, sets in rows.items() if _has(text, *row, *sets)}
     if text and not found:
-        raise _nothing(text, [name for name, _ in rows])
+        raise _nothing_found_error(text, [name for name, _ in rows])
     names, files = max((len(n) for n, _ in found), default=0), max((len(f) for _, f in found), default=0)
     return [f"{name:<{names}}  {file:<{files}}  {', '.join(sets)}" for (name, file), sets in found.items()]
 
@@ -74,7 +74,7 @@ def _functions(text: str) -> list[str]:
 
     found = [function for function in all_functions() if _has(text, function.name, function.about)]
     if text and not found:
-        raise _nothing(text, [function.name for function in all_functions()])
+        raise _nothing_found_error(text, [function.name for function in all_functions()])
     width = min(max((len(function.call) for function in found), default=0), _LONGEST_CALL)
     return [f"{function.call:<{width}}  {function.about}" for function in found]
 
@@ -87,7 +87,7 @@ def _has(text: str, *words: str) -> bool:
     return any(text.lower() in word.lower() for word in words)
 
 
-def _nothing(text: str, names: list[str]) -> click.UsageError:
+def _nothing_found_error(text: str, names: list[str]) -> click.UsageError:
     return click.UsageError(
         f"nothing here contains {text!r}; {nearest(text.upper(), names) or nearest(text, names) or 'see: etl list'}"
     )

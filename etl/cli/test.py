@@ -68,7 +68,7 @@ def command(
     selected = [(suite, case) for suite in suites for case in suite.cases if _is_selected(case, wanted)]
     broken = any(problem.severity == "error" for problem in problems)
     if not selected and not broken:
-        raise click.UsageError(_nothing(wanted, suites))
+        raise click.UsageError(_describe_no_tests(wanted, suites))
     if not any(wants_spark(suite, case) for suite, case in selected):
         forbid("pandas")
     began = time.monotonic()
@@ -125,7 +125,7 @@ def _is_selected(case: Case, wanted: Sequence[str]) -> bool:
     return not wanted or any(part.lower() in case.name.lower() for part in wanted)
 
 
-def _nothing(wanted: Sequence[str], suites: Sequence[Suite]) -> str:
+def _describe_no_tests(wanted: Sequence[str], suites: Sequence[Suite]) -> str:
     names = [case.name for suite in suites for case in suite.cases]
     names[MAX_NAMES:] = ["…"] if len(names) > MAX_NAMES else []
     if wanted and names:

@@ -21,7 +21,7 @@ def folder() -> Path:
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     places = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
-    ours = (Path(place) for place in places if place and os.path.isabs(place) and _ours(place))
+    ours = (Path(place) for place in places if place and os.path.isabs(place) and _is_usable(place))
     return next(ours, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
 
 
@@ -66,7 +66,7 @@ def _temporary() -> str:
     return os.path.join(tempfile.gettempdir(), f"sluice-{os.getuid()}")
 
 
-def _ours(place: str) -> bool:
+def _is_usable(place: str) -> bool:
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
         found = os.stat(place)

@@ -90,7 +90,7 @@ def prefetch(context: Any, address: Any) -> Any:
     return types.void(types.uint64), generate
 
 
-def _storing(type_: Any) -> Any:
+def _make_store(type_: Any) -> Any:
     def generate(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         _store(builder, args[0], args[1])
         return ctx.get_dummy_value()
@@ -101,19 +101,19 @@ def _storing(type_: Any) -> Any:
 @intrinsic
 def store_byte(context: Any, address: Any, value: Any) -> Any:
     """Store a uint8 at an address."""
-    return _storing(types.uint8)
+    return _make_store(types.uint8)
 
 
 @intrinsic
 def store_word(context: Any, address: Any, value: Any) -> Any:
     """Store a uint32 at an address."""
-    return _storing(types.uint32)
+    return _make_store(types.uint32)
 
 
 @intrinsic
 def store_long(context: Any, address: Any, value: Any) -> Any:
     """Store a uint64 at an address."""
-    return _storing(types.uint64)
+    return _make_store(types.uint64)
 
 
 @intrinsic

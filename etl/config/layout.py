@@ -127,7 +127,7 @@ def check_types(layout: Layout, catalogue: Catalogue, report: Report) -> None:
                 else f"a {part.family} is one of: {_names(catalogue, part.family)}",
             )
             report.broken.add((*part.path, "type"))
-        elif not report.is_broken((*part.path, "type")) and not _known(part, catalogue):
+        elif not report.is_broken((*part.path, "type")) and not _has_known_type(part, catalogue):
             name = part.options["type"]
             report.fail(
                 (*part.path, "type"),
@@ -137,7 +137,7 @@ def check_types(layout: Layout, catalogue: Catalogue, report: Report) -> None:
             )
 
 
-def _known(part: Part, catalogue: Catalogue) -> bool:
+def _has_known_type(part: Part, catalogue: Catalogue) -> bool:
     name = part.options.get("type")
     return isinstance(name, str) and name in catalogue.families[part.family]
 

@@ -79,7 +79,7 @@ class Parser(ArrowStep):
             failed = parsed.failed if parsed.failed is not None and parsed.failed.true_count else None
             rejects: tuple[Rejects, ...] = ()
             if self.on_error == "keep":
-                return Outcome(with_columns(batch, self._kept(text, parsed, failed)))
+                return Outcome(with_columns(batch, self._keep_rows(text, parsed, failed)))
             if failed is None:
                 return Outcome(self._merge(batch, parsed.columns))
             if self.on_error == "dead_letter":
@@ -95,7 +95,7 @@ class Parser(ArrowStep):
             batch = batch.drop_columns([self.field])
         return with_columns(batch, columns)
 
-    def _kept(self, text: pa.Array, parsed: Parsed, failed: pa.BooleanArray | None) -> Mapping[str, pa.Array]:
+    def _keep_rows(self, text: pa.Array, parsed: Parsed, failed: pa.BooleanArray | None) -> Mapping[str, pa.Array]:
         """Keep all rows: a failed one keeps its text, a parsed one only if ``keep_field`` is set."""
         columns = dict(parsed.columns)
         given = columns.get(self.field)

@@ -58,10 +58,10 @@ class SinkWriter:
     @property
     def takes_views(self) -> bool:
         """Whether batches may have string views: the sink accepts them, and no limit makes this writer slice batches."""
-        return self.sink.takes_views and not self._limited
+        return self.sink.takes_views and not self._has_limit
 
     @property
-    def _limited(self) -> bool:
+    def _has_limit(self) -> bool:
         return self.sink.batch.max_events is not None or self.sink.batch.max_bytes is not None
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -69,7 +69,7 @@ class SinkWriter:
         self.delivered.incoming += batch.num_rows
         if self.sink.identified and IDENTITY not in batch.schema.names:
             batch = self.identities.add_to(batch)
-        if not self._limited:
+        if not self._has_limit:
             self._write_batch(batch, "as_it_comes")
             return
         for piece, size in self._pieces(batch):
@@ -85,7 +85,7 @@ class SinkWriter:
         """Write the rest of the buffer and close the writer."""
         self._flush("shutdown" if self._buffer and self.backoff.is_stopping() else "end_of_batch")
         try:
-            with self._timed():
+            with self._measure_time():
                 return self.writer.close()
         except OSError as error:
             raise self._split_lost(error) from error
@@ -194,7 +194,7 @@ class SinkWriter:
 
     def _try(self, batch: pa.RecordBatch) -> Result:
         try:
-            with self._timed():
+            with self._measure_time():
                 return self.writer.write(batch)
         except SplitLostError as error:
             raise self._split_lost(error) from error
@@ -204,7 +204,7 @@ class SinkWriter:
             return Result(retryable=pa.array(range(batch.num_rows), pa.int64()), cause=str(error) or type(error).__name__)
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
+    def _measure_time(self) -> Iterator[None]:
         """Add the time of the body to that in the sink's writes."""
         began = time.perf_counter()
         try:

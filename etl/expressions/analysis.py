@@ -187,7 +187,7 @@ def _analyse_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFun
     except RecursionError:
         return _make_broken(text, Finding("bad-expression", TOO_DEEP, hint=DEEP_HINT, at=0))
     if bound.reason and not any(finding.severity == "error" for finding in binder.findings):
-        binder.findings += _misplaced(binder.arrow_only, bound.reason)
+        binder.findings += _find_misplaced(binder.arrow_only, bound.reason)
     findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
     spark_sql = _apply_edits(text, binder.edits)
     only = frozenset(binder.arrow_only)
@@ -197,7 +197,7 @@ def _analyse_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFun
     return analysis, bound
 
 
-def _misplaced(calls: Mapping[str, Any], reason: str) -> Iterator[Finding]:
+def _find_misplaced(calls: Mapping[str, Any], reason: str) -> Iterator[Finding]:
     """Calls of functions that Spark does not have, in an expression that only Spark can compute."""
     for name, node in calls.items():
         hint = "compute one of the two as a field of its own, in a step before"

@@ -8,13 +8,15 @@ from functools import lru_cache
 def quoted(field: str) -> str:
     """A field as an expression names it: dotted names in backticks part by part where they are no plain words."""
     return ".".join(
-        part if part.isidentifier() and part.isascii() and part.lower() not in _reserved() else f"`{part.replace('`', '``')}`"
+        part
+        if part.isidentifier() and part.isascii() and part.lower() not in _reserved_words()
+        else f"`{part.replace('`', '``')}`"
         for part in field.split(".")
     )
 
 
 @lru_cache(maxsize=1)
-def _reserved() -> frozenset[str]:
+def _reserved_words() -> frozenset[str]:
     """Words, in lower case, that an expression does not read as a field: keywords, and names that Spark gives a value."""
     from sqlglot.dialects.spark import Spark
     from sqlglot.parsers.spark import SparkParser

@@ -30,7 +30,7 @@ def add_test(text: str, match: Match, sample: Sample) -> str:
     if not lines:
         return text
     tests = [f"tests:\n  {NAME}:\n"]
-    if _knows_no_year(match):
+    if _lacks_year(match):
         tests.append(f"    now: {datetime.now(UTC):%Y-%m-%dT%H:%MZ}  # for dates without a year\n")
     tests += ["    input:\n", *(f"      - {format_scalar(line)}\n" for line in lines)]
     return _with_expected_events(text, text + "".join(tests))
@@ -42,7 +42,7 @@ def _lines(match: Match, sample: Sample) -> Iterator[str]:
     yield from (line for event in events if len(event) <= LONGEST for line in event.split("\n"))
 
 
-def _knows_no_year(match: Match) -> bool:
+def _lacks_year(match: Match) -> bool:
     made = match.candidate.proposal
     if made is None:
         return "syslog" in match.candidate.types

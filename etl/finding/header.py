@@ -95,7 +95,7 @@ def _column(rows: _Rows, at: int) -> tuple[Column, _Rows] | None:
     kinds = Counter(_family(row[at]) for row in rows.values())
     common, alike = kinds.most_common(1)[0]
     exact = alike >= least
-    family = common if exact else _mixed(kinds, at)
+    family = common if exact else _mixed_kind(kinds, at)
     if family is None:
         return None
     if exact and (family[0] in _SURE or family[0] in ("dash", "component")):
@@ -107,7 +107,7 @@ def _column(rows: _Rows, at: int) -> tuple[Column, _Rows] | None:
     return Column(family[0], max(befores), [row[at].text for row in rows.values()], form, len(befores) > 1, blanks), rows
 
 
-def _mixed(kinds: Counter[_Family], at: int) -> _Family | None:
+def _mixed_kind(kinds: Counter[_Family], at: int) -> _Family | None:
     """What a column is whose values differ in kind: programs with and without a process, words, or nothing."""
     names = {
         "text" if at == 0 and mark == "-" else kind for kind, mark in kinds

@@ -28,7 +28,7 @@ def pipeline_text(match: Match, origin: Path) -> str:
     """A pipeline with the recipe or parser, and ``origin`` as its source."""
     candidate = match.candidate
     if candidate.proposal is not None:
-        return "\n".join(_made_lines(match, candidate.proposal, origin)) + "\n"
+        return "\n".join(_proposal_lines(match, candidate.proposal, origin)) + "\n"
     if candidate.recipe is None:
         return "\n".join(_parser_lines(match, origin)) + "\n"
     text = recipe_text(candidate.recipe)
@@ -40,7 +40,7 @@ def _source_path(text: str, candidate: Candidate) -> tuple[str, ...]:
     return ("source",) if short else ("sources", next(iter(candidate.pipeline.sources)))
 
 
-def _made_lines(match: Match, made: Proposal, origin: Path) -> Iterator[str]:
+def _proposal_lines(match: Match, made: Proposal, origin: Path) -> Iterator[str]:
     yield f"# yaml-language-server: $schema={schema_file().as_uri()}"
     yield f"# Made from {origin.name}: reads {match.read:,} of its first {match.events:,} events. Rename the fields as you like."
     yield from source_lines(made, origin)

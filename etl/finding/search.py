@@ -67,7 +67,7 @@ def find_matches(sample: Sample, wanted: str | None = None, doing: Callable[[str
 
 def _find_matches(sample: Sample, wanted: str | None, doing: Callable[[str], None]) -> list[Match]:
     doing("looking for recipes like it")
-    known = _known_signatures()
+    known = _recipe_signatures()
     likeness = rank_by_likeness(sample.lines[:LIKE_LINES], known)
     order = [one for one, share in likeness.items() if share >= MIN_LIKENESS]
     near = [one for one in order[:NEAREST] if likeness[one] >= NEARLY * likeness[order[0]]]
@@ -80,7 +80,7 @@ def _find_matches(sample: Sample, wanted: str | None, doing: Callable[[str], Non
     if wanted != MADE and best and is_settled(best[0], sample, known):
         return best
     doing("making patterns from the lines")
-    found += _made_matches(sample)
+    found += _match_generated_patterns(sample)
     if not any(2 * one.rate >= 1 for one in found):
         found += _try_candidates(_build_candidates((one for one in order if one not in near), sample, wanted), sample, doing)
     return rank_matches(found, likeness, {one.candidate.name for one in found if is_doubtful(one, sample, known)})
@@ -94,7 +94,7 @@ def _table_candidates(sample: Sample) -> Iterator[Candidate]:
         yield table_candidate(table)
 
 
-def _made_matches(sample: Sample) -> list[Match]:
+def _match_generated_patterns(sample: Sample) -> list[Match]:
     """Matches of patterns generated from the lines."""
     made = propose_grok(sample.lines)
     return _try_candidates([candidate_of_proposal(made)], sample) if made else []
@@ -144,7 +144,7 @@ def _share_of(one: Match, names: Iterable[str]) -> float:
 
 
 @cache
-def _known_signatures() -> list[Signature]:
+def _recipe_signatures() -> list[Signature]:
     return signatures(recipes())
 
 

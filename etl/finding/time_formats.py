@@ -19,18 +19,22 @@ MAX_TRIED = 500
 def choose_format(form: TimeForm, values: Sequence[str]) -> str | None:
     """The format that reads the values; of several the one by which they rise, as the times of a log do."""
     texts = list(values[:: max(1, len(values) // MAX_TRIED)])
-    found = [(rising, -number, text) for number, text in enumerate(form.formats) if (rising := _rising(text, texts)) is not None]
+    found = [
+        (rising, -number, text)
+        for number, text in enumerate(form.formats)
+        if (rising := _ascending_share(text, texts)) is not None
+    ]
     return max(found)[2] if found else None
 
 
 def is_ambiguous(form: TimeForm, values: Sequence[str]) -> bool:
     """Whether several formats read all values, and the values do not decide."""
     texts = list(values[:: max(1, len(values) // MAX_TRIED)])
-    found = [rising for text in form.formats if (rising := _rising(text, texts)) is not None]
+    found = [rising for text in form.formats if (rising := _ascending_share(text, texts)) is not None]
     return len(found) > 1 and sorted(found)[-1] == sorted(found)[-2]
 
 
-def _rising(format_: str, texts: Sequence[str]) -> float | None:
+def _ascending_share(format_: str, texts: Sequence[str]) -> float | None:
     """The share of steps from a text to the next that do not go back; None where the format does not read them."""
     parser = installed().families["step"]["timestamp"].model_validate({"formats": [format_]})
     assert isinstance(parser, Parser)

@@ -92,7 +92,7 @@ class _Marker:
                 steps.append(node)
                 continue
             route = route.through(node.id)
-            steps.append(self._marked(node, route))
+            steps.append(self._mark_node(node, route))
         if branch.emits:
             ends[branch.to].append(route)
         if branch.into is not None:
@@ -100,7 +100,7 @@ class _Marker:
         below = tuple(self.branch(one, route, ends, unions) for one in branch.branches)
         return replace(branch, steps=tuple(steps), branches=below)
 
-    def _marked(self, node: StepNode, route: Route) -> StepNode:
+    def _mark_node(self, node: StepNode, route: Route) -> StepNode:
         self.current.append((node.id, route.links))
         return replace(node, reports=not route.links <= self.earlier[node.id])
 

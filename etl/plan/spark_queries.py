@@ -122,13 +122,13 @@ def _output_mode(frame: Frame) -> str:
 def _with_watermark(frame: Frame) -> Frame:
     """Set each read's watermark to that of the first stateful step after it, and drop fields that no step needs."""
     if isinstance(frame, StateGraph):
-        return _staged(frame)
+        return _plan_stages(frame)
     if isinstance(frame, AppliedSparkStep | Map) and state_graph_of(frame):
         return replace(frame, child=_with_watermark(frame.child))
     return _push(frame, None, None)
 
 
-def _staged(graph: StateGraph) -> StateGraph:
+def _plan_stages(graph: StateGraph) -> StateGraph:
     """The graph with watermarks, and the fields that its stages need; its reads have a watermark for all of them."""
     graph = replace(graph, inputs=with_clocks(graph))
     stages: dict[int, Stage] = {}
@@ -141,7 +141,7 @@ def _staged(graph: StateGraph) -> StateGraph:
         ]
         delay = watermark.max_delay_seconds + max((delay_through(step, one) for one in downstream), default=0)
         watermark = replace(watermark, arrival=watermark.field == ARRIVAL, max_delay_seconds=delay)
-        incoming = _given(stage.node.incoming, step.needs(stage.node.incoming), watermark)
+        incoming = _select_given_fields(stage.node.incoming, step.needs(stage.node.incoming), watermark)
         stages[number] = replace(stage, incoming=incoming, watermark=watermark)
     graph = replace(graph, stages=tuple(stages[number] for number in range(len(stages))))
     if isinstance(graph.child, Read):
@@ -151,7 +151,7 @@ def _staged(graph: StateGraph) -> StateGraph:
     return replace(graph, child=child)
 
 
-def _given(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -> Schema:
+def _select_given_fields(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -> Schema:
     """The fields that a step is given of these: those that it needs, and the time of reading if it goes by that."""
     known = schema if needs is None else _only(schema, needs, watermark)
     return (

@@ -37,7 +37,7 @@ def with_clocks(graph: StateGraph) -> tuple[StageInput, ...]:
         for at, one in enumerate(graph.inputs):
             if one.stage == number:
                 found[at] = _time_of(step) != ARRIVAL and any(
-                    _gives_other_times(graph, found, earlier, _time_of_input(graph, one)) for earlier in one.stages
+                    _changes_times(graph, found, earlier, _time_of_input(graph, one)) for earlier in one.stages
                 )
     return tuple(replace(one, by_field=found[at]) for at, one in enumerate(graph.inputs))
 
@@ -52,7 +52,7 @@ def _time_of_input(graph: StateGraph, one: StageInput) -> str:
     return _time_of(step_of(graph.stages[one.stage]))
 
 
-def _gives_other_times(graph: StateGraph, found: dict[int, bool], earlier: int, time: str) -> bool:
+def _changes_times(graph: StateGraph, found: dict[int, bool], earlier: int, time: str) -> bool:
     """Whether a stage guarantees nothing about a time of its results."""
     step = step_of(graph.stages[earlier])
     by_reading = _time_of(step) == ARRIVAL

@@ -160,11 +160,11 @@ def _two_readers(node: StepNode, on_spark: Frame, others: Iterable[str] = ()) ->
 
 def merged(known: Branch, way: Branch) -> Branch:
     """A tree with another way in it; steps at the beginning that both have are run once."""
-    shared = _shared(known, way)
+    shared = _count_shared_steps(known, way)
     rest = replace(way, steps=way.steps[shared:])
     if shared == len(known.steps) and known.branches and not (known.emits or known.sinks):
         for number, below in enumerate(known.branches):
-            if _shared(below, rest):
+            if _count_shared_steps(below, rest):
                 return replace(known, branches=(*known.branches[:number], merged(below, rest), *known.branches[number + 1 :]))
         return replace(known, branches=(*known.branches, rest))
     front = known.steps[:shared]
@@ -172,7 +172,7 @@ def merged(known: Branch, way: Branch) -> Branch:
     return Branch(front, outgoing, branches=(replace(known, steps=known.steps[shared:]), rest))
 
 
-def _shared(one: Branch, other: Branch) -> int:
+def _count_shared_steps(one: Branch, other: Branch) -> int:
     """How many steps at the beginning of two branches are the same."""
     count = 0
     for here, there in zip(one.steps, other.steps, strict=False):

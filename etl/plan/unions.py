@@ -46,13 +46,13 @@ def _divided_union(union: Union) -> list[tuple[str, Frame]]:
     ]
     groups: dict[str, list[tuple[str, Frame]]] = {}
     for label, part in parts:
-        groups.setdefault(_reading(label, part), []).append((label, part))
+        groups.setdefault(_query_group(label, part), []).append((label, part))
     if len(groups) == 1:
         return [("", union)]
     return [("+".join(label for label, _ in group), _part_of(union, group)) for group in groups.values()]
 
 
-def _reading(label: str, frame: Frame) -> str:
+def _query_group(label: str, frame: Frame) -> str:
     """Inputs with the same value can be in one query; each with a stateful step is in a query of its own."""
     if any(isinstance(part, AppliedSparkStep) and on_lane(part.node) for part in walk(frame)):
         return f"state of {label}"

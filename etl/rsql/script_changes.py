@@ -27,7 +27,9 @@ def _set(steps: StepList, field: str, text: str, target: str | None, flag: str |
         steps.set(target, quoted(field))
 
 
-def _setting(value: Callable[[StepList, tuple[Expression, ...]], str], least: int, most: int | None = None) -> CallCompiler:
+def _compile_assignment(
+    value: Callable[[StepList, tuple[Expression, ...]], str], least: int, most: int | None = None
+) -> CallCompiler:
     """A call whose first argument names the field that it sets."""
 
     def run(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
@@ -77,7 +79,7 @@ def _in_place(function: str, least: int = 2) -> CallCompiler:
         given = [steps.scope.text(name, call.at)]
         for one in others:
             given += (
-                [_named(one.name), spark_text(one.value, steps.scope)]
+                [_quoted_name(one.name), spark_text(one.value, steps.scope)]
                 if isinstance(one, KeyValuePair)
                 else [spark_text(one, steps.scope)]
             )
@@ -86,7 +88,7 @@ def _in_place(function: str, least: int = 2) -> CallCompiler:
     return CallCompiler(run, in_branch=True)
 
 
-def _named(node: Expression) -> str:
+def _quoted_name(node: Expression) -> str:
     return quoted_text(name_of(node))
 
 
@@ -223,15 +225,15 @@ def _mock(steps: StepList, call: FunctionCall, target: str | None, flag: str | N
 _DROPS = CallCompiler(_remove)
 
 CHANGES: Mapping[str, CallCompiler] = {
-    **dict.fromkeys(("newfield", "addfield"), _setting(_value, 2)),
-    **dict.fromkeys(("copyfield", "copy"), _setting(_value, 2)),
-    **dict.fromkeys(("addconstant", "constant"), _setting(_constant_value, 2)),
-    "addbyequal": _setting(_by_equality, 5),
-    "addbyip2long": _setting(_of_function("rsql_ip2long"), 2),
-    "timelong2string": _setting(_of_function("rsql_tochar"), 2),
-    "extra": _setting(_of_group, 3),
-    "extrabygroup": _setting(_of_group, 4),
-    **dict.fromkeys(("addrandomid", "addrandom"), _setting(_random, 2)),
+    **dict.fromkeys(("newfield", "addfield"), _compile_assignment(_value, 2)),
+    **dict.fromkeys(("copyfield", "copy"), _compile_assignment(_value, 2)),
+    **dict.fromkeys(("addconstant", "constant"), _compile_assignment(_constant_value, 2)),
+    "addbyequal": _compile_assignment(_by_equality, 5),
+    "addbyip2long": _compile_assignment(_of_function("rsql_ip2long"), 2),
+    "timelong2string": _compile_assignment(_of_function("rsql_tochar"), 2),
+    "extra": _compile_assignment(_of_group, 3),
+    "extrabygroup": _compile_assignment(_of_group, 4),
+    **dict.fromkeys(("addrandomid", "addrandom"), _compile_assignment(_random, 2)),
     **dict.fromkeys(("addreceivetime", "addnow"), CallCompiler(_receive_time)),
     **dict.fromkeys(("dateformat", "modifyformat"), CallCompiler(_modify_format, in_branch=True)),
     **dict.fromkeys(("jsonadd", "json_add"), _in_place("rsql_jsonadd")),

@@ -59,7 +59,7 @@ class SupervisedRun:
         """Lock the state folder, start the receivers, report what the user must know. Raises EtlError."""
         with name_errors(self.name, self.several), name_logs(self.name):
             self._commits = self._attempt.enter_context(self.run.prepared())
-            self._attempt.enter_context(_receiving(self.run))
+            self._attempt.enter_context(_run_receivers(self.run))
         for note in self.run.notes:
             self.on_message(Message("note", f"note: {note}", "warning", self.name))
         warn_of_missing_input(self.run, self.on_message)
@@ -112,7 +112,7 @@ class SupervisedRun:
 
 
 @contextmanager
-def _receiving(run: PipelineRun) -> Iterator[None]:
+def _run_receivers(run: PipelineRun) -> Iterator[None]:
     """Run the receivers of a pipeline's sources. They stop last: events on disk are kept, and dropped ones are counted."""
     with ExitStack() as stack:
         for name, source in run.plan.sources().items():

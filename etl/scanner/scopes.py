@@ -49,7 +49,7 @@ def _without_twins(threads: Numbered) -> Numbered:
     """Of two entries whose threads are at the same instructions, remove the less preferred: it cannot win."""
     seen: set[tuple[tuple[int, Scopes], ...]] = set()
     for entry in _entries(threads):
-        members = tuple([(thread.at, _seen_from(entry, thread.scopes)) for _, thread in threads if _is_in(entry, thread)])
+        members = tuple([(thread.at, _relative_to(entry, thread.scopes)) for _, thread in threads if _is_in(entry, thread)])
         if members in seen:
             return [(n, thread) for n, thread in threads if not _is_in(entry, thread)]
         seen.add(members)
@@ -64,7 +64,7 @@ def _is_in(entry: int, thread: Thread) -> bool:
     return any(scope >> 1 == entry for scope in thread.scopes)
 
 
-def _seen_from(entry: int, scopes: Scopes) -> Scopes:
+def _relative_to(entry: int, scopes: Scopes) -> Scopes:
     """The scopes, with the entry itself replaced by a placeholder."""
     return tuple([-1 - (scope & 1) if scope >> 1 == entry else scope for scope in scopes])
 

@@ -128,16 +128,16 @@ class _Assembly:
 
     def _name_all(self) -> None:
         sources, streams, outputs = self._sources, self._streams, self._definition.outputs
-        taken = self._given_names([(node, node.part.site) for node in sources] + [(node, _site(node)) for node in streams])
+        taken = self._collect_names([(node, node.part.site) for node in sources] + [(node, _site(node)) for node in streams])
         self._name_rest(sources, taken, [MAIN] if len(sources) == 1 else [node.part.type for node in sources])
         self._name_rest(streams, taken, [STEPS] if len(streams) == 1 else [_last_type(node) for node in streams])
         self.assembled.nodes = {self._names[id(node)]: node for node in (*sources, *streams)}
-        taken = self._given_names([(node, node.part.site) for node in outputs])
+        taken = self._collect_names([(node, node.part.site) for node in outputs])
         self._name_rest(outputs, taken, [MAIN] if len(outputs) == 1 else [node.part.type for node in outputs])
-        taken = self._given_names([(node, node.part.site) for node in self._tables])
+        taken = self._collect_names([(node, node.part.site) for node in self._tables])
         self._name_rest(self._tables, taken, [node.part.type for node in self._tables])
 
-    def _given_names(self, nodes: Iterable[tuple[Any, Site]]) -> set[str]:
+    def _collect_names(self, nodes: Iterable[tuple[Any, Site]]) -> set[str]:
         taken: dict[str, Site] = {}
         for node, site in nodes:
             name = getattr(node, "name", None)
@@ -152,7 +152,7 @@ class _Assembly:
     def _name_rest(self, nodes: Sequence[Any], taken: set[str], wanted: Sequence[str]) -> None:
         for node, name in zip(nodes, wanted, strict=True):
             if id(node) not in self._names:
-                free = next(one for one in _numbered(name) if one not in taken)
+                free = next(one for one in _candidate_names(name) if one not in taken)
                 taken.add(free)
                 self._names[id(node)] = free
 
@@ -276,7 +276,7 @@ def _one_or_list(names: list[str]) -> str | list[str]:
     return names[0] if len(names) == 1 else names
 
 
-def _numbered(name: str) -> Iterator[str]:
+def _candidate_names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}_{number}" for number in range(2, 1_000_000))
 

@@ -80,7 +80,7 @@ class Column:
         return _binary(other, "OR", self, _OR)
 
     def __invert__(self) -> Column:
-        return _made(f"NOT {_inside(self, _NOT + 1)}", _NOT, self)
+        return _combine(f"NOT {_inside(self, _NOT + 1)}", _NOT, self)
 
     def __add__(self, other: object) -> Column:
         return _binary(self, "+", other, _ADD)
@@ -113,11 +113,11 @@ class Column:
         return _binary(other, "%", self, _MULTIPLY)
 
     def __neg__(self) -> Column:
-        return _made(f"-{_inside(self, _ATOM)}", _UNARY, self)
+        return _combine(f"-{_inside(self, _ATOM)}", _UNARY, self)
 
     def __getitem__(self, key: object) -> Column:
         """An element: ``col("tags")[0]`` of an array (from 0), ``col("labels")["env"]`` of a map."""
-        return _made(f"{_inside(self, _ATOM)}[{_inside(key, _OR)}]", _ATOM, self, key)
+        return _combine(f"{_inside(self, _ATOM)}[{_inside(key, _OR)}]", _ATOM, self, key)
 
     # ── What Python would evaluate by itself ──
 
@@ -139,11 +139,11 @@ class Column:
 
     def is_null(self) -> Column:
         """``IS NULL``."""
-        return _made(f"{_inside(self, _COMPARE + 1)} IS NULL", _COMPARE, self)
+        return _combine(f"{_inside(self, _COMPARE + 1)} IS NULL", _COMPARE, self)
 
     def is_not_null(self) -> Column:
         """``IS NOT NULL``."""
-        return _made(f"{_inside(self, _COMPARE + 1)} IS NOT NULL", _COMPARE, self)
+        return _combine(f"{_inside(self, _COMPARE + 1)} IS NOT NULL", _COMPARE, self)
 
     def equals_null_safe(self, other: object) -> Column:
         """``<=>``: equal, or both null; never null itself."""
@@ -157,12 +157,12 @@ class Column:
             raise ValueError("isin() needs at least one value: IN () is no expression of SQL")
         ordered = sorted(given, key=repr) if isinstance(given, (set, frozenset)) else given
         texts = ", ".join(_inside(value, _OR) for value in ordered)
-        return _made(f"{_inside(self, _COMPARE + 1)} IN ({texts})", _COMPARE, self, *ordered)
+        return _combine(f"{_inside(self, _COMPARE + 1)} IN ({texts})", _COMPARE, self, *ordered)
 
     def between(self, low: object, high: object) -> Column:
         """``BETWEEN low AND high``, both included."""
         limits = f"{_inside(low, _COMPARE + 1)} AND {_inside(high, _COMPARE + 1)}"
-        return _made(f"{_inside(self, _COMPARE + 1)} BETWEEN {limits}", _COMPARE, self, low, high)
+        return _combine(f"{_inside(self, _COMPARE + 1)} BETWEEN {limits}", _COMPARE, self, low, high)
 
     def like(self, pattern: object) -> Column:
         """``LIKE``: ``%`` is any text, ``_`` any character."""
@@ -178,14 +178,14 @@ class Column:
 
     def cast(self, type_: str) -> Column:
         """``CAST(… AS type)``; a value that does not fit rejects the event."""
-        return _made(f"CAST({self._text} AS {type_})", _ATOM, self)
+        return _combine(f"CAST({self._text} AS {type_})", _ATOM, self)
 
     def try_cast(self, type_: str) -> Column:
         """``TRY_CAST(… AS type)``; a value that does not fit becomes null."""
-        return _made(f"TRY_CAST({self._text} AS {type_})", _ATOM, self)
+        return _combine(f"TRY_CAST({self._text} AS {type_})", _ATOM, self)
 
     def _compare(self, operator: str, other: object) -> Column:
-        return _made(f"{_inside(self, _COMPARE + 1)} {operator} {_inside(other, _COMPARE + 1)}", _COMPARE, self, other)
+        return _combine(f"{_inside(self, _COMPARE + 1)} {operator} {_inside(other, _COMPARE + 1)}", _COMPARE, self, other)
 
 
 class When:
@@ -252,10 +252,10 @@ def _binary(left: object, operator: str, right: object, strength: int) -> Column
         if not isinstance(one, (Column, bool)):
             hint = "are parentheses missing, as in (a > 1) & (b < 2)?"
             raise TypeError(f"{operator} connects conditions, and {one!r} is none: {hint}")
-    return _made(f"{_inside(left, strength)} {operator} {_inside(right, strength + (not connective))}", strength, left, right)
+    return _combine(f"{_inside(left, strength)} {operator} {_inside(right, strength + (not connective))}", strength, left, right)
 
 
-def _made(text: str, strength: int, *parts: object) -> Column:
+def _combine(text: str, strength: int, *parts: object) -> Column:
     """An expression of these parts, of which it has the functions of the user."""
     return Column(text, strength, _functions(*parts))
 

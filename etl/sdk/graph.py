@@ -117,14 +117,14 @@ def _order(streams: _Value, known: set[str]) -> list[str]:
     order: list[str] = []
     left = dict(streams)
     while left:
-        ready = [name for name, one in left.items() if not set(_given(one)) & (left.keys() - {name})]
+        ready = [name for name, one in left.items() if not set(_input_names(one)) & (left.keys() - {name})]
         for name in ready or list(left):
             order.append(name)
             left.pop(name)
     return order
 
 
-def _given(stream: _Value) -> list[str]:
+def _input_names(stream: _Value) -> list[str]:
     given = stream.get("from", [])
     return given if isinstance(given, list) else [given]
 

@@ -152,17 +152,17 @@ class _Reader:
         if not isinstance(steps, list | None):
             raise _MalformedError
         for number, step in enumerate(steps or []):
-            node = StepNode(self._made(step, (*path, number)), node)
+            node = StepNode(self._read_component(step, (*path, number)), node)
         return node
 
     def _parts(self, family: str) -> Iterator[tuple[str, ComponentCall]]:
         for name, value in _mapping(self._root.get(family) or {}).items():
-            yield name, self._made(value, (family, name))
+            yield name, self._read_component(value, (family, name))
 
     def _part(self, key: str) -> ComponentCall:
-        return self._made(self._root[key], (key,))
+        return self._read_component(self._root[key], (key,))
 
-    def _made(self, value: object, path: tuple[str | int, ...]) -> ComponentCall:
+    def _read_component(self, value: object, path: tuple[str | int, ...]) -> ComponentCall:
         options = _mapping(value)
         type_ = options.get("type")
         if not isinstance(type_, str):

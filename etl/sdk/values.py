@@ -89,7 +89,7 @@ def _decimal(value: Decimal) -> int | float:
     return int(value) if value == value.to_integral_value() else _finite(float(value))
 
 
-def _unfinished(value: When) -> str:
+def _reject_unfinished(value: When) -> str:
     raise TypeError("a CASE begun by when() ends with .otherwise(value) or .end()")
 
 
@@ -101,7 +101,7 @@ _CONVERSIONS: tuple[tuple[type[Any], Callable[[Any], Any]], ...] = (
     (Column, str),
     (NamedReference, lambda named: str(named.name)),
     (pa.DataType, format_type),
-    (When, _unfinished),
+    (When, _reject_unfinished),
     (timedelta, format_duration),
     (datetime, datetime.isoformat),
     (date, date.isoformat),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(8)
-def _unsealed(reader: bytes) -> SplitReader:
+def _load_reader(reader: bytes) -> SplitReader:
     """The reader, once in each worker: it reads a split in each micro-batch."""
     found: SplitReader = pickle.loads(reader)
     return found
@@ -45,7 +45,7 @@ class SealedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _reader(self) -> SplitReader:
-        return _unsealed(self._sealed[1])
+        return _load_reader(self._sealed[1])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """The first offset of a new checkpoint."""

@@ -254,10 +254,10 @@ class PipelineRun:
         for plan, query in streams:
             if not query.isActive:
                 self._restart_or_fail(streams, plan, query)
-            elif (self._stop.is_set() or self._limit_reached(plan)) and not query.status["isTriggerActive"]:
+            elif (self._stop.is_set() or self._is_limit_reached(plan)) and not query.status["isTriggerActive"]:
                 query.stop()
 
-    def _limit_reached(self, plan: QueryPlan) -> bool:
+    def _is_limit_reached(self, plan: QueryPlan) -> bool:
         if self.state.ended(plan.name).exists():
             return True
         return self.mode.limit is not None and read_json(self.state.query(plan.name) / "limit.json") == 0

@@ -39,11 +39,11 @@ class Keep(ArrowStep, SparkStep):
         return True
 
     def fields(self, incoming: Schema) -> Schema:
-        kept = self._kept(incoming.names)
+        kept = self._select_names(incoming.names)
         return with_key_renamed(pa.schema([incoming.field(name) for name in kept]), incoming, {name: name for name in kept})
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        kept = self._kept(incoming.names)
+        kept = self._select_names(incoming.names)
         known = set(incoming.names)
 
         def run(batch: pa.RecordBatch) -> Outcome:
@@ -54,9 +54,9 @@ class Keep(ArrowStep, SparkStep):
 
     def apply(self, events: DataFrame) -> DataFrame:
         read_at = [name for name in (ARRIVAL,) if name in events.columns]
-        return events.select(*(events[quote_name(name)] for name in [*self._kept(events.columns), *read_at]))
+        return events.select(*(events[quote_name(name)] for name in [*self._select_names(events.columns), *read_at]))
 
-    def _kept(self, names: list[str]) -> list[str]:
+    def _select_names(self, names: list[str]) -> list[str]:
         selection = Selection(names)
         named = [name for selector in self.names for name in selection.of(selector)]
         return list(dict.fromkeys([*named, *(name for name in names if name in HIDDEN)]))

@@ -97,13 +97,13 @@ class Script(Step):
         if any(one["type"] not in _STEPS for one in options):
             hint = "put a step grok before this one, or let etl convert print the steps of the script"
             raise SourceError("unsupported-script", "grok cannot stand in a step script", 0, hint)
-        return tuple(_made(one) for one in options), scope.warnings
+        return tuple(_make_step(one) for one in options), scope.warnings
 
 
 _STEPS: Mapping[str, type[Step]] = {"set": Set, "filter": Filter, "rename": Rename, "keep": Keep, "drop": Drop, "unnest": Unnest}
 
 
-def _made(options: Mapping[str, Any]) -> Step:
+def _make_step(options: Mapping[str, Any]) -> Step:
     try:
         return _STEPS[options["type"]].model_validate(options)
     except ValueError as error:

@@ -54,7 +54,7 @@ class NetworkCollector:
         ranks[order] = np.cumsum(new) - 1
         highs, lows = highs[new], lows[new]
         return (
-            _map(highs, lows) | {"highs": highs, "lows": lows, "at": _covered(ranks[:count], ranks[count:])},
+            _map(highs, lows) | {"highs": highs, "lows": lows, "at": _cover_slots(ranks[:count], ranks[count:])},
             np.arange(count),
             0,
         )
@@ -103,7 +103,7 @@ class RangeCollector:
         )
         self._bounds.clear()
         ends, ranks = np.unique(np.concatenate([firsts, lasts]), return_inverse=True)
-        return {"ends": ends, "at": _covered(ranks[: len(firsts)], ranks[len(firsts) :])}, np.arange(len(firsts)), 0
+        return {"ends": ends, "at": _cover_slots(ranks[: len(firsts)], ranks[len(firsts) :])}, np.arange(len(firsts)), 0
 
 
 class RangeIndex:
@@ -127,7 +127,7 @@ def comparable(values: pa.Array) -> Any:
     return pc.fill_null(plain, 0).to_numpy()
 
 
-def _covered(firsts: Any, lasts: Any) -> Any:
+def _cover_slots(firsts: Any, lasts: Any) -> Any:
     """uint32[slots]: the row for each end and each gap after it; the arguments are ranks of the intervals' ends."""
     rows = np.arange(len(firsts))
     order = np.lexsort((-rows, -lasts, firsts))

@@ -165,7 +165,7 @@ def _subscript(node: ast.Subscript, names: Names, depth: int) -> Annotation:
         none = [ast.Constant(None)] if name.endswith("Optional") else []
         return _union([*parts, *none], node, names, depth)
     if name in ("typing.Annotated", "typing_extensions.Annotated"):
-        return _annotated(parts, node, names, depth)
+        return _read_annotated(parts, node, names, depth)
     if name in ("numpy.typing.NDArray", "NDArray") and len(parts) == 1:
         type_ = _NUMPY.get(names.full_name(parts[0]).removeprefix("numpy."))
         if type_ is None:
@@ -189,7 +189,7 @@ def _is_none(part: ast.expr, name: str) -> bool:
     return name in ITERATORS and isinstance(part, ast.Constant) and part.value is None
 
 
-def _annotated(parts: list[ast.expr], node: ast.expr, names: Names, depth: int) -> Annotation:
+def _read_annotated(parts: list[ast.expr], node: ast.expr, names: Names, depth: int) -> Annotation:
     """``Annotated[pa.Array, "array<string>"]``."""
     text = parts[1].value if len(parts) == 2 and isinstance(parts[1], ast.Constant) else None
     if not isinstance(text, str):

@@ -59,7 +59,7 @@ class CallGuard:
         self._is_over = False
         _watchdog.watch(self)
         if self._in_main:
-            self._previous = _set_handler(signal.SIGALRM, self._ticked)
+            self._previous = _set_handler(signal.SIGALRM, self._on_tick)
             real = signal.setitimer(signal.ITIMER_REAL, self.seconds, self.seconds)
             self._outer_timers = real, signal.setitimer(signal.ITIMER_PROF, self.limit + GRACE)  # the watchdog is first if it can
         else:
@@ -91,7 +91,7 @@ class CallGuard:
         """The call before is over, and the next one begins: each has the whole time."""
         self.calls += 1
 
-    def _ticked(self, number: int, frame: object) -> None:
+    def _on_tick(self, number: int, frame: object) -> None:
         if self._is_over:
             return
         if self._is_same_call():

@@ -45,10 +45,10 @@ class FunctionCaller:
             self._loaded = load(self.function)
         rows = self._rows_without_null(columns, length)
         given = columns if rows is None else [one.take(rows) if isinstance(one, pa.Array) else one for one in columns]
-        found = self._called(given, length if rows is None else len(rows))
+        found = self._call(given, length if rows is None else len(rows))
         return found if rows is None else self._scatter(found, rows, length)
 
-    def _called(self, columns: Sequence[Any], length: int) -> CallResult:
+    def _call(self, columns: Sequence[Any], length: int) -> CallResult:
         if not length:
             return CallResult(pa.array([], self.function.result))
         if self.function.kind == "values":
@@ -82,11 +82,11 @@ class FunctionCaller:
         try:
             return CallResult(self._call_arrays(columns, length))
         except CallTimeoutError as error:
-            return self._all_failed(length, failure_of(error, self.function))
+            return self._fail_all(length, failure_of(error, self.function))
         except FAILURES as error:
             reason = failure_of(error, self.function)
         if length == 1:
-            return self._all_failed(1, reason)
+            return self._fail_all(1, reason)
         middle = length // 2
         halves = [
             self._call_for_batch([one[first:last] if isinstance(one, pa.Array) else one for one in columns], last - first)
@@ -95,17 +95,17 @@ class FunctionCaller:
         failures = halves[0].failures | {middle + at: text for at, text in halves[1].failures.items()}
         return CallResult(pa.concat_arrays([half.values for half in halves]), failures)
 
-    def _all_failed(self, length: int, reason: str) -> CallResult:
+    def _fail_all(self, length: int, reason: str) -> CallResult:
         return CallResult(pa.nulls(length, self.function.result), dict.fromkeys(range(length), reason))
 
     def _call_arrays(self, columns: Sequence[Any], length: int) -> pa.Array:
         assert self._loaded is not None
-        given = [as_taken(one, self.function.kind) if isinstance(one, pa.Array) else one for one in columns]
+        given = [to_argument(one, self.function.kind) if isinstance(one, pa.Array) else one for one in columns]
         with CallGuard(self.function.timeout.total_seconds()):
             found = self._loaded(*given)
-        return self._checked(found, length)
+        return self._check_result(found, length)
 
-    def _checked(self, found: Any, length: int) -> pa.Array:
+    def _check_result(self, found: Any, length: int) -> pa.Array:
         """The result as an Arrow array of the declared type. Raises TypeError or ValueError."""
         array = _to_arrow(found)
         if array is None:
@@ -185,7 +185,7 @@ def _to_polars(array: pa.Array) -> Any:
     return polars.from_arrow(array)
 
 
-def as_taken(array: pa.Array, kind: CallingConvention) -> Any:
+def to_argument(array: pa.Array, kind: CallingConvention) -> Any:
     """An array as functions of a kind take it."""
     return _CONVERTED[kind](array)
 

@@ -107,18 +107,18 @@ class EventCaller:
         try:
             return self._call(batch, first)
         except CallTimeoutError as error:
-            return self._all_failed(batch.num_rows, first, failure_of(error, self.function))
+            return self._fail_all(batch.num_rows, first, failure_of(error, self.function))
         except FAILURES as error:
             reason = failure_of(error, self.function)
         if batch.num_rows <= 1:
-            return self._all_failed(batch.num_rows, first, reason)
+            return self._fail_all(batch.num_rows, first, reason)
         middle = batch.num_rows // 2
         left = self._call_for_batch(batch.slice(0, middle), first)
         right = self._call_for_batch(batch.slice(middle), first + middle)
         columns = {name: pa.concat_arrays([left.columns[name], right.columns[name]]) for name in self._fields.names}
         return EventResult(np.concatenate((left.rows, right.rows)), columns, left.failures | right.failures)
 
-    def _all_failed(self, length: int, first: int, reason: str) -> EventResult:
+    def _fail_all(self, length: int, first: int, reason: str) -> EventResult:
         nothing = {field.name: pa.array([], field.type) for field in self._fields}
         return EventResult(np.empty(0, np.int64), nothing, dict.fromkeys(range(first, first + length), reason))
 

@@ -63,12 +63,12 @@ def read_function(given: FunctionDeclaration) -> UserFunction | Finding:
         _check_imports(tree, given.code)
         return found
     except (SyntaxError, ValueError) as error:
-        return _finding(given, error)
+        return _make_finding(given, error)
     except (RecursionError, MemoryError):
-        return _finding(given, SignatureError("the file is nested too deeply"))
+        return _make_finding(given, SignatureError("the file is nested too deeply"))
 
 
-def _finding(given: FunctionDeclaration, error: Exception) -> Finding:
+def _make_finding(given: FunctionDeclaration, error: Exception) -> Finding:
     if isinstance(error, MissingFunctionError):
         return Finding(CODE, f"function {given.name!r}: {error}", hint=error.hint)
     if isinstance(error, SyntaxError):
@@ -133,9 +133,9 @@ def _whole_events(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncF
     arguments = node.args.args
     first = arguments[0].annotation if arguments else None
     if first is not None and read_events(first, names):
-        return _keyed(given, node, names, "keyed", 2)
+        return _read_keyed_function(given, node, names, "keyed", 2)
     if first is not None and is_event(first, names) and len(arguments) == _OF_TIMER:
-        return _keyed(given, node, names, "timer", _OF_TIMER)
+        return _read_keyed_function(given, node, names, "timer", _OF_TIMER)
     if first is None or not (is_event(first, names) or names.full_name(first) == _BATCH):
         return None
     if isinstance(node, ast.AsyncFunctionDef) or len(_parameters(node)) != 1:
@@ -165,7 +165,7 @@ _KEYED = {
 """How functions of `keyed_python` are written."""
 
 
-def _keyed(
+def _read_keyed_function(
     given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names, form: FunctionForm, count: int
 ) -> UserFunction:
     """A function of the events of a key and its state, or of a key, its state and the time of a timer."""

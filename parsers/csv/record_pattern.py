@@ -71,7 +71,7 @@ def delimiters(dialect: Dialect) -> Node:
 
 
 def _value(dialect: Dialect, column: int | None) -> Node:
-    forms = [*_quoted(dialect, column), _unquoted(dialect, column)]
+    forms = [*_quoted_values(dialect, column), _unquoted_value(dialect, column)]
     value: Node = Choice(tuple(forms)) if len(forms) > 1 else forms[0]
     if not dialect.trim:
         return value
@@ -79,7 +79,7 @@ def _value(dialect: Dialect, column: int | None) -> Node:
     return sequence([blanks, value, blanks])
 
 
-def _quoted(dialect: Dialect, column: int | None) -> Iterator[Node]:
+def _quoted_values(dialect: Dialect, column: int | None) -> Iterator[Node]:
     """Between quotes: without escapes, and with."""
     if not dialect.quote:
         return
@@ -92,7 +92,7 @@ def _quoted(dialect: Dialect, column: int | None) -> Iterator[Node]:
     yield sequence([quote, _capture(several, None if column is None else escaped(column)), quote])
 
 
-def _unquoted(dialect: Dialect, column: int | None) -> Node:
+def _unquoted_value(dialect: Dialect, column: int | None) -> Node:
     inner = _LINE_END.union(one_of(dialect.delimiter)).inverted()
     first = _without(inner, one_of(dialect.quote)) if dialect.quote else inner
     text = sequence([Chars(first), Repeat(Chars(inner), 0, None)])

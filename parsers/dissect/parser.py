@@ -114,7 +114,7 @@ class Dissect(Parser):
             captures = {name: trimmed(empty_where(column, scan.pattern >= 0)) for name, column in scan.captures.items()}
             columns = {name: _join(captures, pieces) for name, pieces in plan.fields.items()}
             if plan.references:
-                columns |= self._referenced(captures, plan.references, named)
+                columns |= self._reference_columns(captures, plan.references, named)
             failures = Failures(scan.unmatched, reason)
             for name, read in readers.items():
                 values, wrong = read(columns[name] if types[name] == pa.string() else _trimmer("both")(columns[name]))
@@ -125,7 +125,7 @@ class Dissect(Parser):
 
         return parse
 
-    def _referenced(
+    def _reference_columns(
         self, captures: Mapping[str, pa.Array], references: Sequence[tuple[list[FieldPiece], str]], named: Sequence[str]
     ) -> dict[str, pa.Array]:
         from parsers.dissect.references import reference_columns

@@ -45,7 +45,7 @@ def misspelt_references(pattern: str, path: tuple[str | int, ...]) -> Iterator[F
             message = f"{text!r} has no closing brace, and is matched letter by letter"
         elif reference is None:
             message = f"{text!r} is not a reference to a pattern, and is matched letter by letter"
-        elif ignored := _ignored(reference):
+        elif ignored := _ignored_text(reference):
             message = f"of {text!r} the part {ignored!r} is ignored"
         else:
             continue
@@ -60,7 +60,7 @@ def unknown_references(pattern: str, path: tuple[str | int, ...], known: frozens
             yield Finding("unknown-pattern", message, path, hint, at=found.start())
 
 
-def _ignored(reference: re.Match[str]) -> str:
+def _ignored_text(reference: re.Match[str]) -> str:
     """What stands between the last part of a reference and its brace."""
     end = max(reference.end(part) for part in ("name", "field", "cast"))
     return reference.string[end : reference.end() - 1]

@@ -131,7 +131,7 @@ def _token_end(syntax: Any, stops: Any, at: Any, end: Any) -> Any:
 
 
 @kernel_function
-def _closing(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
+def _find_closer(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
     """Where the quote or bracket at ``at`` is closed (0: nowhere), whether there are escapes, and the rest of the budget."""
     opens = load_byte(at)
     closes = load_byte(syntax.closers + np.uint64(opens))
@@ -156,7 +156,7 @@ def _closing(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
 @kernel_function
 def _quoted_key(syntax: Any, at: Any, end: Any, budget: Any) -> Any:
     """A key in quotes: where it ends (0: it is none); then as `_plain_key`, its escapes and the rest of the budget."""
-    close, inside, budget = _closing(syntax, at, end, budget)
+    close, inside, budget = _find_closer(syntax, at, end, budget)
     if close <= at + _ONE:
         return _NONE, at, _NONE, False, False, budget
     after = _blanks_end(syntax, close + _ONE, end) if syntax.lenient else close + _ONE
@@ -194,7 +194,7 @@ def _value(syntax: Any, begin: Any, end: Any, budget: Any) -> Any:
     if syntax.lenient:
         begin = _blanks_end(syntax, begin, end)
     if begin < end and _kind(syntax, begin) & (QUOTE | BRACKET) != _ZERO:
-        close, inside, budget = _closing(syntax, begin, end, budget)
+        close, inside, budget = _find_closer(syntax, begin, end, budget)
         if close != _NONE:
             after = close + _ONE
             many = _pair_separator_size(syntax, after, end)

@@ -49,7 +49,7 @@ class PairsParser(Parser):
 
     def parsed_fields(self) -> Schema:
         """Headers, declared fields and the rest."""
-        schema = with_fields(self.header_schema(), self._declared())
+        schema = with_fields(self.header_schema(), self._declared_types())
         return schema if self.rest is None else with_fields(schema, {self.rest: pa.string()})
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
@@ -66,7 +66,7 @@ class PairsParser(Parser):
 
     def columns(self) -> Callable[[Pairs, Failures], dict[str, pa.Array]]:
         """Pairs → declared fields and the rest."""
-        return PairColumns(self._declared(), self.rest, self.repeats, self.key_to_field(), self.text_reader).compile()
+        return PairColumns(self._declared_types(), self.rest, self.repeats, self.key_to_field(), self.text_reader).compile()
 
-    def _declared(self) -> dict[str, pa.DataType]:
+    def _declared_types(self) -> dict[str, pa.DataType]:
         return {name: parse_type(text) for name, text in self.declared.items()}

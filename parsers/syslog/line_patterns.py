@@ -112,7 +112,7 @@ def _from_time(tag: Tag, hosts: bool) -> str:
     return rf"{_MARKED_TIME}(?:{foreign_zone}|:? +{rest}|:?)"
 
 
-def _dated(tag: Tag, hosts: bool) -> str:
+def _pattern_with_time(tag: Tag, hosts: bool) -> str:
     """A time after an optional priority."""
     return rf"(?:{_FRAME}{_PRIORITY})? *{_from_time(tag, hosts)}"
 
@@ -125,7 +125,7 @@ def _cisco(tag: Tag, hosts: bool) -> str:
     return rf"(?:{_FRAME}{_PRIORITY})? *(?:{number}{_from_time(tag, hosts)}|{numbered}|{named})"
 
 
-def _undated(tag: Tag) -> str:
+def _pattern_without_time(tag: Tag) -> str:
     """A priority, and instead of a time perhaps how long a Cisco device has been up."""
     up = r"(?:(?:\d+:\d\d:\d\d|\d+[ywd]\d+[wdh])(?:\.\d+)?: +(?=%))?"
     return rf"{_FRAME}{_PRIORITY} *(?:(?<sequence>\d{{1,18}})?: +)?{up}{_content(tag)}"
@@ -144,7 +144,9 @@ def forms(format_: Format, strict: bool, tag: Tag, hosts: bool, headless: bool) 
     if format_ == "auto":
         texts.append(_broken_rfc5424())
     if format_ != "rfc5424":
-        texts += [_strict_rfc3164()] if strict else [_dated(tag, hosts), _cisco(tag, hosts), _undated(tag)]
+        texts += (
+            [_strict_rfc3164()] if strict else [_pattern_with_time(tag, hosts), _cisco(tag, hosts), _pattern_without_time(tag)]
+        )
     if headless:
         texts.append(rf" *{_content(tag)}")
     return tuple(_trees(texts)), broken

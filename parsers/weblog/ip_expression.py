@@ -14,7 +14,7 @@ _DOTTED = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 _GROUP = "[0-9A-Fa-f]{1,4}"
 
 
-def _shortened() -> Iterator[str]:
+def _shortened_forms() -> Iterator[str]:
     """Addresses with ``::``, by the number of groups before it."""
     for left in range(GROUPS - 1):
         right = GROUPS - 1 - left
@@ -27,7 +27,7 @@ def _shortened() -> Iterator[str]:
 
 _FULL = (f"(?:{_GROUP}:){{{GROUPS - 1}}}{_GROUP}", f"(?:{_GROUP}:){{{GROUPS - 2}}}{_DOTTED}")
 
-IP = f"(?:{'|'.join([_DOTTED, *_FULL, *_shortened()])})"
+IP = f"(?:{'|'.join([_DOTTED, *_FULL, *_shortened_forms()])})"
 """An IPv4 or IPv6 address, wherever it ends."""
 
 ZONE = r"(?:%[0-9A-Za-z._~\-]+)?"

@@ -40,7 +40,7 @@ def after_restart(lane: Lane) -> Lane:
     """A lane that knows nothing but what is on disk, and the end of the stream so far."""
     number = lane.batches - 1
     lane.manifests.write(number, Manifest(lane.event_time, (StageState(lane.clock.now, lane.kept, lane.emission),)))
-    operators._compiled.cache_clear()
+    operators._load_operator.cache_clear()
     state_files._opened.clear()
     fresh = Lane(lane.step, lane.incoming, lane.folder, late=lane.late, over_limit=lane.over_limit)
     known = fresh.manifests.read(number)

@@ -40,19 +40,19 @@ class FileProbe:
     def summary(self) -> str:
         """``2 files match '*.log'``."""
         count = len(self.files)
-        return f"{count:,} file{' matches' if count == 1 else 's match'} {self.pattern!r}" if count else self._nothing_found
+        return f"{count:,} file{' matches' if count == 1 else 's match'} {self.pattern!r}" if count else self._describe_missing
 
     def check(self) -> Iterator[Finding]:
         """Yield findings: no file, unreadable files, folders that were not searched."""
         if not self.files:
             code = "no-files" if GLOB_CHARACTERS.search(self.pattern) else "missing-input"
-            yield Finding(code, f"{self._nothing_found}{_working_directory(self.pattern)}", ("path",), self._hint())
+            yield Finding(code, f"{self._describe_missing}{_working_directory(self.pattern)}", ("path",), self._hint())
         elif self.unreadable:
             hint = "grant the right to read them, or list them under `exclude`"
             yield Finding("unreadable-file", self.obstacle or "", ("path",), hint)
-        yield from self._skipped()
+        yield from self._find_skipped()
 
-    def _skipped(self) -> Iterator[Finding]:
+    def _find_skipped(self) -> Iterator[Finding]:
         """Yield findings for folders that cannot be listed, and for links to folders that are searched under another name."""
         if self.search.unreadable:
             path, reason = next(iter(self.search.unreadable.items()))
@@ -72,7 +72,7 @@ class FileProbe:
     def obstacle(self) -> str | None:
         """Why nothing can be read now; None if something can."""
         if not self.files:
-            return f"{self._nothing_found}{_working_directory(self.pattern)}"
+            return f"{self._describe_missing}{_working_directory(self.pattern)}"
         if self.unreadable:
             path, reason = next(iter(self.unreadable.items()))
             return f"{self.summary}, of which {len(self.unreadable):,} cannot be opened: {path!r}: {reason}"
@@ -81,21 +81,21 @@ class FileProbe:
         return None
 
     @cached_property
-    def _nothing_found(self) -> str:
+    def _describe_missing(self) -> str:
         """Description of what is missing."""
         if os.path.isdir(self.pattern):
             return f"{self.pattern!r} is a folder"
         status = None if GLOB_CHARACTERS.search(self.pattern) else _status(self.pattern)
         if status is not None and not stat.S_ISREG(status.st_mode):
             return f"{self.pattern!r} is not a regular file"
-        if self._excluded:
+        if self._are_all_excluded:
             return f"exclude excludes all files that match {self.pattern!r}"
         return (
             f"no file matches {self.pattern!r}" if GLOB_CHARACTERS.search(self.pattern) else f"there is no file {self.pattern!r}"
         )
 
     @cached_property
-    def _excluded(self) -> bool:
+    def _are_all_excluded(self) -> bool:
         """Whether files would match without ``exclude``."""
         return bool(self.exclude and FileSearch(self.pattern).paths())
 
@@ -104,13 +104,13 @@ class FileProbe:
         if os.path.isdir(self.pattern):
             folder = self.pattern.rstrip("/")
             return f"write {folder + '/*'!r} for the files in it, {folder + '/**'!r} for those in all folders below, too"
-        if self._excluded:
+        if self._are_all_excluded:
             return f"make `exclude` narrower: {', '.join(self.exclude)}"
         if self.pattern.startswith("~"):
             return "'~' is not expanded here; write ${HOME}"
         folder = glob_root(self.pattern)
         if not os.path.isdir(folder):
-            return f"there is no folder {folder!r}; the nearest that exists is {_existing(folder)!r}"
+            return f"there is no folder {folder!r}; the nearest that exists is {_find_existing_folder(folder)!r}"
         try:
             names = os.listdir(folder)
         except OSError as error:
@@ -129,7 +129,7 @@ def _working_directory(pattern: str) -> str:
     return "" if os.path.isabs(pattern) else f" in working directory {os.getcwd()!r}"
 
 
-def _existing(folder: str) -> str:
+def _find_existing_folder(folder: str) -> str:
     path = os.path.abspath(folder)
     while not os.path.isdir(path):
         path = os.path.dirname(path)

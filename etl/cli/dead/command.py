@@ -51,7 +51,7 @@ def count_letters(form: str, **options: Any) -> None:
     rows = [group.row(at, code) for (at, code), group in sorted(groups.items(), key=lambda one: -one[1].events)]
     if rows or form == "json":
         print_rows(pa.Table.from_pylist(rows, _COUNTS), form)
-    _say_settled(letters, sum(group.events for group in groups.values()))
+    _print_counts(letters, sum(group.events for group in groups.values()))
 
 
 _COUNTS = pa.schema(
@@ -103,7 +103,7 @@ def _cut(text: str | None) -> str:
     return (text or "")[:_LONGEST_CELL] + ("…" if len(text or "") > _LONGEST_CELL else "")
 
 
-def _say_settled(letters: Letters, events: int) -> None:
+def _print_counts(letters: Letters, events: int) -> None:
     settled = letters.settled
     done = sum(settled.count(file) for file in letters.files)
     text = f"{events:,} dead letter{'' if events == 1 else 's'}" if events else "no dead letters"

@@ -89,7 +89,7 @@ def load_steps(file: Path, chosen: str | None, overrides: Sequence[str], env_fil
         )
     steps = list(_steps(planned, state))
     if not steps:
-        raise EtlError(_nothing(planned))
+        raise EtlError(_describe_no_state(planned))
     return steps
 
 
@@ -167,7 +167,7 @@ def _check_manifest(query: QueryPlan, state: StateFolder) -> None:
         manifests.read(committed)
 
 
-def _nothing(planned: Plan) -> str:
+def _describe_no_state(planned: Plan) -> str:
     return f"pipeline {planned.pipeline!r} has no step that remembers events, such as a window"
 
 

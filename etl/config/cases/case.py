@@ -92,7 +92,7 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
     return Case(
         name,
         path,
-        dict(_read_given(test["input"], (*path, "input"), sources)),
+        dict(_read_inputs(test["input"], (*path, "input"), sources)),
         dict(_read_expected(test.get("expect"), (*path, "expect"), leaves)),
         None if letters is None else _expectation(letters, (*path, "dead_letters")),
         test.get("now"),
@@ -101,16 +101,16 @@ def _case(name: str, test: Json, sources: Sequence[str], leaves: Sequence[str]) 
     )
 
 
-def _read_given(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, CaseInput]]:
+def _read_inputs(value: object, path: OptionPath, sources: Sequence[str]) -> Iterator[tuple[str, CaseInput]]:
     if not isinstance(value, dict):
-        yield (sources[0] if sources else ""), _given(value, path)
+        yield (sources[0] if sources else ""), _read_batches(value, path)
         return
     for name, item in value.items():
         at = (*path, name)
-        yield name, CaseInput(at, lines=Lines(item[FILE])) if isinstance(item, dict) else _given(item, at)
+        yield name, CaseInput(at, lines=Lines(item[FILE])) if isinstance(item, dict) else _read_batches(item, at)
 
 
-def _given(value: Any, path: OptionPath) -> CaseInput:
+def _read_batches(value: Any, path: OptionPath) -> CaseInput:
     """The micro-batches of an input: a text is its lines; inner lists are micro-batches, and so are the items between them, and
     each time without events."""
     items = value.splitlines() if isinstance(value, str) else value

@@ -24,7 +24,7 @@ def checked_cases(tests: object, pipeline: Pipeline, report: Report) -> tuple[Ca
     schemas = output_schemas(pipeline)
     for case in cases:
         for name, given in case.given.items():
-            _check_given(name, given, case, pipeline, report)
+            _check_inputs(name, given, case, pipeline, report)
         for name, expected in case.expected.items():
             _check_expected(name, expected, case, pipeline, schemas, report)
         for name in case.tables:
@@ -46,7 +46,7 @@ def output_schemas(pipeline: Pipeline) -> Mapping[str, Schema]:
     return {name: visible(with_kind_field(schema)) for name, schema in (sinks | streams).items()}
 
 
-def _check_given(name: str, given: CaseInput, case: Case, pipeline: Pipeline, report: Report) -> None:
+def _check_inputs(name: str, given: CaseInput, case: Case, pipeline: Pipeline, report: Report) -> None:
     sources = list(pipeline.sources)
     if given.path == (*case.path, "input"):
         if len(sources) > 1:
@@ -110,10 +110,10 @@ def event_paths(expected: ExpectedOutput, report: Report) -> Iterator[tuple[Opti
 def _check_names(event: Mapping[str, object], path: OptionPath, fields: Schema, report: Report, hint: str = "") -> None:
     for name in event:
         if name not in fields.names:
-            _unknown(name, (*path, *_written(name, path, report)), fields, report, hint)
+            _unknown(name, (*path, *_find_written_keys(name, path, report)), fields, report, hint)
 
 
-def _written(name: str, path: OptionPath, report: Report) -> OptionPath:
+def _find_written_keys(name: str, path: OptionPath, report: Report) -> OptionPath:
     """The keys of a field in the file: its dotted name, or the first of its parts."""
     locations = report.document.locations
     return next(((key,) for key in (name, name.partition(".")[0]) if (*path, key) in locations), ())

@@ -41,7 +41,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
         for part in stream.steps:
             fields = _check_step(built.get(part.path), part.path, fields, report)
         if report.is_broken((*stream.path, "steps")):
-            fields = _mark_caused(NOTHING_KNOWN, stream.path)
+            fields = _add_causes(NOTHING_KNOWN, stream.path)
         known[name] = fields
     for sink in layout.sinks.values():
         made = built.get(sink.part.path)
@@ -73,15 +73,15 @@ def _step_findings(step: Step, incoming: Schema) -> Iterator[Finding]:
 
 def _check_source(made: ComponentVariant | None, path: OptionPath, report: Report) -> Fields:
     if made is None or not isinstance(made.component, (Source, FrameSource)) or path in report.document.incomplete:
-        return _mark_caused(NOTHING_KNOWN, path)
+        return _add_causes(NOTHING_KNOWN, path)
     _report_findings(made, path, lambda source: source.check(), Fields(pa.schema([])), report)
     given = _call_guarded(path, lambda: source_fields(made), NOTHING_KNOWN, report)
-    return _mark_caused(given, path)
+    return _add_causes(given, path)
 
 
 def _check_step(made: ComponentVariant | None, path: OptionPath, incoming: Fields, report: Report) -> Fields:
     if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
-        return _mark_caused(NOTHING_KNOWN, path, incoming)
+        return _add_causes(NOTHING_KNOWN, path, incoming)
     findings = _report_findings(made, path, lambda step: _step_findings(step, incoming.schema), incoming, report)
     given = _call_guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
     for finding in nesting_findings(incoming.schema, given.schema):
@@ -89,10 +89,10 @@ def _check_step(made: ComponentVariant | None, path: OptionPath, incoming: Field
     for finding in case_findings(made.component, incoming.schema):
         if all(problem.message != finding.message for problem in report.problems):  # only the first of several steps reports it
             report.add_finding(path, finding)
-    return _mark_caused(given, path, incoming)
+    return _add_causes(given, path, incoming)
 
 
-def _mark_caused(fields: Fields, path: OptionPath, incoming: Fields | None = None) -> Fields:
+def _add_causes(fields: Fields, path: OptionPath, incoming: Fields | None = None) -> Fields:
     """If fields are partly unknown, add which components cause it: those upstream, else the one at ``path``."""
     causes = incoming.causes if incoming and incoming.causes else frozenset({path})
     return replace(fields, causes=causes) if fields.open or fields.possible else fields

@@ -82,7 +82,7 @@ def _common_fields(made: ComponentVariant, compute: Callable[[Any], Schema]) -> 
         return Fields(compute(made.component))
     results = [with_reads(one, compute) for one in made.variants]
     schemas, read = [schema for schema, _ in results], frozenset[str]().union(*(reads for _, reads in results))
-    wrong, free = (_deciding(made.component, names & read) for names in (made.wrong, made.free))
+    wrong, free = (_find_deciding(made.component, names & read) for names in (made.wrong, made.free))
     if not wrong:
         return Fields(schemas[0])
     names = [set(schema.names) for schema in schemas]
@@ -93,7 +93,7 @@ def _common_fields(made: ComponentVariant, compute: Callable[[Any], Schema]) -> 
     return Fields(pa.schema(types), open=any(one != common for one in names))
 
 
-def _deciding(component: Component, names: Iterable[str]) -> set[str]:
+def _find_deciding(component: Component, names: Iterable[str]) -> set[str]:
     """Attributes with errors on which the output fields may depend."""
     return {name for name in names if not isinstance(component, Step) or component.fields_depend_on((name,))}
 

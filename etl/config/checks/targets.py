@@ -51,8 +51,8 @@ def _check_own_source(
 ) -> None:
     inputs = {ref.name for ref in layout.sinks[name].inputs} if name in layout.sinks else set(layout.sources)
     for source in find_upstream(inputs, layout) & layout.sources.keys():
-        reader = _known(built.get(layout.sources[source].path))
-        if isinstance(reader, Source) and (target := read_target(reader, _asked(sink.writes))):
+        reader = _with_known_targets(built.get(layout.sources[source].path))
+        if isinstance(reader, Source) and (target := read_target(reader, _list_or_nothing(sink.writes))):
             message, hint, severity = _own(source, target)
             report.add(part.path, "reads-own-output", message, hint, key=True, severity=severity)
 
@@ -66,7 +66,7 @@ def _own(source: str, target: str) -> tuple[str, str, Severity]:
 def _check_exclusive(layout: Layout, built: Mapping[OptionPath, ComponentVariant], report: Report) -> None:
     first: dict[str, str] = {}
     for name, part in layout.sources.items():
-        for what in _exclusive(_known(built.get(part.path))):
+        for what in _exclusive(_with_known_targets(built.get(part.path))):
             other = first.setdefault(what, name)
             if other != name:
                 message = f"sources {other!r} and {name!r} both read {what}, which only one can"
@@ -74,11 +74,11 @@ def _check_exclusive(layout: Layout, built: Mapping[OptionPath, ComponentVariant
 
 
 def _sink(built: Mapping[OptionPath, ComponentVariant], part: Part) -> Sink | None:
-    found = _known(built.get(part.path))
+    found = _with_known_targets(built.get(part.path))
     return found if isinstance(found, Sink) else None
 
 
-def _known(made: ComponentVariant | None) -> Component | None:
+def _with_known_targets(made: ComponentVariant | None) -> Component | None:
     """A component of which no wrong option decides what it reads and writes."""
     if made is None:
         return None
@@ -89,7 +89,7 @@ def _known(made: ComponentVariant | None) -> Component | None:
 def _all_targets(component: Component) -> object:
     """Everything that this module calls on a source or sink."""
     if isinstance(component, Sink):
-        return _asked(component.targets), _asked(component.writes)
+        return _list_or_nothing(component.targets), _list_or_nothing(component.writes)
     return isinstance(component, Source) and (_reads(component, "/"), _exclusive(component))
 
 
@@ -98,7 +98,7 @@ def _all_targets(component: Component) -> object:
 
 def shared_target(one: Sink, other: Sink) -> str | None:
     """The target that both write to, in words: the same one, or one in the folder of the other."""
-    return _find_shared(_asked(one.targets), _asked(other.targets))
+    return _find_shared(_list_or_nothing(one.targets), _list_or_nothing(other.targets))
 
 
 def _find_shared(ones: Iterable[str], others: Iterable[str]) -> str | None:
@@ -123,7 +123,7 @@ def _reads(source: Source, target: str) -> bool:
         return False
 
 
-def _asked(question: object) -> list[str]:
+def _list_or_nothing(question: object) -> list[str]:
     try:
         return list(question())  # type: ignore[operator]
     except Exception:  # options without a known target: the sink's own check reports them
@@ -131,7 +131,7 @@ def _asked(question: object) -> list[str]:
 
 
 def _exclusive(source: object) -> list[str]:
-    return list(dict.fromkeys(_asked(source.exclusive))) if isinstance(source, Source) else []
+    return list(dict.fromkeys(_list_or_nothing(source.exclusive))) if isinstance(source, Source) else []
 
 
 # ── Pipelines of one command ──────────────────────────────────────────────────────────────────────
@@ -169,7 +169,7 @@ def _writers(pipeline: Pipeline) -> list[Writer]:
     sinks = {name: output.sink for name, output in pipeline.sinks.items()}
     if pipeline.dead_letters:
         sinks[DEAD_LETTERS] = pipeline.dead_letters
-    return [Writer(pipeline, name, _asked(sink.targets), _asked(sink.writes)) for name, sink in sinks.items()]
+    return [Writer(pipeline, name, _list_or_nothing(sink.targets), _list_or_nothing(sink.writes)) for name, sink in sinks.items()]
 
 
 def _same_names(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
@@ -205,7 +205,7 @@ def _same_inputs(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
 def _loops(pipelines: Sequence[Pipeline], writers: Sequence[Sequence[Writer]]) -> Iterator[Problem]:
     """Pipelines that feed each other in a circle; each circle once, at the sink that closes it."""
     feeds = {
-        at: {to: writer for to, other in enumerate(pipelines) if to != at and (writer := _feeding(mine, other))}
+        at: {to: writer for to, other in enumerate(pipelines) if to != at and (writer := _find_feeding_writer(mine, other))}
         for at, mine in enumerate(writers)
     }
     for begin in feeds:
@@ -216,7 +216,7 @@ def _loops(pipelines: Sequence[Pipeline], writers: Sequence[Sequence[Writer]]) -
             yield closing.problem("reads-own-output", f"pipelines feed each other: {names}", _LOOP, "warning")
 
 
-def _feeding(writers: Iterable[Writer], other: Pipeline) -> Writer | None:
+def _find_feeding_writer(writers: Iterable[Writer], other: Pipeline) -> Writer | None:
     """One of these that writes what a source of the other pipeline reads."""
     readers = [source for source in other.sources.values() if isinstance(source, Source)]
     return next((writer for writer in writers if any(read_target(source, writer.writes) for source in readers)), None)

@@ -26,7 +26,7 @@ def joined_pairs(node: Node, text: str) -> Iterator[tuple[Pair, bool]]:
         parts = [value]
         if _is_flow(node) and _is_open(value):
             parts += [part for part, nothing in pairs[at + 1 : at + MAX_PARTS] if _is_empty(nothing)]
-        count = _needed(parts)
+        count = _count_parts(parts)
         yield ((key, _join_parts(parts[:count], text)), True) if count > 1 else ((key, value), False)
         at += count
 
@@ -35,7 +35,7 @@ def joined_items(node: Node, text: str) -> Iterator[tuple[Node, bool]]:
     """The items of a list, and whether each was joined from several."""
     at = 0
     while at < len(node.value):
-        count = _needed(node.value[at : at + MAX_PARTS]) if _is_flow(node) else 1
+        count = _count_parts(node.value[at : at + MAX_PARTS]) if _is_flow(node) else 1
         yield (_join_parts(node.value[at : at + count], text), True) if count > 1 else (node.value[at], False)
         at += count
 
@@ -60,7 +60,7 @@ def _is_flow(node: Node) -> bool:
     return bool(getattr(node, "flow_style", False))
 
 
-def _needed(parts: Sequence[Node]) -> int:
+def _count_parts(parts: Sequence[Node]) -> int:
     """How many of these, from the first on, make one text whose brackets are closed; 1 if the first is closed or stays open."""
     open_brackets = 0
     for number, part in enumerate(parts, 1):

@@ -56,9 +56,9 @@ def variants(cls: type[Model], options: Mapping[str, Any], bad: Iterable[OptionP
     wrong = outermost(bad)
     choices = {path: _choices(candidates(schema, path, defs), path) for path in wrong}
     tried = ({path: values[number % len(values)] for path, values in choices.items()} for number in range(_MAX_TRIED))
-    made = _made(cls, options, tried)
+    made = _validate_each(cls, options, tried)
     found = list(islice(made, MAX_VARIANTS)) if wrong else list(islice(made, 1))
-    return found or list(_made(cls, options, [{path[:1]: REMOVED for path in wrong}]))
+    return found or list(_validate_each(cls, options, [{path[:1]: REMOVED for path in wrong}]))
 
 
 def _choices(values: list[Any], path: OptionPath) -> list[Any]:
@@ -113,7 +113,7 @@ def _at(value: Any, path: OptionPath) -> Any:
     return value
 
 
-def _made(cls: type[Model], options: Mapping[str, Any], tried: Iterable[Mapping[OptionPath, Any]]) -> Iterator[Model]:
+def _validate_each(cls: type[Model], options: Mapping[str, Any], tried: Iterable[Mapping[OptionPath, Any]]) -> Iterator[Model]:
     found: list[Model] = []
     for values in tried:
         try:

@@ -111,11 +111,11 @@ def _call(caller: FunctionCaller, rows: ActiveRows, values: Sequence[Any]) -> pa
             given.append(array if active is None else array.take(active))
     found = caller(given, length)
     if found.failures:
-        rows.fail(*_failed(found.failures, length, active, rows.length))
+        rows.fail(*_failed_rows(found.failures, length, active, rows.length))
     return found.values if active is None else _scatter(found.values, active, rows.length)
 
 
-def _failed(
+def _failed_rows(
     failures: Mapping[int, str], length: int, active: pa.Array | None, total: int
 ) -> tuple[pa.BooleanArray, pa.StringArray]:
     """Which of all rows failed, and why."""

@@ -86,13 +86,13 @@ def _list_and_item(item: int) -> Derive:
     return derive
 
 
-def _padded(args: Sequence[BoundNode]) -> pa.DataType | None:
+def _padded_type(args: Sequence[BoundNode]) -> pa.DataType | None:
     """Binary if what is padded and the padding are, else a text."""
     texts = {args[0].type, args[-1].type} if len(args) == 3 else {args[0].type}
     return NULL if _are_unknown(args) else pa.binary() if texts == {pa.binary()} else STRING
 
 
-def _rounded(args: Sequence[BoundNode]) -> pa.DataType | None:
+def _rounded_type(args: Sequence[BoundNode]) -> pa.DataType | None:
     """A decimal with fewer digits after the point."""
     type_, digits = args[0].type, args[1] if len(args) > 1 else None
     if not is_decimal(type_):
@@ -111,7 +111,7 @@ def _whole(args: Sequence[BoundNode]) -> pa.DataType | None:
     """A decimal without digits after the point."""
     type_ = args[0].type
     if not is_decimal(type_) or len(args) > 1:
-        return _rounded(args)
+        return _rounded_type(args)
     return type_ if type_.scale == 0 else pa.decimal128(min(38, type_.precision - type_.scale + 1), 0)
 
 
@@ -211,8 +211,8 @@ _RULES: Mapping[str, Derive] = {
     **dict.fromkeys(("array_union", "array_except", "array_intersect"), _common_list),
     **dict.fromkeys(("array_append", "array_prepend", "array_remove"), _list_and_item(1)),
     "array_insert": _list_and_item(2),
-    **dict.fromkeys(("lpad", "rpad"), _padded),
-    **dict.fromkeys(("round", "bround"), _rounded),
+    **dict.fromkeys(("lpad", "rpad"), _padded_type),
+    **dict.fromkeys(("round", "bround"), _rounded_type),
     **dict.fromkeys(("abs", "positive", "negative"), _same_decimal),
     "concat": _texts,
     "elt": lambda args: _texts(args[1:]),

@@ -77,13 +77,13 @@ def _to_argument(arg: BoundNode) -> Argument:
 def _result(name: str, shape: Mapping[str, Any], given: Sequence[Argument]) -> pa.DataType:
     masks = [_mask(one) for one in given]
     if any(one.constant and one.type == NULL for one in given):  # Spark accepts null even if it accepts no other constant
-        return _gives(shape.get("gives"), [one.type for one in given])
+        return _result_type(shape.get("gives"), [one.type for one in given])
     for at, (mask, accepted) in enumerate(zip(masks, shape["at"], strict=True)):
         if not mask & int(accepted, 16):
             raise MisuseError(refusal_message(name, at, given[at].type, int(accepted, 16)), hint=misuse_hint(name, at, given))
     if "pairs" in shape and not _pair_fits(shape["pairs"], masks, alike=name in _OF_EQUAL_KINDS):
         raise MisuseError(pair_message(name, given), hint=misuse_hint(name, 1, given))
-    return _gives(shape.get("gives"), [one.type for one in given])
+    return _result_type(shape.get("gives"), [one.type for one in given])
 
 
 @lru_cache(maxsize=512)
@@ -118,12 +118,12 @@ def _pair_fits(pairs: Mapping[str, str], masks: Sequence[int], *, alike: bool) -
     first, second = (_paired_code(mask) for mask in masks)
     if first and second:
         return bool(int(pairs[first], 16) & BITS[second])
-    kinds = {_nested(mask) for mask in masks}
+    kinds = {_nesting_of(mask) for mask in masks}
     return not alike or None in kinds or len(kinds) == 1
 
 
 @lru_cache(maxsize=512)
-def _nested(mask: int) -> str | None:
+def _nesting_of(mask: int) -> str | None:
     """``array<``, ``map<``, ``struct<``, or empty for a plain type; None if the mask has several kinds."""
     kinds = {code[: code.find("<") + 1] for code, bit in BITS.items() if mask & bit}
     return kinds.pop() if len(kinds) == 1 else None
@@ -139,7 +139,7 @@ def _paired_code(mask: int) -> str | None:
     return code if code in COMBINED_IN_PAIRS else None
 
 
-def _gives(rule: Any, types: Sequence[pa.DataType]) -> pa.DataType:
+def _result_type(rule: Any, types: Sequence[pa.DataType]) -> pa.DataType:
     if isinstance(rule, dict):
         return _parse_name(rule["types"].get(format_type(types[rule["by"]]), ""))
     if not rule:

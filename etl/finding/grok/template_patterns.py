@@ -39,7 +39,7 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
                 used.update(_REQUEST_FIELDS)
                 continue
             port = _port_of(template.keys, at, names) if kind == "int" else ""
-            name = make_unique(port, used) if port else value_name(kind, words, list(_following(template.keys, at)), used)
+            name = make_unique(port, used) if port else value_name(kind, words, list(_words_after(template.keys, at)), used)
             used.add(name)
             names.append(name)
             parts.append(_time(values, name) if kind == "time" else _PATTERNS[kind].format(name))
@@ -67,7 +67,7 @@ def _literal(piece: MessageToken) -> str:
     return r"\s+" if piece.kind == "blank" and set(piece.text) != {" "} else escape_literal(piece.text)
 
 
-def _following(keys: Sequence[str | None], at: int) -> Iterator[str]:
+def _words_after(keys: Sequence[str | None], at: int) -> Iterator[str]:
     """The words after a value, up to the next one."""
     for key in keys[at + 1 : at + 4]:
         if key is None or key[0] == "<":

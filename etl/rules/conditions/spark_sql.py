@@ -89,12 +89,12 @@ _DEPTH_CHANGES = {"L_PAREN": 1, "R_PAREN": -1, "L_BRACKET": 1, "R_BRACKET": -1, 
 
 
 def _strip_brackets(tokens: Sequence[Any]) -> Sequence[Any]:
-    while len(tokens) > 2 and tokens[0].token_type.name == "L_PAREN" and _closing(tokens) == len(tokens) - 1:
+    while len(tokens) > 2 and tokens[0].token_type.name == "L_PAREN" and _find_closing_token(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     return tokens
 
 
-def _closing(tokens: Sequence[Any]) -> int:
+def _find_closing_token(tokens: Sequence[Any]) -> int:
     """The index of the token that closes the first one, -1 if none does."""
     depth = 0
     for at, token in enumerate(tokens):

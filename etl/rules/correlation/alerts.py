@@ -101,10 +101,10 @@ def group_columns(compiled: CompiledCorrelations, windows: Windows, fields: Sche
         for name, texts in zip(names, split_columns(group.filter(pa.array(own)), len(names)), strict=True):
             if name in found:
                 found[name] = pc.replace_with_mask(found[name], pa.array(own), texts)
-    return {field.name: _typed(found[field.name], field.type) for field in of_group}
+    return {field.name: _cast_texts(found[field.name], field.type) for field in of_group}
 
 
-def _typed(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
+def _cast_texts(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
     try:
         return texts.cast(type_)
     except pa.ArrowInvalid:  # of a state that is older than the field's type

@@ -19,11 +19,11 @@ def close_slots(slots: Slots, watermark: int) -> tuple[Windows, Any]:
     slot, firsts, ends = slot[:count], firsts[:count], ends[:count]
     rest = slots.starts[:-1].copy()
     rest[slot] = ends
-    measures, holds = _measured(slots, slot, firsts, ends)
+    measures, holds = _measure(slots, slot, firsts, ends)
     return Windows(slots, slot[holds], firsts[holds], ends[holds], measures[holds]), rest
 
 
-def _measured(slots: Slots, slot: Any, firsts: Any, ends: Any) -> tuple[Any, Any]:
+def _measure(slots: Slots, slot: Any, firsts: Any, ends: Any) -> tuple[Any, Any]:
     """The measures of windows of these slots, and whether they meet the conditions."""
     measures, holds = np.empty(len(slot), np.float64), np.empty(len(slot), np.bool_)
     ranked, conditions = _rank(slots, slot, firsts, ends), slots.table.conditions
@@ -53,4 +53,4 @@ def open_windows(slots: Slots) -> Windows:
     counts = np.bincount(slots.slot[inside], minlength=len(slots))[slot]
     monotonic = slots.monotonic[slot]
     firsts, ends = np.where(monotonic, ends - counts, firsts), np.where(monotonic, ends, firsts + counts)
-    return Windows(slots, slot, firsts, ends, _measured(slots, slot, firsts, ends)[0])
+    return Windows(slots, slot, firsts, ends, _measure(slots, slot, firsts, ends)[0])

@@ -44,7 +44,7 @@ def evaluate(rows: pa.Table, table: MemberTable, watermark: int) -> Iterator[Eva
         level = min(waiting)
         found = _evaluate(Slots.of(waiting.pop(level), table), watermark)
         yield found
-        for above, raised in _raised(found.alerts):
+        for above, raised in _alerts_as_events(found.alerts):
             waiting[above] = pa.concat_tables([waiting.get(above, ROWS.empty_table()), raised])
 
 
@@ -69,7 +69,7 @@ def _evaluate(slots: Slots, watermark: int) -> Evaluated:
 # ── Chains ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _raised(alerts: Windows) -> Iterator[tuple[int, pa.Table]]:
+def _alerts_as_events(alerts: Windows) -> Iterator[tuple[int, pa.Table]]:
     """Alerts as events of the members that build on theirs, with the level of these. Their time is that of the last event."""
     table = alerts.slots.table
     for number in np.unique(alerts.member).tolist():

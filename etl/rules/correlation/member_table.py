@@ -109,7 +109,7 @@ class MemberTable:
     @cached_property
     def settled(self) -> Any:
         """How many events before the watermark matter: if only events are counted, as many as the condition asks for."""
-        return self._array(lambda _, one: _settled(one))
+        return self._array(lambda _, one: _settling_count(one))
 
     @cached_property
     def program(self) -> tuple[Any, Any]:
@@ -159,7 +159,7 @@ def _kind(one: Correlation) -> int:
     return EXPRESSION if _KINDS[one.kind] == RULES and not isinstance(one.condition, Threshold) else _KINDS[one.kind]
 
 
-def _settled(one: Correlation) -> int:
+def _settling_count(one: Correlation) -> int:
     if one.kind != "event_count" or not isinstance(one.condition, Threshold):
         return sys.maxsize
     return max(1, ceil(one.condition.number) + 1)

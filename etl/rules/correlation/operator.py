@@ -81,7 +81,7 @@ class CorrelatedGroups:
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The alerts, and the rows that are added to the state of the groups."""
         compiled = self.compile()
-        tables = [*arrived.tables(), *self._known(clock, arrived, kept, compiled.table)]
+        tables = [*arrived.tables(), *self._stored_rows(clock, arrived, kept, compiled.table)]
         if not tables:
             return
         for level in evaluate(whole_rows(tables), compiled.table, clock.now):
@@ -92,17 +92,17 @@ class CorrelatedGroups:
             if len(added):
                 yield added
 
-    def _known(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows, table: MemberTable) -> Sequence[pa.Table]:
+    def _stored_rows(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows, table: MemberTable) -> Sequence[pa.Table]:
         """The stored rows of groups with events or a window that is to close: of all groups, if there are few others."""
         stored, new = kept.in_order(clock.before + 1), arrived.in_order()
         if sum(map(len, stored)) <= FEW_OTHERS * sum(map(len, new)):
             return stored
-        found, closing = list(kept.of_keys(arrived, clock.before + 1)), self._closing(clock, kept, table)
+        found, closing = list(kept.of_keys(arrived, clock.before + 1)), self._find_closing_groups(clock, kept, table)
         if len(closing) and new:
             closing = np.setdiff1d(closing, np.concatenate([rows.column(HASH).to_numpy() for rows in new]))
         return found + list(kept.of_hashes(np.unique(closing), clock.before + 1))
 
-    def _closing(self, clock: WatermarkAdvance, kept: PartRows, table: MemberTable) -> Any:
+    def _find_closing_groups(self, clock: WatermarkAdvance, kept: PartRows, table: MemberTable) -> Any:
         """uint64[n]: the hashes of groups with a window that is to close; some of these may have closed."""
         spans = table.spans[~table.monotonic]
         if not len(spans) or clock.before == clock.now:

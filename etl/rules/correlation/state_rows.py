@@ -43,7 +43,7 @@ class StateUpdate:
         return pa.concat_tables([self._events(), self._bursts(), self._epochs()])
 
     @cached_property
-    def _rewritten(self) -> Any:
+    def _find_rewritten_slots(self) -> Any:
         """bool[slots]: which are written as a whole, because rows would be read again that change results or are too many."""
         slots, kept = self.level.slots, self.level.kept
         again = slots.is_stored & ~kept & (slots.numbers(PANE) > self.watermark)
@@ -56,19 +56,19 @@ class StateUpdate:
     @cached_property
     def _epoch(self) -> Any:
         """int64[slots]"""
-        return np.maximum(self.level.slots.stored.epochs, 0) + self._rewritten
+        return np.maximum(self.level.slots.stored.epochs, 0) + self._find_rewritten_slots
 
     @cached_property
-    def _written(self) -> Any:
+    def _find_written_events(self) -> Any:
         """int64[m]: the numbers of the events that are written."""
         slots = self.level.slots
-        return np.flatnonzero(self.level.kept & (~slots.is_stored | self._rewritten[slots.slot]))
+        return np.flatnonzero(self.level.kept & (~slots.is_stored | self._find_rewritten_slots[slots.slot]))
 
     @cached_property
     def _written_bursts(self) -> Any:
         """int64[m]: the numbers of the bursts that are written: all of a slot where one has changed."""
         bursts = self.level.bursts
-        return np.flatnonzero((bursts.changed | self._rewritten)[bursts.slot])
+        return np.flatnonzero((bursts.changed | self._find_rewritten_slots)[bursts.slot])
 
     def _panes(self, times: Any, slot: Any) -> Any:
         """int64[n]: panes that begin at these times or later."""
@@ -77,7 +77,7 @@ class StateUpdate:
 
     @cached_property
     def _event_panes(self) -> Any:
-        slots, at = self.level.slots, self._written
+        slots, at = self.level.slots, self._find_written_events
         slot = slots.slot[at]
         return self._panes(slots.micros[at] + slots.spans[slot], slot)
 
@@ -89,7 +89,7 @@ class StateUpdate:
         return self._panes(bursts.last[at] + 2 * slots.spans[slot], slot)
 
     def _events(self) -> pa.Table:
-        slots, at = self.level.slots, self._written
+        slots, at = self.level.slots, self._find_written_events
         slot = slots.slot[at]
         due = np.where(slots.monotonic[slot], NEVER, slots.micros[at] + slots.spans[slot])
         return _with(slots.events(at), {"epoch": self._epoch[slot], "due": due, PANE: self._event_panes})
@@ -106,9 +106,9 @@ class StateUpdate:
         """A row for each slot that is written again and has no row as late as those that it replaces."""
         last = self.level.slots.stored.last_panes.copy()
         reached = np.full(len(last), NEVER)
-        np.maximum.at(reached, self.level.slots.slot[self._written], self._event_panes)
+        np.maximum.at(reached, self.level.slots.slot[self._find_written_events], self._event_panes)
         np.maximum.at(reached, self.level.bursts.slot[self._written_bursts], self._burst_panes)
-        slot = np.flatnonzero(self._rewritten & (reached < last))
+        slot = np.flatnonzero(self._find_rewritten_slots & (reached < last))
         none, zeros = np.full(len(slot), NEVER), np.zeros(len(slot), np.int64)
         values = {"micros": none, "burst_end": none, "order": zeros.astype(np.int32), "offset": zeros, PANE: last[slot]}
         return self._of_slots(slot, values)

@@ -61,11 +61,11 @@ class LiteralDatabase:
 
     def find(self, texts: Texts) -> Iterator[tuple[Any, int]]:
         """See `LiteralSearch.find`."""
-        return self._searching(texts).find(texts)
+        return self._get_search(texts).find(texts)
 
     def mark(self, texts: Texts, rows: Any, bits: Any, hits: Any) -> None:
         """See `LiteralSearch.mark`."""
-        self._searching(texts).mark(texts, rows, self.owners, bits, hits)
+        self._get_search(texts).mark(texts, rows, self.owners, bits, hits)
 
     def without(self, left_out: Any) -> LiteralDatabase:
         """The database without some literals that may be anywhere (bool[literals]). Texts must have been scanned before."""
@@ -77,7 +77,7 @@ class LiteralDatabase:
         other._search = LiteralSearch(before.with_grams(other._grams, singles))
         return other
 
-    def _searching(self, texts: Texts) -> LiteralSearch:
+    def _get_search(self, texts: Texts) -> LiteralSearch:
         if self._search is None:
             self._grams = choose_grams(self._literals, gram_frequencies(texts))
             self._search = LiteralSearch(build_tables(self._literals, self.bytes, self._grams))

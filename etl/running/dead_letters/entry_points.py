@@ -61,7 +61,7 @@ def entry_point(pipeline: Pipeline, at: str) -> EntryPoint:
     graph = Graph(pipeline)
     kind, _, name = at.partition(" ")
     if kind == "source" and name in pipeline.sources:
-        return _Reached(graph, letters=frozenset({name})).entry_point(at, pipeline.sources[name].fields())
+        return _ReachableGraph(graph, letters=frozenset({name})).entry_point(at, pipeline.sources[name].fields())
     if kind == "sink" and name in pipeline.sinks:
         output = pipeline.sinks[name]
         fields = merge([graph.schema(graph.end(one)) for one in output.inputs])
@@ -74,7 +74,7 @@ def entry_point(pipeline: Pipeline, at: str) -> EntryPoint:
             raise NoEntryError("the step keeps state: windows and other results of it do not take events again")
         _refuse_changes(at, fields)
         cut = Stream(stream.name, (_LETTERS,), stream.steps[index:], first_step=index)
-        return _Reached(graph, cut=cut).entry_point(at, fields)
+        return _ReachableGraph(graph, cut=cut).entry_point(at, fields)
     raise NoEntryError(f"the pipeline has no {at} now")
 
 
@@ -102,7 +102,7 @@ def _keeps_state(step: Step) -> bool:
 
 
 @dataclass
-class _Reached:
+class _ReachableGraph:
     """The streams and sinks that letters reach, followed from where they enter."""
 
     graph: Graph
@@ -119,10 +119,10 @@ class _Reached:
         for stream in self.graph.pipeline.streams.values():
             if self.cut is not None and stream.name == self.cut.name:
                 self._add(self.cut)
-            elif self._is_reached(stream.inputs):
+            elif self._is_reachable(stream.inputs):
                 self._add(stream, self._inputs(stream.inputs))
         outputs = self.graph.pipeline.sinks.values()
-        sinks = {one.name: replace(one, inputs=self._inputs(one.inputs)) for one in outputs if self._is_reached(one.inputs)}
+        sinks = {one.name: replace(one, inputs=self._inputs(one.inputs)) for one in outputs if self._is_reachable(one.inputs)}
         if not sinks:
             raise NoEntryError(f"only {', '.join(self.left_out)} would get its events, which keep state")
         return EntryPoint(at, fields, self.streams, sinks, self.missing, tuple(self.left_out))
@@ -134,12 +134,12 @@ class _Reached:
                 return
         self.streams[stream.name] = replace(stream, inputs=inputs) if inputs else stream
 
-    def _is_reached(self, inputs: Collection[str]) -> bool:
+    def _is_reachable(self, inputs: Collection[str]) -> bool:
         return any(one in self.streams or one in self.letters for one in inputs)
 
     def _inputs(self, inputs: Collection[str]) -> tuple[str, ...]:
         """Inputs in which the letters have the place of their source; the others are noted with their fields."""
         for one in inputs:
-            if not self._is_reached((one,)):
+            if not self._is_reachable((one,)):
                 self.missing[one] = self.graph.schema(self.graph.end(one))
         return tuple(_LETTERS if one in self.letters else one for one in inputs)

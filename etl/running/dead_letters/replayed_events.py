@@ -77,12 +77,12 @@ class ReplaySource(Source):
     def _events(self, letters: pa.RecordBatch) -> Iterator[pa.RecordBatch | Rejects]:
         texts, offsets = letters.column("event").to_pylist(), letters.column(OFFSET)
         try:
-            yield _typed(texts, offsets, self.columns)
+            yield _make_batch(texts, offsets, self.columns)
         except _UNFIT:
             for row, text in enumerate(texts):
                 offset = offsets.slice(row, 1)
                 try:
-                    yield _typed([text], offset, self.columns)
+                    yield _make_batch([text], offset, self.columns)
                 except _UNFIT as error:
                     event = pa.record_batch({"message": pa.array([text], pa.string()), OFFSET: offset})
                     yield Rejects(event, UNREADABLE, str(error))
@@ -111,7 +111,7 @@ class LetterWriter:
             self._writer.close()
 
 
-def _typed(texts: Sequence[str | None], offsets: pa.Array, schema: Schema) -> pa.RecordBatch:
+def _make_batch(texts: Sequence[str | None], offsets: pa.Array, schema: Schema) -> pa.RecordBatch:
     """Letters' events → a batch with the fields of a schema. Raises EtlError for a value of another type."""
     fields = visible(schema)
     if fields.names == ["message"] and pa.types.is_string(fields.field(0).type):

@@ -31,7 +31,7 @@ EXIT_SECONDS = 2.0
 
 def java_options(log: Path, *further: str) -> str:
     """The options of the JVM of a run, which logs to ``log``, and ``further`` ones."""
-    return " ".join([_OPTIONS, *_files(log), *further, _logging()])
+    return " ".join([_OPTIONS, *_files(log), *further, _logging_option()])
 
 
 def _files(log: Path) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _path_option(form: str, path: str) -> str:
     return "" if set(path) & set("'\"\\\n") else f"'{form.format(path)}'"
 
 
-def _logging() -> str:
+def _logging_option() -> str:
     """The option with the logging configuration, as a URI because Spark splits options at blanks."""
     return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 

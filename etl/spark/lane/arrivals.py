@@ -59,13 +59,13 @@ def _write_rows(
     assert task is not None
     try:
         writer = _writer(step, incoming, query, target, task.partitionId(), batch.number)
-        yield receipt_row(_rows_receipt(step, writer, target, task.partitionId(), _numbered(batches, names)))
+        yield receipt_row(_rows_receipt(step, writer, target, task.partitionId(), _add_row_numbers(batches, names)))
     except Exception as error:
         store_error(query.state.staging(query.run_id, query.query, batch.number), error)
         raise
 
 
-def _numbered(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+def _add_row_numbers(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
     return with_names(batches, names) if OFFSET in names else with_row_numbers(batches, names)
 
 

@@ -108,7 +108,7 @@ class Lane:
             after = files_after_run(operator.after_run, kept, arrived, written) if due else (*kept, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             chosen = () if self.bounded else files_to_merge(files, sum(file.rows for file in arrived))
-            files = self._merged(run, batch, number, files, chosen, clock.now)
+            files = self._merge_files(run, batch, number, files, chosen, clock.now)
             final = operator.final_until(clock.now) if isinstance(operator, TracksEmitProgress) else NEVER
             states.append(StageState(clock.now, files, clock.emission.after(clocks.quiet, final)))
             between = self._run_between(batch, number, receipts, spark, read_at)
@@ -174,7 +174,7 @@ class Lane:
             kept=kept,
             segment=stage.segment,
             segment_number=stage.segment_number,
-            following={to: self._following(after, known) for to, after in stage.following.items()},
+            following={to: self._next_stage(after, known) for to, after in stage.following.items()},
             for_spark=stage.for_spark,
             results_to_spark=stage.results_to_spark,
             tasks=tasks,
@@ -183,7 +183,7 @@ class Lane:
         )
         return [Receipt.decode(one) for one in run(work, tasks)]
 
-    def _merged(
+    def _merge_files(
         self,
         run: RunTasks,
         batch: BatchId,
@@ -209,7 +209,7 @@ class Lane:
         [receipt] = run(task, 1)
         return (*Receipt.decode(receipt).state, *(file for file in files if file not in chosen))
 
-    def _following(self, number: int, known: Manifest) -> NextStage:
+    def _next_stage(self, number: int, known: Manifest) -> NextStage:
         after = self.stages[number]
         before = known.stage(number)
         return NextStage(number, after.step, after.exchange, before.watermark, before.emission, after.id, after.reports)

@@ -13,11 +13,11 @@ _MOST = 64
 
 def operator_of(step: StatefulStep, incoming: Schema) -> Operator:
     """The operator of a step with these options and incoming fields."""
-    return _compiled(pickle.dumps((step, incoming)))
+    return _load_operator(pickle.dumps((step, incoming)))
 
 
 @lru_cache(_MOST)
-def _compiled(step: bytes) -> Operator:
+def _load_operator(step: bytes) -> Operator:
     found, incoming = pickle.loads(step)
     operator: Operator = found.operator(incoming)
     return operator

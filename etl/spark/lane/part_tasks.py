@@ -224,12 +224,12 @@ class PartTasks:
                     continue
                 results, rejects = split_failed(found) if isinstance(found, pa.RecordBatch) else (None, found)
                 if rejects is not None and self.reports:
-                    yield replace(rejects, events=_numbered(rejects.events, rejected))
+                    yield replace(rejects, events=_number_events(rejects.events, rejected))
                     rejected += rejects.events.num_rows
                 for first in range(0, results.num_rows if results is not None else 0, RESULT_ROWS):
                     assert results is not None
                     batch = results.slice(first, RESULT_ROWS)
-                    yield _numbered(batch, rows)
+                    yield _number_events(batch, rows)
                     rows += batch.num_rows
 
 
@@ -243,7 +243,7 @@ def split_failed(results: pa.RecordBatch) -> tuple[pa.RecordBatch, Rejects | Non
     return plain.filter(pc.invert(failed)), rejects
 
 
-def _numbered(events: pa.RecordBatch, first: int) -> pa.RecordBatch:
+def _number_events(events: pa.RecordBatch, first: int) -> pa.RecordBatch:
     """Events of a task with their numbers as offsets, without the time of reading."""
     plain = events.select([name for name in events.schema.names if name not in (ARRIVAL, OFFSET)])
     return plain.append_column(OFFSET, pa.array(np.arange(first, first + plain.num_rows)))

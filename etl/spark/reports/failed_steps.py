@@ -31,7 +31,7 @@ def failed_in(full_text: str, steps: Sequence[StepNode]) -> str:
         fragment = found["line"][found["carets"].count(" ") : len(found["carets"])]
         options = _same_line(found["line"], steps) or _with_part(fragment, steps)
         if options:
-            return f"; it is {cut(fragment, _LONGEST_SHOWN)} in {', or in '.join(map(_named, options[:_MAX_STEPS]))}"
+            return f"; it is {cut(fragment, _LONGEST_SHOWN)} in {', or in '.join(map(_describe_option, options[:_MAX_STEPS]))}"
     caller = _CALLER.search(full_text)
     callers = [node for node in steps if caller is not None and node.step.type == caller["module"]]
     if len(callers) == 1:
@@ -66,7 +66,7 @@ def _texts(steps: Sequence[StepNode]) -> Iterator[tuple[_Option, str]]:
                 yield _Option(node, path), text
 
 
-def _named(option: _Option) -> str:
+def _describe_option(option: _Option) -> str:
     """``stream[1] set fields.n (line 7, column 22)``."""
     node, path = option
     known = (node.options[path[:length]] for length in range(len(path), 0, -1) if path[:length] in node.options)

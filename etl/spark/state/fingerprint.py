@@ -178,12 +178,12 @@ def _assign_names(
             query = replace(query, name=names.pop())
         queries.append(query)
     free = known.keys() - used
-    named = [query if query.name in known else _continued(query, state, known, free) for query in queries]
+    named = [query if query.name in known else _continue_query(query, state, known, free) for query in queries]
     taken = Counter(query.name for query in named)  # two queries cannot go on with one checkpoint
     return tuple(new if taken[new.name] == 1 else old for old, new in zip(queries, named, strict=True)), changes
 
 
-def _continued(query: QueryPlan, state: StateFolder, known: Mapping[str, Fingerprint], free: Collection[str]) -> QueryPlan:
+def _continue_query(query: QueryPlan, state: StateFolder, known: Mapping[str, Fingerprint], free: Collection[str]) -> QueryPlan:
     """A query without a checkpoint, under the name of the one that delivered the same sources to its sinks before.
 
     An edited expression may need Spark where it ran on Arrow before, or the reverse: that is another query, which goes on where

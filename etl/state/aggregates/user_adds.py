@@ -14,7 +14,7 @@ import pyarrow as pa
 from etl.api import ComponentError
 from etl.state.aggregates.accumulator import Grouping
 from etl.udf.call_guard import CallGuard, CallTimeoutError
-from etl.udf.calling import as_taken
+from etl.udf.calling import to_argument
 from etl.udf.declaration import UserFunction
 from etl.udf.failures import FAILURES, failure_of
 from etl.udf.loading import load
@@ -71,7 +71,7 @@ class UserAdds:
         else:
 
             def fold(rows: Any) -> Any:
-                return instance.add(instance.create(), as_taken(values.take(pa.array(rows)), self.function.kind))
+                return instance.add(instance.create(), to_argument(values.take(pa.array(rows)), self.function.kind))
 
         states, failed = call_for_each(self.function, fold, zip(groups, strict=True), len(groups), guard)
         return states, failed | self._wrong_states(states, failed)
@@ -151,7 +151,7 @@ class UserAdds:
     def _try_array(self, make: Callable[[], Any], values: pa.Array) -> tuple[Any, str, bool]:
         try:
             with CallGuard(self.function.timeout.total_seconds()):
-                state = self.instance.add(make(), as_taken(values, self.function.kind))
+                state = self.instance.add(make(), to_argument(values, self.function.kind))
             return state, self._wrong(state), False
         except (*FAILURES, CallTimeoutError) as error:
             is_timeout = isinstance(error, CallTimeoutError)

@@ -181,11 +181,11 @@ class Correlate(RuleSources):
 
         Raises TaxonomyError.
         """
-        return _correlating(self.cache_key(incoming), published=True, alert_fields=alert_fields)
+        return _compile_for_stream(self.cache_key(incoming), published=True, alert_fields=alert_fields)
 
     def _written(self, incoming: Schema) -> CompiledCorrelations:
         """The correlations as files and the pipeline have them, good or bad. Raises TaxonomyError."""
-        return _correlating(self.model_copy(update={"tables": {}}).cache_key(incoming), published=False)
+        return _compile_for_stream(self.model_copy(update={"tables": {}}).cache_key(incoming), published=False)
 
     def as_published(self, incoming: Schema) -> RuleSet:
         """The rules that are in force now, with its own correlations."""
@@ -208,7 +208,7 @@ class Correlate(RuleSources):
 
 
 @lru_cache(maxsize=8)
-def _correlating(
+def _compile_for_stream(
     key: RuleCacheKey[Correlate], *, published: bool, alert_fields: frozenset[str] | None = None
 ) -> CompiledCorrelations:
     from etl.rules.correlation.compiled import compile_correlations, drop_unknown_groups

@@ -137,7 +137,7 @@ class RuleSources(Step):
         from etl.rules.correlation.families import resolve_names
         from etl.rules.reload.taxonomy_cache import current_taxonomy
 
-        return resolve_names(self._published(current_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
+        return resolve_names(self._read_published(current_taxonomy(self.taxonomy).taxonomy, visible(incoming)))
 
     def as_read(self) -> RuleSet:
         """Its own rules and those of files, good or bad. Raises TaxonomyError."""
@@ -155,7 +155,7 @@ class RuleSources(Step):
         """The values of placeholders by name."""
         return {**taxonomy.placeholders, **self.placeholders}
 
-    def _published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
+    def _read_published(self, taxonomy: Taxonomy, incoming: Schema) -> RuleSet:
         from etl.rules.compiled_rules import StreamSchema
         from etl.rules.reader import combine, read_rules
         from etl.rules.reload.rule_cache import read_current_rules

@@ -47,7 +47,7 @@ class JoinSide(SideStep):
 
         def run(batch: pa.RecordBatch) -> Outcome:
             sides = [self._rows(batch, side, schema) for side in self.sides]
-            return Outcome(sides[0] if len(sides) == 1 or not sides[0].num_rows else _alternating(sides))
+            return Outcome(sides[0] if len(sides) == 1 or not sides[0].num_rows else _interleave(sides))
 
         return run
 
@@ -66,7 +66,7 @@ class JoinSide(SideStep):
         return batch.column(CHANGE) if known else pa.repeat(pa.scalar(INSERT, pa.int8()), batch.num_rows)
 
 
-def _alternating(sides: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _interleave(sides: list[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of both sides of each event, one after the other."""
     import numpy as np
 

@@ -114,7 +114,7 @@ class Over(KeyedStep):
         if self.within is not None:
             yield from length_finding("within", self.within)
         yield from ttl_findings(self.ttl, "within", self.within is not None)
-        for name, aggregate in self._checked(incoming).items():
+        for name, aggregate in self._checked_aggregates(incoming).items():
             yield from (replace(finding, path=("aggregates", name)) for finding in aggregate.findings)
         for name in self.aggregates:
             yield from taken_name(name, incoming.names, ("aggregates", name))
@@ -130,7 +130,7 @@ class Over(KeyedStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields and the aggregates."""
-        fields = with_fields(visible(incoming), {name: one.type for name, one in self._checked(incoming).items()})
+        fields = with_fields(visible(incoming), {name: one.type for name, one in self._checked_aggregates(incoming).items()})
         return with_changes(fields, change_key(incoming)) if self.changelog else fields
 
     def event_time(self) -> tuple[str, timedelta]:
@@ -154,7 +154,7 @@ class Over(KeyedStep):
         events = {f"{OPTIONAL}{f.name}": format_type(f.type) for f in visible(incoming)} if self.time else {}
         aggregates = {
             f"{OPTIONAL}{name}": with_types(self.aggregates[name], one.fields, incoming)
-            for name, one in self._checked(incoming).items()
+            for name, one in self._checked_aggregates(incoming).items()
         }
         frame |= {} if self.ttl is None else {"ttl": str(self.ttl)}
         if self.changelog:
@@ -172,10 +172,10 @@ class Over(KeyedStep):
         time, waits = self.event_time()[0], self.time is not None
         ttl = TimeToLive(None if self.ttl is None or within else self.ttl // MICROSECOND)
         if self.changelog:
-            return self._recomputed(incoming, within, aggregates, ttl)
+            return self._recomputing_operator(incoming, within, aggregates, ttl)
         return RunningValues(self.fields(incoming), self.keys, time, waits, within, self.rows, aggregates, ttl)
 
-    def _recomputed(
+    def _recomputing_operator(
         self, incoming: Schema, within: int | None, aggregates: Mapping[str, RunningAggregate], ttl: TimeToLive
     ) -> Operator:
         """The running values of all events of keys with changes."""
@@ -188,6 +188,6 @@ class Over(KeyedStep):
         key = change_key(incoming)
         return RecomputedOver(fields, incoming, self.keys, time, key, ttl, order_by=order_by, values=values)
 
-    def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
+    def _checked_aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
         fields, bounded = visible(incoming), self.within is not None
         return {name: check_running(text, fields, bounded, self.rows) for name, text in self.aggregates.items()}

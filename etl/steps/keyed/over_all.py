@@ -80,7 +80,7 @@ class OverAll(StatefulStep):
         yield from key_findings(self.keys, incoming)
         for expression in self.order_by:
             yield from ranking_findings(expression, incoming, ("order_by", expression))
-        for name, one in self._checked(incoming).items():
+        for name, one in self._checked_aggregates(incoming).items():
             yield from (replace(finding, path=("aggregates", name)) for finding in one.findings)
             yield from taken_name(name, visible(incoming).names, ("aggregates", name))
         yield from self._check_frame(incoming)
@@ -105,7 +105,7 @@ class OverAll(StatefulStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields and the new ones."""
-        return with_fields(visible(incoming), {name: one.type for name, one in self._checked(incoming).items()})
+        return with_fields(visible(incoming), {name: one.type for name, one in self._checked_aggregates(incoming).items()})
 
     def event_time(self) -> tuple[str, timedelta]:
         """The time of reading."""
@@ -127,7 +127,7 @@ class OverAll(StatefulStep):
         from etl.state.aggregates.argument import read_argument
         from etl.state.over.all_rows import AllRows, function_of
 
-        known, checked, time = visible(incoming), self._checked(incoming), self.event_time()[0]
+        known, checked, time = visible(incoming), self._checked_aggregates(incoming), self.event_time()[0]
         by = []
         for text, way in self.order_by.items():
             one = read_argument(text, TextPart(text, 0), None, known)
@@ -146,6 +146,6 @@ class OverAll(StatefulStep):
         assert not isinstance(frame, str), frame
         return frame
 
-    def _checked(self, incoming: Schema) -> dict[str, Aggregate]:
+    def _checked_aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
         known = visible(incoming)
         return {name: check_function(text, known) for name, text in self.aggregates.items()}

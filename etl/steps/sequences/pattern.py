@@ -113,9 +113,9 @@ class _Reader:
                 absent = ()
             if not self._tokens:
                 return tuple(elements), absent
-            follows = self._joined()
+            follows = self._read_separator()
 
-    def _joined(self) -> bool:
+    def _read_separator(self) -> bool:
         """Whether the next element follows directly."""
         at, word = self._at, self._word()
         if word == "within":

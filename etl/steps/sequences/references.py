@@ -83,7 +83,7 @@ def read_comparison(text: str, pattern: Pattern, incoming: Schema, path: Path) -
     holds = _OPERATORS[operator[0]]
     if _is_earlier(left, right, pattern):
         left, right, holds = right, left, _FLIPPED.get(holds, holds)
-    return _problem(left, right, pattern, path) or _typed(left, right, holds, incoming, path)
+    return _problem(left, right, pattern, path) or _make_comparison(left, right, holds, incoming, path)
 
 
 def _is_earlier(left: Reference, right: Reference, pattern: Pattern) -> bool:
@@ -105,7 +105,7 @@ def _problem(event: Reference, earlier: Reference, pattern: Pattern, path: Path)
     return None
 
 
-def _typed(event: Reference, earlier: Reference, holds: int, incoming: Schema, path: Path) -> Comparison | Finding:
+def _make_comparison(event: Reference, earlier: Reference, holds: int, incoming: Schema, path: Path) -> Comparison | Finding:
     types = [incoming.field(one.field).type for one in (event, earlier)]
     type_ = _common_type(*types)
     if type_ is None:

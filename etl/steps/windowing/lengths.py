@@ -57,10 +57,10 @@ def event_lengths(length: FieldLength) -> EventLengths:
 def remembered_lengths(**lengths: Size | None) -> dict[str, Any]:
     """What the state depends on: the field, not how lengths of events are bounded; sizes in any order."""
     given = {name: length for name, length in lengths.items() if length is not None}
-    return {name: _remembered(length) for name, length in given.items()}
+    return {name: _length_as_json(length) for name, length in given.items()}
 
 
-def _remembered(length: Size) -> Any:
+def _length_as_json(length: Size) -> Any:
     if isinstance(length, FieldLength):
         return {"field": length.field}
     return format_duration(length) if isinstance(length, timedelta) else [format_duration(one) for one in sorted(length)]

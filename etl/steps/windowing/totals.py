@@ -79,11 +79,11 @@ def totals_operator(step: Window, incoming: Schema) -> Operator:
     subtracting = {name: other for name, one in found.items() if (other := signed(one)) is not None}
     if len(subtracting) == len(found):
         return ChangingTotals(fields, step.group_by, subtracting, ARRIVAL, ttl)
-    rows = _needed(step, incoming)
+    rows = _needed_fields(step, incoming)
     return RecomputedTotals(fields, rows, step.group_by, ARRIVAL, step.group_by, ttl, accumulators=found)
 
 
-def _needed(step: Window, incoming: Schema) -> Schema:
+def _needed_fields(step: Window, incoming: Schema) -> Schema:
     import pyarrow as pa
 
     names = step.needs(incoming) | {CHANGE, ARRIVAL}

@@ -61,7 +61,7 @@ def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False, precision
         return value if value.type == target else b.spark_only(value.reason or "", target)
     if value.type == NULL:
         return spark.cast(value, target)
-    nested = _nested(value, target)
+    nested = _cast_nested(value, target)
     if nested is not None:
         return nested
     convert = _converter(value.type, target, precision)
@@ -138,7 +138,7 @@ _CONVERTERS: dict[tuple[pa.DataType, pa.DataType], Convert] = {
 }
 
 
-def _nested(value: BoundNode, target: pa.DataType) -> BoundNode | None:
+def _cast_nested(value: BoundNode, target: pa.DataType) -> BoundNode | None:
     """Casts from and to arrays, maps and rows; None for other types."""
     if not pa.types.is_nested(value.type):
         return None

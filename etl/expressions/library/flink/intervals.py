@@ -54,15 +54,13 @@ def _text(values: pa.Array) -> pa.Array:
     sign = pc.if_else(pc.less(numbers, 0), "-", "+")
     if values.type == MONTHS:
         years = pc.divide(size, 12)
-        return pc.binary_join_element_wise(
-            sign, years.cast(STRING), "-", _padded(pc.subtract(size, pc.multiply(years, 12)), 2), ""
-        )
+        return pc.binary_join_element_wise(sign, years.cast(STRING), "-", _pad(pc.subtract(size, pc.multiply(years, 12)), 2), "")
     day, hour, minute, second, milli = (_part(size, name) for name in _SIZES)
-    clock = pc.binary_join_element_wise(_padded(hour, 2), _padded(minute, 2), _padded(second, 2), ":")
-    return pc.binary_join_element_wise(sign, day.cast(STRING), " ", clock, ".", _padded(milli, 3), "")
+    clock = pc.binary_join_element_wise(_pad(hour, 2), _pad(minute, 2), _pad(second, 2), ":")
+    return pc.binary_join_element_wise(sign, day.cast(STRING), " ", clock, ".", _pad(milli, 3), "")
 
 
-def _padded(numbers: pa.Array, width: int) -> pa.Array:
+def _pad(numbers: pa.Array, width: int) -> pa.Array:
     return pc.utf8_lpad(numbers.cast(STRING), width, "0")
 
 

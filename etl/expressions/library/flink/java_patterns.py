@@ -28,19 +28,23 @@ class TimedPattern:
         self.groups: int = self._compiled.groups
 
     def search(self, text: str) -> Any:
-        return self._timed(self._compiled.search, text)
+        return self._call_with_timeout(self._compiled.search, text)
 
     def find_all(self, text: str) -> list[Any]:
         """All matches."""
-        return self._timed(lambda value, timeout: list(self._compiled.finditer(value, timeout=timeout)), text)
+        return self._call_with_timeout(lambda value, timeout: list(self._compiled.finditer(value, timeout=timeout)), text)
 
     def replace(self, new: str, text: str) -> str:
-        return str(self._timed(lambda value, timeout: self._compiled.sub(lambda _: new, value, timeout=timeout), text))
+        return str(
+            self._call_with_timeout(lambda value, timeout: self._compiled.sub(lambda _: new, value, timeout=timeout), text)
+        )
 
     def split(self, text: str, maxsplit: int = 0) -> list[str]:
-        return self._timed(lambda value, timeout: self._compiled.split(value, maxsplit=maxsplit, timeout=timeout), text)
+        return self._call_with_timeout(
+            lambda value, timeout: self._compiled.split(value, maxsplit=maxsplit, timeout=timeout), text
+        )
 
-    def _timed(self, call: Callable[..., Any], text: str) -> Any:
+    def _call_with_timeout(self, call: Callable[..., Any], text: str) -> Any:
         try:
             return call(text, timeout=SECONDS)
         except TimeoutError as error:
@@ -48,7 +52,7 @@ class TimedPattern:
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> TimedPattern | None:
+def compile_timed(pattern: str) -> TimedPattern | None:
     """The pattern for Python, None if it is none; ``\\z`` is Python's ``\\Z``."""
     import regex
 

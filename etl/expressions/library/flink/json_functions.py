@@ -31,7 +31,7 @@ def _is_json(text: str | None, kind: str = "value") -> bool:
     return tests.get(kind, tests["value"])(value)
 
 
-def _found(text: str, path: str) -> Any:
+def _select_value(text: str, path: str) -> Any:
     """The value at a path. Raises ValueError for what is no JSON, and where a strict path leads nowhere."""
     try:
         return select(read_json(text), parse_path(path))
@@ -50,7 +50,7 @@ def _answer(behaviour: str, what: str) -> Any:
 
 def _exists(text: str, path: str, on_error: str = "false") -> bool | None:
     try:
-        value = _found(text, path)
+        value = _select_value(text, path)
     except ValueError as error:
         return bool(_answer(on_error, str(error))) if on_error != "unknown" else None
     return value is not MISSING and value is not None and value != []
@@ -70,17 +70,17 @@ def json_value(text: BoundNode, path: BoundNode, *clauses: BoundNode) -> BoundNo
 
 def _value(type_: pa.DataType, on_empty: str, on_error: str, text: str, path: str) -> Any:
     try:
-        value = _found(text, path)
+        value = _select_value(text, path)
         if isinstance(value, list | dict):
             raise ValueError("the value is no scalar")
     except ValueError as error:
-        return _typed(_answer(on_error, str(error)), type_)
+        return _check_type(_answer(on_error, str(error)), type_)
     if value is MISSING or value is None:
-        return _typed(_answer(on_empty, "there is no value at the path"), type_)
-    return _typed(value, type_)
+        return _check_type(_answer(on_empty, "there is no value at the path"), type_)
+    return _check_type(value, type_)
 
 
-def _typed(value: Any, type_: pa.DataType) -> Any:
+def _check_type(value: Any, type_: pa.DataType) -> Any:
     if value is None:
         return None
     if type_ == STRING:
@@ -106,7 +106,7 @@ def json_query(text: BoundNode, path: BoundNode, *clauses: BoundNode) -> BoundNo
 
 def _query(type_: pa.DataType, wrapper: str, on_empty: str, on_error: str, text: str, path: str) -> Any:
     try:
-        value = _found(text, path)
+        value = _select_value(text, path)
     except ValueError as error:
         return _answer(on_error, str(error))
     if value is MISSING or value is None:

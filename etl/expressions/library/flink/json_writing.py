@@ -95,7 +95,7 @@ def _parse(text: str) -> str:
     return _raw(text)
 
 
-def _try_parsed(text: str) -> str | None:
+def _parse_or_none(text: str) -> str | None:
     try:
         return _raw(text)
     except RowError:
@@ -173,7 +173,7 @@ FUNCTIONS = (
         "try_parse_json",
         "text: string",
         "string",
-        by_value(STRING, _try_parsed, fails=False),
+        by_value(STRING, _parse_or_none, fails=False),
         "The same, null for what is no JSON.",
         "flink_try_parse_json('{\"a\"')",
         None,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.library.flink.java_patterns import MAX_PATTERN, TimedPattern, compiled
+from etl.expressions.library.flink.java_patterns import MAX_PATTERN, TimedPattern, compile_timed
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import RowError, by_value, constant
 from etl.expressions.widening import BOOLEAN, INT32, STRING
@@ -28,10 +28,10 @@ def _re2(pattern: Any) -> str | None:
         return None
     if "$" in pattern and not pattern.endswith("\\$"):
         pattern = pattern.replace("$", r"\z") if "\\$" not in pattern and "[" not in pattern else ""
-    return pattern if pattern and compiled(pattern.replace(r"\z", r"\Z")) else None
+    return pattern if pattern and compile_timed(pattern.replace(r"\z", r"\Z")) else None
 
 
-def _searched(pattern: BoundNode) -> str | None:
+def _search_pattern(pattern: BoundNode) -> str | None:
     is_known, text = constant(pattern)
     return _re2(text) if is_known else None
 
@@ -40,7 +40,7 @@ def _with_pattern(type_: pa.DataType, function: Callable[..., Any], bad: Any = N
     """A function of a compiled pattern and a text, by value; ``bad`` is given for what is no pattern."""
 
     def one(text: str, pattern: str, *more: Any) -> Any:
-        found = compiled(pattern)
+        found = compile_timed(pattern)
         return bad if found is None else function(found, text, *more)
 
     def one_of_data(text: str, pattern: str, *more: Any) -> Any:
@@ -55,7 +55,7 @@ def _with_pattern(type_: pa.DataType, function: Callable[..., Any], bad: Any = N
 
 
 def regexp(text: BoundNode, pattern: BoundNode) -> BoundNode:
-    wanted = _searched(pattern)
+    wanted = _search_pattern(pattern)
     if wanted:
         return b.apply(BOOLEAN, lambda x: pc.match_substring_regex(x, f"(?s){wanted}"), text)
     return _with_pattern(BOOLEAN, lambda found, value: bool(found.pattern) and found.search(value) is not None, bad=False)(
@@ -64,8 +64,8 @@ def regexp(text: BoundNode, pattern: BoundNode) -> BoundNode:
 
 
 def regexp_replace(text: BoundNode, pattern: BoundNode, new: BoundNode) -> BoundNode:
-    wanted, (is_known, replacement) = _searched(pattern), constant(new)
-    if wanted and is_known and isinstance(replacement, str) and compiled(wanted.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
+    wanted, (is_known, replacement) = _search_pattern(pattern), constant(new)
+    if wanted and is_known and isinstance(replacement, str) and compile_timed(wanted.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
         escaped = replacement.replace("\\", "\\\\")
         return b.apply(STRING, lambda x: pc.replace_substring_regex(x, wanted, escaped), text)
     return _with_pattern(STRING, lambda found, value, given: found.replace(given, value))(text, pattern, new)
@@ -77,13 +77,13 @@ def _extract(found: TimedPattern, text: str, group: int = 0) -> str | None:
 
 
 def regexp_extract(text: BoundNode, pattern: BoundNode, group: BoundNode | None = None) -> BoundNode:
-    wanted, (is_known, number) = _searched(pattern), (True, 0) if group is None else constant(group)
+    wanted, (is_known, number) = _search_pattern(pattern), (True, 0) if group is None else constant(group)
     if wanted and is_known and isinstance(number, int) and 0 <= number <= re.compile(wanted.replace(r"\z", r"\Z")).groups:
-        return b.apply(STRING, partial(_first_group, _named(wanted, number)), text)
+        return b.apply(STRING, partial(_first_group, _name_group(wanted, number)), text)
     return _with_pattern(STRING, _extract)(text, pattern, *(() if group is None else (group,)))
 
 
-def _named(pattern: str, number: int) -> str:
+def _name_group(pattern: str, number: int) -> str:
     """The pattern in which only the wanted group captures, under a name."""
     if number == 0:
         pattern, number = f"({pattern})", 1

@@ -118,9 +118,9 @@ def _split(text: str, separator: str) -> list[str]:
 
 def _str_to_map(text: str, pairs: str = ",", keys: str = "=") -> list[tuple[str, str | None]] | None:
     """Separators are regular expressions; the last of equal keys counts."""
-    from etl.expressions.library.flink.java_patterns import compiled
+    from etl.expressions.library.flink.java_patterns import compile_timed
 
-    between, inside = compiled(pairs), compiled(keys)
+    between, inside = compile_timed(pairs), compile_timed(keys)
     if between is None or inside is None:
         return None
     found: dict[str, str | None] = {}

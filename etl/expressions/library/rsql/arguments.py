@@ -73,10 +73,10 @@ def of_texts(kernel: Callable[..., Any], type_: pa.DataType = STRING) -> Callabl
 
 def of_doubles(kernel: Callable[..., Any]) -> Callable[..., BoundNode]:
     """A function of doubles, on Arrow; what is not a number is null."""
-    return lambda *args: b.apply(DOUBLE, partial(_defined, kernel), *map(as_double, args))
+    return lambda *args: b.apply(DOUBLE, partial(_run_without_nan, kernel), *map(as_double, args))
 
 
-def _defined(kernel: Callable[..., Any], *values: Any) -> Any:
+def _run_without_nan(kernel: Callable[..., Any], *values: Any) -> Any:
     found = kernel(*values)
     return pc.if_else(pc.is_nan(found), pa.scalar(None, DOUBLE), found)
 

@@ -97,7 +97,7 @@ def _object(*pairs: Any) -> str:
     return write_json({name: value for name, value in zip(pairs[::2], pairs[1::2], strict=False) if value is not None})
 
 
-def _nested(*pairs: Any) -> str:
+def _nest_members(*pairs: Any) -> str:
     """An object in which dotted names are members of inner objects."""
     found: dict[str, Any] = {}
     for name, value in zip(pairs[::2], pairs[1::2], strict=False):
@@ -178,7 +178,7 @@ FUNCTIONS = (
         "json_nested",
         "names_and_values: any...",
         "string",
-        _of_values(STRING, _nested),
+        _of_values(STRING, _nest_members),
         "JSON of names and values; dotted names are members of inner objects.",
         "json_nested('a', 'x', 'm.z', 1)",
         '{"a":"x","m":{"z":1}}',

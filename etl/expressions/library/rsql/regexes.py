@@ -56,7 +56,7 @@ def _count(text: BoundNode, pattern: BoundNode, position: BoundNode | None = Non
     return b.apply(INT64, lambda number: pc.cast(number, INT64), found)
 
 
-def _found(
+def _extract(
     text: BoundNode, pattern: BoundNode, position: BoundNode | None = None, occurrence: BoundNode | None = None
 ) -> BoundNode:
     _only_first(occurrence)
@@ -76,7 +76,7 @@ def _position(
     rest, before = _from(text, position)
     at = regex_calls.regexp_instr(rest, _pattern(pattern))
     is_end = side is not None and constant_whole(side, "the side") == 1
-    found = _found(text, pattern, position)
+    found = _extract(text, pattern, position)
 
     def run(begin: Any, match: Any) -> Any:
         length = pc.fill_null(pc.utf8_length(match), 0) if is_end else 0
@@ -140,7 +140,7 @@ FUNCTIONS = (
         "regexsubstr",
         "text: any, pattern: string, position: any?, occurrence: any?",
         "string",
-        _found,
+        _extract,
         "The text of the first match, from a position on.",
         "regexsubstr('a=1 b=2', '[a-z]=', 2)",
         "b=",

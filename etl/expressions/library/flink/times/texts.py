@@ -71,7 +71,7 @@ def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
 
 def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
     if time.type == STRING:
-        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _known_layout(DEFAULT), lenient=False)), time)
+        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _valid_layout(DEFAULT), lenient=False)), time)
     return _write("java", cast(time, TIMESTAMP) if time.type == NULL else time, pattern)
 
 
@@ -87,7 +87,7 @@ def _instant(factor: int, number: Any) -> Any:
     return pc.cast(pc.multiply(pc.if_else(fits, number, pa.scalar(None, INT64)), factor), TIMESTAMP)
 
 
-def _known_layout(pattern: str) -> Layout:
+def _valid_layout(pattern: str) -> Layout:
     """The layout of a pattern that is valid."""
     found = layout(pattern, lenient=False)
     assert found is not None
@@ -119,7 +119,7 @@ def _parse_default_times(texts: pa.Array) -> pa.Array:
     """``2024-05-07``, with a time, with a fraction of any length."""
     cut = pc.replace_substring_regex(texts, r"(\.[0-9]{0,9})\z", r"\1000")
     cut = pc.replace_substring_regex(cut, r"(\.[0-9]{3})[0-9]*\z", r"\1")
-    found = [parse_times(cut, _known_layout(one), lenient=False) for one in (DEFAULT, _FRACTION_LAYOUT, _DAY_LAYOUT)]
+    found = [parse_times(cut, _valid_layout(one), lenient=False) for one in (DEFAULT, _FRACTION_LAYOUT, _DAY_LAYOUT)]
     return pc.coalesce(*found)
 
 
