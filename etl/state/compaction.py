@@ -93,7 +93,7 @@ def merge_files(
 
     ``combine`` makes fewer rows of those of a part, of any panes, that are worth the same; ``name`` as in `StateFileWriter`.
     """
-    found = _written(_merged_parts(files, combine, is_over, None), lambda number: path, durable, name)
+    found = _write_parts(_merged_parts(files, combine, is_over, None), lambda number: path, durable, name)
     return found[0] if found else None
 
 
@@ -108,10 +108,10 @@ def merge_by_ranges(
     """The same with several files, each with a range of the keys of large parts. Holds the rows of one range in memory. Those of
     a key that are more than that are not combined."""
     merged = _merged_parts(files, combine, is_over, hashes_of)
-    return tuple(_written(merged, lambda number: path.with_name(f"{path.name}{_RANGE}{number}") if number else path, durable))
+    return tuple(_write_parts(merged, lambda number: path.with_name(f"{path.name}{_RANGE}{number}") if number else path, durable))
 
 
-def _written(
+def _write_parts(
     merged: Iterable[tuple[int, int, pa.Table]], path_of: Callable[[int], Path], durable: bool, name: str | None = None
 ) -> list[StateFileEntry]:
     """Write the rows of parts, each to the file with this number."""
@@ -163,14 +163,14 @@ def rows_of_part(files: Sequence[StateFile], part: int, is_over: Callable[[int],
     def tables() -> Iterator[pa.Table]:
         for file in files:
             yield file.no_rows
-            yield from _lasting(file, part, is_over, keys)
+            yield from _live_rows(file, part, is_over, keys)
             if keys is not None:
                 file.release(part)
 
     return pa.concat_tables(tables(), promote_options="default")
 
 
-def _lasting(file: StateFile, part: int, is_over: Callable[[int], bool], keys: KeyRange | None) -> Iterator[pa.Table]:
+def _live_rows(file: StateFile, part: int, is_over: Callable[[int], bool], keys: KeyRange | None) -> Iterator[pa.Table]:
     """The rows of a part of a file, or those of some keys, without panes that are over."""
     panes = file.panes(part).tolist()
     is_sorted = keys is not None and HASH in file.schema.names and len(panes) <= _FEW_PANES
@@ -181,4 +181,4 @@ def _lasting(file: StateFile, part: int, is_over: Callable[[int], bool], keys: K
     if keys is None:
         yield from found
     else:
-        yield from map(keys.of_sorted if is_sorted else keys.rows, found)
+        yield from map(keys.rows_of_sorted if is_sorted else keys.rows, found)

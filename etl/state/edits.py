@@ -47,7 +47,7 @@ def _rewrite(manifests: Manifests, entry: StateFileEntry, operator: Operator, pa
     if others.num_rows == file.part(part).num_rows:
         yield entry
     else:
-        yield from _written(manifests.folder, entry.name, file, part, others)
+        yield from _write_without(manifests.folder, entry.name, file, part, others)
 
 
 def _other_rows(file: StateFile, operator: Operator, part: int, wanted: Any, seed: int) -> pa.RecordBatch:
@@ -58,7 +58,7 @@ def _other_rows(file: StateFile, operator: Operator, part: int, wanted: Any, see
     return rows.filter(pa.array((first != wanted[0, 0]) | (second != wanted[1, 0])))
 
 
-def _written(folder: Path, name: str, file: StateFile, part: int, others: pa.RecordBatch) -> Iterator[StateFileEntry]:
+def _write_without(folder: Path, name: str, file: StateFile, part: int, others: pa.RecordBatch) -> Iterator[StateFileEntry]:
     batches = [(number, others if number == part else file.part(number)) for number in file.parts]
     batches = [(number, rows) for number, rows in batches if rows.num_rows]
     if not batches:

@@ -16,7 +16,7 @@ from etl.state.compaction import merge_files, rows_of_part
 from etl.state.key_hash import HASH, HASH2, key_hashes
 from etl.state.manifest import Manifests, StageState, emit_progress_of, read_seed
 from etl.state.reader import StepState
-from etl.state.row_files import RowWriter, combined
+from etl.state.row_files import RowWriter, combine_rows
 from etl.state.state_files import DamagedStateError, StateFile
 
 SUFFIX = ".state"
@@ -44,7 +44,7 @@ def export_rows(target: Path, state: StepState, operator: Operator, origin: Orig
     metadata = {_ORIGIN: json.dumps(asdict(origin))}
 
     def combine(rows: pa.Table) -> pa.Table:
-        return combined(operator, rows, origin.seed, state.watermark).replace_schema_metadata(metadata)
+        return combine_rows(operator, rows, origin.seed, state.watermark).replace_schema_metadata(metadata)
 
     before = os.umask(0o077)  # the seed is a secret
     try:

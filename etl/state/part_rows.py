@@ -41,7 +41,7 @@ class KeyRange:
         mask = (hashes >> np.uint64(32)) * np.uint64(self.ranges) >> np.uint64(32) == np.uint64(self.number)
         return table.filter(pa.array(mask))
 
-    def of_sorted(self, table: pa.Table) -> pa.Table:
+    def rows_of_sorted(self, table: pa.Table) -> pa.Table:
         """The same of rows that are sorted by their hashes: without a copy if these have a column."""
         if HASH not in table.column_names:
             return self.rows(table)
@@ -73,34 +73,36 @@ class PartsOfFiles:
     def tables(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end``, a table for each file, part and pane."""
         found = (table for file in self._files for part in self._parts for table in file.tables(part, first, end))
-        return self._chosen(found, is_sorted=True)
+        return self._select_rows(found, is_sorted=True)
 
     def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
-        return self._chosen(file.slice(part, first, end) for file in self._files for part in self._parts)
+        return self._select_rows(file.slice(part, first, end) for file in self._files for part in self._parts)
 
     def of_keys(self, others: PartRows, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end`` and keys of other rows: all rows of files without hashes."""
         assert isinstance(others, PartsOfFiles)
         hashes = {part: found for part in self._parts if len(found := others._hashes(part))}
-        return self._chosen(table for file in self._files for table in file.rows_of_keys(hashes, first, end)) if hashes else []
+        return (
+            self._select_rows(table for file in self._files for table in file.rows_of_keys(hashes, first, end)) if hashes else []
+        )
 
     def of_hashes(self, hashes: Any, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end`` and these hashes: all rows of files without hashes."""
         wanted = dict.fromkeys(self._parts, hashes)
         found = (table for file in self._files for table in file.rows_of_keys(wanted, first, end))
-        return self._chosen(found) if len(hashes) else []
+        return self._select_rows(found) if len(hashes) else []
 
-    def _chosen(self, tables: Iterable[pa.Table], is_sorted: bool = False) -> list[pa.Table]:
+    def _select_rows(self, tables: Iterable[pa.Table], is_sorted: bool = False) -> list[pa.Table]:
         """Those rows of tables that have the keys; ``is_sorted``: each table is sorted by its hashes, if it has them."""
         found: Iterable[pa.Table] = filter(len, tables)  # to look for keys takes longer than to see that there are no rows
         if self._keys is None:
             return list(found)
-        return list(filter(len, map(self._keys.of_sorted if is_sorted else self._keys.rows, found)))
+        return list(filter(len, map(self._keys.rows_of_sorted if is_sorted else self._keys.rows, found)))
 
     def _hashes(self, part: int) -> Any:
         """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""
-        tables = self._chosen(pa.Table.from_batches([file.part(part)]) for file in self._files if part in file.parts)
+        tables = self._select_rows(pa.Table.from_batches([file.part(part)]) for file in self._files if part in file.parts)
         return np.unique(np.concatenate([table.column(HASH).to_numpy() for table in tables])) if tables else ()
 
 

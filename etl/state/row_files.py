@@ -131,7 +131,7 @@ def is_indexed(operator: Operator) -> bool:
     return isinstance(operator, LooksUpKeys) and operator.indexed and not operator.hashed
 
 
-def combined(operator: Operator, rows: pa.Table, seed: int, watermark: int = NEVER) -> pa.Table:
+def combine_rows(operator: Operator, rows: pa.Table, seed: int, watermark: int = NEVER) -> pa.Table:
     """Those rows of state files that are needed at this watermark combined, with their hashes."""
     found = operator.combine(operator.remaining(rows, watermark) if isinstance(operator, DropsRows) else rows)
     if not is_indexed(operator):

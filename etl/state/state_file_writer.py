@@ -60,7 +60,7 @@ class StateFileWriter:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._temporary.open("wb")
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._write_error(error) from error
         self._file.write(head)
         return self
 
@@ -87,9 +87,9 @@ class StateFileWriter:
             self._file.close()
         self._temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise self._failed(error) from error
+            raise self._write_error(error) from error
 
-    def _failed(self, error: OSError) -> ComponentError:
+    def _write_error(self, error: OSError) -> ComponentError:
         return ComponentError(f"state file {self._path} cannot be written: {error}")
 
     def _finish(self) -> None:

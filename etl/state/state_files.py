@@ -110,7 +110,7 @@ class StateFile:
         """``name``: the one that it was written under, if it may have another now."""
         self.path = path
         self._name = path.name if name is None else name
-        self._whole = self._mapped()
+        self._whole = self._map_file()
         self._index = self._read_index()
         self.schema: pa.Schema = pa.ipc.read_schema(self._whole.slice(0, self._index.schema_size))
         self._read: dict[int, pa.RecordBatch] = {}
@@ -123,7 +123,7 @@ class StateFile:
     def check(self, rows: int, size: int, checksum: int) -> None:
         """Raise DamagedStateError unless it has so many rows and bytes, and this checksum of its tail."""
         if (self.rows, self._whole.size, self._index.checksum) != (rows, size, checksum):
-            raise self._damaged(f"is another file than that of the manifest, which has {rows} rows in {size} bytes")
+            raise self._damage_error(f"is another file than that of the manifest, which has {rows} rows in {size} bytes")
 
     @property
     def parts(self) -> list[int]:
@@ -228,18 +228,18 @@ class StateFile:
             batch = self._index.batches[part]
             message = self._whole.slice(batch.begin, batch.size)
             if zlib.crc32(message) != batch.checksum:
-                raise self._damaged(f"the rows of part {part} are damaged")
+                raise self._damage_error(f"the rows of part {part} are damaged")
             if batch.size >= _LARGE_PART:
                 self.release(part)
             self._read[part] = pa.ipc.read_record_batch(message, self.schema)
         return self._read[part]
 
-    def _mapped(self) -> pa.Buffer:
+    def _map_file(self) -> pa.Buffer:
         try:
             with pa.memory_map(str(self.path)) as file:
                 return file.read_buffer()
         except FileNotFoundError as error:
-            raise self._damaged("is missing") from error
+            raise self._damage_error("is missing") from error
         except OSError as error:
             raise ComponentError(f"state file {self.path} cannot be read: {error}") from error
 
@@ -247,9 +247,9 @@ class StateFile:
         try:
             return read_index(self._whole, self._name)
         except ValueError as error:
-            raise self._damaged(str(error)) from error
+            raise self._damage_error(str(error)) from error
 
-    def _damaged(self, what: str) -> DamagedStateError:
+    def _damage_error(self, what: str) -> DamagedStateError:
         text = what if what.startswith("is") else f"is damaged: {what}"
         return DamagedStateError(f"state file {self.path} {text}; {_REMEDY}")
 

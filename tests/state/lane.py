@@ -30,7 +30,7 @@ from etl.state.compaction import files_to_merge, merge_by_ranges
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
 from etl.state.part_rows import HashesOf, KeyRange, MappedStateFiles, hashes_of
-from etl.state.row_files import RowWriter, combined
+from etl.state.row_files import RowWriter, combine_rows
 from etl.state.state_files import StateFile
 
 Row = dict[str, Any]
@@ -121,7 +121,7 @@ class Lane:
     def _merged(self, entries: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in entries]
-        combine = partial(combined, operator, seed=self.manifests.seed, watermark=self.clock.now)
+        combine = partial(combine_rows, operator, seed=self.manifests.seed, watermark=self.clock.now)
         hashes = hashes_of(operator, self.manifests.seed)
         return merge_by_ranges(
             files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), hashes, durable=False

@@ -120,7 +120,7 @@ def test_the_ranges_of_keys_are_the_same_in_sorted_rows(ranges: int) -> None:
 
     found = [KeyRange(number, ranges, lambda rows: rows) for number in range(ranges)]
 
-    assert [one.of_sorted(rows) for one in found] == [one.rows(rows) for one in found]
+    assert [one.rows_of_sorted(rows) for one in found] == [one.rows(rows) for one in found]
     assert sum(len(one.rows(rows)) for one in found) == len(hashes)
 
 

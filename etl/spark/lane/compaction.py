@@ -14,7 +14,7 @@ from etl.spark.query_context import store_error
 from etl.state.compaction import merge_by_ranges
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.part_rows import hashes_of
-from etl.state.row_files import combined, open_entry
+from etl.state.row_files import combine_rows, open_entry
 from etl.state.state_files import trim_heap
 
 LARGE_MERGE_BYTES = 64 << 20
@@ -48,7 +48,7 @@ class MergeTask:
         operator = operator_of(self.step, self.incoming)
         files = [open_entry(self.state.folder, file) for file in self.files]
         path = self.state.folder / self.name
-        combine = partial(combined, operator, seed=self.state.seed, watermark=self.watermark)
+        combine = partial(combine_rows, operator, seed=self.state.seed, watermark=self.watermark)
         hashes = hashes_of(operator, self.state.seed)
         return merge_by_ranges(
             files, path, combine, lambda pane: operator.is_over(pane, self.watermark), hashes, self.state.durable

@@ -82,7 +82,7 @@ def _merge(
     with np.errstate(invalid="ignore", over="ignore"):  # infinities
         merged, differences = [], []
         for mean in means:
-            first = _first_counted(grouping, count, mean)
+            first = _first_means(grouping, count, mean)
             shift = np.where(count > 0, mean - first[ids], 0.0)
             merged.append(first + _sum(grouping, weights * shift) / total)
             differences.append(np.where(count > 0, mean - merged[-1][ids], 0.0))
@@ -90,7 +90,7 @@ def _merge(
     return merged, sums
 
 
-def _first_counted(grouping: Grouping, count: Numbers, mean: Numbers) -> Numbers:
+def _first_means(grouping: Grouping, count: Numbers, mean: Numbers) -> Numbers:
     """The mean of the first row of each group that has values."""
     hits = np.flatnonzero(count > 0)
     at = np.append(hits, 0)[np.searchsorted(hits, grouping.ends[:-1])]

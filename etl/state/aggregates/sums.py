@@ -133,13 +133,13 @@ class Decimals:
         return [values.cast(self.types[0])]
 
     def total(self, columns: Sequence[pa.Array]) -> pa.Array:
-        return _fitting(columns[0], self.result)
+        return _cast_or_null(columns[0], self.result)
 
     def divide(self, columns: Sequence[pa.Array], count: pa.Array) -> pa.Array:
         """Rounded half up. The quotient is cut off some 20 digits after the point, which does not change the rounding."""
-        total = _fitting(columns[0], pa.decimal128(38, self.incoming.scale)).cast(pa.decimal256(38, self.incoming.scale))
+        total = _cast_or_null(columns[0], pa.decimal128(38, self.incoming.scale)).cast(pa.decimal256(38, self.incoming.scale))
         quotient = pc.divide(total, count.cast(pa.decimal256(19, 0)))
-        return _fitting(pc.round(quotient, self.result.scale, "half_towards_infinity"), self.result)
+        return _cast_or_null(pc.round(quotient, self.result.scale, "half_towards_infinity"), self.result)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _as_double(numbers: pa.Array) -> pa.Array:
     return numbers.cast(pa.float64(), safe=False)
 
 
-def _fitting(decimals: pa.Array, result: pa.DataType) -> pa.Array:
+def _cast_or_null(decimals: pa.Array, result: pa.DataType) -> pa.Array:
     """Decimals as a type of the same scale or a smaller one, in which the digits cut off are zeros; null where too large."""
     wide = decimals.cast(pa.decimal256(76, decimals.type.scale))
     largest = pa.scalar(Decimal((0, (9,) * result.precision, -result.scale)), result).cast(wide.type)

@@ -49,14 +49,14 @@ class UserAggregate:
 
     def lift_groups(self, batch: pa.RecordBatch, grouping: Grouping) -> list[pa.Array]:
         """The state of each group of events in the row of one of them."""
-        included = self._included(batch)
+        included = self._included_events(batch)
         adds = UserAdds(self.function)
         states = adds.states(self.argument.values(batch), included, grouping) if included.any() else None
         if adds.failures:
             raise FailedRowsError(self.argument.aggregate, adds.failures)
         return [pa.nulls(batch.num_rows, self.types[0]) if states is None else states, pa.nulls(batch.num_rows, pa.string())]
 
-    def _included(self, batch: pa.RecordBatch) -> Any:
+    def _included_events(self, batch: pa.RecordBatch) -> Any:
         """bool[n]: the events whose values are added; null only where `add` takes it."""
         mask = self.argument.mask(batch)
         included = np.ones(batch.num_rows, bool) if mask is None else mask.to_numpy(zero_copy_only=False)
@@ -68,8 +68,8 @@ class UserAggregate:
         """States of a group as one. A group with one state has no call."""
         states, reasons = columns
         found, several = _only_states(states, grouping)
-        merged, failures = self._merged(states, several)
-        known = self._known_failures(reasons, grouping)
+        merged, failures = self._merge_states(states, several)
+        known = self._first_failures(reasons, grouping)
         failures = {number: failures[at] for at, number in enumerate(several) if at in failures} | known
         alone = states.take(pa.array(found, mask=found < 0))
         source = np.arange(grouping.count)
@@ -77,7 +77,7 @@ class UserAggregate:
         after = pa.concat_arrays([alone, merged]).take(pa.array(source)) if several else alone
         return [after, pa.array([failures.get(number) for number in range(grouping.count)], pa.string())]
 
-    def _merged(self, states: pa.Array, groups: dict[int, Numbers]) -> tuple[pa.Array, dict[int, str]]:
+    def _merge_states(self, states: pa.Array, groups: dict[int, Numbers]) -> tuple[pa.Array, dict[int, str]]:
         """The state of each of these groups of rows, and why there is none, by their order here."""
 
         def merge(rows: Numbers) -> Any:
@@ -90,7 +90,7 @@ class UserAggregate:
         return self._as_array(found, failures, self.types[0], "state")
 
     @staticmethod
-    def _known_failures(reasons: pa.Array, grouping: Grouping) -> dict[int, str]:
+    def _first_failures(reasons: pa.Array, grouping: Grouping) -> dict[int, str]:
         """The first text of each group that has one."""
         if reasons.null_count == len(reasons):
             return {}

@@ -41,7 +41,7 @@ class ChangingBest(RunningBest):
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
         firsts, panes, known = self._known(groups, past, rows)
         firsts, known = self._alive(firsts, known, groups, rows)
-        both = whole([known, rows.select(self._stored(rows))])
+        both = whole([known, rows.select(self._stored_columns(rows))])
         owners = np.append(np.repeat(np.arange(len(groups.hash)), np.diff(firsts)), groups.numbers())
         best, ranks = self.ranking.best(both)
         if self.ranking.ties == "row_number":

@@ -18,10 +18,10 @@ from etl.state.changes.diffs import difference
 from etl.state.changes.kernels import remaining_weights
 from etl.state.changes.key_limits import MAX_BYTES_OF_KEY
 from etl.state.changes.weighted_rows import WEIGHT, WeightedRows, earliest_added
-from etl.state.joins.side_columns import PairEvents, coalesced, rows_that_meet
+from etl.state.joins.side_columns import PairEvents, coalesce, rows_that_meet
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
-from etl.state.keyed.latest_rows import known_columns, with_column
+from etl.state.keyed.latest_rows import existing_columns, with_column
 from etl.state.keyed.time_to_live import TimeToLive
 
 MAX_PAIRS = 1 << 17
@@ -95,12 +95,12 @@ class ChangingJoin(PairEvents, WeightedRows):
 
     def _key_columns(self, events: pa.RecordBatch) -> dict[str, pa.Array]:
         pairs = ([events.column(prefix + n) for prefix, n in zip(SIDE_PREFIXES, names, strict=True)] for names in self.on.items())
-        return {name: coalesced(*pair) for name, pair in zip(self.keys, pairs, strict=True)}
+        return {name: coalesce(*pair) for name, pair in zip(self.keys, pairs, strict=True)}
 
     def key_values(self, row: pa.Table) -> Mapping[str, Any]:
         """The key of one row, with the names of the left side's fields."""
         pairs = ([row.column(prefix + n) for prefix, n in zip(SIDE_PREFIXES, names, strict=True)] for names in self.on.items())
-        return {name: coalesced(*pair)[0].as_py() for name, pair in zip(self.on, pairs, strict=True)}
+        return {name: coalesce(*pair)[0].as_py() for name, pair in zip(self.on, pairs, strict=True)}
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Equal rows as one, without their keys, which are hashed; with a time to live those that are left of them."""
@@ -130,7 +130,7 @@ class ChangingJoin(PairEvents, WeightedRows):
         row is removed that may have expired."""
         side, removes = numbers(new, SIDE_FIELD), numbers(new, WEIGHT) < 0
         own = removes if self.ttl.micros is not None else np.zeros(len(new), bool)
-        found = [known_columns(new, self._columns).slice(0, 0)]
+        found = [existing_columns(new, self._columns).slice(0, 0)]
         for wanted in (0, 1):
             decides = 1 - wanted in (*PRESERVED.get(self.kind, ()), *((0,) if self.kind == "semi" else ()))
             asking = new.filter(pa.array((side != wanted) | own | decides))
@@ -147,7 +147,7 @@ class ChangingJoin(PairEvents, WeightedRows):
         new = whole(tables)
         known = self.known(new, kept.tables(clock.now + 1))
         new = self.combine(new)
-        rows = whole([known, known_columns(new, known.column_names)])
+        rows = whole([known, existing_columns(new, known.column_names)])
         before = np.append(self._left(known), np.zeros(len(new), np.int64))
         after = self._left(rows)
         if self.ttl.micros is None:

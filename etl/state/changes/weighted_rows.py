@@ -20,7 +20,7 @@ from etl.state.changes.key_limits import MAX_BYTES_OF_KEY, MAX_ROWS_OF_KEY
 from etl.state.key_hash import HASH, HASH2, key_hashes, new_seed
 from etl.state.keyed.decisions import TIME, EventsByKey, rows_of_keys
 from etl.state.keyed.event_rows import hashes_of, numbers, prepare_rows, whole
-from etl.state.keyed.latest_rows import known_columns, with_column
+from etl.state.keyed.latest_rows import existing_columns, with_column
 from etl.state.keyed.time_to_live import UNLIMITED, TimeToLive
 from etl.state.keyed.waiting_events import ORDER
 
@@ -105,7 +105,9 @@ class WeightedRows(ABC):
 
     def known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
         """The rows of the keys of new ones so far. Raises ComponentError for a key with too many."""
-        return whole([known_columns(new, self._columns).slice(0, 0), *self.looked_up(new, tables, lambda run, rows: rows >= 0)])
+        return whole(
+            [existing_columns(new, self._columns).slice(0, 0), *self.looked_up(new, tables, lambda run, rows: rows >= 0)]
+        )
 
     def looked_up(
         self, new: pa.Table, tables: Sequence[pa.Table], chosen: Callable[[pa.Table, Numbers], Numbers]
@@ -117,7 +119,7 @@ class WeightedRows(ABC):
             needed = chosen(run, rows)
             found.append((keys[needed], run, rows[needed]))
         self._check_sizes(new, groups, [(keys, run.nbytes / len(run)) for keys, run, _ in found])
-        return [known_columns(run, self._columns).take(pa.array(rows)) for _, run, rows in found]
+        return [existing_columns(run, self._columns).take(pa.array(rows)) for _, run, rows in found]
 
     def _check_sizes(self, new: pa.Table, groups: EventsByKey, found: Iterable[tuple[Numbers, float]]) -> None:
         """Raise ComponentError for a key that has too many rows to compute it again with each change. ``found``: numbers of

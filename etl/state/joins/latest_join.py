@@ -39,11 +39,11 @@ class LatestJoin(TimeJoin):
         return max(self.before // PANES, SHORTEST_PANE) if self.bounded else SHORTEST_PANE
 
     @property
-    def _preserved(self) -> tuple[int, ...]:
+    def _outer_sides(self) -> tuple[int, ...]:
         return (0,)
 
     @property
-    def _kept(self) -> tuple[int, int]:
+    def _retention(self) -> tuple[int, int]:
         return 0, self.before
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
@@ -87,7 +87,7 @@ class LatestJoin(TimeJoin):
                 yield batch
             unmatched[own[~met]] = True
         if self.kind == "left":
-            yield from self._given(events, unmatched)
+            yield from self._unpaired_events(events, unmatched)
 
     def watermark_after(self, watermark: int) -> int:
         """That of left events: they are given when it has passed them."""

@@ -23,7 +23,7 @@ class SideLimit(NamedTuple):
         first, last = int(times.min()), int(times.max())
         return first - first % self.span, last - last % self.span + self.span
 
-    def accepted(self, new: SidedEvents, kept: Iterable[SidedEvents]) -> Any:
+    def within_limit(self, new: SidedEvents, kept: Iterable[SidedEvents]) -> Any:
         """bool[n]: which new events the sides take: of each key, side and span the earliest ones, until there are as many as the
         limit with those of state. Events with a key that is null are not limited: they are in no pair."""
         order = np.lexsort((new.time, new.side, new.hash2, new.hash))

@@ -18,7 +18,7 @@ def is_one_side(sides: Any) -> bool:
     return len(sides) > 0 and bool((sides == sides[0]).all())
 
 
-def coalesced(left: pa.Array, right: pa.Array) -> pa.Array:
+def coalesce(left: pa.Array, right: pa.Array) -> pa.Array:
     """The values of either side."""
     type_ = wider(left.type, right.type) or left.type
     return pc.coalesce(left.cast(type_), right.cast(type_))

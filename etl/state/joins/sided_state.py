@@ -19,7 +19,7 @@ from etl.api import (
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
 from etl.state.joins.limited_sides import SideLimit
-from etl.state.joins.side_columns import batch_of, coalesced, is_one_side
+from etl.state.joins.side_columns import batch_of, coalesce, is_one_side
 from etl.state.joins.sided_events import (
     SIDE,
     UNMATCHABLE,
@@ -77,7 +77,7 @@ class SidedState:
         return max(sum(self._waits) // PANES, SHORTEST_PANE)
 
     @property
-    def _preserved(self) -> tuple[int, ...]:
+    def _outer_sides(self) -> tuple[int, ...]:
         return _PRESERVED.get(self.kind, ())
 
     @property
@@ -86,7 +86,7 @@ class SidedState:
         return max(self.after, 0), max(self.before, 0)
 
     @property
-    def _kept(self) -> tuple[int, int]:
+    def _retention(self) -> tuple[int, int]:
         """How long after its time an event of each side is kept: as long as a match may come, or as long as it is asked whether
         another one has a match."""
         left, right = self._waits
@@ -101,8 +101,8 @@ class SidedState:
         keys = self._key_columns(events, sides)
         lacks_key = np.logical_or.reduce([~key.is_valid().to_numpy(zero_copy_only=False) for key in keys.values()])
         late = times < watermark
-        unneeded = lacks_key & ~np.isin(sides, self._preserved)
-        expiry = times + np.asarray(self._kept)[sides]
+        unneeded = lacks_key & ~np.isin(sides, self._outer_sides)
+        expiry = times + np.asarray(self._retention)[sides]
         columns = {
             PANE: pa.array(expiry - expiry % self.pane),
             TIME: pa.array(times),
@@ -116,7 +116,7 @@ class SidedState:
         found = {}
         for name, pair in zip(self.keys, self.on.items(), strict=True):
             columns = [events.column(prefix + field) for prefix, field in zip(SIDE_PREFIXES, pair, strict=True)]
-            found[name] = columns[sides[0]] if is_one_side(sides) else coalesced(*columns)
+            found[name] = columns[sides[0]] if is_one_side(sides) else coalesce(*columns)
         return found
 
     def _event_columns(self, events: pa.RecordBatch, sides: Any) -> dict[str, pa.Array]:
@@ -141,7 +141,7 @@ class SidedState:
             return
         rows = whole(tables)
         sides = numbers(rows, SIDE) % UNMATCHABLE
-        rows = rows.filter(pa.array(numbers(rows, TIME) + np.asarray(self._kept)[sides] >= watermark))
+        rows = rows.filter(pa.array(numbers(rows, TIME) + np.asarray(self._retention)[sides] >= watermark))
         names = pa.array(["left", "right"]).take(pa.array(numbers(rows, SIDE) % UNMATCHABLE))
         found = {name: rows.column(name) for name in rows.column_names}
         yield batch_of({**found, "side": names, "time": as_times(numbers(rows, TIME))}, self.state_fields, len(rows))

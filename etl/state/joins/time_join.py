@@ -43,7 +43,7 @@ class TimeJoin(PairEvents, SidedState):
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events, or the watermark may have passed the last match of some."""
-        return arrived is not None or (bool(self._preserved) and kept is not None and clock.before < clock.now)
+        return arrived is not None or (bool(self._outer_sides) and kept is not None and clock.before < clock.now)
 
     def run(
         self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
@@ -51,30 +51,32 @@ class TimeJoin(PairEvents, SidedState):
         """Pairs of which an event is new, then events that have no match."""
         new = events_of_tables(arrived.tables())
         if new is not None and self.limit is not None:
-            accepted = self._accepted(new, self.limit, kept)
-            if not accepted.all():
-                yield DroppedEvents(int((~accepted).sum()))
-            new = new.where(accepted) if accepted.any() else None
+            within_limit = self._within_limit(new, self.limit, kept)
+            if not within_limit.all():
+                yield DroppedEvents(int((~within_limit).sum()))
+            new = new.where(within_limit) if within_limit.any() else None
             if new is not None:
                 yield new.rows
         if new is not None and self.kind == "semi":
-            yield from self._newly_matched(new, kept)
+            yield from self._first_matches(new, kept)
         elif new is not None and self.kind != "anti":
             yield from (batch for _, _, batch in self._pairs(new.where(new.side == 0), new))
             for run in self._runs(kept, new):
                 yield from (batch for _, _, batch in self._pairs(new, run))
-        if self._preserved:
+        if self._outer_sides:
             yield from self._unmatched(clock, new, kept)
 
-    def _accepted(self, new: SidedEvents, limit: SideLimit, kept: PartRows) -> Any:
+    def _within_limit(self, new: SidedEvents, limit: SideLimit, kept: PartRows) -> Any:
         """bool[n]: which new events are within the limit."""
         first, end = limit.whole_spans(new.time)
-        return limit.accepted(new, runs_of_tables(kept.tables(first + min(self._kept) - self.pane + 1, end + max(self._kept))))
+        return limit.within_limit(
+            new, runs_of_tables(kept.tables(first + min(self._retention) - self.pane + 1, end + max(self._retention)))
+        )
 
     def _runs(self, kept: PartRows, near: SidedEvents) -> Iterator[SidedEvents]:
         """The events of state that can match some of these."""
         first, last = int(near.time.min()), int(near.time.max())
-        left, right = self._kept
+        left, right = self._retention
         low = first + min(left - self.after, right - self.before)
         high = last + max(left + self.before, right + self.after)
         return runs_of_tables(kept.tables(low - self.pane + 1, high + 1))
@@ -114,7 +116,7 @@ class TimeJoin(PairEvents, SidedState):
         }
         return batch_of(columns, pa.schema([field for field in self.pair if field.name in self.where_fields]), len(at_left))
 
-    def _newly_matched(self, new: SidedEvents, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def _first_matches(self, new: SidedEvents, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """Left events that have a match since this micro-batch."""
         matched = np.zeros(len(new.time), bool)
         lefts = new.side == 0
@@ -131,26 +133,26 @@ class TimeJoin(PairEvents, SidedState):
                 earlier.append(run.rows.filter(pa.array(marked)))
         if earlier:
             candidates = SidedEvents.of(whole(earlier))
-            yield from self._given(candidates, ~self._has_match(candidates, None, kept))
-        yield from self._given(new, matched)
+            yield from self._unpaired_events(candidates, ~self._has_match(candidates, None, kept))
+        yield from self._unpaired_events(new, matched)
 
     def _unmatched(self, clock: WatermarkAdvance, new: SidedEvents | None, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """Events of which the watermark has now passed the last time of a match, and that have none."""
-        tables = [*([new.rows] if new is not None else []), *kept.tables(*self._panes_decided(clock))]
+        tables = [*([new.rows] if new is not None else []), *kept.tables(*self._decided_panes(clock))]
         decided = [table.filter(pa.array(mask)) for table in tables if (mask := self._is_decided(table, clock)).any()]
         if decided:
             events = SidedEvents.of(whole(decided))
-            yield from self._given(events, ~self._has_match(events, new, kept))
+            yield from self._unpaired_events(events, ~self._has_match(events, new, kept))
 
-    def _panes_decided(self, clock: WatermarkAdvance) -> tuple[int, int]:
+    def _decided_panes(self, clock: WatermarkAdvance) -> tuple[int, int]:
         """The panes of events of which the watermark has now passed the last time of a match."""
-        more = [self._kept[side] - self._waits[side] for side in self._preserved]
+        more = [self._retention[side] - self._waits[side] for side in self._outer_sides]
         return clock.before + min(more) - self.pane + 1, clock.now + max(more)
 
     def _is_decided(self, rows: pa.Table, clock: WatermarkAdvance) -> Any:
         sides = numbers(rows, SIDE) % UNMATCHABLE
         last_match = numbers(rows, TIME) + np.asarray(self._waits)[sides]
-        return np.isin(sides, self._preserved) & (last_match >= clock.before) & (last_match < clock.now)
+        return np.isin(sides, self._outer_sides) & (last_match >= clock.before) & (last_match < clock.now)
 
     def _has_match(self, events: SidedEvents, new: SidedEvents | None, kept: PartRows) -> Any:
         """bool[n]: which events have a match, among new ones or in state."""
@@ -160,7 +162,7 @@ class TimeJoin(PairEvents, SidedState):
                 matched[found] = True
         return matched
 
-    def _given(self, events: SidedEvents, mask: Any) -> Iterator[pa.RecordBatch]:
+    def _unpaired_events(self, events: SidedEvents, mask: Any) -> Iterator[pa.RecordBatch]:
         """The events for which the mask is true, by themselves, in the order of their times."""
         chosen = np.flatnonzero(mask)
         for side in (0, 1):

@@ -22,7 +22,7 @@ from etl.state.keyed.key_calls import KeyCalls
 from etl.state.keyed.time_to_live import UNLIMITED, KeyLifetimes, TimeToLive
 from etl.state.keyed.timed_calls import TimedCalls
 from etl.state.keyed.timers import FUNCTION_FAILED, TIMER_TIMES, TIMERS, WAKE, Timers
-from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past, passed
+from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past, rows_passing
 from etl.state.over.key_series import SEQUENCE, past_rows_of
 from etl.udf.declaration import UserFunction
 
@@ -50,7 +50,7 @@ class FunctionCalls(WaitingEvents):
             yield from super().run(clock, arrived, kept)
             return
         alive = kept.tables(clock.before + 1)
-        due = [rows for table in alive if not is_past(table) and len(rows := passed(table, clock))]
+        due = [rows for table in alive if not is_past(table) and len(rows := rows_passing(table, clock))]
         if passing := [*arrived.tables(), *due]:
             yield from self.pass_events(whole(passing), [table for table in alive if is_past(table)], clock.now)
 

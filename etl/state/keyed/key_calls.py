@@ -142,7 +142,7 @@ class KeyCalls:
         """The results for some rows of a key, and the state after those for which the function does not fail."""
         if self.give_up(first, last):
             return [], state()
-        found, reason, is_timeout = self.attempt(lambda: self._checked(*call(self._rows(first, last), state())))
+        found, reason, is_timeout = self.attempt(lambda: self._check_results(*call(self._rows(first, last), state())))
         if not reason:
             return found[0], found[1]
         if last - first == 1 or is_timeout:
@@ -153,7 +153,7 @@ class KeyCalls:
         right, after = self._call_halves(call, middle, last, partial(deepcopy, between))
         return left + right, after
 
-    def _checked(self, given: Any, after: Any) -> tuple[list[Event], Any]:
+    def _check_results(self, given: Any, after: Any) -> tuple[list[Event], Any]:
         results = as_list(given)
         if problem := self.problem(results, after):
             raise ValueError(problem)

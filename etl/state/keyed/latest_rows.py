@@ -31,7 +31,7 @@ class LatestRows:
         the most significant. ``values`` are further columns of numbers, ``fields`` those of events."""
         whole_numbers = [*order, *values]
         names = list(dict.fromkeys([*whole_numbers, *fields]))
-        found = [(keys, known_columns(run, names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
+        found = [(keys, existing_columns(run, names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
         types = {name: pa.int64() if name in whole_numbers else pa.null() for name in names}
         empty = pa.schema(list(types.items())).empty_table()
         known = pa.concat_tables([empty, *(rows for _, rows in found)], promote_options="default").combine_chunks()
@@ -47,7 +47,7 @@ class LatestRows:
         return values
 
 
-def known_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def existing_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Those of these columns that the table has: a version of the pipeline that wrote it may not have had a field."""
     return table.select([name for name in names if name in table.column_names])
 

@@ -19,7 +19,7 @@ from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey, matching_keys
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
 from etl.state.keyed.kernels import assign_spans
-from etl.state.keyed.latest_rows import LatestRows, known_columns, with_column
+from etl.state.keyed.latest_rows import LatestRows, existing_columns, with_column
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 
 START = "\0start"
@@ -67,7 +67,7 @@ class SpanEvents(WaitingEvents):
         alive = kept.tables(runs.before + 2)
         past = [table for table in alive if is_past(table)]
         waiting = [*(table for table in alive if not is_past(table)), *arrived.tables()]
-        passing = [rows for table in waiting if len(rows := self._passing(table, runs))]
+        passing = [rows for table in waiting if len(rows := self._select_passing(table, runs))]
         if passing:
             yield from self.pass_events(whole(passing), past, runs.now)
         else:
@@ -93,7 +93,7 @@ class SpanEvents(WaitingEvents):
         keys = np.repeat(np.arange(len(groups.hash)), groups.sizes)[firsts]
         goes_on = starts[firsts] == latest.values(START, NEVER)[keys]
         chosen = ends - 1 if self.is_last else np.where(goes_on, len(events) + latest.rows[keys], firsts)
-        found = whole([known_columns(events, names), known_columns(latest.known, names)]).take(pa.array(chosen))
+        found = whole([existing_columns(events, names), existing_columns(latest.known, names)]).take(pa.array(chosen))
         columns = {
             START: starts[firsts],
             COUNT: ends - firsts + np.where(goes_on, latest.values(COUNT, 0)[keys], 0),
@@ -143,7 +143,7 @@ class SpanEvents(WaitingEvents):
         alive = kept.tables(last + 2)
         past = [table for table in alive if is_past(table)]
         rest = WatermarkAdvance(last, ALWAYS)
-        waiting = [rows for table in alive if not is_past(table) and len(rows := self._passing(table, rest))]
+        waiting = [rows for table in alive if not is_past(table) and len(rows := self._select_passing(table, rest))]
         tables = [*past, *([self._changed_spans(whole(waiting), past)] if waiting else [])]
         if tables:
             rows = whole(tables)

@@ -15,7 +15,7 @@ from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
 from etl.state.keyed.kernels import suppress_repeats
-from etl.state.keyed.latest_rows import LatestRows, known_columns, with_column
+from etl.state.keyed.latest_rows import LatestRows, existing_columns, with_column
 
 VERSION = "\0version"
 """Column (int64) of state rows: of those of a key the largest one counts."""
@@ -49,7 +49,7 @@ class SuppressedEvents:
         return pa.schema([field for field in self.fields if field.name not in (self.count, self.summary)])
 
     @property
-    def _stored(self) -> list[str]:
+    def _stored_fields(self) -> list[str]:
         """The fields that a state row has: keys, or where summaries are given the last suppressed event."""
         return self._events.names if self.summary else list(self.keys)
 
@@ -95,7 +95,7 @@ class SuppressedEvents:
             return
         rows = whole(tables)
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
-        latest = LatestRows.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored)
+        latest = LatestRows.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored_fields)
         events = rows.take(pa.array(groups.order))
         times, weights = numbers(events, TIME), numbers(events, COUNT)
         passed, waiting = latest.values(TIME, NEVER), latest.values(COUNT, 0)
@@ -118,12 +118,14 @@ class SuppressedEvents:
         panes = np.maximum(self._panes(passed, waiting), latest.values(PANE, NEVER))
         over = np.flatnonzero((panes <= now) & (waiting > 0) & (self.summary is not None))
         if len(over):
-            candidates = whole([known_columns(events, self._stored), known_columns(latest.known, self._stored)])
+            candidates = whole(
+                [existing_columns(events, self._stored_fields), existing_columns(latest.known, self._stored_fields)]
+            )
             rows = np.where(changed, last, len(events) + latest.rows)[over]
             yield self._results(candidates.take(pa.array(rows)), waiting[over], is_summary=True)
         alive = np.flatnonzero(changed & (panes > now))
         if len(alive):
-            own = known_columns(events, [HASH, HASH2, *self._stored]).take(pa.array(last[alive]))
+            own = existing_columns(events, [HASH, HASH2, *self._stored_fields]).take(pa.array(last[alive]))
             values = {PANE: panes, TIME: passed, COUNT: waiting, VERSION: latest.values(VERSION, 0) + 1}
             for name, column in values.items():
                 own = own.append_column(name, pa.array(column[alive]))
@@ -147,7 +149,7 @@ class SuppressedEvents:
     @property
     def state_fields(self) -> Schema:
         """The fields that are stored, when an event passed last, and how many were suppressed since."""
-        stored = [self._events.field(name) for name in self._stored]
+        stored = [self._events.field(name) for name in self._stored_fields]
         return pa.schema([*stored, (unlike("passed_at", self.fields.names), TIMESTAMP), (self.count, pa.int64())])
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
@@ -155,7 +157,7 @@ class SuppressedEvents:
         tables = kept.tables(watermark + 1)
         if tables:
             rows = self.combine(whole(tables))
-            events = as_events(rows, pa.schema([self._events.field(name) for name in self._stored]))
+            events = as_events(rows, pa.schema([self._events.field(name) for name in self._stored_fields]))
             columns = [*events.columns, as_times(numbers(rows, TIME)), rows.column(COUNT).combine_chunks()]
             yield pa.RecordBatch.from_arrays(columns, names=self.state_fields.names)
 

@@ -110,7 +110,7 @@ class TimedCalls(KeyCalls):
             return [], state, timers
         given = [deepcopy(events[row]) for row in rows]
         before = deepcopy(state)
-        found, reason, is_timeout = self.attempt(lambda: self._taken(call(given, state), time, None, checks))
+        found, reason, is_timeout = self.attempt(lambda: self._read_returned(call(given, state), time, None, checks))
         if not reason:
             return found
         if len(rows) == 1 or is_timeout:
@@ -126,7 +126,9 @@ class TimedCalls(KeyCalls):
     ) -> tuple[list[Event], Any, list[int]]:
         """Call the function of timers. The timer is over, whether it fails or not."""
         rest, before, time = [one for one in timers if one != due], deepcopy(state), _EPOCH + due * _MICROSECOND
-        found, reason, _ = self.attempt(lambda: self._taken(call(dict(key), state, time), due, due, checks), self.on_timer)
+        found, reason, _ = self.attempt(
+            lambda: self._read_returned(call(dict(key), state, time), due, due, checks), self.on_timer
+        )
         if reason:
             self.failed_timers.append(FailedTimer(number, due, reason))
             return [], before, rest
@@ -134,7 +136,7 @@ class TimedCalls(KeyCalls):
         results, state, timers = found
         return [{**known, **one} if isinstance(one, dict) else one for one in results], state, timers
 
-    def _taken(self, returned: Any, time: int, after: int | None, checks: bool) -> tuple[list[Event], Any, list[int]]:
+    def _read_returned(self, returned: Any, time: int, after: int | None, checks: bool) -> tuple[list[Event], Any, list[int]]:
         """What a call returned, with its timers as times. Raises ValueError for what is not as declared."""
         given, state, timers = returned
         results = as_list(given)

@@ -80,15 +80,15 @@ class WaitingEvents(ABC):
         """Pass the events that the watermark has passed."""
         alive = kept.tables((clock.before if self.waits else clock.now) + 1)
         waiting = [*(table for table in alive if not is_past(table)), *arrived.tables()]
-        passing = [rows for table in waiting if len(rows := self._passing(table, clock))]
+        passing = [rows for table in waiting if len(rows := self._select_passing(table, clock))]
         if passing:
             yield from self.pass_events(whole(passing), [table for table in alive if is_past(table)], clock.now)
 
-    def _passing(self, table: pa.Table, clock: WatermarkAdvance) -> pa.Table:
+    def _select_passing(self, table: pa.Table, clock: WatermarkAdvance) -> pa.Table:
         """The events that pass now."""
         if not self.waits:
             return table
-        return passed(table, clock)
+        return rows_passing(table, clock)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the watermark has reached the time at which the pane is needed no more."""
@@ -99,7 +99,7 @@ class WaitingEvents(ABC):
         return watermark
 
 
-def passed(table: pa.Table, clock: WatermarkAdvance) -> pa.Table:
+def rows_passing(table: pa.Table, clock: WatermarkAdvance) -> pa.Table:
     """The rows of a table whose times the watermark passes now."""
     times = numbers(table, TIME)
     passes = (times >= clock.before) & (times < clock.now)

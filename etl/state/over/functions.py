@@ -157,7 +157,7 @@ def running_aggregate(text: str, incoming: Schema, within: int | None) -> Runnin
     assert not isinstance(call, Finding), text
     argument = read_argument(text, call.arguments[0], call.where, fields)
     assert not isinstance(argument, str), argument
-    merged = _merged(call.function, argument)
+    merged = _merging_accumulator(call.function, argument)
     if merged is not None:
         return PerSecond(merged, (within or 0) / 1e6) if call.per_second else MergedAggregate(merged)
     match call.function:
@@ -171,7 +171,7 @@ def running_aggregate(text: str, incoming: Schema, within: int | None) -> Runnin
     return IsNew(argument)
 
 
-def _merged(function: str, argument: AggregateArgument) -> Accumulator | None:
+def _merging_accumulator(function: str, argument: AggregateArgument) -> Accumulator | None:
     """The accumulator of an aggregate whose columns are merged by sums, minima and maxima; None for the others."""
     match function:
         case "count" | "count_if":

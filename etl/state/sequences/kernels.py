@@ -11,7 +11,7 @@ from etl.state.sequences.runs import OPEN, OVER, first_end, passed, run_from, ta
 
 
 @kernel_function
-def _last_taken(taken: Any) -> Any:
+def _last_event(taken: Any) -> Any:
     """The last event of the match."""
     last = np.int64(-1)
     for element in range(taken.shape[2]):
@@ -92,7 +92,7 @@ def find_unanswered(events: Any, pattern: Any, span: Any, overlap: Any, found: A
                 if over > span.before:
                     count = _add(found, count, over, work.taken)
                 if not overlap:
-                    following = _last_taken(work.taken) + 1
+                    following = _last_event(work.taken) + 1
             run = following
     return count
 
@@ -106,7 +106,7 @@ def find_open(events: Any, pattern: Any, span: Any, found: Any, work: Any) -> An
             if events.times[run] + span.within > span.settled:
                 decided = run_from(run, events.bounds[key, 1], events, pattern, span, work)
                 if decided in (OPEN, OVER):
-                    count = _add(found, count, events.times[_last_taken(work.taken)], work.taken)
+                    count = _add(found, count, events.times[_last_event(work.taken)], work.taken)
                     break
     return count
 

@@ -63,7 +63,7 @@ class RunningBest(WaitingEvents):
         """The changes in the order of time; of an event that replaces another one, that one is before it."""
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
         known_firsts, panes, known = self._known(groups, past, rows)
-        both = whole([known, rows.select(self._stored(rows))])
+        both = whole([known, rows.select(self._stored_columns(rows))])
         of_events = groups.order + len(known)
         changes = self._rank(known_firsts, groups.firsts, of_events, both)
         changed = np.flatnonzero(changes.ranks > 0)
@@ -100,10 +100,11 @@ class RunningBest(WaitingEvents):
 
     def _known(self, groups: EventsByKey, past: Sequence[pa.Table], rows: pa.Table) -> tuple[Numbers, Numbers, pa.Table]:
         """The best rows of these keys so far by key and rank, where those of each key begin, and the pane of each key."""
-        names = self._stored(rows)
+        names = self._stored_columns(rows)
         panes = np.full(len(groups.hash), NEVER)
         found = [
-            (keys, run.select([*self._stored(run), PANE]).take(pa.array(at))) for keys, run, at in rows_of_keys(groups, past)
+            (keys, run.select([*self._stored_columns(run), PANE]).take(pa.array(at)))
+            for keys, run, at in rows_of_keys(groups, past)
         ]
         if not found:
             return np.zeros(len(groups.hash) + 1, np.int64), panes, rows.select(names).slice(0, 0)
@@ -115,7 +116,7 @@ class RunningBest(WaitingEvents):
         counts = np.bincount(keys[best], minlength=len(groups.hash))
         return np.append(0, np.cumsum(counts)), panes, known.take(pa.array(best)).drop_columns([PANE])
 
-    def _stored(self, rows: pa.Table) -> list[str]:
+    def _stored_columns(self, rows: pa.Table) -> list[str]:
         """The columns of past rows."""
         names = [*self._events.names, HASH, HASH2, TIME, ORDER, VALUE, *(further_value(at) for at in range(len(self.then)))]
         return [name for name in names if name in rows.column_names]

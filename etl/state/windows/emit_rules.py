@@ -136,7 +136,7 @@ class OnCondition(_OnArrival):
         if not marks:
             return np.ones(len(groups.ends), bool)
         keys = [_END, *windows.aggregation.keys]
-        asked = self._keyed(windows, groups).append_column(f"{_ROW}\x000", pa.array(np.arange(len(groups.ends))))
+        asked = self._table_of_groups(windows, groups).append_column(f"{_ROW}\x000", pa.array(np.arange(len(groups.ends))))
         rows = pa.concat_tables([asked, *marks], promote_options="default")
         found = group(rows, keys, {_ROW: Largest(), GIVEN: Largest()})
         found = found.filter(pc.is_valid(found.column(f"{_ROW}\x000")))
@@ -145,13 +145,13 @@ class OnCondition(_OnArrival):
         new: Numbers = given == _NO_TIME
         return new if self.again_after is None else new | (given <= windows.clock.now - self.again_after)
 
-    def _keyed(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
+    def _table_of_groups(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
         names = windows.aggregation.keys
         return pa.table({_END: pa.array(groups.ends), **{n: groups.taken(groups.partials.select([n])).column(n) for n in names}})
 
     def _mark(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
         """Marks, in panes that are over no earlier than their windows."""
-        rows = self._keyed(windows, groups)
+        rows = self._table_of_groups(windows, groups)
         marks = pa.repeat(self._id(windows.shape), len(rows))
         rows = rows.rename_columns([PANE, *rows.column_names[1:]]).append_column(MARK, marks)
         return with_number(rows, GIVEN, windows.clock.now)

@@ -70,14 +70,14 @@ class FieldWindows:
         if self.on_close:
             yield from self._results(arrived, kept, clock.before + 1, clock.now + 1)
         if self.on_change:
-            yield from self._changed(arrived, kept, clock.before + 1)
+            yield from self._changed_windows(arrived, kept, clock.before + 1)
 
     def _results(self, arrived: PartRows, kept: PartRows, first: int, end: int) -> Iterator[pa.RecordBatch]:
         if tables := [*kept.in_order(first, end), *arrived.in_order(first, end)]:
             merged = self.combine(self.aggregation.concat(tables))
             yield self.aggregation.results(merged, merged.column(_START).to_numpy(), merged.column(PANE).to_numpy())
 
-    def _changed(self, arrived: PartRows, kept: PartRows, first: int) -> Iterator[pa.RecordBatch]:
+    def _changed_windows(self, arrived: PartRows, kept: PartRows, first: int) -> Iterator[pa.RecordBatch]:
         new = arrived.in_order(first)
         if not new:
             return

@@ -86,7 +86,7 @@ class OnLateEvents:
     def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
         """The windows that something arrived late for."""
         after, until = self._ends(windows.clock)
-        for groups in self._found(windows, after, until):
+        for groups in self._due_groups(windows, after, until):
             yield windows.results(groups, "late")
 
     def _ends(self, clock: WatermarkAdvance) -> tuple[int, int]:
@@ -95,7 +95,7 @@ class OnLateEvents:
         until = clock.before if all_of_them else min(clock.before, clock.now - self.keep)
         return max(clock.before - self.keep, clock.emission.final), until
 
-    def _found(self, windows: ShapeRun, after: int, until: int) -> Iterator[WindowGroups]:
+    def _due_groups(self, windows: ShapeRun, after: int, until: int) -> Iterator[WindowGroups]:
         if self.every is None and not self.separate:
             yield from windows.changed(after, until)
         elif self.every is None:

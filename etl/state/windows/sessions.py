@@ -110,7 +110,7 @@ class Sessions:
 
     def remaining(self, rows: pa.Table, watermark: int) -> pa.Table:
         """The rows that end after the watermark."""
-        return _ending(rows, watermark)
+        return _rows_ending(rows, watermark)
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether a session has changed, or the end of a row may have been passed."""
@@ -128,9 +128,9 @@ class Sessions:
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The sessions that have changed and those that close, and of those that stay open what ends by now, with their end."""
         if self.on_change:
-            yield from self._changed(clock, arrived, kept)
+            yield from self._changed_sessions(clock, arrived, kept)
         span = (self._first_pane(clock.before), clock.now - self.gap + 1)
-        passed = [_ending(table, clock.before, clock.now) for table in (*kept.in_order(*span), *arrived.in_order(*span))]
+        passed = [_rows_ending(table, clock.before, clock.now) for table in (*kept.in_order(*span), *arrived.in_order(*span))]
         passed = [table for table in passed if len(table)]
         if not passed:
             return
@@ -143,7 +143,7 @@ class Sessions:
             yield _results(self.aggregation, merged.filter(pa.array(closed)))
         yield merged.filter(pa.array(~closed))
 
-    def _changed(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def _changed_sessions(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
         """The sessions that have new events."""
         new = arrived.in_order()
         if not new:
@@ -158,7 +158,7 @@ class Sessions:
     def _rows_after(self, watermark: int, state: PartRows, rows: pa.Table) -> Iterator[pa.Table]:
         """The rows of the same groups that end after a watermark."""
         hashes = np.unique(rows.column(HASH).to_numpy())
-        yield from (_ending(table, watermark) for table in state.of_hashes(hashes, self._first_pane(watermark)))
+        yield from (_rows_ending(table, watermark) for table in state.of_hashes(hashes, self._first_pane(watermark)))
 
     def _edges(self, tables: Sequence[pa.Table]) -> pa.Table:
         return pa.concat_tables([table.select([*self.keys, _START, _END]) for table in tables], promote_options="default")
@@ -174,7 +174,7 @@ class Sessions:
 
     def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The open sessions, which end at ``window_end`` if no event follows."""
-        tables = [_ending(table, watermark) for table in kept.in_order(self._first_pane(watermark))]
+        tables = [_rows_ending(table, watermark) for table in kept.in_order(self._first_pane(watermark))]
         if any(map(len, tables)):
             yield _results(self.aggregation.unconditional, self.combine(self.aggregation.concat(tables)))
 
@@ -187,7 +187,7 @@ class Sessions:
         return watermark
 
 
-def _ending(rows: pa.Table, after: int, until: int = ALWAYS) -> pa.Table:
+def _rows_ending(rows: pa.Table, after: int, until: int = ALWAYS) -> pa.Table:
     """The rows with ``after < end <= until``."""
     ends = rows.column(_END).to_numpy()
     chosen = (ends > after) & (ends <= until)

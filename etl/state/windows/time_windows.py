@@ -65,13 +65,13 @@ class TimeWindows:
         return next((rule for rule in self.rules if isinstance(rule, OnLateEvents)), None)
 
     @cached_property
-    def _has_seen(self) -> bool:
+    def _records_arrival(self) -> bool:
         """Whether rows say when they arrived."""
         early = any(isinstance(rule, OnInterval) and not rule.all_groups for rule in self.rules)
         return early or (self._late is not None and self._late.every is not None and not self._late.separate)
 
     @cached_property
-    def _kept_after_end(self) -> int:
+    def _allowed_lateness(self) -> int:
         """How long windows take events after they have closed."""
         return self._late.keep if self._late else 0
 
@@ -89,14 +89,16 @@ class TimeWindows:
         times = event_times(events, self.aggregation.time)
         panes = times - times % self.pane
         ends = [shape.last_end(panes) for shape in self.shapes]
-        final = max(watermark - self._kept_after_end, emission.final)
+        final = max(watermark - self._allowed_lateness, emission.final)
         lost = (ends[0] if len(ends) == 1 else np.max(ends, axis=0)) <= final
         count = int(lost.sum())
         if count:
             events, panes = events.filter(pa.array(~lost)), panes[~lost]
         late = self._late.late_columns(panes, self.shapes, watermark, emission.quiet) if self._late else {}
         rows, rejects = self.aggregation.lift(events, {**pane_column(panes), **late})
-        numbers = ({SEEN: watermark, TICK: emission.quiet} if emission.quiet else {SEEN: watermark}) if self._has_seen else {}
+        numbers = (
+            ({SEEN: watermark, TICK: emission.quiet} if emission.quiet else {SEEN: watermark}) if self._records_arrival else {}
+        )
         for name, number in numbers.items():
             rows = with_number(rows, name, number)
         return PreparedEvents(self.combine(rows), count, rejects)
@@ -133,14 +135,14 @@ class TimeWindows:
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the last window with this pane takes nothing more."""
-        return max(shape.last_end(last_pane) for shape in self.shapes) + self._kept_after_end <= watermark
+        return max(shape.last_end(last_pane) for shape in self.shapes) + self._allowed_lateness <= watermark
 
     def final_until(self, watermark: int) -> int:
         """The time up to which windows take nothing more."""
-        return watermark - self._kept_after_end
+        return watermark - self._allowed_lateness
 
     def watermark_after(self, watermark: int) -> int:
         """The start of the first window that may still give results."""
         if watermark >= ALWAYS:
             return ALWAYS
-        return min(shape.first_open_start(watermark - self._kept_after_end) for shape in self.shapes)
+        return min(shape.first_open_start(watermark - self._allowed_lateness) for shape in self.shapes)
