@@ -44,7 +44,7 @@ from etl.contract.errors import (
     unknown_field,
 )
 from etl.contract.joins import SIDE, SIDE_PREFIXES, SIDE_TIME, JoiningStep, SideStep, side_fields, side_keys, united_fields
-from etl.contract.parsers import Parsed, Parser
+from etl.contract.parsers import Parsed, Parser, TextSpan
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
 from etl.contract.sources import FrameSource, Limit, Offset, Receiver, ReceivingSource, Source, Split
 from etl.contract.state import (
@@ -180,6 +180,7 @@ __all__ = [
     "StatefulStep",
     "Step",
     "Task",
+    "TextSpan",
     "TracksEmitProgress",
     "TypeName",
     "WarmsUp",

@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),
     "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
     "convert": Lazy("etl.cli.convert", "Convert pipelines between YAML and SQL; rules of other tools."),
+    "studio": Lazy("etl.cli.studio", "Make a pipeline of pasted lines, on a page in the browser."),
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
@@ -30,6 +30,14 @@ class Parsed(NamedTuple):
     """The reason: one for all, or one for each row (used only for failed rows)."""
 
 
+class TextSpan(NamedTuple):
+    """Where a text holds a field's value: characters from ``start`` to before ``end``."""
+
+    field: str
+    start: int
+    end: int
+
+
 class Parser(ArrowStep):
     """Parses one text field into others. A subclass defines the fields (`parsed_fields`) and the parsing (`compile`)."""
 
@@ -51,6 +59,10 @@ class Parser(ArrowStep):
     def compile_at(self, now: int) -> Callable[[pa.StringArray], Parsed]:
         """As `compile`, with ``now`` (microseconds since the epoch) for parsers that complete dates from the current time."""
         return self.compile()
+
+    def locate(self, texts: Sequence[str]) -> Sequence[Sequence[TextSpan]]:
+        """Where each text holds the fields, in the order of the text, to be shown; nothing where the parser does not know it."""
+        return [() for _ in texts]
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """An input field that is missing or is not text."""

@@ -60,7 +60,7 @@ def build_test_plan(suite: Suite, case: Case, folder: Path, empty: bool = False)
     given = {} if empty else case.given
     begin = None if case.now is None else parse_instant(case.now).timestamp()
     sources = {name: given_source(source, given.get(name), suite.file, begin) for name, source in pipeline.sources.items()}
-    streams = {name: _with_rows(_at(stream, case.now), case, pipeline) for name, stream in pipeline.streams.items()}
+    streams = {name: _with_rows(at_time(stream, case.now), case, pipeline) for name, stream in pipeline.streams.items()}
     bench = replace(pipeline, sources=sources, streams=streams)
     return build_capture_plan(bench, observed_outputs(case, pipeline), folder)
 
@@ -80,7 +80,7 @@ def _capture(folder: Path, name: str) -> Sink:
     return Capture(folder=str(folder / name))
 
 
-def _at(stream: Stream, now: str | None) -> Stream:
+def at_time(stream: Stream, now: str | None) -> Stream:
     """The stream with parsers that use the test's ``now`` instead of the current time."""
     if now is None:
         return stream

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, format_duration, format_type
+from etl.api import Duration, Finding, Outcome, Parsed, Parser, Rejects, Schema, TextSpan, format_duration, format_type
 from etl.columns.texts import filter_batch
 from etl.scanner.engine_choice import choose_engine
-from etl.scanner.engines import check_compiles
+from etl.scanner.engines import check_compiles, compile_locate
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.scanner import Scanner
 from etl.scanner.tree import Node
@@ -93,6 +93,12 @@ class PatternParser(Parser):
             return Parsed(gather(found.captures), found.unmatched, reasons)
 
         return parse
+
+    def locate(self, texts: Sequence[str]) -> Sequence[Sequence[TextSpan]]:
+        """The captures of the first pattern that matches; one text after the other, for those that are shown."""
+        searches = [compile_locate(tree, self.timeout) for tree in self._good()]
+        found = (next((spans for locate in searches if (spans := locate(text)) is not None), []) for text in texts)
+        return [[TextSpan(*span) for span in spans] for spans in found]
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
         """As every parser; events that ran out of time have a code of their own."""

@@ -1,0 +1,62 @@
+"""Finds what reads pasted lines, as ``etl infer`` does, and drafts the pipeline and its test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from etl.api import EtlError
+from etl.finding.fields import find_fields
+from etl.finding.match import Match
+from etl.finding.pipeline_file import pipeline_text
+from etl.finding.sample import Sample, open_sample
+from etl.finding.search import find_matches
+from etl.server.studio.pasted_lines import pasted_lines
+from etl.server.studio.plain_events import browser_value
+
+MAX_CANDIDATES = 8
+"""Most recipes and parsers that the page lists."""
+
+
+def find_format(text: str, wanted: str | None = None, origin: str = "lines.log") -> dict[str, Any]:
+    """What reads these lines, the best first, and a pipeline of the best or the ``wanted`` one.
+
+    ``origin`` is the file that the pipeline's source reads. Raises EtlError if nothing reads a line.
+    """
+    with pasted_lines(text) as lines, open_sample(lines.path) as sample:
+        found = find_matches(sample, wanted)
+        if not found:
+            raise EtlError(f"no recipe and no parser reads a line such as {sample.lines[0][:120]!r}; write a pattern for it")
+        chosen = next((one for one in found if one.candidate.name == wanted), found[0])
+        return {
+            "candidates": [_candidate(one) for one in found[:MAX_CANDIDATES]],
+            "chosen": chosen.candidate.name,
+            "yaml": _draft(chosen, sample, Path(origin)),
+            "unread": [browser_value(line) for line in chosen.unread],
+            "fields": [{"name": one.name, "type": one.type, "nulls": one.nulls} for one in find_fields(chosen)],
+            "notes": _notes(chosen),
+        }
+
+
+def _draft(match: Match, sample: Sample, origin: Path) -> str:
+    """The pipeline's text without a test: the page makes one of what it shows."""
+    text = pipeline_text(match, origin)
+    first, _, rest = text.partition("\n")
+    return rest if first.startswith("# yaml-language-server:") else text
+
+
+def _candidate(one: Match) -> dict[str, Any]:
+    return {
+        "name": one.candidate.name,
+        "kind": one.candidate.kind,
+        "about": one.candidate.about,
+        "events": one.events,
+        "read": one.read,
+        "rejected": one.rejected,
+        "fields": round(one.filled, 1),
+    }
+
+
+def _notes(one: Match) -> Sequence[str]:
+    return one.candidate.proposal.notes if one.candidate.proposal else ()

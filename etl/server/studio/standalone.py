@@ -1,0 +1,79 @@
+"""The studio without a server of pipelines (``etl studio``): the page, its API, and files saved into one folder."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from etl.server.studio.guard import BrowserGuard
+from etl.server.studio.page import page_routes
+from etl.server.studio.pasted_lines import MAX_TEXT_BYTES
+from etl.server.studio.routes import PREFIX, answer_json, studio_routes
+from etl.server.studio.worker_process import StudioError, WorkerProcess
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}\.ya?ml", re.ASCII)
+"""Names of files that the page may write: no folders, nothing hidden."""
+
+
+class SaveQuery(BaseModel):
+    """Files to write into the folder, by name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    files: dict[str, str] = Field(min_length=1, max_length=2)
+    replace: bool = False
+
+
+def standalone_app(folder: Path, file: Path | None, token: str) -> Starlette:
+    """The application; ``file`` is what the page opens with."""
+    worker = WorkerProcess()
+
+    async def about(_: Request) -> Response:
+        return JSONResponse({"server": False, "folder": str(folder), "file": None if file is None else opened(file)})
+
+    async def save(request: Request) -> Response:
+        return await answer_json(request, SaveQuery, lambda asked: save_files(folder, asked))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        warming = asyncio.create_task(run_in_threadpool(worker.call, "warm"))
+        try:
+            yield
+        finally:
+            warming.cancel()
+            worker.close()
+
+    own = [Route(PREFIX, about), Route(f"{PREFIX}/save", save, methods=["POST"])]
+    guard = Middleware(BrowserGuard, token=token)
+    return Starlette(routes=[*own, *studio_routes(worker), *page_routes()], middleware=[guard], lifespan=lifespan)
+
+
+def opened(file: Path) -> dict[str, str]:
+    """A file's name and text: a pipeline to edit, or lines."""
+    with file.open("rb") as stream:
+        data = stream.read(MAX_TEXT_BYTES)
+    kind = "pipeline" if file.suffix in (".yaml", ".yml") else "lines"
+    return {"name": file.name, "path": str(file.absolute()), "kind": kind, "text": data.decode("utf-8", "replace")}
+
+
+def save_files(folder: Path, asked: SaveQuery) -> dict[str, list[str]]:
+    """Write the files, all or none. Raises StudioError for a name that is none, and for a file that exists."""
+    for name in asked.files:
+        if not FILE_NAME.fullmatch(name):
+            raise StudioError(f"{name!r} is not a file name that ends in .yaml; use letters, digits, '-', '_' and '.'")
+        if (folder / name).is_symlink() or ((folder / name).exists() and not asked.replace):
+            raise StudioError(f"{name} exists already in {folder}")
+    for name, text in asked.files.items():
+        (folder / name).write_text(text, "utf-8")
+    return {"written": [str(folder / name) for name in asked.files]}

@@ -1,0 +1,47 @@
+// Requests to the server. The token of the address (#token=…) or of the sign-in stays in this tab.
+const KEY = "sluice-token";
+
+export function takeTokenFromAddress() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    sessionStorage.setItem(KEY, given);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
+}
+
+export function setToken(token) {
+  sessionStorage.setItem(KEY, token);
+}
+
+/** Thrown for answers that are not 2xx, with the server's message. */
+export class ApiError extends Error {
+  constructor(status, message, problems) {
+    super(message);
+    this.status = status;
+    this.problems = problems ?? [];
+  }
+}
+
+async function request(method, path, body, signal) {
+  const token = sessionStorage.getItem(KEY);
+  const headers = { Accept: "application/json" };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (body !== undefined) headers["Content-Type"] = typeof body === "string" ? "application/yaml" : "application/json";
+  const payload = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+  let response;
+  try {
+    response = await fetch(path, { method, headers, body: payload, signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "the server does not answer");
+  }
+  const value = await response.json().catch(() => null);
+  if (response.ok) return value;
+  const error = value?.error;
+  throw new ApiError(response.status, error?.message ?? (typeof error === "string" ? error : response.statusText), error?.problems);
+}
+
+export const get = (path, signal) => request("GET", path, undefined, signal);
+export const post = (path, body, signal) => request("POST", path, body ?? {}, signal);
+export const put = (path, body) => request("PUT", path, body);
+export const del = (path) => request("DELETE", path);

@@ -1,0 +1,25 @@
+// The editor as a component; its code is loaded after the page has painted.
+import { useEffect, useRef } from "preact/hooks";
+
+export function Editor({ handle, text, onChange, problems, fields }) {
+  const place = useRef(null);
+  const latest = useRef({});
+  latest.current = { text, onChange, problems, fields };
+  useEffect(() => {
+    let gone = false;
+    import("./editor.js").then(({ createEditor }) => {
+      if (gone) return;
+      place.current.replaceChildren();
+      handle.current = createEditor(place.current, {
+        text: latest.current.text,
+        onChange: (next) => latest.current.onChange(next),
+        fieldsAt: (line) => latest.current.fields(line),
+      });
+      handle.current.setProblems(latest.current.problems);
+    });
+    return () => ((gone = true), handle.current?.destroy(), (handle.current = null));
+  }, []);
+  useEffect(() => handle.current?.setText(text), [text]);
+  useEffect(() => handle.current?.setProblems(problems), [problems]);
+  return <div class="editor" ref={place}><pre>{text}</pre></div>;
+}
