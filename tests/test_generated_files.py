@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from etl.catalogue import installed
-from etl.cli.schema import text
+from etl.cli.schema import api_text, text
 from etl.reference import pages
 from etl.sdk.generator import files
 
@@ -17,6 +19,13 @@ def test_the_schema_is_current() -> None:
     committed = (ROOT / "schemas" / "pipeline.schema.json").read_text("utf-8")
 
     assert committed == text() + "\n", "refresh it: make refresh, or etl schema > schemas/pipeline.schema.json"
+
+
+def test_the_openapi_document_is_current() -> None:
+    pytest.importorskip("starlette", reason="pip install 'sluice-etl[server]'")
+    committed = (ROOT / "schemas" / "openapi.json").read_text("utf-8")
+
+    assert committed == api_text() + "\n", "refresh it: make refresh, or etl schema --api > schemas/openapi.json"
 
 
 def test_the_reference_is_current() -> None:

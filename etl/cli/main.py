@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Lazy(NamedTuple):
-    """A subcommand: the module whose ``command`` it is, and its line in ``etl --help``."""
+    """A subcommand: the module whose ``command`` it is, or ``module:attribute``, and its line in ``etl --help``."""
 
     module: str
     summary: str
@@ -35,6 +35,18 @@ COMMANDS: Mapping[str, Lazy] = {
     "list": Lazy("etl.cli.list", "List sources, steps, parsers, sinks and functions."),
     "describe": Lazy("etl.cli.describe", "Explain one component, pattern or function."),
     "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
+    "serve": Lazy("etl.cli.server.serve", "Run the pipelines of a folder, with an HTTP API."),
+    "ps": Lazy("etl.cli.server.reading:ps", "List the pipelines of a server, and the runs on this machine."),
+    "status": Lazy("etl.cli.server.reading:status", "Show a pipeline at work: state, rates, steps, sinks."),
+    "logs": Lazy("etl.cli.server.reading:logs", "Show the messages of a pipeline, and follow them."),
+    "deploy": Lazy("etl.cli.server.changes:deploy", "Run pipeline files on a server."),
+    "start": Lazy("etl.cli.server.changes:start", "Start a pipeline of a server."),
+    "stop": Lazy("etl.cli.server.changes:stop", "Stop a pipeline after its micro-batch."),
+    "pause": Lazy("etl.cli.server.changes:pause", "Pause a pipeline of a server; receivers go on."),
+    "restart": Lazy("etl.cli.server.changes:restart", "Stop a pipeline after its micro-batch, and start it again."),
+    "rollback": Lazy("etl.cli.server.changes:rollback", "Run an earlier version of a pipeline."),
+    "remove": Lazy("etl.cli.server.changes:remove", "Remove a pipeline from a server; its state stays."),
+    "token": Lazy("etl.cli.server.token", "Make a token for clients of a server."),
     "state": Lazy("etl.cli.state.command", "Show what windows and other steps remember, also during a run."),
     "dead": Lazy("etl.cli.dead.command", "Show, export, replay and drop dead letters."),
     "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
@@ -46,7 +58,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 
-WITH_NUMPY = {"run", "explain", "state", "dead", "test", "rules", "infer", "grok", "init"}
+WITH_NUMPY = {"run", "serve", "explain", "state", "dead", "test", "rules", "infer", "grok", "init"}
 """Commands that run or plan steps."""
 
 WITHOUT_PANDAS = {"state"}
@@ -61,7 +73,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = COMMANDS.get(cmd_name)
-        return import_module(entry.module).command if entry else None
+        if entry is None:
+            return None
+        module, _, attribute = entry.module.partition(":")
+        found: click.Command = getattr(import_module(module), attribute or "command")
+        return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""

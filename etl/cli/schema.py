@@ -15,7 +15,8 @@ from etl.config.schema import pipeline_schema
 
 @click.command()
 @click.option("--tests", is_flag=True, help="The schema of files of tests, x_test.yaml.")
-def command(tests: bool) -> None:
+@click.option("--api", is_flag=True, help="The OpenAPI document of the API of etl serve.")
+def command(tests: bool, api: bool) -> None:
     """Print the JSON Schema of pipeline files, for editors.
 
     \b
@@ -25,7 +26,16 @@ def command(tests: bool) -> None:
       # yaml-language-server: $schema=pipeline.schema.json
       etl schema --tests > tests.schema.json
     """
-    click.echo(_format_schema(file_schema()) if tests else text())
+    if tests and api:
+        raise click.UsageError("--tests and --api are two documents")
+    click.echo(api_text() if api else _format_schema(file_schema()) if tests else text())
+
+
+def api_text() -> str:
+    """The OpenAPI document as it is committed, without the last newline."""
+    from etl.server.api_routes import document
+
+    return _format_schema(document())
 
 
 def text() -> str:

@@ -238,6 +238,8 @@ class _Stages:
     def _mode_text(self) -> str:
         if self.service.request.once:
             return "reading what is there"
+        if self.shared is not None:
+            return "following"
         return "following; Ctrl-C ends it after the micro-batch at work"
 
 

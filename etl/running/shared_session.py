@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from etl.api import EtlError
 from etl.spark import session as spark
+from etl.spark.jvm.process import jvm_status
 from etl.spark.masters import cores
+from etl.spark.reports.errors import explain_jvm_exit
 from etl.spark.run import PipelineRun
 from etl.spark.startup import fast_start
 from etl.spark.streams import StartLimiter
@@ -30,11 +33,13 @@ class SharedSession:
         log: Path,
         settings: Mapping[str, str] | None = None,
         on_start: Callable[[], None] = lambda: None,
+        at_once: int = 0,
     ) -> None:
+        """``at_once``: how many queries start at the same time; 0 is one for each task slot."""
         self.master = master
         self.log = log
         """Where the JVM and its workers print."""
-        self.limiter = StartLimiter(cores(master))
+        self.limiter = StartLimiter(at_once or cores(master))
         """Limits how many queries of all runs start at the same time."""
         self._name, self._settings, self._on_start = name, settings or {}, on_start
         self._session: SparkSession | None = None
@@ -55,8 +60,13 @@ class SharedSession:
         with run.prepared() as commits:
             run.work(session, commits)
 
+    def jvm_error(self) -> EtlError | None:
+        """Why the session does not work any more; None while its JVM runs, or has not started."""
+        status = None if self._session is None else jvm_status(self._session)
+        return None if status is None else explain_jvm_exit(status, self.log)
+
     def stop(self) -> None:
-        """End the session, if it has started."""
+        """End the session, if it has started, also if its JVM has ended."""
         if self._session is not None:
-            self._session.stop()
+            spark.stop(self._session)
             self._session = None

@@ -1,18 +1,12 @@
-"""Who may do what: bearer tokens with a role, and the guard in front of every request."""
+"""Who may do what: the guard in front of every request."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
-import secrets
-import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
-from typing import Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,10 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from etl.api import EtlError
 from etl.server.requests import error_response
-
-Role: TypeAlias = Literal["read", "write"]
+from etl.server.tokens import Role, Tokens
 
 COOKIE = "sluice_token"
 """The cookie with the token of a browser."""
@@ -42,7 +34,6 @@ BODY_SECONDS = 20.0
 
 _READING = frozenset({"GET", "HEAD"})
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE | re.ASCII)
-_LINE = re.compile(r"(?P<role>\w+) +(?P<digest>[0-9a-f]{64}) +(?P<name>\S.*)", re.ASCII)
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -53,68 +44,6 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 """Headers of every answer that does not have them already."""
-
-
-def hash_token(token: str) -> str:
-    """What the file has of a token. Tokens are 256 random bits, so that a plain hash cannot be searched."""
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-def new_token() -> str:
-    """A token."""
-    return f"sluice_{secrets.token_urlsafe(32)}"
-
-
-def token_line(role: Role, token: str, name: str) -> str:
-    """The line of the file for a token."""
-    return f"{role} {hash_token(token)} {name}\n"
-
-
-class Tokens:
-    """The tokens of a file, with a line ``ROLE SHA256 NAME`` each. The file is read again when it has changed."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises EtlError for a file that cannot be read, or has another line."""
-        self._path = path
-        self._lock = threading.Lock()
-        self._stat: tuple[int, ...] | None = None
-        self._roles: Mapping[str, Role] = {}
-        self._refresh()
-
-    def role(self, token: str) -> Role | None:
-        """The role of a token; None for one that is not in the file."""
-        with self._lock:
-            try:
-                self._refresh()
-            except EtlError:
-                return None  # nobody enters through a file that is half written
-        return self._roles.get(hash_token(token))
-
-    def __len__(self) -> int:
-        return len(self._roles)
-
-    def _refresh(self) -> None:
-        try:
-            stat = self._path.stat()
-            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            if signature != self._stat:
-                self._roles = dict(_read_lines(self._path))
-                self._stat = signature
-        except (OSError, UnicodeDecodeError) as error:
-            raise EtlError(f"cannot read the file of tokens {self._path}: {error}") from error
-
-
-def _read_lines(path: Path) -> list[tuple[str, Role]]:
-    found: list[tuple[str, Role]] = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        match = _LINE.fullmatch(line.strip())
-        role = next((role for role in get_args(Role) if match and match["role"] == role), None)
-        if match is None or role is None:
-            raise EtlError(f"{path}:{number}: not a line of a token; `etl token` writes them: read|write SHA256 NAME")
-        found.append((match["digest"], role))
-    return found
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,13 @@ def api_routes() -> list[BaseRoute]:
     ]
 
 
+def document() -> dict[str, Any]:
+    """The OpenAPI document."""
+    return openapi(ENDPOINTS)
+
+
 def _openapi(request: Request) -> Response:
-    return json_response(openapi(ENDPOINTS))
+    return json_response(document())
 
 
 async def _events(request: Request) -> Response:

@@ -109,7 +109,7 @@ def command(
     SIGINT or SIGTERM ends the run after the micro-batch at work; a second one at once. Nothing is lost either way:
     the next run goes on where this one stopped.
     """
-    request = RunRequest(settings=_parse_settings(conf), log_level=logging.INFO if verbose else NOTICE, **rest)
+    request = RunRequest(settings=parse_settings(conf), log_level=logging.INFO if verbose else NOTICE, **rest)
     if request.drain and not request.once:
         raise click.UsageError("--drain goes with --once")
     pipelines = load_pipelines(choose_files(paths), load_environment(env_file), overrides)
@@ -140,7 +140,7 @@ def _require_healthy(pipelines: Sequence[Pipeline], env_file: str | None, overri
         raise ConfigError(problems)
 
 
-def _parse_settings(pairs: Sequence[str]) -> dict[str, str]:
+def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise click.UsageError(f"--conf takes NAME=VALUE, not {pair!r}")

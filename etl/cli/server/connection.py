@@ -1,0 +1,108 @@
+"""Requests of the client commands to a server: JSON over HTTP, with the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from etl.api import EtlError
+
+TOKEN = "ETL_TOKEN"
+"""The environment variable with the token: on the command line everyone on the machine could read it."""
+
+SERVER = "ETL_SERVER"
+"""The environment variable with the URL."""
+
+MAX_ANSWER_BYTES = 64 << 20
+"""Most bytes of an answer."""
+
+SECONDS = 60.0
+"""Seconds that a server may take to answer."""
+
+
+class RefusedError(EtlError):
+    """The server has refused a request; ``problems`` are those of a file."""
+
+    def __init__(self, message: str, code: str, problems: list[dict[str, Any]]) -> None:
+        super().__init__(message)
+        self.code, self.problems = code, problems
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A server, by its URL."""
+
+    url: str
+    token: str = field(default="", repr=False)
+
+    @staticmethod
+    def of(url: str) -> Connection:
+        """The server at a URL, with the token of the environment. Raises EtlError."""
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+            raise EtlError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8321")
+        return Connection(parts.geturl().rstrip("/"), os.environ.get(TOKEN, ""))
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        """The answer to a GET."""
+        return self.call("GET", path, **parameters)
+
+    def call(self, method: str, path: str, body: bytes | None = None, **parameters: Any) -> Any:
+        """The answer as a value; None without content. Raises RefusedError, and EtlError for a server that is not there."""
+        with closing(self._open()) as connection:
+            answer = self._request(connection, method, path, body, parameters)
+            data = answer.read(MAX_ANSWER_BYTES)
+        return self._value(answer.status, data)
+
+    def pipeline(self, method: str, name: str, verb: str = "", body: bytes | None = None, **parameters: Any) -> Any:
+        """The answer about a pipeline: ``name`` is namespace/name, or a name in the namespace ``default``."""
+        namespace, _, rest = name.rpartition("/")
+        path = f"/api/pipelines/{quote(namespace or 'default', safe='')}/{quote(rest, safe='')}"
+        return self.call(method, f"{path}/{verb}" if verb else path, body, **parameters)
+
+    def lines(self, path: str, **parameters: Any) -> Iterator[bytes]:
+        """The lines of an answer that does not end. Raises as `call`."""
+        with closing(self._open()) as connection:
+            answer = self._request(connection, "GET", path, None, parameters)
+            if answer.status >= 400:
+                self._value(answer.status, answer.read(MAX_ANSWER_BYTES))
+            while line := answer.readline():
+                yield line
+
+    def _open(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        if parts.scheme == "https":
+            return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=SECONDS, context=ssl.create_default_context())
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=SECONDS)
+
+    def _request(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, parameters: dict[str, Any]
+    ) -> http.client.HTTPResponse:
+        query = urlencode({name: value for name, value in parameters.items() if value is not None})
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        try:
+            connection.request(method, f"{path}?{query}" if query else path, body, headers)
+            return connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise EtlError(f"no server answers at {self.url}: {error or type(error).__name__}") from error
+
+    def _value(self, status: int, data: bytes) -> Any:
+        if status == http.HTTPStatus.NO_CONTENT:
+            return None
+        try:
+            value = json.loads(data)
+            error = value["error"] if status >= 400 else None
+        except (ValueError, KeyError, TypeError):
+            raise EtlError(f"what answers at {self.url} is not a server of etl (status {status})") from None
+        if error is None:
+            return value
+        hint = f"; set {TOKEN}" if status == http.HTTPStatus.UNAUTHORIZED else ""
+        raise RefusedError(f"{error['message']}{hint}", error["code"], error.get("problems", []))
