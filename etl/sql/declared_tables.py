@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, plain_name
+from etl.sql.hints import with_options
 from etl.sql.relation import Relation
-from etl.sql.statements import CreateTable, CreateView, ScriptError
+from etl.sql.statements import CreateTable, CreateView, Option, ScriptError
 from etl.sql.table_options.options import read_options
 from etl.sql.tables import check_columns, lookup_options, source_relation
 
@@ -20,7 +23,7 @@ class DeclaredTables:
         self._tables: dict[str, CreateTable] = {}
         self._compiled = compiled
         self._catalogue = catalogue
-        self._sources: dict[str, Relation] = {}
+        self._sources: dict[tuple[Any, ...], Relation] = {}
 
     def declare(self, statement: CreateTable | CreateView) -> None:
         """Add a table or view. Raises ScriptError for a name that is taken."""
@@ -50,17 +53,19 @@ class DeclaredTables:
         near = get_close_matches(name, names, 1)
         return f"is {near[0]!r} meant?" if near else f"the tables are {', '.join(names) or 'none'}"
 
-    def source(self, table: CreateTable) -> Relation:
-        """The rows of a table."""
-        if found := self._sources.get(table.name.lower()):
+    def source(self, table: CreateTable, hints: Sequence[Option] = ()) -> Relation:
+        """The rows of a table, read with further options where a query gives some."""
+        key = (table.name.lower(), *((one.name, one.value) for one in hints))
+        if found := self._sources.get(key):
             return found
+        table = with_options(table, hints) if hints else table
         options = read_options(table, "source", self._catalogue)
-        name = plain_name(table.name)
+        name = self._compiled.free_name(f"{plain_name(table.name)}_with_options") if hints else plain_name(table.name)
         more, relation = source_relation(table, name, options)
         self._compiled.add_component(("sources", name), options, table, more)
         if relation.steps:
             relation = self._compiled.as_stream(relation, f"{name}_rows", table.at)
-        self._sources[table.name.lower()] = relation
+        self._sources[key] = relation
         return relation
 
     def lookup_table(self, table: CreateTable, keys: list[str]) -> str:

@@ -23,7 +23,7 @@ AGGREGATES = frozenset(
     {"count", "sum", "avg", "min", "max", "first", "last", "first_value", "last_value", "collect", "collect_set", "stddev"}
     | {"stddev_samp", "variance", "var_samp", "count_if", "mode", "concat_agg", "listagg", "approx_count_distinct"}
     | {"percentile", "approx_percentile", "max_by", "min_by", "corr", "correlation", "stddev_pop", "var_pop", "json_arrayagg"}
-    | {"json_objectagg", "array_agg"}
+    | {"json_objectagg", "array_agg", "single_value"}
 )
 """Names of aggregates in a script."""
 
@@ -144,6 +144,13 @@ def value_queries(node: Any) -> Iterator[Any]:
         return
     for child in node.iter_expressions():
         yield from value_queries(child)
+
+
+def unfiltered(node: Any) -> Any:
+    """The call of an aggregate without FILTER."""
+    from sqlglot import exp
+
+    return node.this if isinstance(node, exp.Filter) else node
 
 
 def call_name(node: Any) -> str:

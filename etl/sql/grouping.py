@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
-from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, spark_text
+from etl.sql.expressions import call_name, duration, find_aggregates, plain_column, quoted, spark_text, unfiltered
 from etl.sql.functions.aggregates import aggregate_text, collected_texts, joined_text
 from etl.sql.relation import Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start, text_key
@@ -40,7 +40,7 @@ class Grouping:
         """The relation of the groups. Raises ScriptError."""
         group = self._node.args.get("group")
         at = start(group) if group else start(self._node)
-        keys = [self._by_alias(one) for one in (group.expressions if group else [])]
+        keys = [self._by_alias(key) for one in (group.expressions if group else []) for key in members(one)]
         window, keys = self._find_window(keys)
         names, texts, columns = self._group_keys(keys)
         aggregates, aliases, places = self._aggregates()
@@ -123,7 +123,7 @@ class Grouping:
             if size is None:
                 raise ScriptError("unsupported-sql", "results of sessions cannot be grouped by their windows", start(keys[0]))
             ends = [one for one in keys if one not in others and self._column(one).field != window.start]
-            return WindowRows({"time": window.start, "size": size, "late": "0s"}), [*ends, *others]
+            return WindowRows({"time": window.start, "size": size, "late": window.late}), [*ends, *others]
         if window.session_keys is not None and window.session_keys != {str(one.name).lower() for one in others}:
             hint = "SESSION(TABLE t PARTITION BY key, …) and GROUP BY window_start, window_end, key"
             raise ScriptError(
@@ -193,7 +193,7 @@ class Grouping:
                     else f"aggregate_{len(found) + 1}"
                 )
                 names[text] = name
-                if call_name(call) in ("concat_agg", "listagg"):
+                if call_name(unfiltered(call)) in ("concat_agg", "listagg"):
                     found[name], self._joined_texts[name] = collected_texts(call, self._relation.scope)
                 else:
                     made = aggregate_text(call, self._relation.scope)
@@ -254,6 +254,15 @@ class Grouping:
                 late: dict[str, Any] = {"for": duration(self._settings.late or 3600)}
                 entries.append({"late": late | ({"every": duration(delay.seconds)} if delay.seconds else {})})
         return {"emit": ["on_close", *entries]} if entries else {}
+
+
+def members(key: Any) -> list[Any]:
+    """The keys in an entry of GROUP BY: those in brackets, of which there may be none."""
+    from sqlglot import exp
+
+    if isinstance(key, exp.Tuple):
+        return list(key.expressions)
+    return [key.this] if isinstance(key, exp.Paren) else [key]
 
 
 def _interval(seconds: float) -> str:

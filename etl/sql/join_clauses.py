@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 from etl.sql.columns import Scope, leaves
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.expressions import spark_text
+from etl.sql.forms.subqueries import as_column, with_any_key
 from etl.sql.forms.versions import version_join, version_time, versions_of
 from etl.sql.joins import (
     KINDS,
+    Condition,
+    computed_sides,
     conjuncts,
     filtered_sides,
     join_step,
+    own_columns,
     read_condition,
     sides_of,
     warn_of_state,
@@ -63,20 +67,41 @@ class JoinClauses:
                 relation, right, on, rest = filtered_sides(relation, right, side, on, rest)
             scopes = [one.scope if changes is None else without_times(one.scope) for one in (relation, right)]
             condition = read_condition(on, *scopes)
-            kind = KINDS.get(side)
-            if kind is None:
-                raise ScriptError("unsupported-sql", f"{side} JOIN is not supported", at, "INNER, LEFT, RIGHT or FULL")
+            kind = _kind(join, side, at)
             right = with_own_keys(right, condition, kind, at)
-            shared = [one.name for one in join.args.get("using") or []]
+            shared = _shared_names(join, relation, right)
             condition.equal += [(relation.scope.find([name], at), right.scope.find([name], at)) for name in shared]
+            own = relation.scope, right.scope
+            relation, right = self._with_keys(relation, right, condition, at)
             left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
             right = self._compiled.as_stream(right, f"right_of_join_{len(self._compiled.value['streams'])}", at)
             relation = join_step(left, right, condition, kind, _prefix(number), ttl, at, changes)
             warn_of_state(self._compiled, relation, at)
+            relation = own_columns(relation, *own, kind)
             relation = without_columns(relation, [other for _, other in condition.equal[len(condition.equal) - len(shared) :]])
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
         return node, relation
+
+    def _with_keys(self, left: Relation, right: Relation, condition: Condition, at: int) -> tuple[Relation, Relation]:
+        """Both sides with the keys that are computed; without any a key that all rows have in common, and a warning."""
+        from sqlglot import exp
+
+        for part in list(condition.others):
+            pair = computed_sides(part, left.scope, right.scope) if isinstance(part, exp.EQ) else None
+            if pair:
+                left, one = as_column(left, pair[0])
+                right, other = as_column(right, pair[1])
+                condition.equal.append((one, other))
+                condition.others.remove(part)
+        if condition.equal:
+            return left, right
+        left, right, key = with_any_key(left, right, at)
+        condition.equal.append((key, key))
+        message = "the join has no equal columns: each row of one side is compared with all of the other, in one task"
+        hint = "add ON a.key = b.key, if both sides have many rows"
+        self._compiled.warnings.append(ScriptError("unbounded-state", message, at, hint))
+        return left, right
 
     def _version(self, relation: Relation, join: Any, on: list[Any], side: str, number: int) -> Relation:
         """``JOIN … FOR SYSTEM_TIME AS OF``: the version at an event time, or a look-up at the time of reading."""
@@ -127,6 +152,23 @@ class JoinClauses:
             text = " and ".join(f"({spark_text(part, scope)})" for part in condition.others)
             relation = relation.then(StepText({"type": "filter", "where": text}, at))
         return relation
+
+
+def _kind(join: Any, side: str, at: int) -> str:
+    """The kind of the step. Raises ScriptError."""
+    if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
+        return str(join.args["kind"]).lower()
+    if side not in KINDS:
+        raise ScriptError("unsupported-sql", f"{side} JOIN is not supported", at, "INNER, LEFT, RIGHT or FULL")
+    return KINDS[side]
+
+
+def _shared_names(join: Any, left: Relation, right: Relation) -> list[str]:
+    """The columns of USING, and of NATURAL JOIN those that both sides have."""
+    if str(join.args.get("method") or "").upper() == "NATURAL":
+        names = {one.name.lower() for one in left.columns}
+        return [one.name for one in right.columns if one.name.lower() in names]
+    return [one.name for one in join.args.get("using") or []]
 
 
 def _prefix(number: int) -> str:

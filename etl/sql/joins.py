@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from etl.options import parse_duration
 from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import duration, quoted, seconds_of, spark_text
@@ -118,6 +119,23 @@ def _pair(node: Any, left: Scope, right: Scope) -> tuple[SqlColumn, SqlColumn] |
     if one[0] == "left" and other[0] == "right" and one[1] and other[1]:
         return one[1], other[1]
     return None
+
+
+def computed_sides(node: Any, left: Scope, right: Scope) -> tuple[Any, Any] | None:
+    """The expressions over the left and over the right side that a condition sets equal."""
+    for one, other in ((node.this, node.expression), (node.expression, node.this)):
+        if sides_of(one, left, right) == {"left"} and sides_of(other, left, right) == {"right"}:
+            return one, other
+    return None
+
+
+def own_columns(joined: Relation, left: Scope, right: Scope, kind: str) -> Relation:
+    """The relation with the columns that its sides have of themselves, without keys that were computed for the join."""
+    if kind in ("semi", "anti"):
+        return replace(joined, scope=left)
+    own = {(one.qualifier, one.name) for one in (*left.columns, *right.columns)}
+    columns = tuple(one for one in joined.columns if (one.qualifier, one.name) in own)
+    return replace(joined, scope=replace(joined.scope, columns=columns))
 
 
 def _read_bounds(node: Any, left: Scope, right: Scope, found: Condition) -> bool:
@@ -245,10 +263,17 @@ def _with_times(
             (one, other) for one, other in condition.equal if one.field == left.window.start and other.field == right.window.start
         ]
         if starts:
-            options |= {"time": left.window.start, "within": "0s", "late": "0s"}
+            options |= {"time": left.window.start, "within": "0s", "late": longest(left.window.late, right.window.late)}
             if right.window.start != left.window.start:
                 options["right_time"] = right.window.start
             return [pair for pair in condition.equal if pair not in starts and not _are_ends(pair)] or condition.equal
+    times = [pair for pair in condition.equal if all(one.time is not None and one.time.late is not None for one in pair)]
+    if times and condition.before is None and condition.after is None:
+        lates = [column.time.late for column in times[0] if column.time is not None and column.time.late is not None]
+        fields = [column.field for column in times[0]]
+        options |= {"time": fields[0], "within": "0s", "late": duration(max(lates))}
+        options |= {"right_time": fields[1]} if fields[1] != fields[0] else {}
+        return [pair for pair in condition.equal if pair not in times] or condition.equal
     one, other = _time_column(left), _time_column(right)
     if (condition.before is not None or condition.after is not None) and one and other and one.time and other.time:
         options |= {"time": one.field, "late": duration(max(one.time.late or 0, other.time.late or 0))}
@@ -259,6 +284,11 @@ def _with_times(
         return condition.equal
     options["within"] = ttl
     return condition.equal
+
+
+def longest(*durations: str) -> str:
+    """The longest of durations."""
+    return max(durations, key=parse_duration)
 
 
 def _are_ends(pair: tuple[SqlColumn, SqlColumn]) -> bool:

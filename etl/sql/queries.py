@@ -16,9 +16,10 @@ from etl.sql.forms.matching import match_rows
 from etl.sql.forms.notation import is_step, step_rows, unknown_function
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.query_conditions import QueryConditions
-from etl.sql.forms.rank_limits import qualify_limit, rank_limit
+from etl.sql.forms.rank_limits import qualify_limit, rank_limit, without_qualify
 from etl.sql.forms.subqueries import compared_rows
 from etl.sql.forms.values import single_row, values_relation
+from etl.sql.hints import table_options, with_hints
 from etl.sql.join_clauses import JoinClauses
 from etl.sql.laterals import lateral_rows
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
@@ -132,7 +133,7 @@ class Queries:
         return relation.then(StepText({"type": "dedupe", "keys": keys, "within": self.settings.ttl}, start(node)))
 
     def _select(self, node: Any, targets: Sequence[Target] | None, rank: RankLimit | None) -> Relation:
-        around = over_groups(node)
+        around = without_qualify(node) or over_groups(node)
         if around is not None:
             return self._select(around, targets, rank)
         own_rank, where = (None, None) if self.settings.is_batch else rank_limit(node)
@@ -141,11 +142,12 @@ class Queries:
         if where is not None:
             node = node.copy()
             node.set("where", where if where else None)
-        node, relation = self.from_rows(node, own_rank)
+        settings = with_hints(node, self.settings, self._compiled)
+        node, relation = self.from_rows(node, own_rank, settings)
         node, relation = self._conditions.met(node, relation)
-        return SelectCompiler(node, relation, self.settings, rank).compile(targets)
+        return SelectCompiler(node, relation, settings, rank).compile(targets)
 
-    def from_rows(self, node: Any, rank: RankLimit | None) -> tuple[Any, Relation]:
+    def from_rows(self, node: Any, rank: RankLimit | None = None, settings: Settings | None = None) -> tuple[Any, Relation]:
         """The rows of FROM with all joins, and the query without the conditions that these meet."""
         from_ = node.args.get("from_") or node.args.get("from")
         if from_ is None:
@@ -153,7 +155,7 @@ class Queries:
         relation = self.entry_rows(from_.this, rank)
         joins = [*(from_.this.args.get("joins") or []), *(node.args.get("joins") or [])]
         if joins:
-            node, relation = self._joins.joined(node, relation, joins, self.settings.ttl)
+            node, relation = self._joins.joined(node, relation, joins, (settings or self.settings).ttl)
         for lateral in node.args.get("laterals") or []:
             relation = lateral_rows(relation, lateral, is_left=False)
         return node, relation
@@ -165,7 +167,7 @@ class Queries:
             bare = node.copy()
             bare.set("where", None)
             try:
-                return self.from_rows(bare, None)[1].scope
+                return self.from_rows(bare)[1].scope
             finally:
                 self._view_relations = views
 
@@ -173,8 +175,15 @@ class Queries:
         """The rows of one entry of FROM."""
         from sqlglot import exp
 
+        for key, what in (("sample", "TABLESAMPLE"), ("pivots", "PIVOT")):
+            if node.args.get(key):
+                raise ScriptError(
+                    "unsupported-sql", f"{what} is not supported", start(node), "WHERE and CASE choose rows and values"
+                )
         if isinstance(node, exp.Subquery):
             return _aliased(self.query(node.this, None, rank), node)
+        if isinstance(node, exp.Unnest):
+            return lateral_rows(single_row(self._compiled, start(node)), node, is_left=False)
         if isinstance(node, exp.Values):
             alias = node.args.get("alias")
             names = [column.name for column in alias.args.get("columns") or []] if alias else []
@@ -182,11 +191,6 @@ class Queries:
         if isinstance(node, exp.TableFromRows):
             return self._window_table(node)
         if isinstance(node, exp.Table):
-            for key, what in (("sample", "TABLESAMPLE"), ("pivots", "PIVOT")):
-                if node.args.get(key):
-                    raise ScriptError(
-                        "unsupported-sql", f"{what} is not supported", start(node), "WHERE and CASE choose rows and values"
-                    )
             relation = self.named_rows(node)
             scope = replace(relation.scope, aliases={}).qualified(node.name)
             return _aliased(replace(relation, scope=scope), node)
@@ -203,7 +207,7 @@ class Queries:
         if view := self.tables.views.get(name):
             return self._view(view)
         if table := self.tables.get(name):
-            return self.tables.source(table)
+            return self.tables.source(table, table_options(node.comments, start(node)))
         raise ScriptError("unknown-name", f"there is no table {node.name!r}", start(node), self.tables.near(node.name))
 
     def _window_table(self, node: Any) -> Relation:

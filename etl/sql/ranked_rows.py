@@ -8,10 +8,14 @@ from typing import Any
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, key_field, plain_column, spark_text
 from etl.sql.forms.batch_over import order_texts
+from etl.sql.forms.over import ONE_KEY
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start, text_key
-from etl.sql.windows import time_options
+from etl.sql.window_bounds import all_bounds
+from etl.sql.windows import is_arrival, time_options
 
+_ARRIVAL = "number_of_row"
+"""Field with the number of a row among those of its key, in the order of reading."""
 _BOUNDS = frozenset({"window_start", "window_end"})
 """Columns of the key of rows that are ranked within windows."""
 
@@ -42,25 +46,25 @@ class RankedRows:
         first = order.expressions[0]
         column = plain_column(first.this, scope)
         ties = call_name(over.this)
-        is_first = column is not None and column.time is not None and self._rank.limit == 1 and not first.args.get("desc")
+        by_arrival = is_arrival(first.this, scope)
+        by_time = by_arrival or (column is not None and column.time is not None)
+        is_first = by_time and self._rank.limit == 1 and not first.args.get("desc")
         if is_first and self._relation.window is None and self._relation.changes_at is None:
-            assert column is not None
             self._dedupe(keys, column, over)
             return self._relation
         window = self._relation.window
         if window is None or not {key.lower() for key in keys} >= _BOUNDS or window.spacing is None:
-            self._changing_top(keys, order.expressions, ties, over)
+            ways = self._by_arrival(keys, first, over) if by_arrival else order_texts(order.expressions, scope)
+            self._changing_top(keys, ways, ties, over)
         else:
             self._window_top(window, keys, first, ties, over)
         return self._relation
 
     def _assign_windows(self, window: WindowRows, over: Any) -> None:
-        """Add the bounds of the windows that rows are assigned to: those of the step `top`, which ranks them."""
+        """Add the bounds of the windows that rows are assigned to; those of TUMBLE are added by the step `top`."""
         if window.options.keys() - {"time", "late", "size"} or window.offset:
-            hint = "GROUP BY window_start, window_end in a sub-query, and rank its rows"
-            raise ScriptError(
-                "unsupported-sql", "rows of TUMBLE without an offset are ranked before they are grouped", start(over), hint
-            )
+            self._relation = all_bounds(self._relation, start(over))
+            return
         fields = {"window_start": "window_start", "window_end": "window_end", "window_time": "window_end"}
         bounds = [SqlColumn(name, field, "timestamp", TimeAttribute(0)) for name, field in fields.items()]
         scope = self._relation.scope
@@ -70,10 +74,11 @@ class RankedRows:
         """The best rows of each window, once it closes."""
         options: dict[str, Any] = {"type": "top"}
         if window.closed:
-            options |= {"time": window.start, "size": window.spacing, "late": "0s"}
+            options |= {"time": window.start, "size": window.spacing, "late": window.late}
         else:
             options |= window.options
-        if others := [key for key in keys if key.lower() not in _BOUNDS]:
+        starts = {"window_start"} if window.closed and "step" in window.options else _BOUNDS  # several windows have one start
+        if others := [key for key in keys if key.lower() not in starts]:
             options["keys"] = others
         by = spark_text(order.this, self._relation.scope)
         options |= {"by": by, "limit": self._rank.limit, "nulls": "smallest", "rank": self._rank.name, "ties": ties}
@@ -82,9 +87,19 @@ class RankedRows:
         closed = replace(window, closed=True)
         self._add(options, start(over), {("by",): start(order.this)}, scope=self._with_rank(over), window=closed)
 
-    def _changing_top(self, keys: list[str], order: list[Any], ties: str, over: Any) -> None:
+    def _by_arrival(self, keys: list[str], first: Any, over: Any) -> dict[str, str]:
+        """The order of reading: rows with their numbers in a key. Raises ScriptError for rows that change."""
+        if self._relation.changes_at is not None:
+            hint = "order by a column of the rows"
+            raise ScriptError("unsupported-sql", "rows that change are not ranked by the time of reading", start(over), hint)
+        options: dict[str, Any] = {"type": "over", "keys": keys or [ONE_KEY], "aggregates": {_ARRIVAL: "count(*)"}}
+        if not keys:
+            self._add({"type": "set", "fields": {ONE_KEY: "1"}}, start(over))
+        self._add(options | self._settings.time_to_live, start(over))
+        return {_ARRIVAL: "descending" if first.args.get("desc") else "ascending"}
+
+    def _changing_top(self, keys: list[str], ways: dict[str, str], ties: str, over: Any) -> None:
         """The best rows over all time, which later ones replace."""
-        ways = order_texts(order, self._relation.scope)
         by, *then = ways
         options: dict[str, Any] = {"type": "top", **({"keys": keys} if keys else {})}
         options |= {"by": by, "order": ways[by], "nulls": "smallest"}
@@ -92,10 +107,16 @@ class RankedRows:
         options |= {"limit": self._rank.limit, "rank": self._rank.name, "changelog": True}
         options |= {} if ties == "row_number" else {"ties": ties}
         options |= self._settings.time_to_live
-        self._add(options, start(over), {("by",): start(order[0].this)}, scope=self._with_rank(over), changes_at=start(over))
+        self._add(options, start(over), {("by",): start(over.args["order"])}, scope=self._with_rank(over), changes_at=start(over))
 
-    def _dedupe(self, keys: list[str], column: SqlColumn, over: Any) -> None:
-        options = {"type": "dedupe", "keys": keys, **time_options(column), "within": self._settings.ttl, "keep": "first"}
+    def _dedupe(self, keys: list[str], column: SqlColumn | None, over: Any) -> None:
+        options = {
+            "type": "dedupe",
+            "keys": keys,
+            **(time_options(column) if column else {}),
+            "within": self._settings.ttl,
+            "keep": "first",
+        }
         self._add(options, start(over))
         self._add({"type": "set", "fields": {self._rank.name: "1"}}, start(over), scope=self._with_rank(over))
 

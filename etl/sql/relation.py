@@ -34,6 +34,8 @@ class WindowRows:
     start: str = "window_start"
     """Field with the beginning of the window, where windows are closed."""
     closed: bool = False
+    late: str = "0s"
+    """How much later than the end of their windows rows may come, where windows are closed."""
     offset: float = 0
     """Seconds after the multiples of its length at which a window begins."""
     session_keys: frozenset[str] | None = None

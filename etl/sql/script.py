@@ -15,6 +15,7 @@ from etl.sql.functions.intervals import INTERVAL_TYPES
 from etl.sql.functions.own_functions import JAVA_FUNCTIONS, declare, is_foreign, no_functions
 from etl.sql.functions.rsql_dialect import give_rsql_meaning, has_rsql_tables, is_built_in_class
 from etl.sql.functions.script_dialect import dialect_of
+from etl.sql.hints import with_options
 from etl.sql.queries import Queries
 from etl.sql.reading import read_script
 from etl.sql.relation import StepText, Target
@@ -174,6 +175,7 @@ class _Compiler:
 
     def _insert(self, insert: Insert) -> None:
         table = self._queries.tables.table(insert.table, insert.at) if insert.table else None
+        table = with_options(table, insert.options) if table else None
         options = read_options(table, "sink", self._catalogue) if table else None
         if table:
             self._warn_of_partitions(table)

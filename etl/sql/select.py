@@ -79,7 +79,7 @@ class SelectCompiler:
         if not str(error).startswith("there is no column") or not name:
             return error
         if self._incoming.window is not None and name.lower() in ("window_start", "window_end", "window_time"):
-            hint = "GROUP BY window_start, window_end; only rows of TUMBLE by an event time have them before"
+            hint = "GROUP BY window_start, window_end; only rows of windows by an event time have them before"
             return ScriptError("unknown-field", f"rows of windows have {name!r} after they are grouped", error.at, hint)
         try:
             self._incoming.scope.find(name.split("."), error.at)
@@ -89,9 +89,6 @@ class SelectCompiler:
         return ScriptError("unknown-field", f"{name!r} is neither in GROUP BY nor in an aggregate", error.at, hint)
 
     def _refuse_clauses(self) -> None:
-        if clause := self._node.args.get("qualify"):
-            hint = "a query around it with WHERE rank <= n chooses rows"
-            raise ScriptError("unsupported-sql", "QUALIFY is not supported", start(clause), hint)
         distinct = self._node.args.get("distinct")
         if distinct and distinct.args.get("on"):
             hint = "ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) = 1 gives the first row of each key"
@@ -209,7 +206,8 @@ class SelectCompiler:
             found = [one for one in scope.columns if not table or (one.qualifier or "").lower() == table]
             if not found:
                 raise ScriptError("unknown-field", f"there is no table {table!r} in FROM", at)
-            return [(one, self._column_text(one), at) for one in found if one.name != "window_time"]
+            without = self._names_without(item)
+            return [(one, self._column_text(one), at) for one in found if one.name.lower() not in without]
         inner = item.unalias()
         column = plain_column(inner, scope)
         if column is not None:
@@ -222,6 +220,13 @@ class SelectCompiler:
         type_ = sql_type(node)
         column = SqlColumn(name, name, type_ if type_ != "decimal" else None, self._time_of(inner))
         return [(column, text_of(node), start(inner))]
+
+    def _names_without(self, item: Any) -> set[str]:
+        """The columns that ``*`` leaves out: those after EXCEPT, and the last moment of windows of groups, which is computed
+        where it is named."""
+        star = item if not hasattr(item.this, "args") else item.this
+        named = {one.name.lower() for one in star.args.get("except_") or ()}
+        return named | ({WINDOW_TIME} if is_grouped(self._node) else set())
 
     def _time_of(self, node: Any) -> TimeAttribute | None:
         """The attribute of ``PROCTIME()`` and of the bounds of windows."""

@@ -103,6 +103,8 @@ class Insert:
     query: Node
     emit: tuple[Delay, ...] = ()
     emits_changes: bool = False
+    options: tuple[Option, ...] = ()
+    """Those of a hint behind the table."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,14 @@ def time_options(column: SqlColumn) -> dict[str, Any]:
     return {"time": column.field, "late": duration(column.time.late)}
 
 
+def is_arrival(node: Any, scope: Scope) -> bool:
+    """Whether an expression is the time of reading: ``PROCTIME()``, or a column that is."""
+    if call_name(node) == "proctime":
+        return True
+    column = plain_column(node, scope)
+    return column is not None and column.time is not None and column.time.late is None
+
+
 def window_of(call: Any, scope: Scope, arguments: Sequence[Any] | None = None) -> WindowRows:
     """``TUMBLE(time, size)``, ``HOP(time, slide, size)``, ``CUMULATE(time, step, size)``, ``SESSION(time, gap)``, the first three
     also with an offset; ``WINDOW(time, size[, slide])`` and ``SESSION_WINDOW(time, gap)`` as Spark writes them."""

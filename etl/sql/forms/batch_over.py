@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from etl.sql.columns import Scope
-from etl.sql.expressions import call_name, duration, plain_column, seconds_of, spark_text
+from etl.sql.expressions import call_name, duration, plain_column, seconds_of, spark_text, unfiltered
 from etl.sql.functions.aggregates import aggregate_text, collected_texts, joined_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start, text_key
@@ -32,7 +32,7 @@ def with_all_rows(relation: Relation, calls: Mapping[str, Any]) -> Relation:
             arguments = ", ".join(spark_text(one, scope) for one in inner.expressions)
             functions[name] = f"{call_name(inner)}({arguments})"
             continue
-        if call_name(inner) in ("listagg", "concat_agg"):
+        if call_name(unfiltered(inner)) in ("listagg", "concat_agg"):
             functions[name], separator = collected_texts(inner, scope)
             results[name] = joined_text(name, separator)
             continue

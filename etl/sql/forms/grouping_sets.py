@@ -8,6 +8,7 @@ from typing import Any
 
 from etl.sql.columns import SqlColumn
 from etl.sql.expressions import call_name, find_aggregates, plain_column, spark_text
+from etl.sql.grouping import members
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start, text_key
 from etl.sql.windows import GROUP_WINDOWS
@@ -51,7 +52,7 @@ def _text(node: Any) -> str:
 
 
 def _read(entries: list[Any], relation: Relation, at: int) -> _Sets:
-    lists = [_sets_of(one) if _is_sets(one) else [[one]] for one in entries]
+    lists = [_sets_of(one) if _is_sets(one) else [members(one)] for one in entries]
     if _product(lists) > MAX_SETS:
         raise ScriptError("unsupported-sql", f"GROUP BY has more than {MAX_SETS} sets", at, "use GROUPING SETS with those needed")
     combined = [[key for part in parts for key in part] for parts in product(*lists)]
@@ -81,7 +82,7 @@ def _sets_of(node: Any) -> list[list[Any]]:
     """The sets of one entry of GROUP BY."""
     from sqlglot import exp
 
-    parts = [_members(one) for one in node.expressions]
+    parts = [members(one) for one in node.expressions]
     if isinstance(node, exp.GroupingSets):
         return [
             found
@@ -96,14 +97,6 @@ def _sets_of(node: Any) -> list[list[Any]]:
         )
     chosen = (one for size in range(len(parts), -1, -1) for one in combinations(parts, size))
     return [[key for part in one for key in part] for one in chosen]
-
-
-def _members(node: Any) -> list[Any]:
-    from sqlglot import exp
-
-    if isinstance(node, exp.Tuple):
-        return list(node.expressions)
-    return [node.this] if isinstance(node, exp.Paren) else [node]
 
 
 def _with_sets(relation: Relation, found: _Sets, at: int) -> tuple[Relation, dict[str, str]]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from etl.sql.columns import SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, duration, key_field, plain_column, seconds_of, spark_text
 from etl.sql.forms.batch_over import BATCH_HINT, with_all_rows
 from etl.sql.relation import Relation, Settings, StepText
 from etl.sql.statements import ScriptError, start, text_key
-from etl.sql.windows import time_options
+from etl.sql.windows import is_arrival, time_options
 
 ONE_KEY = "all_rows"
 """Key of all rows, where they are not partitioned."""
@@ -63,6 +64,8 @@ def _with_window(relation: Relation, calls: Mapping[str, Any], ttl: Mapping[str,
     keys = [key_field(key, scope) for key in first.args.get("partition_by") or []]
     order = first.args.get("order")
     column = plain_column(order.expressions[0].this, scope) if order else None
+    if order and is_arrival(order.expressions[0].this, scope):
+        column = SqlColumn("", "", "timestamp", TimeAttribute())
     if column is None or column.time is None or order.expressions[0].args.get("desc"):
         raise ScriptError(
             "unsupported-sql",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from etl.sql.compiled import CompiledScript
-from etl.sql.expressions import call_name, find_aggregates, quoted, spark_text, value_queries
+from etl.sql.expressions import call_name, find_aggregates, quoted, spark_text, unfiltered, value_queries
 from etl.sql.forms.subqueries import as_column, is_over, split_correlated, with_any_key
 from etl.sql.grouping import is_grouped
 from etl.sql.joins import Condition, join_step, warn_of_state
@@ -178,20 +178,14 @@ def _of_no_rows(value: Any) -> Any:
     from sqlglot import exp
 
     aggregates = find_aggregates(value)
-    if not any(call_name(_unfiltered(one)) == "count" for one in aggregates):
+    if not any(call_name(unfiltered(one)) == "count" for one in aggregates):
         return None
     if value in aggregates:
         return exp.Literal.number(0)
     value = value.copy()
     for one in find_aggregates(value):
-        one.replace(exp.Literal.number(0) if call_name(_unfiltered(one)) == "count" else exp.Null())
+        one.replace(exp.Literal.number(0) if call_name(unfiltered(one)) == "count" else exp.Null())
     return value
-
-
-def _unfiltered(node: Any) -> Any:
-    from sqlglot import exp
-
-    return node.this if isinstance(node, exp.Filter) else node
 
 
 def _pair(part: Any, inner: Any, relation: Relation) -> _Pair:
@@ -242,7 +236,7 @@ def _only(name: str) -> Any:
     """The only value of a group; an error where there are more."""
     from sqlglot import exp
 
-    return exp.Anonymous(this="ELEMENT", expressions=[exp.Anonymous(this="ARRAY_AGG", expressions=[exp.column(name)])])
+    return exp.Anonymous(this="SINGLE_VALUE", expressions=[exp.column(name)])
 
 
 def _at(node: Any, at: int) -> Any:

@@ -1,12 +1,14 @@
-"""``WHERE rank <= n`` around a query that computes ``ROW_NUMBER() … AS rank``."""
+"""``WHERE rank <= n`` around a query that computes ``ROW_NUMBER() … AS rank``, and QUALIFY."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from etl.sql.expressions import call_name
 from etl.sql.joins import conjuncts
 from etl.sql.relation import RankLimit
+from etl.sql.statements import start
 
 
 def rank_limit(node: Any) -> tuple[RankLimit | None, Any]:
@@ -14,24 +16,36 @@ def rank_limit(node: Any) -> tuple[RankLimit | None, Any]:
     from sqlglot import exp
 
     from_ = node.args.get("from_") or node.args.get("from")
-    where = node.args.get("where")
     inner = from_.this if from_ is not None else None
-    if where is None or not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select):
+    if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select):
         return None, None
+    return _found(node.args.get("where"), inner.this.expressions) or (None, None)
+
+
+def qualify_limit(node: Any) -> tuple[RankLimit, Any] | None:
+    """The same for ``WHERE rank <= n`` in the query itself that computes the rank, which stands for QUALIFY."""
+    return _found(node.args.get("where"), node.expressions)
+
+
+def _found(where: Any, items: Sequence[Any]) -> tuple[RankLimit, Any] | None:
+    """The limit of the rank among these items, and what else WHERE says, False for nothing."""
+    from sqlglot import exp
+
     names = {
         item.alias.lower(): item.alias
-        for item in inner.this.expressions
+        for item in items
         if isinstance(item.unalias(), exp.Window) and item.alias and _is_rank(item.unalias().this)
     }
     rest, limit = [], None
-    for part in conjuncts(where.this):
+    for part in conjuncts(where.this) if where is not None and names else ():
         found = _limit(part, names)
-        if found:
-            limit = found
-        else:
+        if found is None or (limit is not None and found[0].name != limit.name):
             rest.append(part)
+            continue
+        rest += [] if found[1] else [part]
+        limit = found[0] if limit is None or found[0].limit < limit.limit else limit
     if limit is None:
-        return None, None
+        return None
     return limit, exp.Where(this=exp.and_(*rest)) if rest else False
 
 
@@ -39,31 +53,58 @@ def _is_rank(node: Any) -> bool:
     return call_name(node) in ("row_number", "rank", "dense_rank")
 
 
-def _limit(node: Any, names: dict[str, str]) -> RankLimit | None:
+_MIRRORED = {"GTE": "LTE", "GT": "LT", "LTE": "GTE", "LT": "GT", "EQ": "EQ"}
+"""Comparison → the same with its sides changed."""
+
+
+def _limit(node: Any, names: dict[str, str]) -> tuple[RankLimit, bool] | None:
+    """The largest rank that meets a condition, and whether all smaller ones do, too."""
     from sqlglot import exp
 
-    if not isinstance(node, (exp.LTE, exp.LT, exp.EQ)) or not isinstance(node.this, exp.Column):
+    if isinstance(node, exp.Between):
+        found = _limit(exp.LTE(this=node.this, expression=node.args["high"]), names)
+        low = _number(node.args["low"])
+        return None if found is None or low is None else (found[0], low <= 1)
+    kind = type(node).__name__
+    if isinstance(node, (exp.LTE, exp.LT, exp.GTE, exp.GT, exp.EQ)) and _number(node.this) is not None:
+        node, kind = getattr(exp, _MIRRORED[kind])(this=node.expression, expression=node.this), _MIRRORED[kind]
+    if kind not in ("LTE", "LT", "EQ") or not isinstance(node.this, exp.Column):
         return None
-    name = names.get(node.this.name.lower())
-    if name is None or not isinstance(node.expression, exp.Literal) or not node.expression.name.isdecimal():
+    name, value = names.get(node.this.name.lower()), _number(node.expression)
+    if name is None or value is None or value - (kind == "LT") < 1:
         return None
-    value = int(node.expression.name) - isinstance(node, exp.LT)
-    return RankLimit(name, value) if value > 0 and (not isinstance(node, exp.EQ) or value == 1) else None
+    return RankLimit(name, value - (kind == "LT")), kind != "EQ" or value == 1
 
 
-def qualify_limit(node: Any) -> tuple[RankLimit, Any] | None:
-    """The same for ``WHERE rank <= n`` in the query itself that computes the rank, which stands for QUALIFY."""
+def _number(node: Any) -> int | None:
     from sqlglot import exp
 
-    where = node.args.get("where")
-    names = {
-        item.alias.lower(): item.alias
-        for item in node.expressions
-        if isinstance(item.unalias(), exp.Window) and item.alias and _is_rank(item.unalias().this)
-    }
-    parts = list(conjuncts(where.this)) if where is not None and names else []
-    limits = [found for part in parts if (found := _limit(part, names))]
-    if not limits:
+    is_number = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal() and len(node.name) <= 18
+    return int(node.name) if is_number else None
+
+
+def without_qualify(node: Any) -> Any | None:
+    """For a SELECT with QUALIFY: one over it, whose WHERE is that condition. None for others."""
+    from sqlglot import exp
+
+    clause = node.args.get("qualify")
+    if clause is None:
         return None
-    rest = [part for part in parts if _limit(part, names) is None]
-    return limits[0], exp.Where(this=exp.and_(*rest)) if rest else False
+    inner, condition, added = node.copy(), clause.this.copy(), []
+    inner.set("qualify", None)
+    outer = exp.Select(expressions=[exp.Star()])
+    for key in ("order", "limit", "offset", "distinct"):
+        outer.set(key, inner.args.get(key))
+        inner.set(key, None)
+    root = exp.Paren(this=condition)
+    for number, call in enumerate(list(root.find_all(exp.Window)), 1):
+        added.append(exp.to_identifier(f"qualify_{number}"))
+        inner.append("expressions", exp.alias_(call.copy(), added[-1].name))
+        column = exp.column(added[-1].name)
+        column.meta["start"] = start(call)
+        call.replace(column)
+    outer.expressions[0].set("except_", [exp.column(one.name) for one in added])
+    outer.set("from_", exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("qualified")))))
+    outer.set("where", exp.Where(this=root.this))
+    outer.meta["start"] = start(node)
+    return outer

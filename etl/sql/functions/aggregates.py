@@ -12,7 +12,7 @@ from typing import Any
 
 from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope
-from etl.sql.expressions import call_name, resolved, text_of
+from etl.sql.expressions import call_name, resolved, text_of, unfiltered
 from etl.sql.functions.script_dialect import is_rsql
 from etl.sql.functions.typed_nodes import call as make_call
 from etl.sql.functions.typed_nodes import sql_type
@@ -50,7 +50,7 @@ def aggregate_text(node: Any, scope: Scope) -> AggregateText:
     """The aggregate that a call, perhaps with FILTER, becomes. Raises ScriptError."""
     from sqlglot import exp
 
-    inner = node.this if isinstance(node, exp.Filter) else node
+    inner = unfiltered(node)
     name = call_name(inner)
     name = _NAMES.get(name, name)
     if name == "json_objectagg":
@@ -67,6 +67,8 @@ def aggregate_text(node: Any, scope: Scope) -> AggregateText:
         elements = "flink_array_distinct({0})" if is_distinct else "{0}"
         collected = of("collect_all", arguments[0], MAX_COLLECTED)
         return AggregateText(collected, result=f"case when flink_cardinality({{0}}) > 0 then {elements} end")
+    if name == "single_value" and len(arguments) == 1:
+        return AggregateText(of("collect_all", arguments[0], 2), result="flink_element({0})")
     if is_distinct and name != "count":
         return _of_distinct(name, arguments, of, start(inner))
     if name == "collect" and len(arguments) == 1:
@@ -91,6 +93,7 @@ def collected_texts(call: Any, scope: Scope) -> tuple[str, str]:
     """``concat_agg([separator,] x)`` or ``listagg(x[, separator])`` as an aggregate, and the separator. Raises ScriptError."""
     from sqlglot import exp
 
+    filtered, call = _filter(call, scope), unfiltered(call)
     if not call.expressions:
         raise ScriptError("wrong-arguments", f"{call.name} takes an expression", start(call))
     is_distinct = isinstance(call.expressions[0], exp.Distinct)
@@ -100,7 +103,7 @@ def collected_texts(call: Any, scope: Scope) -> tuple[str, str]:
         raise ScriptError("wrong-arguments", f"{call.name} takes a constant separator and an expression", start(call))
     text = text_of(resolved(value, scope))
     separator = others[0].name if others else "\n" if call_name(call) == "concat_agg" else ","
-    return f"{'collect_set' if is_distinct else 'collect'}({text}, {MAX_COLLECTED})", separator
+    return f"{'collect_set' if is_distinct else 'collect'}({text}, {MAX_COLLECTED}){filtered}", separator
 
 
 def joined_text(name: str, separator: str) -> str:

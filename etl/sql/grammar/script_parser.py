@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from etl.sql.grammar.create_parser import CreateParser
 from etl.sql.grammar.json_calls import JSON_CALLS, JsonCalls
+from etl.sql.hints import table_options
 from etl.sql.statements import UNITS, Delay, Insert, ScriptError, SetOption, Statement
 
 SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY", "CEIL", "FLOOR")
@@ -94,7 +96,7 @@ class ScriptParser(CreateParser):
                 self._curr.start,
                 NO_EFFECT[self._curr.text.upper()],
             )
-        if self._curr and self._curr.text.upper() in ("SELECT", "WITH", "("):
+        if self._curr and self._curr.text.upper() in ("SELECT", "WITH", "VALUES", "("):
             at = self._curr.start
             return [self._query_insert(None, at, ())]
         return []
@@ -107,13 +109,14 @@ class ScriptParser(CreateParser):
             raise self._missing("INTO")
         self._match_text_seq("TABLE")
         name, at = self._name()
+        options = table_options(self._prev.comments, at)
         columns: tuple[str, ...] = ()
         if self._curr and self._curr.token_type == TokenType.L_PAREN and (self._next and self._next.text.upper() != "SELECT"):
             columns = self._names_in_brackets()
         if self._match_text_seq("PARTITION"):
             hint = "give the column as one of the query, and write its name in braces into the path of the table"
             raise ScriptError("unsupported-sql", "INSERT INTO … PARTITION is not supported", self._prev.start, hint)
-        return self._query_insert(name, at, columns)
+        return replace(self._query_insert(name, at, columns), options=options)
 
     def _query_insert(self, name: str | None, at: int, columns: tuple[str, ...]) -> Insert:
         query = self._query()
