@@ -10,7 +10,7 @@ from etl.cli.config_options import PipelineFile, add_config_options, load_enviro
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan
-from etl.plan.render import explained
+from etl.plan.render import render_plan
 from etl.running.state_folders import dead_letters
 from etl.spark.state.folder import StateFolder
 
@@ -28,5 +28,5 @@ Examples:
 def command(file: Path, state: str | None, overrides: tuple[str, ...], env_file: str | None) -> None:
     """Show the queries and segments of a pipeline, which steps run on Arrow, and what each sink guarantees."""
     pipeline = load(file, load_environment(env_file), overrides)
-    for line in explained(plan(pipeline, dead_letters(pipeline, StateFolder.of(pipeline.name, state)), SCHEMA)):
+    for line in render_plan(plan(pipeline, dead_letters(pipeline, StateFolder.of(pipeline.name, state)), SCHEMA)):
         click.echo(line)

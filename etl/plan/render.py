@@ -28,7 +28,7 @@ from etl.state.key_hash import PARTS
 from etl.udf.attaching import called_functions
 
 
-def explained(plan: Plan) -> Iterator[str]:
+def render_plan(plan: Plan) -> Iterator[str]:
     """The plan as lines of text."""
     yield f"pipeline {plan.pipeline}: {len(plan.queries)} {'query' if len(plan.queries) == 1 else 'queries'}"
     for query in plan.queries:

@@ -26,7 +26,7 @@ from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.plan.stage_clocks import delay_through, follows_upstream, joint_watermark, step_of, with_clocks
-from etl.plan.state_graph import merged, state_graph
+from etl.plan.state_graph import merge_branch, state_graph
 from etl.plan.unions import frames_of_queries
 from etl.steps.heartbeats import ARRIVAL
 
@@ -83,7 +83,7 @@ def _read(graph: Graph, node: PlanNode) -> Read:
         steps = [step for here, there in zip(chain, followers, strict=False) for step in steps_into(graph, here, there)]
         way = Branch(tuple(steps), graph.schema(node), emits=True)
         known = roots.get(source[0])
-        roots[source[0]] = merged(known, way) if known else way
+        roots[source[0]] = merge_branch(known, way) if known else way
     return Read(graph.split_sources(roots), Segment(roots, {}, dict.fromkeys(roots, True)), graph.schema(node))
 
 

@@ -100,7 +100,7 @@ class _Builder:
                 self.counts_source |= segment.counts_source
                 for name, root in segment.roots.items():
                     way = self._extend(root, then, stage, name)
-                    self.roots[name] = merged(self.roots[name], way) if name in self.roots else way
+                    self.roots[name] = merge_branch(self.roots[name], way) if name in self.roots else way
             case Map(branch=branch, child=child):
                 self._lead(child, (*branch.steps, *then), stage)
             case AppliedSparkStep(node=node) if on_lane(node):
@@ -108,12 +108,12 @@ class _Builder:
                 steps, target = self._input(stage, then, node.outgoing)
                 way = Branch(steps, steps[-1].outgoing if steps else node.outgoing, emits=True, to=target)
                 self.inputs[target].stages.add(node.id)
-                self.downstream[node.id] = merged(self.downstream[node.id], way) if node.id in self.downstream else way
+                self.downstream[node.id] = merge_branch(self.downstream[node.id], way) if node.id in self.downstream else way
             case AppliedSparkStep(node=node, child=child):
                 self._lead(child, (node, *then), stage)
             case Union(children=children, schema=schema):
                 for child in children:
-                    align = alignment(f"{stage.id} union", outgoing(child), schema)
+                    align = alignment(f"{stage.id} union", output_schema(child), schema)
                     self._lead(child, (*align, *then), stage)
             case _:
                 raise _two_readers(stage, frame)
@@ -158,18 +158,20 @@ def _two_readers(node: StepNode, on_spark: Frame, others: Iterable[str] = ()) ->
     return StepPlanError(node, reason, "read all sources with type spark, or none; or unite them before the first stateful step")
 
 
-def merged(known: Branch, way: Branch) -> Branch:
+def merge_branch(known: Branch, way: Branch) -> Branch:
     """A tree with another way in it; steps at the beginning that both have are run once."""
     shared = _count_shared_steps(known, way)
     rest = replace(way, steps=way.steps[shared:])
     if shared == len(known.steps) and known.branches and not (known.emits or known.sinks):
         for number, below in enumerate(known.branches):
             if _count_shared_steps(below, rest):
-                return replace(known, branches=(*known.branches[:number], merged(below, rest), *known.branches[number + 1 :]))
+                return replace(
+                    known, branches=(*known.branches[:number], merge_branch(below, rest), *known.branches[number + 1 :])
+                )
         return replace(known, branches=(*known.branches, rest))
     front = known.steps[:shared]
-    outgoing = front[-1].outgoing if front else known.incoming
-    return Branch(front, outgoing, branches=(replace(known, steps=known.steps[shared:]), rest))
+    output_schema = front[-1].outgoing if front else known.incoming
+    return Branch(front, output_schema, branches=(replace(known, steps=known.steps[shared:]), rest))
 
 
 def _count_shared_steps(one: Branch, other: Branch) -> int:
@@ -205,7 +207,7 @@ def walk(frame: Frame) -> Iterator[Frame]:
                 yield from walk(child)
 
 
-def outgoing(frame: Frame) -> Schema:
+def output_schema(frame: Frame) -> Schema:
     """The fields of a frame's output."""
     match frame:
         case AppliedSparkStep(node=node):

@@ -13,7 +13,7 @@ from etl.api import SparkStep
 from etl.plan.arrow_queries import alignment
 from etl.plan.frames import AppliedSparkStep, Frame, Map, SparkRead, Union, frame_sources
 from etl.plan.segments import Branch, StepPlanError
-from etl.plan.state_graph import on_lane, outgoing, walk
+from etl.plan.state_graph import on_lane, output_schema, walk
 
 
 def frames_of_queries(frame: Frame) -> list[tuple[str, Frame]]:
@@ -63,7 +63,7 @@ def _part_of(union: Union, group: Sequence[tuple[str, Frame]]) -> Frame:
     """Some inputs of a union, with all of its fields."""
     children = []
     for _, child in group:
-        steps = alignment("union", outgoing(child), union.schema)
+        steps = alignment("union", output_schema(child), union.schema)
         children.append(Map(Branch(tuple(steps), union.schema, emits=True), child) if steps else child)
     return children[0] if len(children) == 1 else Union(tuple(children), union.schema, tuple(label for label, _ in group))
 

@@ -101,7 +101,7 @@ def relative_path(file: str, folder: Path) -> str:
         return file
 
 
-def moved(declarations: Mapping[str, Any], before: Path, after: Path) -> dict[str, Any]:
+def relocate(declarations: Mapping[str, Any], before: Path, after: Path) -> dict[str, Any]:
     """Declarations of a file in one folder as those of a file in another."""
     return {name: _move(one, before.absolute(), after.absolute()) for name, one in declarations.items()}
 

@@ -106,12 +106,12 @@ class Inspectable:
         """Queries, lanes, fields and guarantees, as ``etl explain`` prints them."""
         from etl.delivery.dead_letters import SCHEMA
         from etl.plan.planner import plan
-        from etl.plan.render import explained
+        from etl.plan.render import render_plan
         from etl.running.state_folders import dead_letters
         from etl.spark.state.folder import StateFolder
 
         pipeline = self.model(env)
-        return Text("\n".join(explained(plan(pipeline, dead_letters(pipeline, StateFolder.of(pipeline.name, state)), SCHEMA))))
+        return Text("\n".join(render_plan(plan(pipeline, dead_letters(pipeline, StateFolder.of(pipeline.name, state)), SCHEMA))))
 
     def test(
         self,

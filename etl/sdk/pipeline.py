@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, final
 
 from etl.sdk.call_site import Site, call_site
-from etl.sdk.functions import Function, as_function, moved
+from etl.sdk.functions import Function, as_function, relocate
 from etl.sdk.inspection import Inspectable
 from etl.sdk.nodes import Definition
 from etl.sdk.option_names import checks_names
@@ -78,7 +78,7 @@ class Pipeline(Inspectable):
 
         value = assemble(self._whole).value
         if path is not None and "functions" in value:
-            value["functions"] = moved(value["functions"], Path(self._whole.site.file).parent, Path(path).parent)
+            value["functions"] = relocate(value["functions"], Path(self._whole.site.file).parent, Path(path).parent)
         text = yaml_text(value)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")

@@ -166,9 +166,9 @@ def start(
     """Begin a run of a pipeline, which has this value as a file, in a thread. Raises EtlError when the pipeline cannot run."""
     from etl.running.planning import RunRequest
     from etl.running.service import RunService
-    from etl.sdk.session import given_session, register, shared_session
+    from etl.sdk.session import register, shared_session, wrap_session
 
-    shared = shared_session(master, settings) if spark is None else given_session(spark)
+    shared = shared_session(master, settings) if spark is None else wrap_session(spark)
     wanted = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
     run = Run(pipeline.name, value, RunService([pipeline], wanted, shared=shared), on_message)
     if spark is None:

@@ -105,7 +105,7 @@ def run_plan(plan: Plan, state: Path, drain: bool) -> None:
 
     with _lock:
         active = None if _current else _active_session()
-        shared = _current["session"] if _current else shared_session() if active is None else given_session(active)
+        shared = _current["session"] if _current else shared_session() if active is None else wrap_session(active)
     run_on(shared, plan, state, drain)
 
 
@@ -121,7 +121,7 @@ def _check_workers(session: SparkSession) -> None:
         )
 
 
-def given_session(session: SparkSession) -> SharedSession:
+def wrap_session(session: SparkSession) -> SharedSession:
     """A session that the caller has started, with Spark's settings of ours that it can change without changing it."""
     from etl.running.shared_session import SharedSession
     from etl.spark.session import SETTINGS

@@ -28,7 +28,7 @@ def test_events_that_leave_a_spool_are_counted_as_what_became_of_them() -> None:
     totals.add_drained("out", Delivered(incoming=9, accepted=7, dead=2, retries=1, flushes={"count": 3}), 9)
 
     sink = totals.sinks["out"]
-    assert (sink.accepted, sink.dead, sink.spooled, sink.retries, sink.balanced) == (7, 2, 0, 1, True)
+    assert (sink.accepted, sink.dead, sink.spooled, sink.retries, sink.is_balanced) == (7, 2, 0, 1, True)
     assert totals.dead == 2
 
 
@@ -37,7 +37,7 @@ def test_events_that_a_sink_took_and_that_wait_nevertheless_are_put_back() -> No
 
     totals.put_back({"out": 4, "other": 0})
 
-    assert (totals.sinks["out"].accepted, totals.sinks["out"].spooled, totals.sinks["out"].balanced) == (5, 4, True)
+    assert (totals.sinks["out"].accepted, totals.sinks["out"].spooled, totals.sinks["out"].is_balanced) == (5, 4, True)
 
 
 def test_events_dropped_by_a_receiver_are_listed_with_the_reason() -> None:

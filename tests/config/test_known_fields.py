@@ -9,7 +9,7 @@ import pytest
 
 from etl.api import Component, FrameSource, Source, Step
 from etl.catalogue import Catalogue, installed, kind, type_name
-from etl.config.checks.known_fields import Fields, outgoing, source_fields
+from etl.config.checks.known_fields import Fields, output_fields, source_fields
 from etl.config.document.parser import parse
 from etl.config.options.candidates import TEXTS
 from etl.config.options.faults import validator
@@ -33,7 +33,7 @@ def broken(component: type[Component], options: dict[str, Any], option: str) -> 
 
 
 def fields_of(made: ComponentVariant) -> Fields:
-    return outgoing(made, Fields(INCOMING), []) if isinstance(made.component, Step) else source_fields(made)
+    return output_fields(made, Fields(INCOMING), []) if isinstance(made.component, Step) else source_fields(made)
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: f"{kind(one)}-{type_name(one)}")

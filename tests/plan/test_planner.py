@@ -7,7 +7,7 @@ from fakes import Both, Count, Frames, Lines, Row, made
 
 from etl.api import PlanError
 from etl.plan.frames import AppliedSparkStep, Read, SparkRead, Union, frame_sources
-from etl.plan.render import explained
+from etl.plan.render import render_plan
 from etl.steps.window import Window
 
 
@@ -53,7 +53,7 @@ def test_a_step_after_a_union_of_branches_is_planned_once() -> None:
     assert [(part.into, part.gathers) for part in (*one.branches, two, both)] == [("both", None), ("both", None), (None, "both")]
     assert ([node.id for node in both.steps], both.sinks) == (["both[0] row"], ("out",))
     assert both.incoming.names == ["message", "t"]
-    said = [line.strip() for line in explained(planned)]
+    said = [line.strip() for line in render_plan(planned)]
     assert (said.count("→ union both"), said.count("union both")) == (2, 1)
 
 
@@ -126,7 +126,7 @@ def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_gives_the_reason
     (query,) = planned.queries
     assert not query.stateful
     assert [node.id for node in query.segment.roots[""].steps] == ["s[2] row"]
-    assert "  s[1] both: Spark, because soundex has no Arrow form" in list(explained(planned))
+    assert "  s[1] both: Spark, because soundex has no Arrow form" in list(render_plan(planned))
 
 
 def test_row_wise_steps_after_a_source_that_spark_reads_run_over_its_partitions() -> None:

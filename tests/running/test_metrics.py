@@ -89,7 +89,7 @@ def test_sinks_count_events_that_steps_added() -> None:
 
     found = lines(totals)
 
-    assert totals.sinks["out"].balanced
+    assert totals.sinks["out"].is_balanced
     assert 'sluice_sink_incoming_total{pipeline="p",sink="out"} 9' in found
     assert 'sluice_sink_made_total{pipeline="p",sink="out"} 3' in found
 

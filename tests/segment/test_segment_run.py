@@ -172,7 +172,7 @@ def test_every_event_is_counted(tmp_path: Path) -> None:
     assert emitted == []
     assert written("out") == [5, 7, 8]
     assert (sink.incoming, sink.accepted, sink.filtered, sink.dead) == (5, 3, 1, 1)
-    assert sink.balanced
+    assert sink.is_balanced
     assert totals.dead == 1
 
 
@@ -186,7 +186,7 @@ def test_events_that_a_step_adds_do_not_reduce_the_filtered_count(tmp_path: Path
     sink = totals.sinks["out"]
     assert written("out") == [3, 3, 3, 2, 2]
     assert (sink.incoming, sink.made, sink.accepted, sink.filtered) == (6, 3, 5, 4)
-    assert sink.balanced
+    assert sink.is_balanced
 
 
 def test_added_events_are_counted_once(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_added_events_are_counted_once(tmp_path: Path) -> None:
     assert written("out") == [1] + [3] * 9
     assert written("out", OFFSET) == [1] + [2] * 9
     assert (sink.incoming, sink.made, sink.accepted, sink.filtered) == (3, 2 + 6, 10, 1)
-    assert sink.balanced
+    assert sink.is_balanced
 
 
 def test_one_of_several_events_of_one_may_be_a_dead_letter(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_one_of_several_events_of_one_may_be_a_dead_letter(tmp_path: Path) -> No
     sink = totals.sinks["out"]
     assert (written("out"), written("out", OFFSET), written("dead_letters", "offset")) == ([2, 2, 1], [7, 7, 8], [7])
     assert (sink.incoming, sink.made, sink.accepted, sink.filtered, sink.dead) == (4, 1, 3, 1, 1)
-    assert sink.balanced
+    assert sink.is_balanced
 
 
 class Carefree(Memory):
@@ -251,7 +251,7 @@ def test_a_union_of_branches_gives_one_batch_in_the_order_of_reading(tmp_path: P
     sink = totals.sinks["out"]
     assert [batch.column("n").to_pylist() for batch in WRITTEN["out"]] == [[9, 9, 3, 6, 6], [4, 7, 7]]
     assert (sink.incoming, sink.accepted, sink.filtered, sink.dead) == (14, 8, 6, 0)
-    assert sink.balanced
+    assert sink.is_balanced
     assert totals.steps["s[0] keep_above"].incoming == 14 + 9
 
 
@@ -280,7 +280,7 @@ def test_dead_letters_after_a_union_name_their_events(tmp_path: Path) -> None:
     totals = counted(meeting(everything, Branch((node(Keep(above=8)),), FIELDS, into="both")), tmp_path, numbers(-1, 9))
 
     assert written("dead_letters", "offset") == [0, 0]
-    assert totals.sinks["out"].balanced
+    assert totals.sinks["out"].is_balanced
 
 
 def test_dead_letters_name_event_step_and_reason(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_fan_out_reaches_every_sink_and_balances_each(tmp_path: Path) -> None:
     totals = Totals()
     totals.add("q", segment, [running.receipt], emits=False)
     assert (written("all"), written("low"), written("high")) == ([1, 3, 5], [3, 5], [5])
-    assert all(sink.balanced and sink.incoming == 3 for sink in totals.sinks.values())
+    assert all(sink.is_balanced and sink.incoming == 3 for sink in totals.sinks.values())
 
 
 def test_a_source_may_reject_events(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_source_may_reject_events(tmp_path: Path) -> None:
     totals = Totals()
     totals.add("q", segment, [running.receipt], emits=False)
     assert totals.read["src"].incoming == 2
-    assert totals.sinks["out"].balanced
+    assert totals.sinks["out"].is_balanced
     assert written("dead_letters", "event") == ["aaaa"]
 
 

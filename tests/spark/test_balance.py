@@ -73,14 +73,14 @@ def test_two_reads_of_one_source_count_and_reject_separately(engine: Engine, tmp
     assert sorted(str(row["n"]) for row in rows(tmp_path / "out.jsonl")) == ["1", "1", "2", "2"]
     assert totals.read["log"].incoming == 3
     assert totals.dead == len(rows(tmp_path / "state" / "dead_letters.jsonl")) == 2
-    assert totals.sinks["out"].balanced
+    assert totals.sinks["out"].is_balanced
 
 
 def test_events_that_spark_itself_reads_are_counted(engine: Engine, table: Path) -> None:
     totals = engine(WHOLE)
 
     assert totals.read["main"].incoming == 25
-    assert (totals.sinks["main"].accepted, totals.sinks["main"].balanced) == (15, True)
+    assert (totals.sinks["main"].accepted, totals.sinks["main"].is_balanced) == (15, True)
 
 
 def test_a_step_between_two_spark_steps_of_two_queries_reports_its_rejects_once(
@@ -156,7 +156,7 @@ def test_damaged_input_is_counted_and_rejected(engine: Engine, tmp_path: Path) -
     letters = rows(tmp_path / "state" / "dead_letters.jsonl")
     sink = totals.sinks["main"]
     assert sorted(str(row["n"]) for row in rows(tmp_path / "out.jsonl")) == ["1", "2", "3", "4"]
-    assert sink.balanced
+    assert sink.is_balanced
     assert (sink.accepted, sink.dead) == (4, len(letters))
     assert len([letter for letter in letters if letter["code"] != "regex-failed"]) == 1
 

@@ -178,7 +178,7 @@ def test_one_pass_serves_all_sinks_and_unions(engine: Engine, inbox: Path) -> No
     assert sorted(delivered(engine.etl.folder / "all.jsonl")) == [*range(20), *range(100, 105)]
     assert delivered(engine.etl.folder / "small.jsonl") == list(range(5))
     assert totals.sinks["small"].filtered == 20
-    assert all(sink.balanced for sink in totals.sinks.values())
+    assert all(sink.is_balanced for sink in totals.sinks.values())
 
 
 def test_a_step_without_an_arrow_form_runs_on_spark(engine: Engine, inbox: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_step_without_an_arrow_form_runs_on_spark(engine: Engine, inbox: Path)
     assert sorted(int(row["n"]) for row in rows) == list(range(20))
     assert all(row["code"] for row in rows)
     assert totals.sinks["main"].dead == 1
-    assert totals.sinks["main"].balanced
+    assert totals.sinks["main"].is_balanced
 
 
 WINDOW = """

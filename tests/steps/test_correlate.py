@@ -17,7 +17,7 @@ from connectors.discard import DiscardSink
 from etl.api import OFFSET, TIMESTAMP
 from etl.config.loader import load
 from etl.plan.planner import plan as planned
-from etl.plan.render import explained
+from etl.plan.render import render_plan
 from etl.plan.segments import Branch, Segment, StepNode
 from etl.segment import preopened_steps
 from etl.steps.detection.correlate import Correlate
@@ -253,7 +253,7 @@ def test_findings_of_the_step(rules: Path, tmp_path: Path) -> None:
 
 
 def test_explain_shows_both_parts(etl: Etl, rules: Path) -> None:
-    lines = "\n".join(explained(planned(load(etl.pipeline(PIPELINE)), DiscardSink(), SCHEMA)))
+    lines = "\n".join(render_plan(planned(load(etl.pipeline(PIPELINE)), DiscardSink(), SCHEMA)))
 
     assert "steps[2] correlate (matching): Arrow" in lines
     assert "emitted: time timestamp, counts array<struct<head:string," in lines

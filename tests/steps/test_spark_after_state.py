@@ -12,7 +12,7 @@ from connectors.discard import DiscardSink
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan as planned
-from etl.plan.render import explained
+from etl.plan.render import render_plan
 
 PIPELINE = """
     source: {type: file, path: "{here}/in/*.jsonl"}
@@ -79,7 +79,7 @@ def test_a_condition_on_results_that_needs_spark_is_a_filter_after_the_window(en
 
 def test_explain_shows_the_order(etl: Etl) -> None:
     text = PIPELINE.replace("AFTER", PER_HOUR)
-    lines = [line.strip() for line in explained(planned(load(etl.pipeline(text)), DiscardSink(), SCHEMA))]
+    lines = [line.strip() for line in render_plan(planned(load(etl.pipeline(text)), DiscardSink(), SCHEMA))]
 
     found = [line.removeprefix("steps").split(": ") for line in lines if line.startswith("steps[")]
     assert [name for name, *_ in found] == ["[0] json", "[1] window", "[2] window", "[3] set", "[4] sql", "[5] set"]

@@ -12,7 +12,7 @@ from connectors.discard import DiscardSink
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan as planned
-from etl.plan.render import explained
+from etl.plan.render import render_plan
 
 PIPELINE = """
     source: {type: file, path: "{here}/in/*.jsonl"}
@@ -58,7 +58,7 @@ def test_spark_computes_arguments_and_filters_for_events_that_meet_them(engine: 
 
 
 def test_explain_shows_the_set_in_front(etl: Etl) -> None:
-    lines = [line.strip() for line in explained(planned(load(etl.pipeline(PIPELINE)), DiscardSink(), SCHEMA))]
+    lines = [line.strip() for line in render_plan(planned(load(etl.pipeline(PIPELINE)), DiscardSink(), SCHEMA))]
 
     found = [line for line in lines if line.startswith("steps[1]")]
     assert found[0] == "steps[1] keep: Arrow"

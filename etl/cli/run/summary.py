@@ -30,7 +30,7 @@ def format_summary(plan: Plan, totals: Totals, verbose: bool = False) -> Iterato
         came = f"{count(sink.incoming)} in{_format_added(sink.made)}"
         dead = f"{count(sink.dead)} dead{_format_spooled(sink.spooled)}"
         went = f"{count(sink.accepted)} out + {count(sink.filtered)} filtered + {dead}"
-        yield f"  {name:<{width}}  {came} = {went}{'' if sink.balanced else '  (does not balance: please report this)'}"
+        yield f"  {name:<{width}}  {came} = {went}{'' if sink.is_balanced else '  (does not balance: please report this)'}"
         if verbose:
             yield f"  {'':<{width}}  {_format_writes(sink)}"
     yield from step_summary(totals)

@@ -17,7 +17,7 @@ from etl.config.checks.known_fields import (
     Fields,
     common_findings,
     missed_field,
-    outgoing,
+    output_fields,
     source_fields,
 )
 from etl.config.layout import InputRef, Layout, StreamPart
@@ -83,7 +83,7 @@ def _check_step(made: ComponentVariant | None, path: OptionPath, incoming: Field
     if made is None or not isinstance(made.component, Step) or path in report.document.incomplete:
         return _add_causes(NOTHING_KNOWN, path, incoming)
     findings = _report_findings(made, path, lambda step: _step_findings(step, incoming.schema), incoming, report)
-    given = _call_guarded(path, lambda: outgoing(made, incoming, findings), NOTHING_KNOWN, report)
+    given = _call_guarded(path, lambda: output_fields(made, incoming, findings), NOTHING_KNOWN, report)
     for finding in nesting_findings(incoming.schema, given.schema):
         report.add_finding(path, finding)
     for finding in case_findings(made.component, incoming.schema):

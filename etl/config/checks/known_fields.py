@@ -50,7 +50,7 @@ def source_fields(made: ComponentVariant) -> Fields:
     return _common_fields(made, lambda source: source.fields())
 
 
-def outgoing(made: ComponentVariant, incoming: Fields, findings: Sequence[Finding]) -> Fields:
+def output_fields(made: ComponentVariant, incoming: Fields, findings: Sequence[Finding]) -> Fields:
     """The output fields of a step with these input fields and findings."""
     known = with_named(incoming, findings)
     given = _common_fields(made, lambda step: step.fields(known.schema))

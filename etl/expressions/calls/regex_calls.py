@@ -35,7 +35,7 @@ def regexp_extract(text: BoundNode, pattern: BoundNode, group: BoundNode | None 
 
 
 def regexp_substr(text: BoundNode, pattern: BoundNode) -> BoundNode:
-    return _bind_search(STRING, searches.found_text, text, pattern, 0)
+    return _bind_search(STRING, searches.matched_text, text, pattern, 0)
 
 
 def regexp_instr(text: BoundNode, pattern: BoundNode) -> BoundNode:

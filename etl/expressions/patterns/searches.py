@@ -41,7 +41,7 @@ def group_text(tree: Node, group: int) -> Kernel:
     )
 
 
-def found_text(tree: Node) -> Kernel:
+def matched_text(tree: Node) -> Kernel:
     """The matched text; null if there is none, or if it is empty."""
     return _make_kernel(search_tree(tree, 0), lambda text, scan: materialize_array(scan.captures[ALL]))
 

@@ -21,7 +21,7 @@ from etl.rules.correlation.member_table import MemberTable
 from etl.rules.correlation.model import Correlation
 from etl.rules.correlation.remaining import remaining_events
 from etl.rules.correlation.sliding import SlotBursts, slide_windows
-from etl.rules.correlation.slots import ROWS, Slots, known_rows
+from etl.rules.correlation.slots import ROWS, Slots, rows_of_members
 from etl.rules.correlation.windows import Windows
 
 
@@ -53,7 +53,7 @@ def _by_level(rows: pa.Table, table: MemberTable) -> Iterator[tuple[int, pa.Tabl
     if not table.levels.any():
         yield 0, rows
         return
-    known, member = known_rows(rows, table)
+    known, member = rows_of_members(rows, table)
     levels = table.levels[member]
     for level in np.unique(levels).tolist() or [0]:
         yield level, known.filter(pa.array(levels == level))

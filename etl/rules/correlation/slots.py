@@ -81,7 +81,7 @@ class Slots:
     def of(cls, rows: pa.Table, table: MemberTable) -> Slots:
         """Sort rows; those of correlations that do not run or now group by other fields, and those that no longer count, are left
         out."""
-        rows, member = known_rows(rows, table)
+        rows, member = rows_of_members(rows, table)
         slot, of_slot = _slots(rows, member)
         stored, current = current_rows(rows, slot, len(of_slot))
         is_burst = rows.column("burst_end").is_valid().to_numpy()
@@ -208,7 +208,7 @@ def text_codes(rows: pa.Table, name: str, null: bool = False) -> Any:
     return encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
 
 
-def known_rows(rows: pa.Table, table: MemberTable) -> tuple[pa.Table, Any]:
+def rows_of_members(rows: pa.Table, table: MemberTable) -> tuple[pa.Table, Any]:
     """The rows of correlations that run, and by as many fields; int64[n]: the number of each one's member."""
     rows = rows.combine_chunks()
     member = _members(rows, table)

@@ -92,7 +92,7 @@ class Number(Predicate):
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """Those of a field together."""
-        return NumberDecider, self.field
+        return NumberEvaluator, self.field
 
     @property
     def expected_share(self) -> float:
@@ -114,7 +114,7 @@ def _format_number(value: int | float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(value)
 
 
-class NumberDecider:
+class NumberEvaluator:
     """Evaluates comparisons of one column of numbers; all equalities by one look-up of the values."""
 
     deferred: frozenset[int] = frozenset()
@@ -128,11 +128,11 @@ class NumberDecider:
         """Set the bits of the rows for which they hold."""
         array = columns[self._of].array
         if self._equal:
-            self._decide_equal(array, bits)
+            self._evaluate_equal(array, bits)
         for number, one in self._ordered:
             bits.put(number, _COMPARE[one.order](array, pa.scalar(one.value)))
 
-    def _decide_equal(self, array: pa.Array, bits: Bits) -> None:
+    def _evaluate_equal(self, array: pa.Array, bits: Bits) -> None:
         import numpy as np
 
         from etl.rules.engine.text_cache import Hits

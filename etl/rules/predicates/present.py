@@ -48,7 +48,7 @@ class Present(Predicate):
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """Those of a field together."""
-        return PresentDecider, self.field
+        return PresentEvaluator, self.field
 
     @property
     def expected_share(self) -> float:
@@ -66,7 +66,7 @@ class Present(Predicate):
         return f"{count_noun(len(predicates), 'test')} for null"
 
 
-class PresentDecider:
+class PresentEvaluator:
     """Evaluates whether one column has values."""
 
     deferred: frozenset[int] = frozenset()

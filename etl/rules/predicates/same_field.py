@@ -53,7 +53,7 @@ class SameField(Predicate):
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """Each alone."""
-        return SameFieldDecider, str(number)
+        return SameFieldEvaluator, str(number)
 
     @property
     def field_names(self) -> frozenset[str]:
@@ -75,7 +75,7 @@ class SameField(Predicate):
         return count_noun(len(predicates), "comparison")
 
 
-class SameFieldDecider:
+class SameFieldEvaluator:
     """Evaluates one comparison of two columns, in the rows where a rule may match."""
 
     def __init__(self, of: str, predicates: Sequence[tuple[int, SameField]], context: EvaluatorContext) -> None:

@@ -47,7 +47,7 @@ class Sql(TextPredicate):
 
         (name, *others) = self.fields or ("",)
         on_texts = name and not others and schema.field(name).type in TEXT_TYPES and not _holds_for_null(self, name)
-        return (TextField, name) if on_texts else (SqlDecider, str(number))
+        return (TextField, name) if on_texts else (SqlEvaluator, str(number))
 
     @property
     def field_names(self) -> frozenset[str]:
@@ -86,7 +86,7 @@ class Sql(TextPredicate):
     summarize = staticmethod(summarize_expressions)
 
 
-class SqlDecider:
+class SqlEvaluator:
     """Evaluates one condition on batches."""
 
     deferred: frozenset[int] = frozenset()

@@ -59,7 +59,7 @@ class LiteralBytes(NamedTuple):
         small = (literals.data >= _SMALL_A) & (literals.data <= _SMALL_Z) & ~np.repeat(literals.cased, sizes)
         cases = np.append(small * np.uint8(_CASE), np.uint8(0)) if small.any() else np.empty(0, np.uint8)
         data = np.append(literals.data, np.uint8(0))
-        return cls(*map(frozen, (firsts.astype(np.uint32), sizes.astype(np.uint32), data, cases)))
+        return cls(*map(freeze, (firsts.astype(np.uint32), sizes.astype(np.uint32), data, cases)))
 
     def with_cases(self) -> LiteralBytes:
         """These bytes with ``cases``. Zeros that are only read take no memory: the system maps one page of them many times."""
@@ -71,7 +71,7 @@ class LiteralBytes(NamedTuple):
         return self.firsts, self.sizes, np.uint64(self.data.ctypes.data), np.uint64(self.cases.ctypes.data)
 
 
-def frozen(array: Any) -> Any:
+def freeze(array: Any) -> Any:
     """The array, read-only: kernels are compiled for arrays that are mapped from files, and those have to look the same."""
     array.setflags(write=False)
     return array

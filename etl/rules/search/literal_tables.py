@@ -9,7 +9,7 @@ import numpy as np
 
 from etl.rules.search.edge_kernel import ALL, HEAD, MIXED, TAIL, edge_keys
 from etl.rules.search.gram_choice import LiteralGrams, fold_words
-from etl.rules.search.literal_arrays import LiteralArrays, LiteralBytes, frozen
+from etl.rules.search.literal_arrays import LiteralArrays, LiteralBytes, freeze
 from etl.rules.search.literal_kernel import MIX
 from etl.rules.search.literals import ANYWHERE, AT_END, AT_START, WHOLE
 
@@ -153,12 +153,12 @@ def _build_sieves(grams: Sequence[LiteralGrams]) -> Sieves:
             bits = max(8, min(14, (32 * len(threes)).bit_length()))
             three = np.zeros(1 << bits, np.uint8)
             three[(threes * MIX) >> np.uint32(32 - bits)] = 1
-    return Sieves(*map(frozen, (np.packbits(four, bitorder="little").view(np.uint32), three, two)))
+    return Sieves(*map(freeze, (np.packbits(four, bitorder="little").view(np.uint32), three, two)))
 
 
 def _build_index(grams: LiteralGrams) -> GramIndex:
     directory, checks, order = _sort_by_hash(grams.keys * MIXED)
-    return GramIndex(*map(frozen, (directory, checks, grams.literals[order], grams.places[order])))
+    return GramIndex(*map(freeze, (directory, checks, grams.literals[order], grams.places[order])))
 
 
 def _sort_by_hash(hashes: Any) -> tuple[Any, Any, Any]:
@@ -179,7 +179,7 @@ def _build_singles(literals: LiteralArrays, known: LiteralBytes) -> ByteLiterals
     chosen = np.flatnonzero((literals.kinds == ANYWHERE) & (literals.sizes == 1))
     first = known.firsts[chosen]
     bytes_ = known.data[first]
-    return ByteLiterals(*map(frozen, (chosen.astype(np.uint32), bytes_, bytes_ ^ known.with_cases().cases[first])))
+    return ByteLiterals(*map(freeze, (chosen.astype(np.uint32), bytes_, bytes_ ^ known.with_cases().cases[first])))
 
 
 # ── Literals at the edges of texts ────────────────────────────────────────────────────────────────
@@ -197,7 +197,7 @@ def _build_pairs(literals: LiteralArrays, known: LiteralBytes) -> EdgePairs:
             kinds[slice(byte, None, 256) if kind == AT_START else slice(byte << 8, (byte + 1) << 8)] |= bit
         if kind != WHOLE and (mine & (sizes == 0)).any():
             kinds |= bit
-    return EdgePairs(frozen(kinds))
+    return EdgePairs(freeze(kinds))
 
 
 def _build_edges(known: LiteralBytes, chosen: Any) -> EdgeIndex:
@@ -205,4 +205,4 @@ def _build_edges(known: LiteralBytes, chosen: Any) -> EdgeIndex:
     size, found = known.sizes[numbers].astype(np.int64), np.empty(len(numbers), np.uint64)
     edge_keys(np.uint64(known.data.ctypes.data) + known.firsts[numbers].astype(np.uint64), size, found)
     directory, checks, order = _sort_by_hash(found)
-    return EdgeIndex(*map(frozen, (np.unique(size), directory, checks, numbers[order].astype(np.uint32))))
+    return EdgeIndex(*map(freeze, (np.unique(size), directory, checks, numbers[order].astype(np.uint32))))

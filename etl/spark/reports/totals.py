@@ -31,7 +31,7 @@ class SinkTotals(Delivered):
     filtered: int = 0
 
     @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """Whether every event is accounted for."""
         return self.incoming + self.made == self.accepted + self.filtered + self.dead + self.spooled
 

@@ -40,7 +40,7 @@ def step_called(plan: Plan, wanted: str) -> tuple[str, int]:
     raise ComponentError(f"--new-state: no step with state is called {wanted!r}; {near or f'steps with state are {known}'}")
 
 
-def continued(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collection[int]) -> list[int | None]:
+def match_steps(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collection[int]) -> list[int | None]:
     """The number of the step whose state each of the new ones continues; None for those that begin with empty state.
 
     Where their number differs, a step continues the next one that remembers the same.
@@ -61,7 +61,7 @@ def misfits(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collect
     """What does not fit the state of the last run, by the number of the step: what has changed of it, nothing for a further step.
     Steps in ``empty`` need no state."""
     if len(old) != len(new):
-        return {at: [] for at, before in enumerate(continued(old, new, empty)) if before is None and at not in empty}
+        return {at: [] for at, before in enumerate(match_steps(old, new, empty)) if before is None and at not in empty}
     changes = {at: list(differences(old[at], new[at])) for at in range(len(new)) if at not in empty}
     return {at: texts for at, texts in changes.items() if texts}
 

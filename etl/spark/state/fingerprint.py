@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
 from etl.plan.frames import Read, SparkRead, frame_sources, spark_nodes, stages
 from etl.plan.query_plan import Plan, QueryPlan
-from etl.spark.state.continued_steps import REMOVED, continued, step_called, write_continued
+from etl.spark.state.continued_steps import REMOVED, match_steps, step_called, write_continued
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.incompatible_changes import Fingerprint, IncompatibleChange, changes_of, has_offsets_only, refusal
 from etl.spark.state.json_files import read_json, write_json
@@ -62,13 +62,13 @@ def _empty(state: StateFolder, query: QueryPlan, old: list[Fingerprint], numbers
     """Take away the state of steps, before the fingerprint says that it fits them."""
     new = fingerprint(query).get("stages", [])
     other_time = bool(old) and 0 in numbers and old[0].get("time") != new[0].get("time")
-    write_continued(state, query.name, continued(old, new, numbers), other_time)
+    write_continued(state, query.name, match_steps(old, new, numbers), other_time)
 
 
 def _match(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps) -> list[Fingerprint]:
     """Of each stateful step of a query, what the step whose state it continues remembered; nothing for others."""
     old, new = known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", [])
-    return [{} if number is None else old[number] for number in continued(old, new, empty.get(query.name, ()))]
+    return [{} if number is None else old[number] for number in match_steps(old, new, empty.get(query.name, ()))]
 
 
 def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[IncompatibleChange]]:

@@ -27,8 +27,8 @@ from etl.udf.declaration import UserFunction
 
 
 @dataclass(frozen=True)
-class Request:
-    """What an accumulator is made from."""
+class AccumulatorArguments:
+    """The arguments of a call for which an accumulator is made."""
 
     argument: AggregateArgument
     second: AggregateArgument | None
@@ -43,58 +43,60 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Function:
-    """How the accumulator of a function is made, and which values it takes.
+class AccumulatorFactory:
+    """Makes the accumulator of an aggregate function; the values that it takes.
 
     ``any`` values may be of a type that is unknown before the run; ``typed`` ones have a type; of ``comparable`` ones Arrow
     knows which are equal and which is greater.
     """
 
     takes: Literal["any", "typed", "comparable"]
-    make: Callable[[Request], Accumulator]
+    make: Callable[[AccumulatorArguments], Accumulator]
 
 
-def _by(request: Request, greatest: bool) -> Accumulator:
-    assert request.second is not None
-    return MinOrMaxBy(request.argument, request.second, request.time, greatest)
+def _by(call: AccumulatorArguments, greatest: bool) -> Accumulator:
+    assert call.second is not None
+    return MinOrMaxBy(call.argument, call.second, call.time, greatest)
 
 
-def _histogram(request: Request) -> Accumulator:
-    buckets = read_buckets(request.parameter)
+def _histogram(call: AccumulatorArguments) -> Accumulator:
+    buckets = read_buckets(call.parameter)
     assert buckets is not None
-    return Histogram(request.argument, buckets)
+    return Histogram(call.argument, buckets)
 
 
-def _correlation(request: Request) -> Accumulator:
-    assert request.second is not None
-    return Correlation(request.argument, request.second)
+def _correlation(call: AccumulatorArguments) -> Accumulator:
+    assert call.second is not None
+    return Correlation(call.argument, call.second)
 
 
 FUNCTIONS = {
-    "count": Function("any", lambda one: Count(one.argument)),
-    "count_if": Function("any", lambda one: Count(one.argument, true_only=True)),
-    "approx_count_distinct": Function("any", lambda one: DistinctEstimate.within(one.argument, float(one.parameter))),
-    "first": Function("typed", lambda one: FirstOrLast(one.argument, one.time)),
-    "last": Function("typed", lambda one: FirstOrLast(one.argument, one.time, last=True)),
-    "collect": Function("typed", lambda one: Collect(one.argument, one.time, int(one.parameter))),
-    "collect_all": Function("typed", lambda one: Collect(one.argument, one.time, int(one.parameter), nulls=True)),
-    "count distinct": Function("comparable", lambda one: Distinct(one.argument)),
-    "sum": Function("comparable", lambda one: Sum(one.argument, sum_form(one.argument.type, one.result))),
-    "avg": Function("comparable", lambda one: Average(one.argument, sum_form(one.argument.type, one.result))),
-    "min": Function("comparable", lambda one: MinOrMax(one.argument, "min")),
-    "max": Function("comparable", lambda one: MinOrMax(one.argument, "max")),
-    "percentile": Function("comparable", lambda one: Percentile(one.argument, float(one.parameter))),
-    "approx_percentile": Function("comparable", lambda one: PercentileEstimate(one.argument, float(one.parameter))),
-    "variance": Function("comparable", lambda one: Variance(one.argument)),
-    "stddev": Function("comparable", lambda one: Variance(one.argument, root=True)),
-    "correlation": Function("comparable", _correlation),
-    "min_by": Function("typed", lambda one: _by(one, greatest=False)),
-    "max_by": Function("typed", lambda one: _by(one, greatest=True)),
-    "mode": Function("comparable", lambda one: Mode(one.argument)),
-    "top": Function("comparable", lambda one: Top(one.argument, int(one.parameter))),
-    "approx_top": Function("comparable", lambda one: TopEstimate(one.argument, int(one.parameter))),
-    "histogram": Function("comparable", _histogram),
-    "collect_set": Function("comparable", lambda one: DistinctCollect(one.argument, int(one.parameter))),
+    "count": AccumulatorFactory("any", lambda call: Count(call.argument)),
+    "count_if": AccumulatorFactory("any", lambda call: Count(call.argument, true_only=True)),
+    "approx_count_distinct": AccumulatorFactory(
+        "any", lambda call: DistinctEstimate.within(call.argument, float(call.parameter))
+    ),
+    "first": AccumulatorFactory("typed", lambda call: FirstOrLast(call.argument, call.time)),
+    "last": AccumulatorFactory("typed", lambda call: FirstOrLast(call.argument, call.time, last=True)),
+    "collect": AccumulatorFactory("typed", lambda call: Collect(call.argument, call.time, int(call.parameter))),
+    "collect_all": AccumulatorFactory("typed", lambda call: Collect(call.argument, call.time, int(call.parameter), nulls=True)),
+    "count distinct": AccumulatorFactory("comparable", lambda call: Distinct(call.argument)),
+    "sum": AccumulatorFactory("comparable", lambda call: Sum(call.argument, sum_form(call.argument.type, call.result))),
+    "avg": AccumulatorFactory("comparable", lambda call: Average(call.argument, sum_form(call.argument.type, call.result))),
+    "min": AccumulatorFactory("comparable", lambda call: MinOrMax(call.argument, "min")),
+    "max": AccumulatorFactory("comparable", lambda call: MinOrMax(call.argument, "max")),
+    "percentile": AccumulatorFactory("comparable", lambda call: Percentile(call.argument, float(call.parameter))),
+    "approx_percentile": AccumulatorFactory("comparable", lambda call: PercentileEstimate(call.argument, float(call.parameter))),
+    "variance": AccumulatorFactory("comparable", lambda call: Variance(call.argument)),
+    "stddev": AccumulatorFactory("comparable", lambda call: Variance(call.argument, root=True)),
+    "correlation": AccumulatorFactory("comparable", _correlation),
+    "min_by": AccumulatorFactory("typed", lambda call: _by(call, greatest=False)),
+    "max_by": AccumulatorFactory("typed", lambda call: _by(call, greatest=True)),
+    "mode": AccumulatorFactory("comparable", lambda call: Mode(call.argument)),
+    "top": AccumulatorFactory("comparable", lambda call: Top(call.argument, int(call.parameter))),
+    "approx_top": AccumulatorFactory("comparable", lambda call: TopEstimate(call.argument, int(call.parameter))),
+    "histogram": AccumulatorFactory("comparable", _histogram),
+    "collect_set": AccumulatorFactory("comparable", lambda call: DistinctCollect(call.argument, int(call.parameter))),
 }
 """Functions by name, as in `etl.aggregates.signatures.FUNCTIONS`."""
 
@@ -126,7 +128,7 @@ def accumulator(text: str, incoming: Schema, time: str) -> Accumulator | str:
     second, parameter = (None, written) if number else ((*arguments[1:], None)[0], "")
     result = signature.result(arguments[0].type)
     assert result is not None
-    made = function.make(Request(arguments[0], second, parameter, result, time))
+    made = function.make(AccumulatorArguments(arguments[0], second, parameter, result, time))
     return PerSecond(made) if call.per_second else made
 
 

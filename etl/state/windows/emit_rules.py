@@ -114,9 +114,9 @@ class OnCondition(_OnArrival):
             if not mask.any():
                 continue
             marks = self._marks(windows) if marks is None else marks
-            mask[mask] = self._is_new(windows, groups.filtered(mask), marks)
+            mask[mask] = self._is_new(windows, groups.where(mask), marks)
             yield windows.aggregation.sorted(batch.filter(pa.array(mask)))
-            yield self._mark(windows, groups.filtered(mask))
+            yield self._mark(windows, groups.where(mask))
 
     def _id(self, shape: WindowShape) -> str:
         """Windows of several sizes may end at the same time."""

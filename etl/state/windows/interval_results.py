@@ -113,7 +113,7 @@ class OnLateEvents:
         rows = PaneRows.of([late for late in chosen if len(late)])
         parts = []
         for groups in windows.merged(rows, windows.shape.ends(rows.starts, after, until), keys=(LATE,)):
-            late = groups.filtered(groups.numbers(LATE) >= groups.ends)
+            late = groups.where(groups.numbers(LATE) >= groups.ends)
             parts.append(late.taken(late.partials).append_column(_END, pa.array(late.ends)))
         if parts:
             merged = windows.aggregation.merge(pa.concat_tables(parts), (_END,))
@@ -148,7 +148,7 @@ def _arrived_since(windows: ShapeRun, every: int | None, after: int, until: int)
     for groups in windows.merged(rows, ends, {SEEN: Largest(), TICK: Largest()}):
         seen, ticks = (groups.numbers(name) for name in names)
         is_late_if_closed = (groups.ends > clock.before) | (seen >= groups.ends)
-        yield groups.filtered(is_late_if_closed & _is_new(seen, ticks, clock, every))
+        yield groups.where(is_late_if_closed & _is_new(seen, ticks, clock, every))
 
 
 def _is_without_result(rows: pa.Table, clock: WatermarkAdvance, every: int, seen: str, tick: str) -> Numbers:

@@ -71,7 +71,7 @@ class WindowGroups:
         values = pc.fill_null(self.partials.column(name), np.iinfo(np.int64).min).to_numpy()
         return values if self.rows is None else values[self.rows]
 
-    def filtered(self, mask: Numbers) -> WindowGroups:
+    def where(self, mask: Numbers) -> WindowGroups:
         """The results for which it is true."""
         starts, ends = self.starts[mask], self.ends[mask]
         if self.rows is None:
@@ -113,7 +113,7 @@ class ShapeRun:
         marked = [*(with_number(table, CHANGED, 1) for table in new), *(with_number(table, CHANGED, 0) for table in old)]
         found = self.merged(PaneRows.of(marked), self.shape.ends(panes, after, until), {CHANGED: Largest()})
         for groups in found:
-            yield groups.filtered(groups.numbers(f"{CHANGED}\x000") == 1)
+            yield groups.where(groups.numbers(f"{CHANGED}\x000") == 1)
 
     def batch(self, groups: WindowGroups, reason: str) -> pa.RecordBatch:
         """The results of these groups, whatever ``having`` says."""

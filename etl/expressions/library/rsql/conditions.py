@@ -37,7 +37,7 @@ _TESTS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] =
 """Operator → how numbers and how texts are compared."""
 
 
-def compared(operator: str, one: BoundNode, other: BoundNode) -> BoundNode:
+def compare(operator: str, one: BoundNode, other: BoundNode) -> BoundNode:
     """Numbers, and texts that hold numbers, are compared as numbers, anything else as texts; false for null."""
     numbers, texts = _TESTS[operator]
     if _is_word(one) or _is_word(other):
@@ -64,7 +64,7 @@ def _is_word(value: BoundNode) -> bool:
 
 
 def _between(one: BoundNode, low: BoundNode, high: BoundNode) -> BoundNode:
-    return b.apply(BOOLEAN, pc.and_, compared(">=", one, low), compared("<=", one, high))
+    return b.apply(BOOLEAN, pc.and_, compare(">=", one, low), compare("<=", one, high))
 
 
 def _not_between(one: BoundNode, low: BoundNode, high: BoundNode) -> BoundNode:
@@ -72,7 +72,7 @@ def _not_between(one: BoundNode, low: BoundNode, high: BoundNode) -> BoundNode:
 
 
 def _in(value: BoundNode, *others: BoundNode) -> BoundNode:
-    found = [compared("=", value, other) for other in others]
+    found = [compare("=", value, other) for other in others]
     return found[0] if len(found) == 1 else b.apply(BOOLEAN, _any, *found)
 
 
@@ -174,7 +174,7 @@ def _condition(
 
 def _comparison(name: str, operator: str, words: str, example: str) -> LibraryFunction:
     about = f"Whether the first value is {words} the second; numbers in texts count as numbers."
-    return _condition(name, "value: any, other: any", partial(compared, operator), about, f"{name}({example})")
+    return _condition(name, "value: any, other: any", partial(compare, operator), about, f"{name}({example})")
 
 
 _PLAIN = "true or false for null too"

@@ -16,13 +16,13 @@ from etl.expressions.casts import cast
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import on_columns
 from etl.expressions.library.rsql.arguments import as_whole, constant_text
-from etl.expressions.library.rsql.time_values import SECONDS, SIZES, as_time, printed, shift, time_format
+from etl.expressions.library.rsql.time_values import SECONDS, SIZES, as_time, format_time, shift, time_format
 from etl.expressions.library.rsql.times import DATE_WITH_PATTERN, SAMPLE_DATE, date_function
 from etl.expressions.widening import INT32, INT64, STRING
 
 
 def _shift(unit: str, value: BoundNode, count: BoundNode, pattern: BoundNode | None) -> BoundNode:
-    return printed(on_columns(SECONDS, partial(shift, unit), as_time(value, pattern), as_whole(count)), pattern)
+    return format_time(on_columns(SECONDS, partial(shift, unit), as_time(value, pattern), as_whole(count)), pattern)
 
 
 def _build_addition(unit: str) -> Callable[..., BoundNode]:
@@ -55,7 +55,7 @@ def _time_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
 def _date_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
     """With a unit that is not known the date as it is, as there."""
     unit = _DATE_UNITS.get(constant_text(part, "the unit"))
-    return printed(as_time(value), None) if unit is None else _shift(unit, value, count, None)
+    return format_time(as_time(value), None) if unit is None else _shift(unit, value, count, None)
 
 
 def _part(kernel: Callable[[Any], Any]) -> Callable[..., BoundNode]:
@@ -97,7 +97,7 @@ def _truncate(value: BoundNode, part: BoundNode, pattern: BoundNode | None = Non
     unit = constant_text(part, "the unit").lower()
     if unit not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
         raise MisuseError(f"{unit!r} is no unit", hint="one of: year, quarter, month, week, day, hour, minute")
-    return printed(b.apply(SECONDS, partial(pc.floor_temporal, unit=unit), as_time(value, pattern)), pattern)
+    return format_time(b.apply(SECONDS, partial(pc.floor_temporal, unit=unit), as_time(value, pattern)), pattern)
 
 
 def _last_day(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
@@ -107,7 +107,7 @@ def _last_day(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
         first = shift("day", time, day)
         return shift("day", shift("month", first, one), pa.repeat(pa.scalar(-1, INT64), len(time)))
 
-    return printed(on_columns(SECONDS, run, as_time(value, pattern)), pattern)
+    return format_time(on_columns(SECONDS, run, as_time(value, pattern)), pattern)
 
 
 _WEEKDAYS = {name: number for number, name in enumerate(("su", "mo", "tu", "we", "th", "fr", "sa"))}

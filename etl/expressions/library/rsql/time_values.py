@@ -70,7 +70,7 @@ def print_format(pattern: BoundNode | None) -> str:
     return time_format(DEFAULT if pattern is None else constant_text(pattern, "the pattern"), is_read=False)
 
 
-def printed(time: BoundNode, pattern: BoundNode | None) -> BoundNode:
+def format_time(time: BoundNode, pattern: BoundNode | None) -> BoundNode:
     format_ = print_format(pattern)
     return b.apply(STRING, lambda values: pc.strftime(values, format=format_), time)
 

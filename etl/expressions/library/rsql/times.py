@@ -13,7 +13,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.rsql.arguments import as_whole
-from etl.expressions.library.rsql.time_values import as_time, epoch, print_epoch, print_format, printed
+from etl.expressions.library.rsql.time_values import as_time, epoch, format_time, print_epoch, print_format
 from etl.expressions.rows import ActiveRows
 from etl.expressions.widening import BOOLEAN, STRING
 
@@ -32,7 +32,7 @@ def _is_time(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
 
 def _format(value: BoundNode, first: BoundNode, second: BoundNode | None = None) -> BoundNode:
     """``format(date, pattern)`` or ``format(date, its pattern, pattern)``."""
-    return printed(as_time(value, first if second else None), second or first)
+    return format_time(as_time(value, first if second else None), second or first)
 
 
 def _of_number(divisor: int) -> Callable[..., BoundNode]:
