@@ -35,6 +35,14 @@ class CallTimeoutError(BaseException):
     """A call took longer than its time limit. It is no `Exception`, which the user's code may catch."""
 
 
+class UnusualError(Exception):
+    """The user's code raised what is no `Exception`, and would end the process: ``__cause__``."""
+
+
+_PASSED = (Exception, SystemExit, KeyboardInterrupt, CallTimeoutError)
+"""What leaves a guard as it is; an interrupt is the user's own, at a terminal or in a notebook."""
+
+
 class CallGuard:
     """Bounds the time of a call, or of each of several calls in a row that `next_call` separates.
 
@@ -81,6 +89,8 @@ class CallGuard:
         if self._over is not None:
             self._over.set()
         _watchdog.forget(self)
+        if error is not None and not isinstance(error, _PASSED):
+            raise UnusualError from error
 
     @property
     def limit(self) -> float:

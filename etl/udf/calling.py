@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from etl.api import ComponentError, format_type
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import CallingConvention, UserFunction
-from etl.udf.failures import FAILURES, failure_of
+from etl.udf.failures import FAILURES, describe_failure, failure_of, message_of
 from etl.udf.loading import load
 from etl.udf.row_calls import as_list, call_for_each
-from etl.udf.values import to_array, to_python
+from etl.udf.values import WRONG_VALUES, to_array, to_python
 
 
 @dataclass
@@ -113,6 +113,7 @@ class FunctionCaller:
         if len(array) != length:
             raise ValueError(f"it returned {len(array)} values for {length} events")
         result = self.function.result
+        check_content(array)
         if array.type == result:
             return array
         if not is_alike(array.type, result):
@@ -133,15 +134,24 @@ class FunctionCaller:
         result = self.function.result
         try:
             return CallResult(to_array(found, result), failures)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            pass
+        except WRONG_VALUES as error:
+            whole = f"{self.function.name}(): {describe_failure(error, self.function.code)}"
         for at, value in enumerate(found):
             try:
                 to_array([value], result)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                shown = f"{type(value).__name__}, which is no {format_type(result)}: {error}"
+            except WRONG_VALUES as error:
+                shown = f"{type(value).__name__}, which is no {format_type(result)}: {message_of(error)}"
                 failures[at], found[at] = f"{self.function.name}() returned {shown}", None
-        return CallResult(to_array(found, result), failures)
+        try:
+            return CallResult(to_array(found, result), failures)
+        except WRONG_VALUES:  # each value is good, and all of them are too much
+            return self._fail_all(len(found), whole)
+
+
+def check_content(array: pa.Array) -> None:
+    """Raise ValueError for texts that are not UTF-8, or offsets that lead outside: an array may be made of any bytes."""
+    if _is_text(array.type) or pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
+        array.validate(full=True)
 
 
 def _to_arrow(found: Any) -> pa.Array | None:

@@ -72,6 +72,8 @@ class UserFunction:
     """Of an aggregate the type of its state."""
     state_class: str = ""
     """The class of the state, where it is one of the file, or ``tuple``."""
+    state_may_be_none: bool = False
+    """Whether the annotation of an aggregate's state says so; otherwise a state that is None is a ``return`` that is missing."""
     multiplies: bool = False
     """Whether a function of an event gives a list or an iterator of events."""
     sets_timers: bool = False

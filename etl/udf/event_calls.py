@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from etl.api import HIDDEN, OFFSET, Schema, format_type
 from etl.udf.call_guard import CallGuard, CallTimeoutError
-from etl.udf.calling import is_alike
+from etl.udf.calling import check_content, is_alike
 from etl.udf.declaration import UserFunction
-from etl.udf.failures import FAILURES, failure_of
+from etl.udf.failures import FAILURES, failure_of, message_of
 from etl.udf.loading import load
 from etl.udf.row_calls import as_list, call_for_each
-from etl.udf.values import to_array, to_python
+from etl.udf.values import WRONG_VALUES, to_array, to_python
 
 
 class EventResult(NamedTuple):
@@ -96,8 +96,9 @@ class EventCaller:
             values = [one.get(field.name) for one in results]
             try:
                 columns[field.name] = to_array(values, field.type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError):
-                wrong |= {at: f"{self.function.name}(): {text}" for at, text in _wrong_values(values, field).items()}
+            except WRONG_VALUES as error:
+                found = _wrong_values(values, field) or dict.fromkeys(range(len(values)), message_of(error))
+                wrong |= {at: f"{self.function.name}(): {text}" for at, text in found.items()}
         return columns, wrong
 
     # ── Batches ──
@@ -168,6 +169,7 @@ def _column(found: pa.RecordBatch | pa.Table, field: pa.Field) -> pa.Array:
         raise ValueError(f"it returned no field {field.name!r}")
     column = found.column(field.name)
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    check_content(array)
     if array.type == field.type:
         return array
     if not is_alike(array.type, field.type):
@@ -182,8 +184,9 @@ def _wrong_values(values: list[Any], field: pa.Field) -> dict[int, str]:
     for at, value in enumerate(values):
         try:
             to_array([value], field.type)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            wrong[at] = f"the field {field.name!r} is {type(value).__name__}, and no {format_type(field.type)}: {error}"
+        except WRONG_VALUES as error:
+            text = message_of(error)
+            wrong[at] = f"the field {field.name!r} is {type(value).__name__}, and no {format_type(field.type)}: {text}"
     return wrong
 
 

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from datetime import timedelta
 from functools import lru_cache
 
 import pyarrow as pa
 
 from etl.contract.errors import FileLocation, Finding, nearest
 from etl.types import TIMESTAMP
-from etl.udf.annotations import Annotation, AnnotationError, read_annotation
+from etl.udf.aggregate_signature import read_aggregate
+from etl.udf.annotations import read_annotation
 from etl.udf.code_files import has_module
-from etl.udf.declaration import DEFAULT_TIMEOUT, CallingConvention, CodeFile, FunctionForm, Parameter, UserFunction
+from etl.udf.declaration import CallingConvention, CodeFile, FunctionForm, UserFunction
 from etl.udf.event_annotations import EVENT_HINT, is_event, read_events
 from etl.udf.module_names import Names
+from etl.udf.parameters import (
+    FunctionDeclaration,
+    SignatureError,
+    build_parameter,
+    parameter_annotation,
+    parameters_of,
+    read_result,
+)
 
 CODE = "bad-function"
-
-_METHODS = ("create", "add", "merge", "finish")
-"""Methods of an aggregate."""
-
-
-@dataclass(frozen=True)
-class FunctionDeclaration:
-    """A name of `functions` and the code that it means."""
-
-    name: str
-    code: CodeFile
-    attribute: str
-    timeout: timedelta = DEFAULT_TIMEOUT
-    file: str = ""
-    """The path of the code from the working folder, for messages; that of ``code`` by default."""
-
-
-class SignatureError(ValueError):
-    """What is wrong with a function, and the node of the file that is."""
-
-    def __init__(self, message: str, node: ast.AST | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.node = node
-        self.hint = hint
 
 
 class MissingFunctionError(SignatureError):
@@ -101,7 +84,7 @@ def _read(given: FunctionDeclaration, names: Names) -> UserFunction:
     if node is not None:
         return _function(given, node, names)
     if given.attribute in names.classes:
-        return _aggregate(given, names.classes[given.attribute], names)
+        return read_aggregate(given, names.classes[given.attribute], names)
     known = [name for name in (*names.functions, *names.classes) if not name.startswith("_")]
     hint = nearest(given.attribute, known) or (f"the file has {', '.join(known[:10])}" if known else "the file has no function")
     raise MissingFunctionError(f"there is no function {given.attribute!r} in {given.code.path}", None, hint)
@@ -110,8 +93,8 @@ def _read(given: FunctionDeclaration, names: Names) -> UserFunction:
 def _function(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> UserFunction:
     if whole := _whole_events(given, node, names):
         return whole
-    result = _result(node, names)
-    read = [(one, _parameter_annotation(one, names), required) for one, required in _parameters(node)]
+    result = read_result(node, names)
+    read = [(one, parameter_annotation(one, names), required) for one, required in parameters_of(node)]
     kinds = {found.kind for _, found, _ in read if found.kind != "values"} | ({result.kind} - {"values"})
     if len(kinds) > 1:
         raise SignatureError(f"the annotations mix arrays of {' and '.join(sorted(kinds))}", node, "use those of one library")
@@ -120,7 +103,7 @@ def _function(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncFunct
         raise SignatureError("it takes arrays and returns a single value", node.returns, "annotate the array that it returns")
     if kind != "values" and not any(found.kind == kind for _, found, _ in read):
         raise SignatureError("it takes no array, so it cannot know for how many events", node, "give it an array")
-    parameters = tuple(_parameter(one.arg, found, kind, required) for one, found, required in read)
+    parameters = tuple(build_parameter(one.arg, found, kind, required) for one, found, required in read)
     assert result.type is not None
     form: FunctionForm = "table" if result.many else "scalar"
     return UserFunction(
@@ -138,7 +121,7 @@ def _whole_events(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncF
         return _read_keyed_function(given, node, names, "timer", _OF_TIMER)
     if first is None or not (is_event(first, names) or names.full_name(first) == _BATCH):
         return None
-    if isinstance(node, ast.AsyncFunctionDef) or len(_parameters(node)) != 1:
+    if isinstance(node, ast.AsyncFunctionDef) or len(parameters_of(node)) != 1:
         raise SignatureError("a function of whole events takes one argument", node)
     if is_event(first, names):
         multiplies = read_events(node.returns, names)
@@ -172,7 +155,7 @@ def _read_keyed_function(
     hint = f"write {_KEYED[form].format(node.name)}"
     returns = node.returns.slice if isinstance(node.returns, ast.Subscript) else None
     parts = returns.elts if isinstance(returns, ast.Tuple) else []
-    taken = [one.annotation for one, _ in _parameters(node)]
+    taken = [one.annotation for one, _ in parameters_of(node)]
     if len(taken) != count or taken[1] is None or len(parts) not in (2, 3) or not read_events(parts[0], names):
         what = "the events of a key" if form == "keyed" else "timers"
         raise SignatureError(f"a function of {what} takes and returns events and a state", node, hint)
@@ -194,77 +177,3 @@ def _read_keyed_function(
 _KEYED_RESULT = ("events", "state", "timers")
 _TIME = "datetime.datetime"
 _BATCH = "pyarrow.RecordBatch"
-
-
-def _result(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> Annotation:
-    if isinstance(node, ast.AsyncFunctionDef):
-        raise SignatureError("an async function is not called here", node, "write def")
-    if node.returns is None:
-        raise SignatureError("it does not say what it returns", node, f"write def {node.name}(…) -> str:")
-    result = read_annotation(node.returns, names)
-    if result.type is None or pa.types.is_null(result.type):
-        raise SignatureError(
-            f"{ast.unparse(node.returns)!r} does not say the type of its values",
-            node.returns,
-            'write Annotated[pl.Series, "string"], with a type of Spark SQL',
-        )
-    return result
-
-
-def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skip: int = 0) -> list[tuple[ast.arg, bool]]:
-    """The parameters, each with whether a call must give it."""
-    given = [*node.args.posonlyargs, *node.args.args]
-    for star, text in ((node.args.vararg, "*"), (node.args.kwarg, "**")):
-        if star is not None:
-            raise SignatureError(f"the parameter {text}{star.arg} stands for any number", star, "name each parameter")
-    for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        if default is None:
-            raise SignatureError(f"the parameter {one.arg!r} takes its argument by name only", one, "write it before the *")
-    first_optional = len(given) - len(node.args.defaults)
-    return [(one, at < first_optional) for at, one in enumerate(given)][skip:]
-
-
-def _parameter_annotation(one: ast.arg, names: Names) -> Annotation:
-    if one.annotation is None:
-        raise AnnotationError(f"the parameter {one.arg!r} has no annotation", one)
-    found = read_annotation(one.annotation, names)
-    if found.many:
-        raise AnnotationError(f"the parameter {one.arg!r} is a series of values", one.annotation)
-    return found
-
-
-def _parameter(name: str, found: Annotation, kind: CallingConvention, required: bool) -> Parameter:
-    constant = kind != "values" and found.kind == "values"
-    return Parameter(name, found.type, found.nullable, constant, required)
-
-
-# ── Aggregates ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _aggregate(given: FunctionDeclaration, node: ast.ClassDef, names: Names) -> UserFunction:
-    methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
-    for name in _METHODS:
-        if name not in methods:
-            raise SignatureError(
-                f"class {node.name!r} has no method {name!r}", node, "an aggregate has create, add, merge and finish"
-            )
-    state, result = _result(methods["create"], names), _result(methods["finish"], names)
-    if state.kind != "values" or result.kind != "values" or state.many or result.many:
-        raise SignatureError("the state and the result of an aggregate are Python values", node)
-    for name, count in (("create", 0), ("merge", 2), ("finish", 1)):
-        found = len(_parameters(methods[name], skip=1))
-        if found != count:
-            raise SignatureError(f"{name} has {found} parameters beside self, and needs {count}", methods[name])
-    read = [(one, _parameter_annotation(one, names), needed) for one, needed in _parameters(methods["add"], skip=2)]
-    kinds = {found.kind for _, found, _ in read}
-    if not read or len(read) > 1 or len(kinds) > 1:
-        raise SignatureError(
-            "add takes the state and one value", methods["add"], "def add(self, state: State, x: float) -> State:"
-        )
-    kind = kinds.pop()
-    parameters = tuple(_parameter(one.arg, found, kind, needed) for one, found, needed in read)
-    assert result.type is not None
-    return UserFunction(
-        given.name, given.code, given.attribute, "aggregate", kind, parameters, result.type, given.timeout,
-        state.type, state.class_name, line=node.lineno,
-    )  # fmt: skip

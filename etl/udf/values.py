@@ -9,10 +9,16 @@ import pyarrow as pa
 
 from etl.columns import python_values
 
+WRONG_VALUES = (Exception, SystemExit)
+"""What the conversion of values raises that have another type than declared: they may be of the user's own classes."""
+
 
 def to_array(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """An array of values of a type. Raises what `pa.array` raises, ValueError or TypeError."""
-    return pa.array(_to_plain(values, type_), type_)
+    """An array of values of a type. Raises one of `WRONG_VALUES`."""
+    array = pa.array(_to_plain(values, type_), type_)
+    if isinstance(array, pa.ChunkedArray):
+        raise ValueError("the results of these events have more than 2 GiB")
+    return array
 
 
 def to_python(array: pa.Array) -> list[Any]:

@@ -21,7 +21,8 @@ from etl.expressions import analyse, compile_expression
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.code_files import CodeFileError, read_file, read_module
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
-from etl.udf.signature import FunctionDeclaration, read_function
+from etl.udf.parameters import FunctionDeclaration
+from etl.udf.signature import read_function
 from etl.udf.values import to_python
 
 EVENTS = pa.record_batch(
@@ -117,6 +118,16 @@ def test_it_is_called_only_for_events_that_need_it(code: str) -> None:
         ("def f(x: str | None) -> int:\n    return 'one'", "f() returned str, which is no bigint"),
         ("def f(x: str | None) -> int:\n    return 2**70", "f() returned int, which is no bigint"),
         ("def f(x: str | None) -> Word:\n    return 5", "which is no struct<word:string,length:bigint>: it lacks some of word"),
+        (
+            "class Bad:\n    length = 1\n    @property\n    def word(self): raise SystemExit('no word')\n"
+            "def f(x: str | None) -> Word:\n    return Bad()",
+            "returned Bad, which is no struct<word:string,length:bigint>: no word",
+        ),
+        (
+            "def f(x: pa.StringArray) -> pa.StringArray:\n    import pyarrow.compute as pc\n"
+            "    return pa.array([b'\\xff'] * len(x)).view(pa.string())",
+            "ArrowInvalid: Invalid UTF8 sequence at string index 0",
+        ),
     ],
 )
 def test_results_of_another_shape_are_errors(code: str, reason: str) -> None:
@@ -142,6 +153,22 @@ def test_a_process_that_a_call_forks_ends_where_the_call_returns(tmp_path: Path)
             file.write("once\n")
 
         assert marks.read_text() == "once\n"
+
+
+def test_what_is_no_exception_costs_only_its_event() -> None:
+    code = "class Stop(BaseException):\n    def __str__(self):\n        raise SystemExit\ndef f(x: str) -> str:\n    if x == 'bad': raise {}\n    return x"  # noqa: E501
+
+    for raised, reason in {
+        "GeneratorExit": "GeneratorExit",
+        "BaseException('over')": "BaseException: over",
+        "Stop": "Stop",
+    }.items():
+        values, failed = _evaluate(code.format(raised), "f(s)")
+
+        assert values == ["a b", None, None, "c"]
+        assert failed[1].startswith(f"f() failed: {reason} (f.py:")
+    with pytest.raises(KeyboardInterrupt):
+        _evaluate(code.format("KeyboardInterrupt"), "f(s)")
 
 
 def test_a_call_of_exit_ends_no_process() -> None:

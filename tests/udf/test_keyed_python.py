@@ -18,7 +18,8 @@ from etl.config.loader import inspect
 from etl.spark.state.continued_steps import misfits
 from etl.steps.keyed.keyed_python import KeyedPython
 from etl.udf.declaration import CodeFile, UserFunction
-from etl.udf.signature import FunctionDeclaration, read_function
+from etl.udf.parameters import FunctionDeclaration
+from etl.udf.signature import read_function
 
 CODE = """
 from typing import NamedTuple
@@ -119,7 +120,7 @@ def test_without_time_events_pass_at_once(tmp_path: Path) -> None:
 
 def test_an_event_for_which_it_fails_is_a_dead_letter_and_leaves_the_state(tmp_path: Path) -> None:
     lane = Lane(_step(FAILING, time="at", late="0s"), INCOMING, tmp_path)
-    hosts = ["x", "bad", "y", "unknown", "type", "state", "exit", "z"]
+    hosts = ["x", "bad", "y", "unknown", "type", "state", "exit", "z", "alone"]
     found = lane.run([_row("a", host, at) for at, host in enumerate(hosts)] + [_row("b", "x", 1), _row("c", "bad", 2)])
 
     found += lane.run([_row("a", "later", 100)])
@@ -132,13 +133,14 @@ def test_an_event_for_which_it_fails_is_a_dead_letter_and_leaves_the_state(tmp_p
     ]
     rejects = _rejected(lane)
     assert {code for code, _, _ in rejects} == {"function-failed"}
-    assert sorted(event["user"] for _, event, _ in rejects) == ["a"] * 5 + ["c"]
+    assert sorted(event["user"] for _, event, _ in rejects) == ["a"] * 6 + ["c"]
     reasons = {event["n"]: reason for _, event, reason in rejects if event["user"] == "a"}
     assert reasons[1] == "f() failed: ValueError: bad host (f.py:9)"
     assert "returned the field 'nmber', which `fields` does not declare" in reasons[3]
     assert "returned a wrong number" in reasons[4]
-    assert "returned a wrong state" in reasons[5]
+    assert "it returned a wrong state" in reasons[5]
     assert reasons[6].startswith("f() failed: SystemExit: 3")
+    assert reasons[8] == "f() failed: TypeError: it returned list, and not events and a state"
 
 
 def _rejected(lane: Lane) -> list[tuple[str, Event, str]]:
@@ -158,7 +160,7 @@ def test_a_call_that_hangs_costs_its_events(tmp_path: Path) -> None:
     found = lane.run([_row("a", "later", 100)])
 
     assert [row["user"] for row in found] == ["b"]
-    assert [str(one.reasons[0]) for one in lane.rejects] == ["f() failed: CallTimeoutError: it took longer than 0.2 s (f.py:19)"]
+    assert [str(one.reasons[0]) for one in lane.rejects] == ["f() failed: CallTimeoutError: it took longer than 0.2 s (f.py:21)"]
 
 
 FAILING = """
@@ -170,6 +172,8 @@ def f(events: list[dict], state: list[str] | None) -> tuple[list[dict], list[str
         host = event["host"]
         if host == "bad":
             raise ValueError("bad host")
+        if host == "alone":
+            return found
         if host == "exit":
             state.append("lost")
             sys.exit(3)

@@ -13,7 +13,8 @@ from etl.api import OFFSET, TIMESTAMP, Outcome
 from etl.config.loader import inspect
 from etl.steps.python import Python
 from etl.udf.declaration import CodeFile, UserFunction
-from etl.udf.signature import FunctionDeclaration, read_function
+from etl.udf.parameters import FunctionDeclaration
+from etl.udf.signature import read_function
 
 IMPORTS = "import pyarrow as pa\nimport pyarrow.compute as pc\nfrom collections.abc import Iterator\nfrom typing import Any\n"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

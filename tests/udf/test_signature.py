@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 
 from etl.api import Finding, format_type
 from etl.udf.declaration import CodeFile, UserFunction
-from etl.udf.signature import FunctionDeclaration, read_function
+from etl.udf.parameters import FunctionDeclaration
+from etl.udf.signature import read_function
 
 IMPORTS = """\
 import datetime, decimal
@@ -30,6 +33,13 @@ class Point:
     label: "str"
 
 Texts = list[str]
+"""
+
+AGGREGATE = """
+ def create(self) -> int: ...
+ def add(self, state: int, x: int) -> int: ...
+ def merge(self, a: int, b: int) -> int: ...
+ def finish(self, state: int) -> str: ...
 """
 
 
@@ -86,6 +96,12 @@ def test_annotations_are_types(signature: str, kind: str, parameters: list[str |
         ("def f(x: pa.StringArray) -> NDArray[np.int64]: ...", "the annotations mix arrays of arrow and numpy"),
         ("def f(x: pa.StringArray) -> pa.Array: ...", "'pa.Array' does not say the type of its values"),
         ("class f: ...", "class 'f' has no method 'create' | an aggregate has create, add, merge and finish"),
+        (
+            f"class f:{AGGREGATE}".replace("x: int) -> int", "x: int) -> str"),
+            "add has a state of a text, and create gives bigint | one type is the state of all methods",
+        ),
+        (f"class f:{AGGREGATE}".replace("state: int) -> str", "state: str) -> str"), "finish has a state of a text"),
+        (f"class f:{AGGREGATE} def __init__(self, n): ...", "made without arguments, and its __init__ needs 'n'"),
         ("import not_there\ndef f(x: str) -> str: ...", "there is no module 'not_there'"),
         ("from . import other\ndef f(x: str) -> str: ...", "a relative import needs a package"),
         ("def f(x: str) -> str: (", "the file is not Python"),
@@ -95,7 +111,7 @@ def test_mistakes_have_a_place(code: str, message: str) -> None:
     found = _read(code)
 
     assert isinstance(found, str)
-    assert found.startswith("1: function 'f': ")
+    assert re.match(r"\d+: function 'f': ", found)
     assert message in found
 
 
@@ -105,6 +121,13 @@ def test_a_function_that_the_file_does_not_have_is_a_mistake_of_the_pipeline() -
     assert isinstance(found, Finding)
     assert (found.message, found.hint) == ("function 'f': there is no function 'f' in f.py", "the file has g, Word, Point")
     assert found.location is None
+
+
+def test_an_aggregate_has_methods_of_the_classes_that_it_is_derived_from() -> None:
+    found = _read(f"class base:{AGGREGATE}class f(base):\n @staticmethod\n def merge(a: int, b: int) -> int: ...\n")
+
+    assert isinstance(found, UserFunction), found
+    assert (found.form, found.state, found.result, found.state_may_be_none) == ("aggregate", pa.int64(), pa.string(), False)
 
 
 def test_only_code_changes_the_fingerprint() -> None:

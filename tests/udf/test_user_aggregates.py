@@ -18,7 +18,8 @@ from etl.state.aggregates import Accumulator, accumulator, column_names, finish,
 from etl.steps.window import Window
 from etl.udf.attaching import attach
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
-from etl.udf.signature import FunctionDeclaration, read_function
+from etl.udf.parameters import FunctionDeclaration
+from etl.udf.signature import read_function
 
 CODE = """
 import math
@@ -145,13 +146,15 @@ class List:
             raise ValueError(f"{x} in {len(state)}")
         if x == 99:
             return ["no number"]
+        if x == 98:
+            return None
         if x == 77:
             time.sleep(5)
         return state
     def merge(self, a: list[int], b: list[int]) -> list[int]:
         if 13 in a + b:
             raise ValueError("13")
-        return sorted(a + b)
+        return None if 14 in a + b else sorted(a + b)
     def finish(self, state: list[int]) -> str:
         if 66 in state:
             raise SystemExit("66")
@@ -212,13 +215,14 @@ def _run_failing(lane: Lane, *batches: dict[str, list[int]]) -> tuple[list[tuple
 def test_an_event_whose_add_fails_is_a_dead_letter_and_does_not_count(name: str, tmp_path: Path) -> None:
     lane = _failing_lane(f"{name}(n)", tmp_path)
 
-    found, rejects = _run_failing(lane, {"a": [1, -5, 2, 99, 3], "b": [-7]}, {"a": [4]})
+    found, rejects = _run_failing(lane, {"a": [1, -5, 2, 99, 98, 3], "b": [-7]}, {"a": [4]})
 
     assert found == [("a", "1,2,3,4", 4)]
-    assert [one[:3] for one in rejects] == [(*one, "aggregate-failed") for one in [("a", -5), ("a", 99), ("b", -7)]]
+    assert [one[:3] for one in rejects] == [(*one, "aggregate-failed") for one in [("a", -5), ("a", 99), ("a", 98), ("b", -7)]]
     assert rejects[0][3].startswith(f"aggregate '{name}(n)' failed for an event: {name.title()}() failed: ValueError: -5 in ")
     assert rejects[0][3].endswith("(f.py:11)")
     assert "returned a wrong state" in rejects[1][3]
+    assert "TypeError: add returned None, and no state" in rejects[2][3] or name == "array"
 
 
 def test_an_event_whose_add_hangs_is_a_dead_letter(tmp_path: Path) -> None:
@@ -230,15 +234,16 @@ def test_an_event_whose_add_hangs_is_a_dead_letter(tmp_path: Path) -> None:
 
 def test_a_result_whose_merge_or_finish_fails_is_a_dead_letter(tmp_path: Path) -> None:
     lane = _failing_lane("list(n)", tmp_path)
-    keys = {"ok": 1, "merge": 13, "finish": 66, "null": 67, "wrong": 68}
+    keys = {"ok": 1, "merge": 13, "none": 14, "finish": 66, "null": 67, "wrong": 68}
 
     found, rejects = _run_failing(lane, {key: [n] for key, n in keys.items()}, {key: [2] for key in keys})
 
     assert sorted(found) == [("null", None, 2), ("ok", "1,2", 2)]
     reasons = {one[0]: one[3] for one in rejects}
-    assert reasons.keys() == {"merge", "finish", "wrong"}
-    assert reasons["merge"] == "List() failed: ValueError: 13 (f.py:19)"
-    assert reasons["finish"] == "List() failed: SystemExit: 66 (f.py:23)"
+    assert reasons.keys() == {"merge", "none", "finish", "wrong"}
+    assert reasons["none"] == "List() failed: TypeError: merge returned None, and no state"
+    assert reasons["merge"] == "List() failed: ValueError: 13 (f.py:21)"
+    assert reasons["finish"] == "List() failed: SystemExit: 66 (f.py:25)"
     assert "returned a wrong result" in reasons["wrong"]
     assert {one[2] for one in rejects} == {"result-failed"}
     window = lane.rejects[0].events.to_pylist()[0]

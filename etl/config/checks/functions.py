@@ -74,7 +74,8 @@ def _read_one(name: str, value: str | dict[str, Any], path: OptionPath, report: 
     code = _code_file(options, path, report)
     if code is None:
         return None
-    from etl.udf.signature import FunctionDeclaration, read_function
+    from etl.udf.parameters import FunctionDeclaration
+    from etl.udf.signature import read_function
 
     try:
         timeout = parse_duration(options["timeout"]) if "timeout" in options else DEFAULT_TIMEOUT

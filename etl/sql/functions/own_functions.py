@@ -114,7 +114,8 @@ def _entry(statement: CreateFunction) -> dict[str, str]:
 
 def _read(name: str, entry: dict[str, str], folder: Path) -> UserFunction:
     from etl.udf.code_files import CodeFileError, read_file, read_module
-    from etl.udf.signature import FunctionDeclaration, read_function
+    from etl.udf.parameters import FunctionDeclaration
+    from etl.udf.signature import read_function
 
     try:
         code = read_file(entry["file"], folder) if "file" in entry else read_module(entry["module"], folder)

@@ -16,13 +16,10 @@ from etl.state.aggregates.accumulator import Grouping
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.calling import to_argument
 from etl.udf.declaration import UserFunction
-from etl.udf.failures import FAILURES, failure_of
+from etl.udf.failures import FAILURES, failure_of, message_of
 from etl.udf.loading import load
 from etl.udf.row_calls import MAX_TIMEOUTS, call_for_each
-from etl.udf.values import to_array, to_python
-
-WRONG_VALUES = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What the conversion of a value raises that has another type than its annotation."""
+from etl.udf.values import WRONG_VALUES, to_array, to_python
 
 
 @dataclass
@@ -67,14 +64,21 @@ class UserAdds:
                 for row in rows.tolist():
                     guard.next_call()
                     state = add(state, python[row])
-                return state
+                return self.check_state(state, "add")
         else:
 
             def fold(rows: Any) -> Any:
-                return instance.add(instance.create(), to_argument(values.take(pa.array(rows)), self.function.kind))
+                added = instance.add(instance.create(), to_argument(values.take(pa.array(rows)), self.function.kind))
+                return self.check_state(added, "add")
 
         states, failed = call_for_each(self.function, fold, zip(groups, strict=True), len(groups), guard)
         return states, failed | self._wrong_states(states, failed)
+
+    def check_state(self, state: Any, method: str) -> Any:
+        """A state that a method returned. Raises TypeError for None where that is no state."""
+        if state is None and not self.function.state_may_be_none:
+            raise TypeError(f"{method} returned None, and no state")
+        return state
 
     def _wrong_states(self, states: list[Any], failed: dict[int, str]) -> dict[int, str]:
         """The states that are not of the declared type, by number."""
@@ -90,7 +94,7 @@ class UserAdds:
             to_array([state], self.function.state)
             return ""
         except WRONG_VALUES as error:
-            return f"{self.function.name}() returned a wrong state: {error}"
+            return f"{self.function.name}() returned a wrong state: {message_of(error)}"
 
     # ── Groups with values that fail ──
 
@@ -124,7 +128,7 @@ class UserAdds:
                 state = make()
                 for value in values:
                     guard.next_call()
-                    state = self.instance.add(state, value)
+                    state = self.check_state(self.instance.add(state, value), "add")
                     if reason := self._wrong(state):
                         return added, None, reason
                     added += 1
@@ -151,7 +155,7 @@ class UserAdds:
     def _try_array(self, make: Callable[[], Any], values: pa.Array) -> tuple[Any, str, bool]:
         try:
             with CallGuard(self.function.timeout.total_seconds()):
-                state = self.instance.add(make(), to_argument(values, self.function.kind))
+                state = self.check_state(self.instance.add(make(), to_argument(values, self.function.kind)), "add")
             return state, self._wrong(state), False
         except (*FAILURES, CallTimeoutError) as error:
             is_timeout = isinstance(error, CallTimeoutError)

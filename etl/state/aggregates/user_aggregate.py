@@ -17,11 +17,12 @@ import pyarrow as pa
 from etl.api import ComponentError
 from etl.state.aggregates.accumulator import FailedRowsError, Grouping, Numbers
 from etl.state.aggregates.argument import AggregateArgument
-from etl.state.aggregates.user_adds import WRONG_VALUES, UserAdds
+from etl.state.aggregates.user_adds import UserAdds
 from etl.udf.declaration import UserFunction
+from etl.udf.failures import message_of
 from etl.udf.loading import restore_state
 from etl.udf.row_calls import call_for_each
-from etl.udf.values import to_array
+from etl.udf.values import WRONG_VALUES, to_array
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class UserAggregate:
         def merge(rows: Numbers) -> Any:
             first, *others = (restore_state(self.function, one) for one in states.take(pa.array(rows)).to_pylist())
             for other in others:
-                first = self._instance.merge(first, other)
+                first = self._adds.check_state(self._instance.merge(first, other), "merge")
             return first
 
         found, failures = call_for_each(self.function, merge, zip(groups.values(), strict=True), len(groups))
@@ -119,8 +120,12 @@ class UserAggregate:
         return array, failures | known
 
     @cached_property
+    def _adds(self) -> UserAdds:
+        return UserAdds(self.function)
+
+    @property
     def _instance(self) -> Any:
-        return UserAdds(self.function).instance
+        return self._adds.instance
 
     def _as_array(
         self, values: list[Any], failures: dict[int, str], type_: pa.DataType, what: str
@@ -134,7 +139,7 @@ class UserAggregate:
             try:
                 to_array([value], type_)
             except WRONG_VALUES as error:
-                failures[at], values[at] = f"{self.function.name}() returned a wrong {what}: {error}", None
+                failures[at], values[at] = f"{self.function.name}() returned a wrong {what}: {message_of(error)}", None
         return to_array(values, type_), failures
 
 

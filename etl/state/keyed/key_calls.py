@@ -19,15 +19,12 @@ from etl.api import Schema
 from etl.udf.call_guard import CallGuard, CallTimeoutError
 from etl.udf.declaration import UserFunction
 from etl.udf.event_calls import as_dicts
-from etl.udf.failures import FAILURES, failure_of
+from etl.udf.failures import FAILURES, failure_of, message_of
 from etl.udf.loading import load, restore_state
 from etl.udf.row_calls import MAX_TIMEOUTS, as_list, call_for_each
-from etl.udf.values import to_array
+from etl.udf.values import WRONG_VALUES, to_array
 
 Event = dict[str, Any]
-
-WRONG_VALUES = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What the conversion of a value raises that has another type than declared."""
 
 
 class KeyResults(NamedTuple):
@@ -61,11 +58,12 @@ class KeyCalls:
 
         def call_key(number: int) -> tuple[list[Event], Any]:
             try:
-                given, after = call(events[self.firsts[number] : self.firsts[number + 1]], states[number])
+                returned = call(events[self.firsts[number] : self.firsts[number + 1]], states[number])
             except CallTimeoutError as error:
                 self.timeouts += 1
                 self.fail(self.firsts[number], self.firsts[number + 1], failure_of(error, self.function))
                 return [], self.state(number)
+            given, after = parts_of(returned, EVENTS_AND_STATE)
             return as_list(given), after
 
         found, failed = call_for_each(self.function, call_key, zip(range(keys), strict=True), keys)
@@ -100,13 +98,13 @@ class KeyCalls:
 
     def convert(self, results: Sequence[Any], states: Sequence[Any]) -> tuple[pa.RecordBatch, pa.Array]:
         """Results and states as columns. Raises ValueError, or another of ``WRONG_VALUES``, for what is not as declared."""
-        name, known = self.function.name, frozenset(self.fields.names)
+        known = frozenset(self.fields.names)
         for one in results:
             if not isinstance(one, dict):
-                raise ValueError(f"{name}() returned {type(one).__name__}, and no event")
+                raise ValueError(f"it returned {type(one).__name__}, and no event")
             if not one.keys() <= known:
                 unknown = sorted(map(str, one.keys() - known))[0]
-                raise ValueError(f"{name}() returned the field {unknown!r}, which `fields` does not declare")
+                raise ValueError(f"it returned the field {unknown!r}, which `fields` does not declare")
         columns = [self._array([one.get(each.name) for one in results], each.type, each.name) for each in self.fields]
         assert self.function.state is not None
         return pa.RecordBatch.from_arrays(columns, names=self.fields.names), self._array(
@@ -117,7 +115,7 @@ class KeyCalls:
         try:
             return to_array(values, type_)
         except WRONG_VALUES as error:
-            raise ValueError(f"{self.function.name}() returned a wrong {what}: {error}") from error
+            raise ValueError(f"it returned a wrong {what}: {message_of(error)}") from error
 
     def problem(self, results: Sequence[Any], state: Any) -> str:
         """Why results or a state are not as declared; empty if they are."""
@@ -125,7 +123,7 @@ class KeyCalls:
             self.convert(results, [state])
             return ""
         except WRONG_VALUES as error:
-            return str(error)
+            return message_of(error)
 
     def _wrong_keys(self, found: list[Any], failed: dict[int, str]) -> list[int]:
         """The keys for which the function failed, or returned what is not declared."""
@@ -142,7 +140,7 @@ class KeyCalls:
         """The results for some rows of a key, and the state after those for which the function does not fail."""
         if self.give_up(first, last):
             return [], state()
-        found, reason, is_timeout = self.attempt(lambda: self._check_results(*call(self._rows(first, last), state())))
+        found, reason, is_timeout = self.attempt(lambda: self._check_results(call(self._rows(first, last), state())))
         if not reason:
             return found[0], found[1]
         if last - first == 1 or is_timeout:
@@ -153,7 +151,8 @@ class KeyCalls:
         right, after = self._call_halves(call, middle, last, partial(deepcopy, between))
         return left + right, after
 
-    def _check_results(self, given: Any, after: Any) -> tuple[list[Event], Any]:
+    def _check_results(self, returned: Any) -> tuple[list[Event], Any]:
+        given, after = parts_of(returned, EVENTS_AND_STATE)
         results = as_list(given)
         if problem := self.problem(results, after):
             raise ValueError(problem)
@@ -173,3 +172,14 @@ class KeyCalls:
             is_timeout = isinstance(error, CallTimeoutError)
             self.timeouts += is_timeout
             return None, failure_of(error, called), is_timeout
+
+
+EVENTS_AND_STATE = ("events", "a state")
+
+
+def parts_of(found: Any, names: Sequence[str]) -> Sequence[Any]:
+    """The values that a call returned as a tuple. Raises TypeError if they are not as many as these names."""
+    if isinstance(found, (tuple, list)) and len(found) == len(names):
+        return found
+    shown = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
+    raise TypeError(f"it returned {shown}, and not {' and '.join(names)}")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from etl.state.keyed.key_calls import Event, KeyCalls, KeyResults
+from etl.state.keyed.key_calls import EVENTS_AND_STATE, Event, KeyCalls, KeyResults, parts_of
 from etl.udf.declaration import UserFunction
 from etl.udf.event_calls import as_dicts
 from etl.udf.loading import load
@@ -138,7 +138,7 @@ class TimedCalls(KeyCalls):
 
     def _read_returned(self, returned: Any, time: int, after: int | None, checks: bool) -> tuple[list[Event], Any, list[int]]:
         """What a call returned, with its timers as times. Raises ValueError for what is not as declared."""
-        given, state, timers = returned
+        given, state, timers = parts_of(returned, (*EVENTS_AND_STATE, "timers"))
         results = as_list(given)
         if checks and (problem := self.problem(results, state)):
             raise ValueError(problem)
