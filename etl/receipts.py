@@ -14,6 +14,9 @@ OTHERS = "(others)"
 NO_SEGMENT = -1
 """The segment number of a receipt that is of no segment: it only advances the event time, or names rows."""
 
+ROWS_SEGMENTS = 1 << 16
+"""The segment number of the first input of a stateful step whose rows are made of what Spark gives: others follow it."""
+
 LONGEST_EXAMPLE = 4096
 """Maximum number of characters of a dead letter's event in a report."""
 

@@ -24,17 +24,17 @@ class RestartableSegment:
     start_run: Callable[[], SegmentRun]
     batches: Callable[[], Iterable[pa.RecordBatch | Rejects]]
     backoff: Backoff
+    rejected: list[tuple[Rejects, str]] = field(default_factory=list)
+    """Events that it emitted, or others before it, that the step downstream rejected: at most those of the split."""
     receipt: Receipt = field(init=False)
     _emitted_rows: int = field(default=0, init=False)
     _run: SegmentRun | None = field(default=None, init=False)
-    _rejected: list[tuple[Rejects, str]] = field(default_factory=list, init=False)
-    """Events that it emitted and the step downstream rejected: at most those of the split."""
 
     def __iter__(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         while True:
             try:
                 self._run = run = self.start_run()
-                for rejects, at in self._rejected:
+                for rejects, at in self.rejected:
                     run.reject_emitted(rejects, at)
                 yield from self._skip_emitted(run.process(self.batches()))
             except SplitLostError as error:
@@ -47,7 +47,7 @@ class RestartableSegment:
     def reject_emitted(self, rejects: Rejects, at: str) -> None:
         """Write events to the dead letters that it has just emitted, and that the step ``at`` rejects."""
         assert self._run is not None
-        self._rejected.append((rejects, at))
+        self.rejected.append((rejects, at))
         self._run.reject_emitted(rejects, at)
 
     def run_to_end(self) -> Receipt:

@@ -69,7 +69,7 @@ def map_in_arrow(events: DataFrame, run: object, schema: object) -> DataFrame:
 def _run_last_segment(
     segment: Segment, query: QueryContext, names: list[str], number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    context = _split_context(query, "result", number)
+    context = split_context(query, "result", number)
     with _restartable_segment(segment, query, context, None, with_row_numbers(batches, names)) as restartable:
         receipt = restartable.run_to_end()
     yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
@@ -78,7 +78,7 @@ def _run_last_segment(
 def _run_inner_segment(
     segment: Segment, query: QueryContext, names: list[str], step: str, number: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    context = _split_context(query, step, number)
+    context = split_context(query, step, number)
     with _restartable_segment(segment, query, context, segment.roots[""].outgoing, with_names(batches, names)) as restartable:
         for _, batch in restartable:
             yield batch.rename_columns([f"c{i}" for i in range(batch.num_columns)])
@@ -104,7 +104,8 @@ def _restartable_segment(
         buffer.close()
 
 
-def _split_context(query: QueryContext, what: str, number: int) -> SplitContext:
+def split_context(query: QueryContext, what: str, number: int) -> SplitContext:
+    """The context of the running task for a segment with this number over its partition; ``what`` tells its splits apart."""
     from pyspark import TaskContext
 
     task = TaskContext.get()

@@ -18,7 +18,7 @@ from etl.receipts import Receipt
 from etl.spark.collected import collect_all
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.frames import build_frame
-from etl.spark.lane.arrivals import write_rows_of_partitions
+from etl.spark.lane.arrivals import RowTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_completion import LaneCompletion
 from etl.spark.lane.lane_stages import stages_of
@@ -28,7 +28,7 @@ from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports, read_observed
 from etl.spark.splits import splits_source
-from etl.spark.state.checkpoint import write_checksum
+from etl.spark.state.checkpoint import planned_at, write_checksum
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
 
@@ -80,7 +80,7 @@ class Queries:
             batch = BatchId(context.getLocalProperty("sql.streaming.queryId") or plan.name, number)
             if lane is not None:
                 lane.prepare(number)
-            rows = collect_all(self._with_receipts(plan, query, frame, segment))
+            rows = collect_all(self._with_receipts(plan, query, frame, segment, number))
             receipts = [Receipt.decode(bytes(row.receipt)) for row in rows]
             with name_logs(self.plan.pipeline):  # Spark calls this in a thread of its own
                 if lane is None:
@@ -142,8 +142,10 @@ class Queries:
         self.session.dataSource.register(source)
         return self.session.readStream.format(source.name()).load()
 
-    def _with_receipts(self, plan: QueryPlan, query: QueryContext, frame: DataFrame, segment: Segment) -> DataFrame:
-        """The receipts of the tasks over a micro-batch."""
+    def _with_receipts(
+        self, plan: QueryPlan, query: QueryContext, frame: DataFrame, segment: Segment, batch: int | None = None
+    ) -> DataFrame:
+        """The receipts of the tasks over a micro-batch of this number; None for all events at once."""
         if plan.frame is None:
             return frame
         if not plan.on_state_lane:
@@ -152,9 +154,11 @@ class Queries:
         assert graph is not None
         if isinstance(graph.child, Read):
             return frame
-        first = graph.stages[0].node.step
-        assert isinstance(first, StatefulStep)
-        return write_rows_of_partitions(frame, first, arrow_schema(frame), query)
+        first = graph.stages[0].node
+        assert isinstance(first.step, StatefulStep)
+        read_at = None if batch is None else planned_at(self.state, plan.name, batch)
+        target = RowTarget(step=first.step, incoming=arrow_schema(frame), id=first.id, reports=first.reports, read_at=read_at)
+        return write_rows_of_partitions(frame, query, target)
 
     def _lane(self, plan: QueryPlan, query: QueryContext, incoming: Schema | None = None) -> Lane:
         """The steps of a query on the state lane; ``incoming`` are the fields that Spark hands over."""

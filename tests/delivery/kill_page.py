@@ -12,7 +12,8 @@ from pathlib import Path
 
 from kill_pairs import Pair, every_pair
 from kill_trial import EVENTS, Outcome, Trial
-from state_cases import CASES, ROUTES
+from state_case_groups import CASES
+from state_cases import ROUTES
 
 from etl.api import Guarantee
 
@@ -43,12 +44,13 @@ STATE_HEAD = ("step", "route", "runs", STATE_KILLED, "events", "results", "missi
 STATE_TEXT = """
 ## Steps with state
 
-Written by `make kills-state`. A row is a step, or several in a row, as `tests/delivery/state_cases.py` has them, on one of three
-routes to its state: *one task* reads a micro-batch and runs the step itself; *several tasks* read it and write rows to files, and
-others run the step; *after Spark*, Spark computes a step before it. Queries of several steps run in one pipeline. Each run is
-killed once at a random moment with `kill -9`: the driver, all Python workers, or the JVM. A last run reads the rest, and all
-results are compared with what plain Python computes of the same events: rows that are *missing*, rows that are there once more,
-and rows that must not be. Of steps with *idle* or *quiet* the stream stops again and again, and results come by the clock.
+Written by `make kills-state`. A row is a step, or several in a row, as `tests/delivery/state_case_groups.py` lists them, on one
+of three routes to its state: *one task* reads a micro-batch and runs the step itself; *several tasks* read it and write rows to
+files, and others run the step; *after Spark*, Spark computes a step before it. Queries of several steps run in one pipeline. Each
+run is killed once at a random moment with `kill -9`: the driver, all Python workers, or the JVM. A last run reads the rest, and
+all results are compared with what plain Python computes of the same events: rows that are *missing*, rows that are there once
+more, and rows that must not be. Dead letters are rows of the steps that fail for some events. Of steps with *idle* or *quiet* the
+stream stops again and again, and results come by the clock.
 
 """
 

@@ -12,15 +12,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from function_cases import CODE
 from kill_processes import workers
 from kill_setup import KillSetup
 from kill_table import Output, SourceRow, Workspace
 from kill_trial import Outcome, Trial, Victim
 from running import wait_for
-from state_cases import BLOCK, FIELDS, FUNCTIONS, ROUTES, Case, Event, Row, event, line
+from state_cases import BLOCK, FIELDS, ROUTES, TIME_FORMAT, Case, Event, Row, event, line
 
 SLICE = BLOCK // 4
 PADDING = 3_500
@@ -97,16 +99,17 @@ class StateSetup(KillSetup):
         sinks = "".join(f"  sink-{n}: {{from: case-{n}, {self._sink(n, case)}}}\n" for n, case in enumerate(self.cases.values()))
         functions = sorted({name for case in self.cases.values() for name in case.functions})
         code = self.workspace.folder / f"{self.workspace.label}.py"
-        code.write_text(FUNCTIONS)
-        named = f"functions: {{{', '.join(f'{one}: {code}' for one in functions)}}}\n" if functions else ""
+        code.write_text(CODE)
+        named = ", ".join(f"{one.lower()}: '{code}:{one}'" for one in functions)
         return (
-            f"name: {name}\n{named}sources:\n{self.input.options}\n"
+            f"name: {name}\n{f'functions: {{{named}}}' if named else ''}\nsources:\n{self.input.options}\n"
             f"streams:\n  all: {{from: [{self.input.names}], steps: [{steps}]}}\n{streams}"
             f"sinks:\n{sinks}run: {{trigger: 100ms}}\n"
         )
 
     def _streams(self, number: int, case: Case) -> str:
-        steps = ", ".join(case.steps).replace("{late}", f"{ROUTES[self.route]}s")
+        case = case.map_steps(lambda one: one.replace("{late}", f"{ROUTES[self.route]}s"))
+        steps = ", ".join(case.steps)
         names = [f"case-{number}-{side}" for side in range(len(case.sides))]
         sides = zip(names, case.sides, strict=True)
         more = "".join(f", {one}" for one in case.side_steps)
@@ -130,6 +133,11 @@ class StateSetup(KillSetup):
         lines = self.path(number).read_text().splitlines()
         return [tuple(value_at(row, name) for name in case.fields) for row in map(json.loads, lines)]
 
+    def _dead_letters(self, number: int, case: Case) -> list[Row]:
+        letters = map(json.loads, (self.workspace.state / "dead_letters.jsonl").read_text().splitlines())
+        mine = [(one["code"], json.loads(one["event"])) for one in letters if one["at"].startswith(f"case-{number}[")]
+        return [(code, *(_as_in_files(value_at(event, name)) for name in case.fields)) for code, event in mine]
+
     def path(self, number: int) -> Path:
         """The file with the results of a case."""
         return self.workspace.folder / f"{self.workspace.label}-case-{number}.jsonl"
@@ -140,7 +148,7 @@ class StateSetup(KillSetup):
         return {name: self._outcome(number, case, events, log) for number, (name, case) in enumerate(self.cases.items())}
 
     def _outcome(self, number: int, case: Case, events: Sequence[Event], log: Sequence[str]) -> Outcome:
-        rows = self._rows(number, case)
+        rows = [*self._rows(number, case), *(self._dead_letters(number, case) if case.dead_letters else ())]
         found, expected = Counter(map(_hashable, case.reduce(rows))), Counter(map(_hashable, case.expected(events)))
         more = found - expected
         repeats = sum(count for row, count in more.items() if row in expected)
@@ -156,8 +164,16 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
     return found
 
 
-def _hashable(row: Row) -> Row:
-    return tuple(tuple(value) if isinstance(value, list) else value for value in row)
+def _as_in_files(value: Any) -> Any:
+    """The value of a dead letter as the sink `file` writes it."""
+    is_time = isinstance(value, str) and value.endswith("+00:00")
+    return datetime.fromisoformat(value).strftime(TIME_FORMAT) if is_time else value
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((name, _hashable(one)) for name, one in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
 class StateTrial(Trial):

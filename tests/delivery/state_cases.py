@@ -23,6 +23,7 @@ BLOCK = KEYS * EACH
 ROUTES = {"one task": 1, "several tasks": 30, "after Spark": 1}
 """How rows get to state → how late events can be, in seconds: of two files one may be read some slices before the other."""
 BEGIN = datetime(2023, 11, 14, tzinfo=UTC)
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 LATE_KEY = 7
 """The key whose last events in a block have the time of the block before in the field ``old``."""
 
@@ -45,7 +46,7 @@ def line(one: Event, padding: int) -> str:
 
 def instant(millis: int) -> str:
     """A time as sinks write it."""
-    return (BEGIN + timedelta(milliseconds=millis)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return (BEGIN + timedelta(milliseconds=millis)).strftime(TIME_FORMAT)
 
 
 FIELDS = "{n: bigint, k: int, key: string, o: int, v: bigint, block: bigint, at: timestamp, old: timestamp}"
@@ -65,13 +66,19 @@ class Case:
     side_steps: tuple[str, ...] = ()
     """Steps of each side after its condition."""
     functions: tuple[str, ...] = ()
-    """Names in `FUNCTIONS` that steps call."""
+    """Functions in `function_cases` that steps call; a class is an aggregate of its name in lower case."""
+    dead_letters: bool = False
+    """Whether dead letters of the step are results: rows of the code and of the values of ``fields``."""
     reduce: Callable[[Sequence[Row]], Iterable[Row]] = tuple
     """Rows that were given → rows to compare; a row that must not be, such as a repeat, is not removed."""
     sink: str = ""
     """Further options of the sink."""
     table_key: str = ""
     """The key of the table that results go to, of SQLite; none for a file."""
+
+    def map_steps(self, change: Callable[[str], str]) -> Case:
+        """The case with other steps, of its own and of its sides."""
+        return replace(self, steps=tuple(map(change, self.steps)), side_steps=tuple(map(change, self.side_steps)))
 
 
 # windows
@@ -163,7 +170,7 @@ def every_number(events: Sequence[Event]) -> list[Row]:
     return [(one["n"],) for one in events]
 
 
-_LISTED = "aggregates: {numbers: 'collect(n, 1000)'}"
+LISTED = "aggregates: {numbers: 'collect(n, 1000)'}"
 
 WINDOWS = {
     "window": Case((window("size: 10s"),), _COUNTS, lambda events: windows_of(events, tumbling(10))),
@@ -171,9 +178,9 @@ WINDOWS = {
     "window, cumulating": Case((window("size: 20s, step: 10s"),), _COUNTS, lambda events: windows_of(events, cumulating(20, 10))),
     "window, several sizes": Case((window("size: [10s, 30s]"),), _COUNTS, lambda events: windows_of(events, tumbling(10, 30))),
     "window, sessions": Case((window("gap: 5s"),), _COUNTS, sessions),
-    "window, lists": Case((window("size: 10s", _LISTED),), ("numbers",), every_number, reduce=numbers),
+    "window, lists": Case((window("size: 10s", LISTED),), ("numbers",), every_number, reduce=numbers),
     "window, time of reading": Case(
-        (window("size: 1s", _LISTED).replace("time: at, late: {late}, ", ""),), ("numbers",), every_number, reduce=numbers
+        (window("size: 1s", LISTED).replace("time: at, late: {late}, ", ""),), ("numbers",), every_number, reduce=numbers
     ),
 }
 EMITS = {
@@ -196,7 +203,7 @@ EMITS = {
         reduce=growing,
     ),
     "window, late, separate": Case(
-        (window("size: 10s, emit: [on_close, {late: {for: 1d, every: 5s, as: separate}}]", _LISTED, time="old"),),
+        (window("size: 10s, emit: [on_close, {late: {for: 1d, every: 5s, as: separate}}]", LISTED, time="old"),),
         ("numbers",),
         every_number,
         reduce=numbers,
@@ -277,24 +284,6 @@ KEYED = {
     "top, changes": Case((step("top", "by: v, limit: 2"),), ("n", "change"), changes),
 }
 
-# functions with state
-
-FUNCTIONS = """
-from typing import NamedTuple
-
-class State(NamedTuple):
-    events: int
-    total: int
-
-def track(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:
-    found = []
-    for event in events:
-        state = State(state.events + 1, state.total + event["v"]) if state else State(1, event["v"])
-        found.append({**event, "c": state.events, "s": state.total})
-    return found, state
-"""
-_TRACK = "function: track, fields: {c: bigint, s: bigint}"
-
 # running values and sequences
 
 
@@ -350,17 +339,6 @@ def correlated(some: Callable[[Event], bool], at_most: int) -> Callable[[Sequenc
 def first_sample(rows: Sequence[Row]) -> list[Row]:
     return [(key, count, samples[0]) for key, count, samples in rows]
 
-
-def tracked(begins: Callable[[Event, Event], bool]) -> Callable[[Sequence[Event]], list[Row]]:
-    return lambda events: [row[:-1] for row in running(events, begins)]
-
-
-CALLS = {
-    "keyed_python": Case((step("keyed_python", _TRACK),), _VALUES[:-1], tracked(never), functions=("track",)),
-    "keyed_python, ttl": Case(
-        (step("keyed_python", f"{_TRACK}, ttl: 5s"),), _VALUES[:-1], tracked(new_block), functions=("track",)
-    ),
-}
 
 _ALERT = ("key", "correlation.count", "correlation.samples")
 ORDERED = {
@@ -601,50 +579,3 @@ CHANGES = {
     ),
     "top, then totals": changelog([_BEST.replace("LIMIT", "1"), _OF_BEST], ("c", "s", "m"), totals_of_best),
 }
-
-# quiet streams
-
-_EVERY = "size: 30s, emit: [on_close, {every: 1s}], emit_reason: why"
-_LATE = "size: 10s, emit: [on_close, {late: {for: 1d, every: 1s, as: AS}}]"
-_WITH_IDLE = (
-    *("window", "window, sliding", "window, sessions", "window, lists"),
-    *("dedupe, last with count", "suppress, summary", "top of a key", "top, changes"),
-    *("over, within", "over, ttl", "sequence, not followed by", "correlate, at most"),
-    *("join, full", "join, latest", "window, then window", "join, then window"),
-)
-_ALL = {**WINDOWS, **EMITS, **KEYED, **ORDERED, **CALLS, **JOINS, **CHAINS, **CHANGES}
-
-
-def idle(case: Case) -> Case:
-    """The case with steps that do not wait for events on a quiet stream."""
-    return replace(case, steps=tuple(one.replace("late: {late}", "late: {late}, idle: 1s") for one in case.steps))
-
-
-QUIET = {f"{name}, idle": idle(_ALL[name]) for name in _WITH_IDLE} | {
-    "window, every, quiet": replace(EMITS["window, every"], steps=(window(_EVERY),)),
-    "window, late, corrected, idle": idle(
-        replace(EMITS["window, late, corrected"], steps=(window(_LATE.replace("AS", "corrected"), time="old"),))
-    ),
-    "window, late, separate, idle": idle(
-        replace(EMITS["window, late, separate"], steps=(window(_LATE.replace("AS", "separate"), _LISTED, time="old"),))
-    ),
-}
-
-GROUPS = {
-    "windows": WINDOWS,
-    "emit": EMITS,
-    "keys": KEYED,
-    "order": ORDERED,
-    "calls": CALLS,
-    "joins": JOINS,
-    "chains": CHAINS,
-    "changes": CHANGES,
-}
-"""Cases that run in one pipeline, each as a query of its own."""
-QUIET_GROUPS = {f"quiet-{number}": dict(list(QUIET.items())[number::3]) for number in range(3)}
-CASES = _ALL | QUIET
-
-
-def few_cases(number: int, of: int) -> dict[str, Case]:
-    """Every so many of the cases: each step is in one of the selections."""
-    return dict(list(_ALL.items())[number::of])

@@ -18,8 +18,10 @@ import pytest
 from kill_state import QUIET, Pace, StateSetup, StateTrial
 from kill_table import Workspace
 from kill_trial import RUNS
+from option_cases import OPTIONS
 from running import Engine
-from state_cases import CASES, GROUPS, QUIET_GROUPS, ROUTES, Case, few_cases
+from state_case_groups import CASES, GROUPS, QUIET_GROUPS, few_cases
+from state_cases import ROUTES, Case
 
 _numbers = itertools.count()
 
@@ -77,4 +79,4 @@ def test_results_by_the_clock_of_killed_runs_are_those_that_python_computes(
 def test_few_cases_have_every_step() -> None:
     selected = [name for cases, _ in FEW for name in cases]
 
-    assert len(selected) == len(set(selected)) == len(CASES) - sum(map(len, QUIET_GROUPS.values()))
+    assert len(selected) == len(set(selected)) == len(CASES) - sum(map(len, [OPTIONS, *QUIET_GROUPS.values()]))

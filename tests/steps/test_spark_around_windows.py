@@ -93,22 +93,46 @@ def test_spark_computes_between_two_stateful_steps(engine: Engine, etl: Etl) -> 
 
 
 TIME_FROM_SPARK = """
-    source: {type: file, path: "{here}/in/*.jsonl"}
-    steps:
-      - {type: json, fields: {at: string, user: string}}
-      - {type: sql, query: "SELECT cast(at AS timestamp) AS at, soundex(user) AS sound FROM events"}
-      - {type: window, time: at, size: 1m, late: 0s, group_by: [sound], aggregates: {n: count(*)}}
-    sink: {type: file, path: "{here}/out.jsonl"}
+    sources: {lines: {type: file, path: "{here}/in/*.jsonl"}}
+    streams:
+      sounds:
+        from: lines
+        steps:
+          - {type: json, fields: {at: string, user: string}}
+          - {type: sql, query: "SELECT try_cast(at AS timestamp) AS at, soundex(user) AS sound, length(user) AS l FROM events"}
+      minutes:
+        from: sounds
+        steps:
+          - {type: window, time: at, size: 1m, late: 0s, group_by: [sound], aggregates: {n: count(1 / (l - 3))}}
+      ever:
+        from: sounds
+        steps: [{type: window, emit: on_change, ttl: 1h, group_by: [sound], aggregates: {n: count(*)}}]
+    sinks:
+      out: {from: minutes, type: file, path: "{here}/out.jsonl"}
+      totals: {from: ever, type: file, path: "{here}/totals.jsonl", changes: kind}
 """
 
 
 @pytest.mark.spark
-def test_windows_over_a_time_that_spark_computes_close_when_the_input_ends(engine: Engine, etl: Etl) -> None:
+def test_windows_over_a_time_that_spark_computes_close_and_events_without_a_usable_one_are_dead_letters(
+    engine: Engine, etl: Etl
+) -> None:
     write(etl, "1", ("06:00:01", "anna", ""), ("06:00:02", "anne", ""))
     engine(TIME_FROM_SPARK)
     before = delivered(etl)
-    write(etl, "2", ("06:00:03", "anna", ""))
-    engine(TIME_FROM_SPARK, drain=True)
+    write(etl, "2", ("06:00:03", "anna", ""), ("no time", "anna", ""), ("06:00:03", "bob", ""))
+    with (etl.folder / "in" / "2.jsonl").open("a") as lines:
+        lines.write('{"at": "2099-01-01T00:00:00Z", "user": "anna"}\n')
+    ran = engine(TIME_FROM_SPARK, drain=True)
 
     assert before == []
     assert delivered(etl) == [{"sound": "A500", "n": 3}]
+    assert ran.dead == 3
+    letters = [json.loads(line) for line in (etl.folder / "state" / "dead_letters.jsonl").read_text().splitlines()]
+    assert sorted((one["at"], one["code"]) for one in letters) == [
+        ("event time", "event-time-out-of-range"),
+        ("event time", "no-event-time"),
+        ("minutes[0] window", "aggregate-failed"),
+    ]
+    totals = [json.loads(line) for line in (etl.folder / "totals.jsonl").read_text().splitlines()]
+    assert [row["n"] for row in totals if row["sound"] == "A500"] == [2, 2, 5]  # the first one is replaced by the next run's

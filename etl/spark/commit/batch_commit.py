@@ -13,7 +13,7 @@ from etl.api import BatchId
 from etl.delivery.spool import SinkSpool
 from etl.plan.frames import segments
 from etl.plan.query_plan import Plan, QueryPlan
-from etl.receipts import Receipt
+from etl.receipts import ROWS_SEGMENTS, Receipt
 from etl.spark import pace
 from etl.spark.commit.sink_committer import SinkCommitter
 from etl.spark.commit.spool_drain import SpoolDrain
@@ -112,6 +112,7 @@ class BatchCompletion:
             mine = [receipt for receipt in heads if receipt.part == number]
             read += mine if reads else []
             self.totals.add(self.query.name, segment, mine, emits=reads, results=False)
+        self.totals.add_rejected([receipt for receipt in heads if receipt.part >= ROWS_SEGMENTS])
         self.totals.add(self.query.name, self.query.segment, receipts, emits=False)
         self.totals.put_back(waiting)
         self._time_batch([*heads, *receipts])

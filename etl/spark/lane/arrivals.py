@@ -2,66 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, SIDE, Schema, StatefulStep
-from etl.receipts import NO_SEGMENT, Receipt
-from etl.segment.event_time import without_heartbeats
+from etl.api import OFFSET, SIDE, Rejects, Schema, StatefulStep
+from etl.delivery.backoff import Backoff
+from etl.plan.segments import Branch, Segment, Watermark
+from etl.receipts import NO_SEGMENT, ROWS_SEGMENTS, Receipt
+from etl.segment.event_time import EventTime, without_heartbeats
+from etl.segment.restartable_segment import RestartableSegment
+from etl.segment.segment_run import SegmentRun
 from etl.spark.lane.operators import operator_of
-from etl.spark.partitions import map_in_arrow, with_names, with_row_numbers
+from etl.spark.partitions import map_in_arrow, split_context, with_names, with_row_numbers
 from etl.spark.query_context import QueryContext, current_batch, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.spark.splits import receipt_row
 from etl.state.manifest import Manifests
 from etl.state.row_files import RowWriter
+from etl.steps.heartbeats import ARRIVAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class StageTarget(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class RowTarget:
     """The stage that rows are written for, and its input that they belong to."""
 
+    step: StatefulStep
+    incoming: Schema
+    """The fields that its rows are made of."""
+    id: str
+    """The name of the step in dead letters."""
+    reports: bool
+    """Whether this query reports the events that the step rejects."""
     stage: int = 0
     input: int | None = None
     """None for a stage whose inputs have the numbers of its sides."""
+    read_at: int | None = None
+    """The time of reading of the micro-batch, microseconds since the epoch. Without it event times may be any time ahead."""
 
 
-FIRST = StageTarget()
-"""The first stage, whose rows Spark reads or computes."""
-
-
-def write_rows_of_partitions(
-    events: DataFrame, step: StatefulStep, incoming: Schema, query: QueryContext, target: StageTarget = FIRST
-) -> DataFrame:
+def write_rows_of_partitions(events: DataFrame, query: QueryContext, target: RowTarget) -> DataFrame:
     """Write the rows of each partition; the result's rows are receipts that name the files."""
-    run = partial(_write_rows, step, incoming, query, target, list(events.columns))
+    run = partial(_write_rows, query, target, list(events.columns))
     return map_in_arrow(events, run, "receipt binary")
 
 
 def _write_rows(
-    step: StatefulStep,
-    incoming: Schema,
-    query: QueryContext,
-    target: StageTarget,
-    names: list[str],
-    batches: Iterator[pa.RecordBatch],
+    query: QueryContext, target: RowTarget, names: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    from pyspark import TaskContext
-
     relay_worker_logs(query.pipeline)
-    task, batch = TaskContext.get(), current_batch(query)
-    assert task is not None
     try:
-        writer = _writer(step, incoming, query, target, task.partitionId(), batch.number)
-        yield receipt_row(_rows_receipt(step, writer, target, task.partitionId(), _add_row_numbers(batches, names)))
+        yield receipt_row(_PartitionRows(query, target).write(_add_row_numbers(batches, names)))
     except Exception as error:
-        store_error(query.state.staging(query.run_id, query.query, batch.number), error)
+        store_error(query.state.staging(query.run_id, query.query, current_batch(query).number), error)
         raise
 
 
@@ -69,32 +69,68 @@ def _add_row_numbers(batches: Iterator[pa.RecordBatch], names: list[str]) -> Ite
     return with_names(batches, names) if OFFSET in names else with_row_numbers(batches, names)
 
 
-def _writer(
-    step: StatefulStep, incoming: Schema, query: QueryContext, target: StageTarget, partition: int, number: int
-) -> RowWriter:
-    """The writer of a partition in a micro-batch of this number."""
-    manifests = Manifests(query.state.rows(query.query), query.durable)
-    before = manifests.read(number - 1).stage(target.stage)
-    origin = "0" if target.input is None else f"spark{target.input}"
-    name = f"rows-{number:012d}-{origin}-{target.stage}-{partition:06d}"
-    return RowWriter(operator_of(step, incoming), manifests, name, before.watermark, before.emission)
+class _PartitionRows:
+    """Writes the rows of one partition; events without a usable event time, and those that the step rejects, are dead letters."""
 
+    def __init__(self, query: QueryContext, target: RowTarget) -> None:
+        self._query, self._target = query, target
+        number = target.input or 0
+        self._context = split_context(query, f"rows-{number}", ROWS_SEGMENTS + number)
+        manifests = Manifests(query.state.rows(query.query), query.durable)
+        batch = self._context.batch.number
+        before = manifests.read(batch - 1).stage(target.stage)
+        origin = "0" if target.input is None else f"spark{target.input}"
+        name = f"rows-{batch:012d}-{origin}-{target.stage}-{self._context.order:06d}"
+        self._writer = RowWriter(operator_of(target.step, target.incoming), manifests, name, before.watermark, before.emission)
+        field = (target.step.event_time() or ("",))[0]
+        ahead = None if target.read_at is None else query.max_ahead_seconds
+        self._time = EventTime(Watermark(field, 0, arrival=field == ARRIVAL), (target.read_at or 0) / 1e6, ahead)
+        self._latest: dict[int, int] = {}
+        self._rejected: list[tuple[Rejects, str]] = []
+        """At most the events of the partition."""
 
-def _rows_receipt(
-    step: StatefulStep, writer: RowWriter, target: StageTarget, partition: int, batches: Iterator[pa.RecordBatch]
-) -> Receipt:
-    """Write the rows of a partition; the receipt names their files and has their largest event times."""
-    time, latest = (step.event_time() or ("",))[0], dict[int, int]()
-    for batch in batches:
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Receipt:
+        """Write the rows; the receipt names their files and has their largest event times."""
+        for batch in batches:
+            self._add(batch)
+        rows = self._writer.close()
+        receipt = self._write_dead_letters() if self._rejected else Receipt("", "rows", self._context.order, NO_SEGMENT)
+        return replace(receipt, rows={self._target.stage: rows}, late=self._writer.late, event_times=self._latest)
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        time = self._time
+        wrong = time.out_of_range(batch)
+        timely = batch if wrong is None else batch.filter(pc.invert(wrong).fill_null(fill_value=True))
+        self._observe(timely)
+        if wrong is not None:
+            self._reject_times(batch.filter(wrong), "event-time-out-of-range", time.range_text)
+        events = without_heartbeats(timely)
+        if events.column(time.field).null_count:
+            reason = f"{time.field} is null, and a later step goes by event time"
+            self._reject_times(events.filter(events.column(time.field).is_null()), "no-event-time", reason)
+            events = events.filter(events.column(time.field).is_valid())
+        self._reject(self._writer.add(events), self._target.id)
+
+    def _observe(self, batch: pa.RecordBatch) -> None:
         for side, events in _by_side(batch):
-            last = pc.max(events.column(time)).cast(pa.timestamp("us", "UTC"), safe=False).value
+            last = pc.max(events.column(self._time.field)).cast(pa.timestamp("us", "UTC"), safe=False).value
             if last is not None:
-                at = side if target.input is None else target.input
-                latest[at] = max(last, latest.get(at, last))
-        times = batch.column(time)
-        writer.add_accepted(without_heartbeats(batch.filter(times.is_valid()) if times.null_count else batch))
-    rows = writer.close()
-    return Receipt("", "rows", partition, NO_SEGMENT, rows={target.stage: rows}, late=writer.late, event_times=latest)
+                at = side if self._target.input is None else self._target.input
+                self._latest[at] = max(last, self._latest.get(at, last))
+
+    def _reject_times(self, events: pa.RecordBatch, code: str, reason: str) -> None:
+        self._rejected.append((Rejects(events, code, reason), "event time"))
+
+    def _reject(self, rejects: Sequence[Rejects], at: str) -> None:
+        self._rejected += [(one, at) for one in rejects] if self._target.reports else []
+
+    def _write_dead_letters(self) -> Receipt:
+        segment = Segment({"": Branch((), self._target.incoming)}, {})
+        backoff = Backoff(f"query {self._query.query!r}", self._context.stop_file)
+        restartable = RestartableSegment(
+            lambda: SegmentRun(segment, "", self._context, self._query.dead_letters), tuple, backoff, self._rejected
+        )
+        return restartable.run_to_end()
 
 
 def _by_side(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

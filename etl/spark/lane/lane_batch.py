@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 from etl.api import NEVER, BatchId, LooksUpKeys, TracksEmitProgress, WatermarkAdvance
 from etl.plan.frames import StageInput
 from etl.receipts import NO_SEGMENT, Receipt
-from etl.spark.lane.clocks import BatchClocks
+from etl.spark.lane.clocks import BatchClocks, reading_time
 from etl.spark.lane.compaction import MergeTask
 from etl.spark.lane.lane_stages import Stage
 from etl.spark.lane.operators import operator_of
@@ -43,9 +43,10 @@ class SparkRunner(Protocol):
     def run_after_state(self, results: Sequence[Receipt]) -> list[Receipt]:
         """Run the steps after the last stage, whose tasks gave these receipts. Returns the receipts of the tasks after them."""
 
-    def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
+    def run_between(self, number: int, events: Sequence[Receipt], read_at: int, of_sources: bool) -> list[Receipt]:
         """Run the steps that lead to an input of a stage, over the files of tasks that gave these receipts. Returns the receipts
-        of the tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none."""
+        of the tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none; ``of_sources``:
+        whether the events are of sources, and not results of a stage."""
 
 
 class MoreTasksNeeded(Exception):  # noqa: N818
@@ -92,7 +93,8 @@ class Lane:
     def advance(self, batch: BatchId, read: Sequence[Receipt], run: RunTasks, spark: SparkRunner | None = None) -> BatchOutcome:
         """Run the stages of a micro-batch whose reading tasks gave these receipts; in a task there is no ``spark``."""
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
-        computed = self._run_between(batch, None, read, spark, NEVER)
+        reading = max([reading_time(None, known), *(one.read_at for one in read if one.read_at is not None)])
+        computed = self._run_between(batch, None, read, spark, reading)
         read = [*read, *computed]
         clocks = BatchClocks(self.stages, self.inputs, known, read, self.bounded)
         receipts: list[Receipt] = []
@@ -139,7 +141,7 @@ class Lane:
             written = [receipt for receipt in receipts if event_file(self.query, batch, receipt, number).exists()]
             if written and spark is None:
                 raise MoreTasksNeeded
-            found += spark.run_between(number, written, read_at) if spark and written else []
+            found += spark.run_between(number, written, read_at, stage is None) if spark and written else []
         return found
 
     def _run_parts(

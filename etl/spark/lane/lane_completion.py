@@ -12,7 +12,7 @@ from etl.expressions import quote_name
 from etl.receipts import Receipt
 from etl.spark.collected import collect_all, require_jvm
 from etl.spark.commit.batch_commit import BatchCompletion
-from etl.spark.lane.arrivals import StageTarget, write_rows_of_partitions
+from etl.spark.lane.arrivals import RowTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
 from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of
 from etl.spark.lane.spark_steps import apply_after_state, apply_between
@@ -72,7 +72,7 @@ class BatchSparkRunner:
         given = results_of(self.session, files, self.lane.stages[-1].segment.roots[""].outgoing)
         return _receipts(run_segment(apply_after_state(plan, given, query), plan.segment, query, plan.parts))
 
-    def run_between(self, number: int, events: Sequence[Receipt], read_at: int) -> list[Receipt]:
+    def run_between(self, number: int, events: Sequence[Receipt], read_at: int, of_sources: bool) -> list[Receipt]:
         """Run the steps that lead to an input of a stage, and write their results as rows for the stage."""
         from pyspark.sql.functions import lit, timestamp_micros
 
@@ -85,7 +85,16 @@ class BatchSparkRunner:
             found = found.withColumn(ARRIVAL, timestamp_micros(lit(read_at)))
         hidden = [name for name in (OFFSET, SIDE) if name in found.columns]
         needed = found.select(*(quote_name(name) for name in dict.fromkeys((*stage.incoming.names, *hidden))))
-        return _receipts(write_rows_of_partitions(needed, stage.step, stage.incoming, query, StageTarget(one.stage, number)))
+        target = RowTarget(
+            step=stage.step,
+            incoming=stage.incoming,
+            id=stage.id,
+            reports=stage.reports,
+            stage=one.stage,
+            input=number,
+            read_at=read_at if of_sources else None,
+        )
+        return _receipts(write_rows_of_partitions(needed, query, target))
 
 
 def _receipts(rows: DataFrame) -> list[Receipt]:

@@ -76,6 +76,12 @@ class Totals:
             for receipt in receipts:
                 self._add(query, segment, receipt, emits, results)
 
+    def add_rejected(self, receipts: Sequence[Receipt]) -> None:
+        """Count events that no segment gave, and that a stateful step rejected."""
+        with self._lock:
+            for receipt in receipts:
+                self._add_rejected(receipt)
+
     def add_dropped(self, query: str, late: int, over_limit: int) -> None:
         """Count events that stateful steps of a query dropped."""
         with self._lock:
@@ -134,8 +140,7 @@ class Totals:
         }
 
     def _add(self, query: str, segment: Segment, receipt: Receipt, emits: bool, results: bool) -> None:
-        for where, rejected in receipt.rejected.items():
-            self.rejected.setdefault(where, RejectCount()).add(rejected)
+        self._add_rejected(receipt)
         root = receipt.source if receipt.source in segment.roots else ""
         counted = segment.counts_source.get(root, False)
         if counted:
@@ -153,6 +158,10 @@ class Totals:
             spark.add(counters.emitted)
             spark.dead += receipt.not_taken
             spark.left -= receipt.not_taken
+
+    def _add_rejected(self, receipt: Receipt) -> None:
+        for where, rejected in receipt.rejected.items():
+            self.rejected.setdefault(where, RejectCount()).add(rejected)
         self.dead += receipt.not_taken
 
     def _add_branch(self, branch: Branch, counters: _CounterReader, entered: Counts) -> None:

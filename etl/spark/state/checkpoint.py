@@ -133,6 +133,13 @@ def write_checksum(state: StateFolder, query: str, number: int) -> None:
             _checksum_file(folder / log / str(number - _KEPT_CHECKSUMS)).unlink(missing_ok=True)
 
 
+def planned_at(state: StateFolder, query: str, number: int) -> int | None:
+    """When Spark planned a micro-batch, which stays the same when it runs again; microseconds since the epoch."""
+    lines = (state.checkpoint(query) / "offsets" / str(number)).read_text("utf-8").splitlines()
+    millis = json.loads(lines[1]).get("batchTimestampMs") if len(lines) >= _OFFSETS_HEAD else None
+    return millis * 1000 if isinstance(millis, int) else None
+
+
 def committed_batch(state: StateFolder, query: str) -> int:
     """The last micro-batch of a query that is complete, whose state the next one starts with; -1 if there is none."""
     last = _last_number(state.checkpoint(query) / "commits")
