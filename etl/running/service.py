@@ -94,6 +94,16 @@ class RunService:
         for run in self.runs:
             run.stop()
 
+    def pause(self) -> None:
+        """End all queries after their micro-batch; receivers go on. Callable from any thread, also before `work`."""
+        for run in self.runs:
+            run.pause()
+
+    def resume(self) -> None:
+        """Let the queries go on."""
+        for run in self.runs:
+            run.resume()
+
     def work(self, on_message: OnMessage, on_totals: OnTotals = lambda _: None) -> None:
         """Run to the end. Raises EtlError for the first pipeline that has failed for good, after the others have ended.
 

@@ -27,8 +27,8 @@ LONGEST_WAIT_SECONDS = 60.0
 HEALTHY_SECONDS = 300.0
 """An attempt that worked this long before it failed is not part of a series of failures."""
 
-Status: TypeAlias = Literal["starting", "running", "waiting", "ended", "failed"]
-"""``waiting``: it starts again after a failure; ``failed``: it does not."""
+Status: TypeAlias = Literal["starting", "running", "paused", "waiting", "ended", "failed"]
+"""``paused``: receivers go on, queries do not; ``waiting``: it starts again after a failure; ``failed``: it does not."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ class SupervisedRun:
         while True:
             began = time.monotonic()
             try:
-                self._attempt_once(session)
+                self._work_and_pause(session)
                 self.status = "ended"
                 return
             except Exception as error:
@@ -87,6 +87,17 @@ class SupervisedRun:
                 if self._wait_to_restart(error, series):
                     self.status = "failed"
                     raise
+
+    def _work_and_pause(self, session: SparkSession) -> None:
+        """Run to the end, with pauses between; the receivers go on meanwhile."""
+        self._attempt_once(session)
+        while self.run.interrupted:
+            self.status = "paused"
+            self.on_message(Message("paused", "paused", pipeline=self.name))
+            if not self.run.wait_while_paused():
+                return
+            self.on_message(Message("resumed", "goes on", pipeline=self.name))
+            self._attempt_once(session)
 
     def _attempt_once(self, session: SparkSession) -> None:
         if self._commits is None:

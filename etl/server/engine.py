@@ -36,6 +36,12 @@ class EngineRun(Protocol):
     def stop(self) -> None:
         """End it after the micro-batch at work; returns at once."""
 
+    def pause(self) -> None:
+        """Stop reading after the micro-batch at work, and go on receiving; returns at once."""
+
+    def resume(self) -> None:
+        """End the pause."""
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended; returns whether it has."""
 

@@ -72,6 +72,8 @@ class Job:
         """The version that ran before, until the new one has begun."""
         self._has_begun = False
         self._stopping = False
+        self._is_paused = False
+        """Whether the run at work was paused."""
         self._restart = False
         self._error = ""
         self._failures = 0
@@ -102,7 +104,7 @@ class Job:
             self.desired = desired
             self._restart = self._restart or restart
             self._retry_at, self._failures = None, 0
-            if desired == "running" and self._has_ended():
+            if desired != "stopped" and self._has_ended():
                 self._restart = True
             self._changed.notify_all()
 
@@ -130,9 +132,9 @@ class Job:
             return "waiting"
         if self.version is None:
             return "refused"
-        if self.desired == "running":
-            return self.run.status if self._has_ended() and self.run is not None else "failed" if self._error else "starting"
-        return self.desired
+        if self.desired == "stopped":
+            return "stopped"
+        return self.run.status if self._has_ended() and self.run is not None else "failed" if self._error else "starting"
 
     @property
     def error(self) -> str:
@@ -177,17 +179,19 @@ class Job:
             self._on_change(self)
 
     def _is_due(self) -> bool:
-        if self._closing or self._must_stop() or self._must_start():
-            return True
-        return self._fell_over()
+        return self._closing or self._must_stop() or self._must_start() or self._must_toggle() or self._fell_over()
+
+    def _must_toggle(self) -> bool:
+        """Whether the run is to be paused or resumed."""
+        return self._is_at_work() and self._is_paused != (self.desired == "paused")
 
     def _must_stop(self) -> bool:
         if not self._is_at_work():
             return False
-        return self._closing or self._restart or self.desired != "running" or self.version is not self._running
+        return self._closing or self._restart or self.desired == "stopped" or self.version is not self._running
 
     def _must_start(self) -> bool:
-        if self._closing or self.desired != "running" or self.version is None or self._is_at_work():
+        if self._closing or self.desired == "stopped" or self.version is None or self._is_at_work():
             return False
         if self._retry_at is not None:
             return time.monotonic() >= self._retry_at
@@ -202,6 +206,8 @@ class Job:
             self._stop()
         elif self._must_start():
             self._start()
+        elif self._must_toggle():
+            self._toggle()
         elif self._fell_over() and self.run is not None:
             self._after_failure(self.run.error)
 
@@ -226,8 +232,16 @@ class Job:
             self._after_failure(str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}")
             return
         self.pipeline, self.notes = prepared.pipeline, prepared.notes
-        self._running = version
+        self._running, self._is_paused = version, False
         self.run = prepared.start(self._take, self._wake)
+
+    def _toggle(self) -> None:
+        assert self.run is not None
+        self._is_paused = not self._is_paused
+        if self._is_paused:
+            self.run.pause()
+        else:
+            self.run.resume()
 
     def _after_failure(self, reason: str) -> None:
         """Go back to the version before, or try again later."""

@@ -109,6 +109,14 @@ class SparkRun:
         """End after the micro-batch at work."""
         self._service.stop()
 
+    def pause(self) -> None:
+        """Stop reading after the micro-batch at work."""
+        self._service.pause()
+
+    def resume(self) -> None:
+        """End the pause."""
+        self._service.resume()
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the thread."""
         assert self._thread is not None

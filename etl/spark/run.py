@@ -65,6 +65,12 @@ def _new_id() -> str:
     return time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6]
 
 
+def _set_event() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class PipelineRun:
     """A run of a pipeline. ``totals`` may be read at any time."""
@@ -86,10 +92,16 @@ class PipelineRun:
     """Sink → number of events in its spool at the end of the run."""
     start_limiter: StartLimiter | None = None
     """Limits how many queries start at the same time, over all pipelines of a command."""
+    interrupted: bool = False
+    """Whether the queries end, or have ended, because of a pause."""
     _ends: threading.Event = field(default_factory=threading.Event)
     """Set when the caller stops the run."""
     _stop: threading.Event = field(default_factory=threading.Event)
     """Set when the queries are to end, also because one of them has failed."""
+    _resumed: threading.Event = field(default_factory=_set_event)
+    """Clear while the run is paused."""
+    _bounded_done: set[str] = field(default_factory=set)
+    """Bounded queries that this attempt has completed: a pause does not run them again."""
     _has_lock: threading.Event = field(default_factory=threading.Event)
     """Set while this run holds the lock of the state folder."""
     _failed: list[RunError] = field(default_factory=list)
@@ -104,7 +116,33 @@ class PipelineRun:
     def stop(self) -> None:
         """Stop the run after its current micro-batches, and end all backoffs. May be called from a signal handler."""
         self._ends.set()
+        self._resumed.set()
         self._end_queries()
+
+    def pause(self) -> None:
+        """End the queries after their current micro-batches, and keep all else: lock, receivers, committers. From any thread."""
+        self.interrupted = True
+        self._resumed.clear()
+        self._end_queries()
+
+    def resume(self) -> None:
+        """Let a paused run go on; callable from any thread."""
+        self._resumed.set()
+
+    def wait_while_paused(self) -> bool:
+        """Wait until the run is resumed or stopped; returns whether it goes on. Call it when `work` was ``interrupted``."""
+        self.interrupted = False
+        self._resumed.wait()
+        self._clear_stop()
+        if self._has_lock.is_set() and not self._stop.is_set():
+            self.state.stopping.unlink(missing_ok=True)
+        self.id = _new_id()
+        return not self.stopped
+
+    def _clear_stop(self) -> None:
+        self._stop.clear()
+        if self._ends.is_set() or not self._resumed.is_set():
+            self._stop.set()
 
     def _end_queries(self) -> None:
         self._stop.set()
@@ -125,9 +163,8 @@ class PipelineRun:
         self.plan, self.id = self._planned, _new_id()
         self.notes.clear()
         self._failed.clear()
-        self._stop.clear()
-        if self._ends.is_set():
-            self._stop.set()
+        self._bounded_done.clear()
+        self._clear_stop()
 
     @contextmanager
     def prepared(self) -> Iterator[SinkCommitters]:
@@ -198,7 +235,7 @@ class PipelineRun:
 
     def _run(self, queries: Queries, drains: Sequence[SpoolDrain]) -> None:
         """Run all queries to their end."""
-        bounded = [query for query in self.plan.queries if not query.streaming]
+        bounded = [query for query in self.plan.queries if not query.streaming and query.name not in self._bounded_done]
         streams = self._start_streams(queries)
         bounded_queries = threading.Thread(
             target=copy_context().run, args=(self._run_bounded_queries, queries, bounded), daemon=True
@@ -246,6 +283,7 @@ class PipelineRun:
             try:
                 queries.session.sparkContext.addJobTag(self.id)  # fails, too, if the JVM has been killed
                 queries.run_bounded(plan)
+                self._bounded_done.add(plan.name)
             except Exception as error:
                 self._fail(plan, error)
 

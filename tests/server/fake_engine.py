@@ -85,6 +85,12 @@ class FakeRun:
         self.status = "ended"
         self._ended.set()
 
+    def pause(self) -> None:
+        self.status = "paused"
+
+    def resume(self) -> None:
+        self.status = "running"
+
     def wait(self, seconds: float | None = None) -> bool:
         return self._ended.wait(seconds)
 
