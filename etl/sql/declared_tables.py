@@ -10,9 +10,9 @@ from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.hints import with_options
 from etl.sql.relation import Relation
-from etl.sql.statements import CreateTable, CreateView, Option, ScriptError
+from etl.sql.statements import CreateTable, CreateView, Option, ScriptError, unknown_table
 from etl.sql.table_options.options import read_options
-from etl.sql.tables import check_columns, lookup_options, source_relation
+from etl.sql.tables import check_columns, check_watermark, lookup_options, source_relation
 
 
 class DeclaredTables:
@@ -35,6 +35,7 @@ class DeclaredTables:
         else:
             self._tables[name] = statement  # also one with a mistake, so that queries over it are no further ones
             check_columns(statement)
+            check_watermark(statement)
 
     def get(self, name: str) -> CreateTable | None:
         """The table of a name, None if it is that of a view or of nothing."""
@@ -44,7 +45,7 @@ class DeclaredTables:
         """The table of a name. Raises ScriptError."""
         found = self._tables.get(name.lower())
         if found is None:
-            raise ScriptError("unknown-name", f"there is no table {name!r}", at, self.near(name))
+            raise unknown_table(name, at, self.near(name))
         return found
 
     def near(self, name: str) -> str:

@@ -11,6 +11,7 @@ from etl.expressions.quoting import quoted, quoted_text
 from etl.sql.columns import Scope, SqlColumn, parts_of
 from etl.sql.functions.intervals import interval_value, is_interval
 from etl.sql.functions.own_functions import own_function
+from etl.sql.functions.pattern_checks import note_pattern
 from etl.sql.functions.translation import translate
 from etl.sql.functions.typed_nodes import typed
 from etl.sql.statements import UNITS, ScriptError, start, text_key
@@ -193,6 +194,7 @@ def resolved(node: Node, scope: Scope) -> Node:
             copy.set(key, [_part(node, key, one, scope) if isinstance(one, exp.Expression) else one for one in value])
     if isinstance(copy, exp.DataType):
         return node.copy()
+    note_pattern(call_name(node), node)
     return translate(copy, node)
 
 

@@ -24,7 +24,7 @@ from etl.sql.join_clauses import JoinClauses
 from etl.sql.laterals import lateral_rows
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
 from etl.sql.select import SelectCompiler
-from etl.sql.statements import CreateView, ScriptError, start
+from etl.sql.statements import CreateView, ScriptError, start, unknown_table
 from etl.sql.windows import TABLE_WINDOWS, in_order, window_of
 
 
@@ -208,7 +208,7 @@ class Queries:
             return self._view(view)
         if table := self.tables.get(name):
             return self.tables.source(table, table_options(node.comments, start(node)))
-        raise ScriptError("unknown-name", f"there is no table {node.name!r}", start(node), self.tables.near(node.name))
+        raise unknown_table(node.name, start(node), self.tables.near(node.name))
 
     def _window_table(self, node: Any) -> Relation:
         call = node.this

@@ -36,6 +36,7 @@ def read_script(text: str) -> Script:
             text = f"{text[:first]}{' ' * (last - first)}{text[last:]}"
         tokens = dialect.tokenize(text)
     for part in _split(tokens):
+        count = len(script.errors)
         try:
             statements = ScriptParser(dialect=dialect).parse_statement(part, text)
             at = part[0].start
@@ -47,7 +48,23 @@ def read_script(text: str) -> Script:
             script.errors.append(_syntax_error(error, text, part))
         except RecursionError:
             script.errors.append(ScriptError("sql-syntax", "the statement is nested too deeply", part[0].start))
+        if len(script.errors) > count:
+            script.unread |= _declared_names(part)
     return script
+
+
+def _declared_names(tokens: list[Any]) -> set[str]:
+    """The names after CREATE TABLE and CREATE VIEW, in lower case, of which there may be several where semicolons are missing."""
+    words = [token.text.lower() for token in tokens]
+    found = set()
+    for at, word in enumerate(words):
+        if word in ("table", "view") and "create" in words[max(0, at - 4) : at]:
+            rest = words[at + 1 :]
+            rest = rest[3:] if rest[:3] == ["if", "not", "exists"] else rest
+            while rest[1:2] == ["."]:
+                rest = rest[2:]
+            found.update(rest[:1])
+    return found
 
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)

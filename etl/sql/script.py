@@ -13,6 +13,7 @@ from etl.sql.expressions import quoted
 from etl.sql.functions.calls import has_function
 from etl.sql.functions.intervals import INTERVAL_TYPES
 from etl.sql.functions.own_functions import JAVA_FUNCTIONS, declare, is_foreign, no_functions
+from etl.sql.functions.pattern_checks import noted_patterns
 from etl.sql.functions.rsql_dialect import give_rsql_meaning, has_rsql_tables, is_built_in_class
 from etl.sql.functions.script_dialect import dialect_of
 from etl.sql.hints import with_options
@@ -34,8 +35,10 @@ def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None, 
     ``java_functions``: the file with functions in place of those in Java, where the script names none."""
     script = read_script(text)
     named = [one.option.value for one in script.statements if isinstance(one, SetOption) and one.option.name == JAVA_FUNCTIONS]
-    with no_functions(named[-1] if named else java_functions), dialect_of(script.statements):
-        return _compile(script, catalogue, folder or Path())
+    with no_functions(named[-1] if named else java_functions), dialect_of(script.statements), noted_patterns() as patterns:
+        compiled = _compile(script, catalogue, folder or Path())
+    compiled.warnings += patterns
+    return compiled
 
 
 def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScript:
@@ -48,7 +51,8 @@ def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScri
         try:
             compiler.add(statement)
         except ScriptError as error:
-            compiler.compiled.errors.append(error)
+            if error.code != "unknown-name" or error.name not in script.unread:
+                compiler.compiled.errors.append(error)
         except RecursionError:
             compiler.compiled.errors.append(
                 ScriptError("sql-syntax", "the statement is nested too deeply", getattr(statement, "at", 0))

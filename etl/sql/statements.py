@@ -17,6 +17,15 @@ class ScriptError(ValueError):
         self.code = code
         self.at = at
         self.hint = hint
+        self.name = ""
+        """Of a table that is not known, in lower case."""
+
+
+def unknown_table(name: str, at: int, hint: str) -> ScriptError:
+    """The error of a name that no table has."""
+    error = ScriptError("unknown-name", f"there is no table {name!r}", at, hint)
+    error.name = name.lower()
+    return error
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,8 @@ class Script:
     statements: list[Statement] = field(default_factory=list)
     errors: list[ScriptError] = field(default_factory=list)
     warnings: list[ScriptError] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+    """Tables and views whose declarations cannot be read, in lower case: that there are no such tables is not said again."""
 
 
 def start(node: Node) -> int:

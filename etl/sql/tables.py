@@ -37,6 +37,33 @@ def check_columns(table: CreateTable) -> None:
         raise ScriptError("unknown-field", f"PRIMARY KEY: the table {table.name!r} has no column {unknown!r}", table.at, hint)
 
 
+_NO_TIMES = frozenset(
+    {"int", "bigint", "smallint", "tinyint", "double", "float", "boolean", "string", "date", "binary", "decimal"}
+)
+
+
+def check_watermark(table: CreateTable) -> None:
+    """The watermark is of a column that can be a time. Raises ScriptError."""
+    if table.watermark is None or not table.columns or table.like:
+        return
+    name = table.watermark.column
+    column = next((one for one in table.columns if one.name.lower() == name.split(".")[0].lower()), None)
+    if column is None:
+        names = [one.name for one in table.columns]
+        near = get_close_matches(name, names, 1)
+        hint = f"is {near[0]!r} meant?" if near else f"the columns are {', '.join(names)}"
+        raise ScriptError(
+            "unknown-field", f"WATERMARK: the table {table.name!r} has no column {name!r}", table.watermark.at, hint
+        )
+    type_ = str(column_of(name, name, column.type).type) if column.type is not None and "." not in name else ""
+    if type_.split("(")[0] in _NO_TIMES:
+        computed = f"{name}_time AS TO_TIMESTAMP{'_LTZ(' + name + ', 3)' if 'int' in type_ else '(' + name + ')'}"
+        hint = f"add a column {computed}, and WATERMARK FOR {name}_time AS {name}_time - INTERVAL '5' SECOND"
+        raise ScriptError(
+            "wrong-type", f"WATERMARK is of a TIMESTAMP(3), and {name!r} is {type_.upper()}", table.watermark.at, hint
+        )
+
+
 def declared_columns(table: CreateTable) -> tuple[SqlColumn, ...]:
     """The columns with a type, without those that are computed or only read."""
     found = []

@@ -52,6 +52,16 @@ def test_the_problems_of_all_files_are_reported(tmp_path: Path) -> None:
     assert {Path(problem.file).stem for problem in raised.value.problems} == {"one", "three"}
 
 
+def test_a_script_without_a_query_is_named_and_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "tables.sql"
+    script.write_text("CREATE TABLE t (a STRING) WITH ('type' = 'file', 'path' = 'x')")
+
+    pipelines = load_pipelines([script, write(tmp_path, "two")], {}, ())
+
+    assert [one.name for one in pipelines] == ["two"]
+    assert "the script has no query: it declares only, and there is nothing to run" in capsys.readouterr().err
+
+
 def test_two_pipelines_of_one_name_are_named_with_their_files(tmp_path: Path) -> None:
     files = [write(tmp_path / "a", "ssh"), write(tmp_path / "b", "ssh")]
 

@@ -26,3 +26,15 @@ def test_the_mistake_is_found_at_its_place(case: dict[str, str]) -> None:
     [error] = compile_script(script, installed()).errors
     assert str(error) == case["message"]
     assert " ".join(script[error.at :].split()).startswith(case["at"]), script[error.at :][:40]
+
+
+def test_constant_patterns_that_do_not_compile_are_warnings() -> None:
+    query = "SELECT REGEXP_EXTRACT(host, '(a', 1) AS b, REGEXP_REPLACE(host, '[', '') AS c FROM logs WHERE REGEXP(host, 'a*')"
+
+    compiled = compile_script(TABLES + query, installed())
+
+    assert [(one.code, str(one), query[one.at - len(TABLES) :][:4]) for one in compiled.warnings] == [
+        ("bad-regex", "'(a' is not a regular expression: the group at 0 is not closed", "'(a'"),
+        ("bad-regex", "'[' is not a regular expression: the character class at 0 is not closed", "'[',"),
+    ]
+    assert not compiled.errors

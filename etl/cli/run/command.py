@@ -113,6 +113,8 @@ def command(
     if request.drain and not request.once:
         raise click.UsageError("--drain goes with --once")
     pipelines = load_pipelines(choose_files(paths), load_environment(env_file), overrides)
+    if not pipelines:
+        return
     if require_healthy:
         _require_healthy(pipelines, env_file, overrides)
     several = len(pipelines) > 1 or any(path.is_dir() for path in paths)

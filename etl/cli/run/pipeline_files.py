@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from etl.cli.lint import pipeline_files
+from etl.cli.lint import pipeline_files, print_text
 from etl.config.checks.targets import together
 from etl.config.loader import inspect, is_test_file
 from etl.config.model import Pipeline
@@ -27,12 +27,15 @@ def choose_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def load_pipelines(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[str]) -> list[Pipeline]:
-    """The files' pipelines. Raises ConfigError with the problems of all files, or of their running
-    together, UsageError for names that occur twice."""
+    """The files' pipelines, without scripts that only declare tables, whose warnings are printed. Raises ConfigError with the
+    problems of all files, or of their running together, UsageError for names that occur twice."""
     checked = [inspect(file, env, overrides) for file in files]
     pipelines = [one.pipeline for one in checked if one.pipeline is not None]
+    problems = in_file_order(problem for one in checked for problem in one.problems)
     if len(pipelines) < len(checked):
-        raise ConfigError(in_file_order(problem for one in checked for problem in one.problems))
+        if any(problem.severity == "error" for problem in problems):
+            raise ConfigError(problems)
+        print_text([found for one in checked if one.pipeline is None for found in one.problems], err=True)
     by_name: dict[str, str] = {}
     for one in pipelines:
         first = by_name.setdefault(one.name, one.file)
