@@ -45,8 +45,8 @@ class TargetTable:
             session.cache[self.target] = with_changes_applied(session, self.target, insert_rows)
         return session, session.cache[self.target]
 
-    def _require_transactions(self, session: Session, there: bool, engine: str | None) -> None:
-        if not there:
+    def _require_transactions(self, session: Session, has_transactions: bool, engine: str | None) -> None:
+        if not has_transactions:
             raise ComponentError(
                 f"{session.settings.url}: table {self.target.table!r} is of engine {engine}, which has no transactions: "
                 "after a crash rows would be written twice; ALTER TABLE … ENGINE=InnoDB, or delivery: at_least_once"

@@ -13,7 +13,7 @@ from etl.api import nearest
 from etl.catalogue import NamedPattern, installed, type_name
 from etl.cli.config_options import PipelineFile
 from etl.expressions.library.catalogue import all_functions, find, script_names
-from etl.expressions.library.flink.names import NOT_HERE
+from etl.expressions.library.flink.names import UNSUPPORTED
 from etl.expressions.library.pages import describe
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.reference import Option, Page, page
@@ -81,8 +81,8 @@ def _function_texts(name: str) -> list[str]:
     named = (find(name), *map(find, script_names(name)))
     found = {one.name: one for one in named if one is not None}.values()
     texts = ["\n".join([click.style(f"{one.call} (function, {one.dialect})", bold=True), "", *describe(one)]) for one in found]
-    if name in NOT_HERE:
-        texts.append(f"{name} is a function of Flink that is not here: {NOT_HERE[name]}.")
+    if name in UNSUPPORTED:
+        texts.append(f"{name} is a function of Flink that is not here: {UNSUPPORTED[name]}.")
     if name in SPARK_FUNCTIONS:
         lane = "runs on Arrow, with exactly Spark's results" if name in FUNCTIONS else "is computed by Spark"
         head = click.style(f"{name}(…) (function, Spark)", bold=True)

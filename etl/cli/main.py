@@ -181,9 +181,9 @@ def _words(error: BaseException) -> str:
     from etl.api import EtlError
 
     if isinstance(error, OSError) and error.errno == errno.EMFILE:
-        from etl.spark.jvm.open_files import too_few_files
+        from etl.spark.jvm.open_files import describe_file_limit
 
-        return f"{error}; {too_few_files()}"
+        return f"{error}; {describe_file_limit()}"
     if isinstance(error, (EtlError, OSError)):
         return str(error)
     if isinstance(error, MemoryError):

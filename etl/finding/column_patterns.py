@@ -61,7 +61,7 @@ def make_time_pattern(column: Column, name: str) -> str:
     if all(_ISO8601.fullmatch(value) for value in column.values):
         return f"%{{TIMESTAMP_ISO8601:{name}}}"
     assert column.form
-    return f"(?<{name}>{column.form.named()})"
+    return f"(?<{name}>{column.form.grok_pattern()})"
 
 
 def _make_parts(columns: Sequence[Column], names: Sequence[str], after: str) -> Iterator[str]:

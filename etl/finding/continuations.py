@@ -30,7 +30,7 @@ def find_event_start(lines: Sequence[str]) -> str | None:
     shapes = Counter(shape for line in lines if (shape := _time_shape(line)))
     if shapes:
         form, before = shapes.most_common(1)[0][0]
-        pattern = rf"^{escape_literal(before)}{form.looks}"
+        pattern = rf"^{escape_literal(before)}{form.pattern}"
         return pattern if _is_start(re.compile(pattern), lines) else None
     return r"^\S" if _is_indented(lines) else None
 

@@ -81,7 +81,7 @@ def _opening(row: Sequence[Token]) -> tuple[str, ...]:
         kind = row[0].kind
         return (kind if kind in _SURE else "", row[0].before.strip())
     form = row[time].form
-    return (str(time), form.looks if form else "", row[time].before.strip())
+    return (str(time), form.pattern if form else "", row[time].before.strip())
 
 
 def _column(rows: _Rows, at: int) -> tuple[Column, _Rows] | None:

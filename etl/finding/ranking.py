@@ -15,7 +15,7 @@ from etl.finding.candidates import PLACEHOLDER
 from etl.finding.match import REST_ROWS, Match, member_names, parse_rest, rest_fields
 from etl.finding.signatures import Signature, rarity
 
-ALIKE, UNLIKE = 2.0, 0.9
+SIMILAR_FACTOR, DISSIMILAR_FACTOR = 2.0, 0.9
 """Factors of a recipe against a parser that parses the same: with lines similar to the sample, and without."""
 
 MIN_KNOWN_WEIGHT, MIN_SHARE = 1.5, 0.45
@@ -24,19 +24,19 @@ MIN_KNOWN_WEIGHT, MIN_SHARE = 1.5, 0.45
 MAX_COUNTED_FIELDS = 12
 """Maximum number of fields of an event that count."""
 
-NEARLY_ALL = 0.8
+MIN_COMPLETE_SHARE = 0.8
 """Share of events from which on a match counts as complete."""
 
-MADE = 0.9
+GENERATED_FACTOR = 0.9
 """Factor of generated patterns against a parser that parses as much: the parser knows the format."""
 
-PASSED_OVER = 0.25
+FILTERED_WEIGHT = 0.25
 """Weight of a line that a recipe filters out, against one that it parses."""
 
-DOUBT = 0.4
+DOUBTFUL_FACTOR = 0.4
 """Factor of a doubtful recipe or parser against generated patterns."""
 
-STRANGER = 0.9
+OTHER_PROGRAM_FACTOR = 0.9
 """Factor of a recipe that does not fit the program, against the parser alone."""
 
 
@@ -47,31 +47,34 @@ def rank_matches(
     found = list(found)
     known = {one.name: one for one in likeness}
     rare = rarity(list(likeness))
-    readers = [(one, shares) for one in found if one.candidate.recipe is None and (shares := _shares(one))]
+    readers = [(one, shares) for one in found if one.candidate.recipe is None and (shares := _member_shares(one))]
 
     def score(one: Match) -> float:
         if one.candidate.recipe is None:
-            return _worth(one, one.filled) * (MADE if one.candidate.proposal else 1.0)
+            return _rate_match(one, one.filled) * (GENERATED_FACTOR if one.candidate.proposal else 1.0)
         signature = known[one.candidate.name]
-        bonus = UNLIKE + (ALIKE - UNLIKE) * round(likeness[signature], 1)
-        bonus *= 1.0 if one.knows_details else STRANGER / ALIKE
+        bonus = DISSIMILAR_FACTOR + (SIMILAR_FACTOR - DISSIMILAR_FACTOR) * round(likeness[signature], 1)
+        bonus *= 1.0 if one.knows_details else OTHER_PROGRAM_FACTOR / SIMILAR_FACTOR
         close = [(other, shares) for other, shares in readers if _reads_alike(one, other)]
-        worths = [_beside(one, other, bonus, *_knowledge(signature.keys, shares, rare)) for other, shares in close]
-        return max(worths, default=_worth(one, one.filled) * bonus)
+        ratings = [
+            _rate_beside_parser(one, other, bonus, *_weigh_declared(signature.keys, shares, rare)) for other, shares in close
+        ]
+        return max(ratings, default=_rate_match(one, one.filled) * bonus)
 
-    made = any(one.candidate.proposal and one.rate >= NEARLY_ALL for one in found)
+    made = any(one.candidate.proposal and one.rate >= MIN_COMPLETE_SHARE for one in found)
 
-    def doubt(one: Match) -> float:
-        return DOUBT if one.candidate.name in doubtful and made else 1.0
+    def doubt_factor(one: Match) -> float:
+        return DOUBTFUL_FACTOR if one.candidate.name in doubtful and made else 1.0
 
-    return sorted(found, key=lambda one: (-_reads_most(one, found), -score(one) * doubt(one), one.candidate.name))
+    return sorted(found, key=lambda one: (-_reads_most(one, found), -score(one) * doubt_factor(one), one.candidate.name))
 
 
 def _reads_most(one: Match, found: Iterable[Match]) -> bool:
     """Whether the match parses nearly all events, or generated patterns do not either."""
     if one.candidate.recipe is not None and not one.rejected:
         return True  # it passes over other programs' lines
-    return one.rate >= NEARLY_ALL or not any(other.candidate.proposal and other.rate >= NEARLY_ALL for other in found)
+    generated = (other for other in found if other.candidate.proposal)
+    return one.rate >= MIN_COMPLETE_SHARE or not any(other.rate >= MIN_COMPLETE_SHARE for other in generated)
 
 
 def _reads_alike(recipe: Match, parser: Match) -> bool:
@@ -79,30 +82,30 @@ def _reads_alike(recipe: Match, parser: Match) -> bool:
     return parser.candidate.name in recipe.candidate.types and parser.rate > 0.9 * recipe.rate
 
 
-def _worth(one: Match, filled: float) -> float:
-    """The worth of a match: more parsed lines count most, then more fields; lines that a recipe filters count a little."""
+def _rate_match(one: Match, filled: float) -> float:
+    """The rating of a match: more parsed lines count most, then more fields; lines that a recipe filters count a little."""
     passed = one.events - one.read - one.rejected if one.candidate.recipe else 0
-    rate = one.rate + PASSED_OVER * passed / one.events
+    rate = one.rate + FILTERED_WEIGHT * passed / one.events
     return rate**2 * math.sqrt(min(filled, MAX_COUNTED_FIELDS))
 
 
-def _knowledge(keys: Iterable[str], shares: Mapping[str, float], rare: Mapping[str, float]) -> tuple[float, float]:
+def _weigh_declared(keys: Iterable[str], shares: Mapping[str, float], rare: Mapping[str, float]) -> tuple[float, float]:
     """The weight of an event's members that a recipe declares, and its share of the total."""
     weights = {name: share * rare.get(name, 1.0) for name, share in shares.items()}
     known = sum(weights[name] for name in keys if name in weights)
     return known, known / (sum(weights.values()) or 1.0)
 
 
-def _beside(one: Match, parser: Match, bonus: float, known: float, share: float) -> float:
-    """The worth of a recipe relative to that of the parser alone, which parses the same objects or pairs."""
-    own = _worth(one, one.filled)
+def _rate_beside_parser(one: Match, parser: Match, bonus: float, known: float, share: float) -> float:
+    """The rating of a recipe relative to that of the parser alone, which parses the same objects or pairs."""
+    own = _rate_match(one, one.filled)
     if known >= MIN_KNOWN_WEIGHT and share >= MIN_SHARE:
-        return max(own, _worth(one, parser.filled)) * bonus
-    stranger = parser.candidate.name in one.candidate.opening
-    return min(own, _worth(one, parser.filled * share)) * STRANGER if stranger else own * bonus
+        return max(own, _rate_match(one, parser.filled)) * bonus
+    is_other_program = parser.candidate.name in one.candidate.opening
+    return min(own, _rate_match(one, parser.filled * share)) * OTHER_PROGRAM_FACTOR if is_other_program else own * bonus
 
 
-def _shares(parser: Match) -> Mapping[str, float]:
+def _member_shares(parser: Match) -> Mapping[str, float]:
     """The last name of each member → the share of events that have it, for a parser that knows no member by itself."""
     if parser.candidate.fields - rest_fields(parser.candidate) - {PLACEHOLDER}:
         return {}

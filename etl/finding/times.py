@@ -1,6 +1,6 @@
-"""The forms in which logs write times: what each looks like, and the formats of the parser `timestamp` that read it.
+"""The forms in which logs write times: the pattern of each, and the formats of the parser `timestamp` that read it.
 
-A form is written in the letters of that parser, and what it looks like is derived from them, so the two cannot differ.
+A form is written in the letters of that parser, and its pattern is derived from them, so the two cannot differ.
 Forms that look alike (``03/04/2026``) are one form with several formats; the values decide, see `format_of`.
 """
 
@@ -16,7 +16,7 @@ _MONTHS = (
     "[Jj]an|[Ff]eb|[Mm]ar|[Aa]pr|[Mm]ay|[Jj]un|[Jj]ul|[Aa]ug|[Ss]ep|[Oo]ct|[Nn]ov|[Dd]ec"
     "|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"
 )
-_LOOKS = {
+_PATTERN_OF_LETTERS = {
     "yyyy": r"(?:19|20)\d\d",
     "yy": r"\d\d",
     "MMM": f"(?:{_MONTHS})",
@@ -38,46 +38,46 @@ _LOOKS = {
     "Z": r"[+-]\d\d:?\d\d",
     "z": f"(?:{ZONE_NAMES})",
 }
-"""What the letters of a format look like; a space stands for one or more."""
+"""Letters of a format → a regular expression of what they stand for; a space stands for one or more."""
 
 _LETTERS = re.compile(r"'([^']*)'|([A-Za-z])\2*|[\[\] .]|[^A-Za-z]")
 
 
 @dataclass(frozen=True)
 class TimeForm:
-    """A way to write times. ``score`` says how much it tells: the time of an event is the best of its line."""
+    """A way to write times. The time of an event is the one with the highest ``score`` in its line."""
 
-    looks: str
+    pattern: str
     """A regular expression in the syntax that Python, RE2 and the scanner share."""
     formats: tuple[str, ...]
     """Those of the parser `timestamp` that may read it; none for a time that has no date."""
     score: int
 
-    shapes: tuple[str, ...] = ()
-    """What each format looks like, where it has several."""
+    patterns: tuple[str, ...] = ()
+    """The regular expression of each format, where it has several."""
 
-    def only(self, format_: str) -> TimeForm:
+    def with_format(self, format_: str) -> TimeForm:
         """The form in one of its formats."""
         at = self.formats.index(format_)
-        return TimeForm(self.shapes[at] if self.shapes else self.looks, (format_,), self.score)
+        return TimeForm(self.patterns[at] if self.patterns else self.pattern, (format_,), self.score)
 
-    def named(self) -> str:
-        """What it looks like, with the names of the grok library for its parts."""
-        text = self.looks
-        for looks, name in _NAMED:
-            text = text.replace(looks, name)
+    def grok_pattern(self) -> str:
+        """The pattern, with the names of the grok library for its parts."""
+        text = self.pattern
+        for pattern, name in _GROK_NAMES:
+            text = text.replace(pattern, name)
         return text
 
 
-_CLOCK = ":".join(_LOOKS[letters] for letters in ("HH", "mm", "ss"))
-_NAMED = (
+_CLOCK = ":".join(_PATTERN_OF_LETTERS[letters] for letters in ("HH", "mm", "ss"))
+_GROK_NAMES = (
     (f"{_CLOCK}(?:[.,]\\d{{1,9}})?", "%{TIME}"),
     (_CLOCK, "%{TIME}"),
-    (_LOOKS["MMM"], "%{MONTH}"),
-    (_LOOKS["EEE"], "%{DAY}"),
-    (_LOOKS["dd"], "%{MONTHDAY}"),
-    (_LOOKS["d"], "%{MONTHDAY}"),
-    (f"(?: ?{_LOOKS['XXX']})?", "(?: ?%{ISO8601_TIMEZONE})?"),
+    (_PATTERN_OF_LETTERS["MMM"], "%{MONTH}"),
+    (_PATTERN_OF_LETTERS["EEE"], "%{DAY}"),
+    (_PATTERN_OF_LETTERS["dd"], "%{MONTHDAY}"),
+    (_PATTERN_OF_LETTERS["d"], "%{MONTHDAY}"),
+    (f"(?: ?{_PATTERN_OF_LETTERS['XXX']})?", "(?: ?%{ISO8601_TIMEZONE})?"),
 )
 
 _FULL = (
@@ -136,7 +136,7 @@ _CLOCKS = ("HH:mm:ss[.SSS]",)
 
 @cache
 def forms() -> tuple[TimeForm, ...]:
-    """All forms, those that tell most first."""
+    """All forms, those with the highest score first."""
     return tuple(_forms())
 
 
@@ -145,18 +145,18 @@ def _forms() -> Iterator[TimeForm]:
         yield _form(formats, 5 if "SSS" in formats[0] else 4)
     for formats in _WITHOUT_YEAR:
         yield _form(formats, 3)
-    yield from (TimeForm(looks, (name,), 4) for looks, name in _EPOCHS.items())
+    yield from (TimeForm(pattern, (name,), 4) for pattern, name in _EPOCHS.items())
     for text in _DATES:
-        yield TimeForm(_looks(text), (text,), 2)
+        yield TimeForm(_pattern_of(text), (text,), 2)
     for text in _CLOCKS:
-        yield TimeForm(_looks(text), (), 1)
+        yield TimeForm(_pattern_of(text), (), 1)
 
 
 def _form(formats: Sequence[str], score: int) -> TimeForm:
-    shapes = tuple(map(_looks, formats))
-    looks = "|".join(dict.fromkeys(shapes))
+    patterns = tuple(map(_pattern_of, formats))
+    pattern = "|".join(dict.fromkeys(patterns))
     return TimeForm(
-        f"(?:{looks})" if "|" in looks and len(set(shapes)) > 1 else looks, tuple(map(_format, formats)), score, shapes
+        f"(?:{pattern})" if "|" in pattern and len(set(patterns)) > 1 else pattern, tuple(map(_format, formats)), score, patterns
     )
 
 
@@ -168,23 +168,23 @@ def _format(text: str) -> str:
 _ISO = {"yyyy-MM-dd'T'HH:mm[:ss[.SSS]][XXX]", "yyyy-MM-dd HH:mm:ss[.SSS] z", "yyyy-MM-dd HH:mm:ss[.SSS][ ][XXX]"}
 
 
-def _looks(text: str) -> str:
+def _pattern_of(text: str) -> str:
     parts = []
     for found in _LETTERS.finditer(text):
         token = found[0]
         if found[1] is not None:
             parts.append(re.escape(found[1]))
-        elif token in _LOOKS:
-            parts.append(_LOOKS[token])
+        elif token in _PATTERN_OF_LETTERS:
+            parts.append(_PATTERN_OF_LETTERS[token])
         else:
             parts.append({"[": "(?:", "]": ")?", " ": " +", "-": "-"}.get(token) or re.escape(token))
-    looks = "".join(parts).replace(r"(?:\.\d{1,9})", r"(?:[.,]\d{1,9})")
-    return looks.replace("(?: +)?(?:", "(?: ?")  # a blank only where a zone follows
+    pattern = "".join(parts).replace(r"(?:\.\d{1,9})", r"(?:[.,]\d{1,9})")
+    return pattern.replace("(?: +)?(?:", "(?: ?")  # a blank only where a zone follows
 
 
 @cache
 def _all() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?P<f{number}>{form.looks})" for number, form in enumerate(forms())))
+    return re.compile("|".join(f"(?P<f{number}>{form.pattern})" for number, form in enumerate(forms())))
 
 
 _NAMES = "jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun"

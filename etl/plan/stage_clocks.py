@@ -1,4 +1,4 @@
-"""The clocks of stages: by what the watermark of each advances, and for how long what waits in them waits at most.
+"""The clocks of stages: what advances the watermark of each, and the longest time that events wait in it.
 
 A stage goes by the time of reading, by what the upstream stages guarantee, or by a field of their results
 (`StageInput.by_field`).

@@ -9,7 +9,7 @@ from etl.api import nearest
 from etl.expressions.library.catalogue import functions
 from etl.expressions.quoting import quoted_text
 from etl.rsql.problems import SourceError
-from etl.rsql.script_names import ALIASES, NOT_HERE, TEMPLATES, library_name
+from etl.rsql.script_names import ALIASES, TEMPLATES, UNSUPPORTED, library_name
 from etl.rsql.script_scope import ScriptScope
 from etl.rsql.script_tree import BareWord, Constant, Expression, FunctionCall, KeyValuePair, parse_expression
 
@@ -77,8 +77,8 @@ def _call(node: FunctionCall, scope: ScriptScope) -> str:
     special = _SPECIAL.get(name)
     if special is not None and (found := special(node, scope)) is not None:
         return found
-    if name in NOT_HERE:
-        raise SourceError("unknown-function", f"{node.name} does not exist here", node.at, NOT_HERE[name])
+    if name in UNSUPPORTED:
+        raise SourceError("unknown-function", f"{node.name} does not exist here", node.at, UNSUPPORTED[name])
     if name in TEMPLATES:
         return _template(node, scope)
     library = library_name(name, count)

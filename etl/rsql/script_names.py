@@ -106,7 +106,7 @@ TEMPLATES = {
 _LOOKUP = "put a step lookup with the table before the script"
 _CODE = "call a function of a Python file: the step python, or functions of your own"
 
-NOT_HERE: Mapping[str, str] = {
+UNSUPPORTED: Mapping[str, str] = {
     **dict.fromkeys(("intelligence", "qingbao", "left_join_intelligence", "left_join_qingbao"), _LOOKUP),
     **dict.fromkeys(("innerjoin", "inner_join", "leftjoin", "left_join"), _LOOKUP),
     **dict.fromkeys(("mark", "namelist", "mark_rows", "namelist_rows", "in_namelist"), _LOOKUP),

@@ -36,7 +36,7 @@ class FunctionStep(Step):
         return step
 
     @property
-    def called(self) -> UserFunction | None:
+    def declared_function(self) -> UserFunction | None:
         """The function, None before it is known."""
         return self._function
 
@@ -46,7 +46,7 @@ class FunctionStep(Step):
         return () if self._function is None else (self._function,)
 
     @property
-    def given(self) -> dict[str, pa.DataType]:
+    def result_types(self) -> dict[str, pa.DataType]:
         """The fields that the function gives or changes."""
         return {name: parse_type(type_) for name, type_ in self.fields_given.items()}
 

@@ -82,7 +82,7 @@ class Python(FunctionStep, ArrowStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields, and those that the function gives."""
-        return with_fields(incoming, self.given)
+        return with_fields(incoming, self.result_types)
 
     def may_multiply_events(self) -> bool:
         """Whether the function gives lists of events, or batches."""
@@ -93,7 +93,7 @@ class Python(FunctionStep, ArrowStep):
         from etl.udf.event_calls import EventCaller
 
         assert self._function is not None
-        given = pa.schema(list(self.given.items()))
+        given = pa.schema(list(self.result_types.items()))
         known = frozenset([*visible(incoming).names, *given.names])
         call = EventCaller(self._function, given, self.read or visible(incoming).names, known)
 

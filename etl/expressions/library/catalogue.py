@@ -107,8 +107,8 @@ def same_as_spark() -> Mapping[str, str]:
     return SAME_AS_SPARK
 
 
-def not_here() -> Mapping[str, str]:
+def unsupported_functions() -> Mapping[str, str]:
     """Flink's functions that do not exist here → why."""
-    from etl.expressions.library.flink.names import NOT_HERE
+    from etl.expressions.library.flink.names import UNSUPPORTED
 
-    return NOT_HERE
+    return UNSUPPORTED

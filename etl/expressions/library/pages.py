@@ -56,7 +56,7 @@ def _aliases() -> list[str]:
     if not same:
         return []
     rows = [f"| `{name}` | `{spark}` |" for name, spark in sorted(same.items())]
-    missing = [f"| `{name}` | {why} |" for name, why in sorted(catalogue.not_here().items())]
+    missing = [f"| `{name}` | {why} |" for name, why in sorted(catalogue.unsupported_functions().items())]
     return [
         "",
         "## Equal to Spark's",

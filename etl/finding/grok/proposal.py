@@ -136,7 +136,7 @@ class _Builder:
         if is_ambiguous(column.form, column.values):
             others = ", ".join(text for text in column.form.formats if text != chosen)
             self.notes.append(f"the times may also be {others}: the lines do not tell")
-        return replace(column, form=column.form.only(chosen))
+        return replace(column, form=column.form.with_format(chosen))
 
     def _add_templates(self, lines: Sequence[tuple[int, str]], beginning: str, least: int) -> None:
         for one in find_templates(lines)[:MAX_MESSAGES]:

@@ -52,7 +52,7 @@ def message_pattern(template: Template, taken: set[str]) -> tuple[str, list[str]
 
 
 def _time(values: Sequence[MessageToken], name: str) -> str:
-    forms = {value.form.named(): None for value in values if value.form}
+    forms = {value.form.grok_pattern(): None for value in values if value.form}
     return f"(?<{name}>{'|'.join(forms)})"
 
 

@@ -7,31 +7,31 @@ from contextlib import suppress
 
 from etl.api import EtlError
 
-NEEDED, EACH_QUERY = 400, 10
+FILES_OF_RUN, FILES_OF_QUERY = 400, 10
 """Open files that Spark's JVM has in a small run, and more for each streaming query (measured)."""
 
-ENOUGH = 65536
+MAX_LIMIT = 65536
 """The limit is raised to at most this: some programs loop over all numbers below it."""
 
-TOO_MANY = ("Too many open files", "error=24,")
+LIMIT_ERRORS = ("Too many open files", "error=24,")
 """Texts of errors in Java, C and Python when the limit is reached."""
 
 
 def allow_files(queries: int) -> None:
     """Raise the limit of this process and its children. Raises EtlError if it stays too small for a run."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    raised = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    raised = MAX_LIMIT if hard == resource.RLIM_INFINITY else min(hard, MAX_LIMIT)
     if soft != resource.RLIM_INFINITY and soft < raised:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    needed = NEEDED + EACH_QUERY * queries
+    needed = FILES_OF_RUN + FILES_OF_QUERY * queries
     if limit != resource.RLIM_INFINITY and limit < needed:
         run = f"a run of {queries} {'query' if queries == 1 else 'queries'}"
-        raise EtlError(f"{run} needs {needed} open files; {too_few_files()}")
+        raise EtlError(f"{run} needs {needed} open files; {describe_file_limit()}")
 
 
-def too_few_files() -> str:
+def describe_file_limit() -> str:
     """A message with the limit and how to raise it."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return (
@@ -42,4 +42,4 @@ def too_few_files() -> str:
 
 def is_file_limit(text: str) -> bool:
     """Whether an error text means that too many files are open."""
-    return any(words in text for words in TOO_MANY)
+    return any(words in text for words in LIMIT_ERRORS)

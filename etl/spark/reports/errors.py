@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.api import EtlError, cut
-from etl.spark.jvm.open_files import is_file_limit, too_few_files
-from etl.spark.reports.failed_steps import failed_in, named_step
+from etl.spark.jvm.open_files import describe_file_limit, is_file_limit
+from etl.spark.reports.failed_steps import describe_failed_step, describe_step
 
 if TYPE_CHECKING:
     from etl.plan.segments import StepNode
@@ -53,7 +53,7 @@ def explain_failed_start(error: BaseException, log: Path) -> RunError:
             full_text,
         )
     if is_file_limit(full_text + printed):
-        return RunError(f"Spark did not start: too many open files; {too_few_files()}", full_text)
+        return RunError(f"Spark did not start: too many open files; {describe_file_limit()}", full_text)
     found = (causes[-1] for text in (full_text, printed) for cause in _CAUSES if (causes := cause.findall(text)))
     lines = (line for line in [*printed.splitlines(), full_text] if line and not _NO_ERROR.match(line))
     why = next(found, None) or next(lines, type(error).__name__)
@@ -79,15 +79,15 @@ def explain_error(
     inner = _LAST_LINE.findall(full_text)
     if inner and (not condition or "PYTHON" in condition[1] or condition[1] in ("STREAM_FAILED", "UDF_USER_CODE_ERROR")):
         message = inner[-1].strip()
-        return RunError(
-            f"query {query!r}: {_NO_SPACE_TEXT if message == _NO_SPACE else shorten(message) + failed_in(full_text, steps)}",
-            full_text,
-        )
+        text = _NO_SPACE_TEXT if message == _NO_SPACE else shorten(message) + describe_failed_step(full_text, steps)
+        return RunError(f"query {query!r}: {text}", full_text)
     if condition and _STATE.match(condition[1]):
         text = f"the state of its windows cannot be read: {condition[2].strip()} ({condition[1]})"
         return RunError(f"query {query!r}: {text}; {_state_advice(folder)}", full_text)
     if condition:
-        return RunError(f"query {query!r}: {shorten(condition[2])} ({condition[1]}){failed_in(full_text, steps)}", full_text)
+        return RunError(
+            f"query {query!r}: {shorten(condition[2])} ({condition[1]}){describe_failed_step(full_text, steps)}", full_text
+        )
     first = next((line.strip() for line in full_text.splitlines() if line.strip()), type(error).__name__)
     if first.endswith(":"):
         first = f"{first} {_root_cause(error)}"
@@ -99,7 +99,7 @@ def explain_refused_step(node: StepNode, error: Exception) -> RunError:
     full_text = str(error)
     condition = _CONDITION.search(full_text)
     text = f"{shorten(condition[2])} ({condition[1]})" if condition else shorten(full_text.strip().partition("\n")[0])
-    return RunError(f"{named_step(node)}: Spark refuses it: {text}", full_text)
+    return RunError(f"{describe_step(node)}: Spark refuses it: {text}", full_text)
 
 
 def shorten(text: str) -> str:
@@ -120,7 +120,7 @@ def _common_cause(full_text: str) -> str | None:
     if _WORKER_ENDED in full_text:
         return _WORKER_ENDED_TEXT
     if is_file_limit(full_text):
-        return f"too many open files; {too_few_files()}"
+        return f"too many open files; {describe_file_limit()}"
     return (
         _NO_HEAP_TEXT if "OutOfMemoryError: Java heap space" in full_text or "GC overhead limit exceeded" in full_text else None
     )

@@ -15,7 +15,7 @@ from etl.plan.segments import OptionPath, StepNode
 
 _CONTEXT = re.compile(r"^== SQL.*\(line \d+, position \d+\) ==\n(?P<line>.*)\n(?P<carets> *\^+)", re.MULTILINE)
 _CALLER = re.compile(r"^\"(?P<call>\w+)\" was called from\s+.*[/\\]etl[/\\]steps[/\\](?P<module>\w+)\.py", re.MULTILINE)
-_LONGEST_SHOWN = 80
+_MAX_SHOWN_CHARACTERS = 80
 _MAX_STEPS = 5
 
 
@@ -24,27 +24,28 @@ class _Option(NamedTuple):
     path: OptionPath
 
 
-def failed_in(full_text: str, steps: Sequence[StepNode]) -> str:
+def describe_failed_step(full_text: str, steps: Sequence[StepNode]) -> str:
     """The end of a message: the failed expression and its option, else all steps that Spark computes here."""
     found = _CONTEXT.search(full_text)
     if found is not None:
         fragment = found["line"][found["carets"].count(" ") : len(found["carets"])]
-        options = _same_line(found["line"], steps) or _with_part(fragment, steps)
+        options = _options_with_line(found["line"], steps) or _options_with_part(fragment, steps)
         if options:
-            return f"; it is {cut(fragment, _LONGEST_SHOWN)} in {', or in '.join(map(_describe_option, options[:_MAX_STEPS]))}"
+            places = ", or in ".join(map(_describe_option, options[:_MAX_STEPS]))
+            return f"; it is {cut(fragment, _MAX_SHOWN_CHARACTERS)} in {places}"
     caller = _CALLER.search(full_text)
     callers = [node for node in steps if caller is not None and node.step.type == caller["module"]]
     if len(callers) == 1:
-        return f"; it is in {named_step(callers[0])}"
-    return f"; Spark computes {', '.join(named_step(node) for node in steps[:_MAX_STEPS])} here" if steps else ""
+        return f"; it is in {describe_step(callers[0])}"
+    return f"; Spark computes {', '.join(describe_step(node) for node in steps[:_MAX_STEPS])} here" if steps else ""
 
 
-def named_step(node: StepNode) -> str:
+def describe_step(node: StepNode) -> str:
     """A step with its option in the file."""
     return f"{node.id} (line {node.location[0]}, column {node.location[1]})" if node.location else node.id
 
 
-def _same_line(line: str, steps: Sequence[StepNode]) -> list[_Option]:
+def _options_with_line(line: str, steps: Sequence[StepNode]) -> list[_Option]:
     """The options whose expressions have this line, which Spark may have cut at both ends."""
     quoted = line.strip().removeprefix("...").removesuffix("...").strip()
     is_cut = quoted != line.strip()
@@ -54,7 +55,7 @@ def _same_line(line: str, steps: Sequence[StepNode]) -> list[_Option]:
     return list({(option.node.id, option.path): option for option in found}.values())
 
 
-def _with_part(fragment: str, steps: Sequence[StepNode]) -> list[_Option]:
+def _options_with_part(fragment: str, steps: Sequence[StepNode]) -> list[_Option]:
     part = " ".join(fragment.split())
     return [option for option, text in _texts(steps) if part and part in " ".join(text.split())]
 

@@ -27,7 +27,7 @@ def names_of(query: str, node: StepNode) -> set[str]:
     return {f"{query}/{node.id}", node.id, place, place.partition("[")[0], type_, query}
 
 
-def step_called(plan: Plan, wanted: str) -> tuple[str, int]:
+def find_step(plan: Plan, wanted: str) -> tuple[str, int]:
     """The query of a step, and its number among the query's stateful steps. Raises ComponentError unless one is called that."""
     steps = [(query.name, number, stage.node) for query in plan.queries for number, stage in enumerate(stages(query.frame))]
     found = [(query, number) for query, number, node in steps if wanted in names_of(query, node)]
@@ -87,7 +87,7 @@ def _may_differ(name: str, before: Remembered, after: Remembered) -> bool:
     return name.startswith(PENDING) and before[name] is None
 
 
-def write_continued(state: StateFolder, query: str, steps: Sequence[int | None], other_time: bool) -> None:
+def write_step_changes(state: StateFolder, query: str, steps: Sequence[int | None], other_time: bool) -> None:
     """Make the state with which the next micro-batch starts that of other steps: each has the state of one before, or none.
 
     A step in the place of another keeps its watermark. ``other_time``: the event time is another field, and begins anew.

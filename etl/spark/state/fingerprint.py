@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
 from etl.plan.frames import Read, SparkRead, frame_sources, spark_nodes, stages
 from etl.plan.query_plan import Plan, QueryPlan
-from etl.spark.state.continued_steps import REMOVED, match_steps, step_called, write_continued
+from etl.spark.state.continued_steps import REMOVED, find_step, match_steps, write_step_changes
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.incompatible_changes import Fingerprint, IncompatibleChange, changes_of, has_offsets_only, refusal
 from etl.spark.state.json_files import read_json, write_json
@@ -35,15 +35,15 @@ def match_checkpoints(plan: Plan, state: StateFolder, new_state: Sequence[str] =
 
     Steps that ``new_state`` names begin with empty state. Raises ComponentError that lists the changes and what can be done.
     """
-    known = _known(state)
+    known = _read_fingerprints(state)
     empty = _empty_steps(plan, state, known, new_state)
     queries, changes = _compare(plan, state, known, empty)
     if changes:
         raise ComponentError(refusal(changes, state))
     for query in queries:
         if query.name in known and empty.get(query.name):
-            _empty(state, query, known[query.name].get("stages", []), empty[query.name])
-    prints = {query.name: _with_removed(_match(known, query, empty), fingerprint(query)) for query in queries}
+            _clear_state(state, query, known[query.name].get("stages", []), empty[query.name])
+    prints = {query.name: _with_removed(_match_remembered(known, query, empty), fingerprint(query)) for query in queries}
     write_json(_path(state), {**known, **prints})
     return replace(plan, queries=queries), [*_notes(known, queries, empty), *_notes_of_empty(queries, empty)]
 
@@ -53,19 +53,19 @@ def _empty_steps(plan: Plan, state: StateFolder, known: Mapping[str, Fingerprint
     named = replace(plan, queries=_assign_names(plan, state, known)[0])
     found: dict[str, set[int]] = {}
     for name in names:
-        query, number = step_called(named, name)
+        query, number = find_step(named, name)
         found.setdefault(query, set()).add(number)
     return found
 
 
-def _empty(state: StateFolder, query: QueryPlan, old: list[Fingerprint], numbers: Collection[int]) -> None:
+def _clear_state(state: StateFolder, query: QueryPlan, old: list[Fingerprint], numbers: Collection[int]) -> None:
     """Take away the state of steps, before the fingerprint says that it fits them."""
     new = fingerprint(query).get("stages", [])
     other_time = bool(old) and 0 in numbers and old[0].get("time") != new[0].get("time")
-    write_continued(state, query.name, match_steps(old, new, numbers), other_time)
+    write_step_changes(state, query.name, match_steps(old, new, numbers), other_time)
 
 
-def _match(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps) -> list[Fingerprint]:
+def _match_remembered(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps) -> list[Fingerprint]:
     """Of each stateful step of a query, what the step whose state it continues remembered; nothing for others."""
     old, new = known.get(query.name, {}).get("stages", []), fingerprint(query).get("stages", [])
     return [{} if number is None else old[number] for number in match_steps(old, new, empty.get(query.name, ()))]
@@ -74,7 +74,7 @@ def _match(known: Mapping[str, Fingerprint], query: QueryPlan, empty: EmptySteps
 def compare_checkpoints(plan: Plan, state: StateFolder) -> tuple[Plan, list[IncompatibleChange]]:
     """Give the plan's queries the names of their checkpoints. Also returns what has changed since the last run and does not fit
     them. Writes nothing."""
-    queries, changes = _compare(plan, state, _known(state), {})
+    queries, changes = _compare(plan, state, _read_fingerprints(state), {})
     return replace(plan, queries=queries), changes
 
 
@@ -82,7 +82,7 @@ def _path(state: StateFolder) -> Path:
     return state.root / "plan.json"
 
 
-def _known(state: StateFolder) -> dict[str, Fingerprint]:
+def _read_fingerprints(state: StateFolder) -> dict[str, Fingerprint]:
     """The fingerprints of the last run."""
     return read_json(_path(state), _is_valid) or {}
 
@@ -172,7 +172,7 @@ def _assign_names(
     for query in plan.queries:
         names = _checkpoints_of(query, known)
         if len(names) > 1 or used & names:
-            changes.append(IncompatibleChange(query.name, f"its sources were read by {_list(names)}, with a checkpoint each"))
+            changes.append(IncompatibleChange(query.name, f"its sources were read by {_quoted(names)}, with a checkpoint each"))
         elif names:
             used |= names
             query = replace(query, name=names.pop())
@@ -216,18 +216,18 @@ def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], emp
     for query in queries:
         if query.name not in known:
             yield f"query {query.name!r} is new: it begins at its sources' start"
-        for before, after in zip(_match(known, query, empty), fingerprint(query).get("stages", []), strict=True):
+        for before, after in zip(_match_remembered(known, query, empty), fingerprint(query).get("stages", []), strict=True):
             further = after.keys() - before.keys() if before else set()
             added = [name.removeprefix(OPTIONAL) for name in further if name.startswith(OPTIONAL)]
             if added:
-                yield f"query {query.name!r} keeps its state; {_list(added)} of windows that are open now count from here on"
+                yield f"query {query.name!r} keeps its state; {_quoted(added)} of windows that are open now count from here on"
         new = query.sources.keys() - known.get(query.name, {"sources": query.sources})["sources"].keys()
         if new:
-            yield f"query {query.name!r} has gained {_list(new)}, which it reads from the start"
+            yield f"query {query.name!r} has gained {_quoted(new)}, which it reads from the start"
     gone = known.keys() - {query.name for query in queries}
     if gone:
-        yield f"no query continues from the checkpoint of {_list(gone)}, which is kept"
+        yield f"no query continues from the checkpoint of {_quoted(gone)}, which is kept"
 
 
-def _list(names: Any) -> str:
+def _quoted(names: Any) -> str:
     return ", ".join(repr(name) for name in sorted(names))

@@ -133,10 +133,10 @@ class KeyedPython(FunctionStep, KeyedStep):
             yield from reserved_name(name, ("fields", name))
         if self.idle is not None and self.time is None:
             yield unused_option("idle", "no event waits that idle could let pass", "leave out idle, or give a time")
-        name = self.called.attribute if self.called else ""
+        name = self.declared_function.attribute if self.declared_function else ""
         hint = f"def {name}(events: list[dict], state: State | None) -> tuple[list[dict], State | None]:"
         yield from self.check_form(("keyed",), "the events and the state of a key", hint)
-        function = self.called
+        function = self.declared_function
         if function is not None and function.form == "keyed":
             yield from self._timer_findings(function)
 
@@ -176,7 +176,7 @@ class KeyedPython(FunctionStep, KeyedStep):
 
     def fields(self, incoming: Schema) -> Schema:
         """The incoming fields, and those that the function gives."""
-        return with_fields(visible(incoming), self.given)
+        return with_fields(visible(incoming), self.result_types)
 
     def idle_after(self) -> timedelta | None:
         """The option."""

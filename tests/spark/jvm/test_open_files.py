@@ -7,7 +7,7 @@ import resource
 import pytest
 
 from etl.api import EtlError
-from etl.spark.jvm.open_files import ENOUGH, allow_files
+from etl.spark.jvm.open_files import MAX_LIMIT, allow_files
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return now
 
 
-@pytest.mark.parametrize(("hard", "raised"), [(4096, 4096), (1 << 30, ENOUGH), (resource.RLIM_INFINITY, ENOUGH)])
+@pytest.mark.parametrize(("hard", "raised"), [(4096, 4096), (1 << 30, MAX_LIMIT), (resource.RLIM_INFINITY, MAX_LIMIT)])
 def test_the_limit_is_raised_as_far_as_allowed(limits: list[tuple[int, int]], hard: int, raised: int) -> None:
     limits.append((256, hard))
 

@@ -39,7 +39,7 @@ _SAME = (
 SAME_AS_SPARK: Mapping[str, str] = {name: name for name in _SAME}
 """Name in scripts → Spark's function with the same meaning for all values."""
 
-NOT_HERE: Mapping[str, str] = {
+UNSUPPORTED: Mapping[str, str] = {
     "current_watermark": "an expression sees one event, not the stream's watermark",
     "source_watermark": "WATERMARK FOR column AS column - INTERVAL … says it",
     "call": "a function is called by its name",
