@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import threading
@@ -106,6 +107,7 @@ def listening(app: Starlette, address: ListenAddress, tls: Tls | None = None) ->
         ssl_certfile=str(tls.certificate) if tls else None,
         ssl_keyfile=str(tls.key) if tls else None,
     )
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong would fill the log
     try:
         config.load()
         listener = _bind(address)

@@ -1,0 +1,211 @@
+"""Who may do what, and what a hostile client can do: nothing that others would notice."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
+from jobs_and_client import LOOPBACK, Client, Jobs
+from running import Etl, wait_for
+
+from etl.api import EtlError
+from etl.server import listening as server_listening
+from etl.server.access import MAX_BODY_BYTES, Access
+from etl.server.app import create_app
+from etl.server.listening import listening
+from etl.server.tokens import Tokens, hash_token, new_token, token_line
+
+A = "/api/pipelines/shop/a"
+READ, WRITE = "read-token", "write-token"
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    path = tmp_path / "tokens"
+    path.write_text("# of the test\n" + token_line("read", READ, "viewer") + token_line("write", WRITE, "the admin"))
+    return path
+
+
+@pytest.fixture
+def guarded(jobs: Jobs, tokens: Path) -> Iterator[Client]:
+    """The API with tokens."""
+    with listening(create_app(jobs.server, Access(Tokens(tokens))), LOOPBACK) as address:
+        yield Client(address)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_tokens_have_roles(jobs: Jobs, guarded: Client, tokens: Path) -> None:
+    for headers in ({}, bearer("wrong"), bearer(hash_token(WRITE)), {"Authorization": WRITE}, {"Cookie": "sluice_token=wrong"}):
+        answer = guarded("GET", "/api/pipelines", **headers)
+        assert (answer.status, answer.json["error"]["code"], answer.headers["www-authenticate"]) == (401, "no-token", "Bearer")
+    assert guarded("GET", "/api/pipelines", **bearer(READ)).status == 200
+    assert guarded("PUT", A, jobs.text(), **bearer(READ)).json["error"]["code"] == "read-only"
+    assert guarded("PUT", A, jobs.text(), **bearer(WRITE)).status == 200
+    assert [guarded("GET", path).status for path in ("/health", "/metrics", "/api/openapi.json", "/api/events")] == [
+        200,
+        401,
+        401,
+        401,
+    ]
+
+    tokens.write_text(token_line("read", READ, "viewer"))
+    assert guarded("POST", f"{A}/stop", **bearer(WRITE)).status == 401
+    tokens.write_text("read half")
+    assert guarded("GET", "/api/pipelines", **bearer(READ)).status == 401
+
+
+def test_a_browser_logs_in_with_a_token(guarded: Client) -> None:
+    page = guarded("GET", "/", Accept="text/html")
+    assert (page.status, page.headers["location"]) == (303, "/login")
+    assert guarded("POST", "/api/session", "token=wrong").status == 401
+
+    answer = guarded("POST", "/api/session", f"token={READ}", **{"Content-Type": "application/x-www-form-urlencoded"})
+
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert guarded("GET", "/api/pipelines", Cookie=cookie.partition(";")[0]).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+    ],
+)
+def test_pages_of_other_sites_change_nothing(jobs: Jobs, client: Client, headers: dict[str, str]) -> None:
+    answer = client("PUT", A, jobs.text(), **headers)
+
+    assert (answer.status, answer.json["error"]["code"]) == (403, "other-origin")
+    own = f"http://127.0.0.1:{client.address.port}"
+    assert client("PUT", A, jobs.text(), Origin=own, Sec_Fetch_Site="same-origin").status == 200
+
+
+def test_without_tokens_only_names_of_this_host_are_answered(client: Client) -> None:
+    assert client("GET", "/api/pipelines", Host="rebound.example").json["error"]["code"] == "wrong-host"
+    assert client("GET", "/api/pipelines", Host="localhost:1").status == 200
+
+
+def test_answers_forbid_frames_and_guessing(client: Client) -> None:
+    headers = client("GET", "/api/pipelines").headers
+
+    assert (headers["x-frame-options"], headers["x-content-type-options"], headers["cache-control"]) == (
+        "DENY",
+        "nosniff",
+        "no-store",
+    )
+    assert "server" not in headers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [x, x]\n"
+        + "\n".join(f"a{n}: &a{n} [*a{'' if n == 1 else n - 1}, *a{'' if n == 1 else n - 1}]" for n in range(1, 40)),
+        "[" * 100_000,
+        "a: " * 10_000 + "b",
+        "sources: " + "{a: " * 5_000,
+        "\x00\xff",
+        "%YAML 9.9\n---\n- !!python/object/apply:os.system [id]",
+    ],
+    ids=["aliases", "brackets", "nesting", "maps", "control", "objects"],
+)
+def test_hostile_files_are_refused_soon(client: Client, text: str) -> None:
+    began = time.monotonic()
+    answer = client("PUT", A, text.encode("latin-1"))
+
+    assert (answer.status, answer.json["error"]["code"]) == (422, "refused")
+    assert time.monotonic() - began < 20
+    assert client("GET", A).status == 404
+
+
+def test_bodies_have_a_limit(client: Client) -> None:
+    assert client("PUT", A, "#" * ((1 << 20) + 1)).json["error"]["message"].startswith("the file is larger than 1 MiB")
+    for size, status in ((MAX_BODY_BYTES + 1, b" 413 "), (10**19 - 1, b" 413 "), (10**30, b" 400 "), (-1, b" 400 ")):
+        head = f"PUT {A} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n"
+        assert status in sent(client, head.encode())
+    chunk = b"100000\r\n" + b"#" * (1 << 20) + b"\r\n"
+    chunked = f"PUT {A} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    assert b" 413 " in sent(client, chunked + 5 * chunk)
+
+
+def sent(client: Client, data: bytes) -> bytes:
+    """The first line that answers these bytes."""
+    with closing(socket.create_connection(client.address, timeout=20)) as connection:
+        with suppress(OSError):  # it has answered and closed
+            connection.sendall(data)
+        return connection.recv(1000).partition(b"\r\n")[0]
+
+
+def test_slow_and_idle_clients_are_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_listening, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("etl.server.access.BODY_SECONDS", 0.3)
+    with ExitStack() as stack:
+        idle, half, slow = (stack.enter_context(closing(socket.create_connection(client.address, timeout=20))) for _ in range(3))
+        half.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+        slow.sendall(f"PUT {A} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf".encode())
+
+        assert [ended(connection) for connection in (idle, half)] == [b"", b""]
+        assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+    assert client("GET", "/health").status == 200
+
+
+def ended(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1)
+    except ConnectionResetError:
+        return b""
+
+
+def test_connections_are_limited_and_come_free_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_listening, "MAX_CONNECTIONS", 20)
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(closing(socket.create_connection(client.address)))
+        further = stack.enter_context(closing(socket.create_connection(client.address, timeout=20)))
+        assert ended(further) == b""
+    wait_for(lambda: is_answered(client), 20, "room for a connection")
+
+
+def is_answered(client: Client) -> bool:
+    try:
+        return client("GET", "/health").status == 200
+    except OSError:
+        return False
+
+
+def test_beyond_loopback_there_is_no_server_without_a_token(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "none").write_text("# nobody\n")
+
+    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state")
+    assert (refused.status, "anyone who reaches 0.0.0.0 could run pipelines: give --tokens FILE" in refused.err) == (1, True)
+    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state", "--tokens", "none")
+    assert (refused.status, "has no token, so that nobody could use the server" in refused.err) == (1, True)
+
+
+def test_the_command_makes_tokens(etl: Etl, tmp_path: Path) -> None:
+    made = etl("token", "tokens.txt", "alice", "--role", "write")
+
+    token = made.out.strip()
+    assert (tmp_path / "tokens.txt").read_text() == f"write {hash_token(token)} alice\n"
+    assert (tmp_path / "tokens.txt").stat().st_mode & 0o777 == 0o600
+    assert Tokens(tmp_path / "tokens.txt").role(token) == "write"
+    assert len({new_token() for _ in range(9)}) == 9
+
+
+def test_a_file_of_tokens_with_another_line_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("admin " + "0" * 64 + " x\n")
+
+    with pytest.raises(EtlError, match=r"t:1: not a line of a token"):
+        Tokens(tmp_path / "t")
