@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from etl.running.message_log import read_messages
 from etl.server import documents as api
 from etl.server.endpoints import Call, Endpoint, Parameter
 from etl.server.records import format_time
 from etl.server.views import graph_of, pipeline_of, status_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from etl.running.dead_letters.letter_groups import LetterGroup
 
 PIPELINE = "/api/pipelines/{namespace}/{name}"
 
@@ -53,11 +59,52 @@ def _logs(call: Call) -> list[Any]:
     return [api.MessageDocument(**one) for one in read_messages(path, call.values["limit"], call.values["after"])]
 
 
+LAST_LETTERS = 20
+"""Dead letters that are shown with their event."""
+
+
+def _dead(call: Call) -> api.DeadLettersDocument:
+    from etl.running.dead_letters.letter_files import letter_files
+    from etl.running.dead_letters.letter_groups import group_letters
+    from etl.running.dead_letters.settled_letters import SettledLetters
+    from etl.running.state_folders import dead_letters
+
+    job = call.server.job(call.pipeline)
+    state = call.server.engine.state(str(job.name))
+    pipeline = job.pipeline
+    if pipeline is None:
+        return api.DeadLettersDocument(groups=[], last=[])
+    settled = SettledLetters.load(state.root / "dead")
+    last: list[dict[str, Any]] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in letter_files(dead_letters(pipeline, state)):
+            for batch in settled.open(file):
+                last[:] = [*last, *batch.slice(max(0, batch.num_rows - LAST_LETTERS)).to_pylist()][-LAST_LETTERS:]
+                yield batch
+
+    groups = [_letter_group(group) for group in group_letters(batches())]
+    return api.DeadLettersDocument(groups=groups, last=[_letter(one) for one in last])
+
+
+def _letter_group(group: LetterGroup) -> api.DeadLetterGroupDocument:
+    last = group.last.isoformat() if group.last else None
+    return api.DeadLetterGroupDocument(
+        at=group.at, code=group.code, events=group.events, reason=group.reason, example=group.example, last=last
+    )
+
+
+def _letter(letter: dict[str, Any]) -> api.DeadLetterDocument:
+    fields = ("at", "code", "reason", "event", "source", "partition", "offset")
+    return api.DeadLetterDocument(time=letter["time"].isoformat(), **{name: letter[name] for name in fields})
+
+
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/api/pipelines", "List all pipelines.", _list, api.ListDocument),
     Endpoint("GET", PIPELINE, "A pipeline with its counters.", _pipeline, api.PipelineDocument),
     Endpoint("GET", f"{PIPELINE}/graph", "A pipeline as a graph, with the numbers of its nodes.", _graph, api.GraphDocument),
     Endpoint("GET", f"{PIPELINE}/history", "Sums of the last ten minutes, one sample a second.", _history, api.HistoryDocument),
+    Endpoint("GET", f"{PIPELINE}/dead", "Open dead letters: groups, and the last ones.", _dead, api.DeadLettersDocument),
     Endpoint("GET", f"{PIPELINE}/versions", "The accepted versions, oldest first.", _versions, list[api.VersionDocument]),
     Endpoint(
         "GET",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from etl.cli.dead.changes import drop, export, replay
 from etl.cli.dead.letters import Letters, add_letters, load_letters
+from etl.running.dead_letters.letter_groups import LetterGroup, group_letters
 
 
 @click.group()
@@ -43,15 +42,11 @@ def count_letters(form: str, **options: Any) -> None:
     from etl.cli.state.rows import print_rows
 
     letters = load_letters(**options)
-    groups: dict[tuple[str, str], _Group] = {}
-    for batch in letters.batches():
-        for at, code in dict.fromkeys(zip(batch.column("at").to_pylist(), batch.column("code").to_pylist(), strict=True)):
-            both = pc.and_(pc.equal(batch.column("at"), at), pc.equal(batch.column("code"), code))
-            groups.setdefault((at, code), _Group({})).add(batch.filter(both))
-    rows = [group.row(at, code) for (at, code), group in sorted(groups.items(), key=lambda one: -one[1].events)]
+    groups = group_letters(letters.batches())
+    rows = [_row(group) for group in groups]
     if rows or form == "json":
         print_rows(pa.Table.from_pylist(rows, _COUNTS), form)
-    _print_counts(letters, sum(group.events for group in groups.values()))
+    _print_counts(letters, sum(group.events for group in groups))
 
 
 _COUNTS = pa.schema(
@@ -70,33 +65,16 @@ _LONGEST_CELL = 120
 """Characters of a text in a table."""
 
 
-@dataclass
-class _Group:
-    """Letters of one step or sink with one code."""
-
-    reasons: dict[str, int]
-    events: int = 0
-    last: datetime | None = None
-    example: str = ""
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        for one in pc.value_counts(batch.column("reason")).to_pylist():
-            self.reasons[one["values"]] = self.reasons.get(one["values"], 0) + one["counts"]
-        self.events += batch.num_rows
-        self.last = max(filter(None, (self.last, pc.max(batch.column("time")).as_py())), default=None)
-        self.example = self.example or batch.column("event")[0].as_py() or ""
-
-    def row(self, at: str, code: str) -> dict[str, Any]:
-        most = max(self.reasons, key=lambda reason: self.reasons[reason])
-        return {
-            "events": self.events,
-            "at": at,
-            "code": code,
-            "reasons": len(self.reasons),
-            "reason": _cut(most),
-            "last": self.last,
-            "example": _cut(self.example),
-        }
+def _row(group: LetterGroup) -> dict[str, Any]:
+    return {
+        "events": group.events,
+        "at": group.at,
+        "code": group.code,
+        "reasons": len(group.reasons),
+        "reason": _cut(group.reason),
+        "last": group.last,
+        "example": _cut(group.example),
+    }
 
 
 def _cut(text: str | None) -> str:

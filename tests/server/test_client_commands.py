@@ -1,0 +1,176 @@
+"""The commands of clients, against a server and against runs on this machine."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from jobs_and_client import Client, Jobs
+
+from etl.cli.main import cli
+from etl.running.message_log import MessageLog
+from etl.running.messages import Message
+
+
+class Command:
+    """Calls ``etl`` in this process, for one server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __call__(self, *words: str) -> Result:
+        return CliRunner().invoke(cli, [*words, "--server", self.url], standalone_mode=True)
+
+
+@pytest.fixture
+def etl(client: Client) -> Command:
+    return Command(f"http://{client.address.host}:{client.address.port}")
+
+
+def test_a_pipeline_is_deployed_watched_and_removed(jobs: Jobs, etl: Command, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(jobs.text())
+
+    assert etl("deploy", str(file), "--namespace", "shop").output == "shop/a: version 1, running\n"
+    jobs.run("shop/a").work(1234, dead=1)
+    listed = etl("ps").output.splitlines()
+    assert listed[0].split() == ["name", "status", "version", "in/s", "out/s", "in", "out", "dead", "lag"]
+    assert listed[1].split()[:3] == ["shop/a", "running", "1"]
+    assert listed[1].split()[5:8] == ["1,234", "1,233", "1"]
+    assert json.loads(etl("ps", "--format", "json").output)["in"] == 1234
+    shown = etl("status", "shop/a").output
+    assert "1,234 in, 1,233 out, 1 dead" in shown
+    assert "steps[0] filter: 1,234 in, 1,233 out, 0 filtered, 1 dead" in shown
+
+    file.write_text(jobs.text("a", "run: {trigger: 2s}\n"))
+    assert etl("deploy", str(file), "--namespace", "shop").output == "shop/a: version 2, running\n"
+    assert etl("rollback", "shop/a").output == "shop/a: version 3, running\n"
+    assert [line.split()[0] for line in etl("rollback", "shop/a", "--list").output.splitlines()] == ["1", "2", "3"]
+    assert etl("stop", "shop/a").output == "shop/a: stopped\n"
+    assert etl("pause", "shop/a").output == "shop/a: paused\n"
+    assert etl("start", "shop/a").output == "shop/a: running\n"
+    assert etl("restart", "shop/a").output == "shop/a: running\n"
+    messages = etl("logs", "shop/a", "--limit", "1").output
+    assert messages.endswith("version 3 is accepted\n")
+    assert etl("remove", "shop/a", "--yes").output == "shop/a: removed\n"
+    assert not (jobs.folder / "shop" / "a.yaml").exists()
+
+
+def test_problems_of_a_deployed_file_have_its_lines(jobs: Jobs, etl: Command, tmp_path: Path) -> None:
+    file = tmp_path / "b.yaml"
+    file.write_text(jobs.text().replace("filter", "fitler"))
+
+    ran = etl("deploy", str(file))
+
+    assert ran.exit_code == 1
+    assert f"{file}:3:10: unknown-type: $.steps[0].type" in ran.output
+    assert "1 of 1 file is refused" in str(ran.exception)
+
+
+def test_a_version_that_does_not_start_is_reported(jobs: Jobs, etl: Command, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(jobs.text())
+    etl("deploy", str(file))
+    jobs.engine.broken.add("100d")
+    file.write_text(jobs.text("a", "run: {trigger: 100d}\n"))
+
+    ran = etl("deploy", str(file))
+
+    assert ran.exit_code == 1
+    assert "version 2 does not start: the port is in use" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("status", "shop/none"), "there is no pipeline 'shop/none'"),
+        (("stop", "../x"), "'..' is not the name of a namespace"),
+        (("rollback", "shop/none"), "there is no pipeline 'shop/none'"),
+    ],
+)
+def test_errors_of_the_server_are_errors_of_the_command(etl: Command, words: tuple[str, ...], error: str) -> None:
+    ran = etl(*words)
+
+    assert (ran.exit_code, error in str(ran.exception)) == (1, True), ran.exception
+
+
+def test_what_is_no_server_is_named() -> None:
+    for url, error in (
+        ("http://127.0.0.1:1", "no server answers at http://127.0.0.1:1: "),
+        ("ftp://x", "is not the URL of a server"),
+    ):
+        assert error in str(Command(url)("ps").exception)
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that holds the lock of a state folder, as a run does."""
+    code = (
+        "import fcntl, os, sys, signal\n"
+        "lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX)\n"
+        "lock.write(f'{os.getpid()} since today'); lock.flush(); print('locked', flush=True)\n"
+        "signal.sigwait([signal.SIGTERM])\n"
+    )
+    state = tmp_path / "states" / "ssh"
+    (state / "logs").mkdir(parents=True)
+    (state / "metrics.prom").write_text(
+        '# TYPE x counter\nsluice_source_events_total{pipeline="ssh",source="a"} 70\nsluice_source_events_total{source="b"} 7\n'
+        'sluice_step_events_total{step="steps[0] grok"} 77\nsluice_sink_events_total{sink="out",outcome="out"} 75\n'
+        'sluice_sink_events_total{sink="out",outcome="dead"} 2\nsluice_dead_letters_total{pipeline="ssh"} 2\n'
+    )
+    MessageLog(state / "logs" / "messages.jsonl").append(Message("dead", "a bell\a", "warning", "ssh"))
+    blocked = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # noqa: E731
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(state / "lock")], stdout=subprocess.PIPE, preexec_fn=blocked
+    ) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"locked\n"
+        yield started
+        started.kill()
+
+
+def test_runs_on_this_machine_are_found_by_their_state(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    ended = tmp_path / "states" / "ended"
+    ended.mkdir()
+    (ended / "lock").write_text("1 since yesterday")
+    states = str(tmp_path / "states")
+
+    def etl(*words: str) -> Result:
+        return CliRunner().invoke(cli, [*words, "--state", states])
+
+    listed = etl("ps").output.splitlines()
+    assert [line.split()[0] for line in listed] == ["name", "ssh"]
+    assert (listed[1].split()[2:5], f"process {process.pid}" in listed[1]) == (["77", "75", "2"], True)
+    assert "sink out: 75 out, 2 dead" in etl("status", "ssh").output
+    assert etl("logs", "ssh").output.endswith("a bell·\n")
+    assert "which can only be stopped: servers can pause" in str(etl("pause", "ssh").exception)
+    assert "running: ssh" in str(etl("status", "other").exception)
+    assert "no server runs with a state folder in" in str(etl("deploy", __file__).exception)
+
+    assert f"process {process.pid} stops" in etl("stop", "ssh").output
+    assert process.wait(20) == 0
+
+
+def test_a_server_on_this_machine_is_found_by_its_state(client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "states" / "server" / ".server"
+    folder.mkdir(parents=True)
+    (folder / "server.json").write_text(json.dumps({"url": f"http://127.0.0.1:{client.address.port}", "pid": os.getpid()}))
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(f"{os.getpid()} since now")
+        lock.flush()
+
+        found = CliRunner().invoke(cli, ["status", "shop/none", "--state", str(tmp_path / "states")])
+
+    assert "there is no pipeline 'shop/none'" in str(found.exception)
+    assert "no server runs" in str(
+        CliRunner().invoke(cli, ["status", "shop/none", "--state", str(tmp_path / "states")]).exception
+    )
