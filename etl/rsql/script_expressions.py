@@ -10,8 +10,9 @@ from etl.expressions.library.catalogue import functions
 from etl.expressions.quoting import quoted_text
 from etl.rsql.problems import SourceError
 from etl.rsql.script_names import ALIASES, TEMPLATES, UNSUPPORTED, library_name
+from etl.rsql.script_parser import parse_expression
 from etl.rsql.script_scope import ScriptScope
-from etl.rsql.script_tree import BareWord, Constant, Expression, FunctionCall, KeyValuePair, parse_expression
+from etl.rsql.script_tree import BareWord, Constant, Expression, FunctionCall, KeyValuePair
 
 _DEFAULT_PATTERN = "'yyyy-MM-dd HH:mm:ss'"
 

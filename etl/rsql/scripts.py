@@ -12,6 +12,7 @@ from etl.expressions.quoting import quoted
 from etl.rsql.problems import SourceError, first_of
 from etl.rsql.script_changes import CHANGES, ENDS, NO_EFFECT, WITHOUT_EFFECT
 from etl.rsql.script_expressions import condition_text, spark_text
+from etl.rsql.script_parser import parse_expression, parse_script
 from etl.rsql.script_scope import ScriptScope
 from etl.rsql.script_steps import StepList
 from etl.rsql.script_tree import (
@@ -22,8 +23,6 @@ from etl.rsql.script_tree import (
     FunctionCall,
     IfStatement,
     Statement,
-    parse_expression,
-    parse_script,
 )
 
 MAX_STATEMENTS = 10_000
