@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
@@ -24,19 +23,16 @@ from etl.api import (
     StatefulStep,
     Step,
     format_type,
-    unknown_field,
     visible,
     with_changes,
 )
 from etl.expressions import analyse
 from etl.steps.heartbeats import ARRIVAL
-from etl.steps.keyed.options import ttl_findings
-from etl.steps.option_checks import idle_by_clock, time_findings
+from etl.steps.option_checks import idle_by_clock
+from etl.steps.windowing.checks import window_findings
 from etl.steps.windowing.emit import (
     Emit,
     describe_emit,
-    emit_findings,
-    having_findings,
     intervals,
     late_intervals,
     longest_interval,
@@ -46,14 +42,10 @@ from etl.steps.windowing.lengths import (
     Length,
     Size,
     described_panes,
-    field_findings,
-    fixed_sizes,
-    length_findings,
     longest,
     remembered_lengths,
 )
-from etl.steps.windowing.names import name_conflict
-from etl.steps.windowing.totals import is_total, remembered_totals, total_findings, total_notes, totals_operator
+from etl.steps.windowing.totals import is_total, remembered_totals, total_notes, totals_operator
 
 START, END = "window_start", "window_end"
 
@@ -206,26 +198,7 @@ class Window(StatefulStep):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Lengths that make no window, unknown fields, bad aggregates, names that contradict each other."""
-        if is_total(self):
-            yield from total_findings(self)
-        else:
-            yield from length_findings(self.size, self.slide, self.step, self.gap)
-            yield from ttl_findings(self.ttl, "size" if self.size is not None else "gap", True)
-        for name in ("size", "gap"):
-            yield from field_findings(name, getattr(self, name), incoming)
-        if self.time is not None:
-            yield from time_findings(self.time, incoming)
-        yield from self._check_groups(incoming)
-        for name, aggregate in self._aggregates(incoming).items():
-            yield from (replace(f, path=("aggregates", name)) for f in aggregate.findings)
-        reason = [self.emit_reason] if self.emit_reason else []
-        edges = [] if is_total(self) else [START, END]
-        conflict = name_conflict([*edges, *self.group_by, *self.aggregates, *reason])
-        if conflict:
-            yield Finding("name-conflict", conflict, ("aggregates",), "give the field another name")
-        else:
-            yield from having_findings(self.having, self.emit, visible(self.fields(incoming)))
-            yield from emit_findings(self.emit, fixed_sizes(self.size), self.fields(incoming))
+        return window_findings(self, incoming, [] if is_total(self) else [START, END])
 
     def takes_changes(self) -> bool:
         """Whether it has no length: then rows are added and subtracted."""
@@ -236,14 +209,14 @@ class Window(StatefulStep):
         types = {} if is_total(self) else dict.fromkeys((START, END), self._time_type(incoming))
         for name in self.group_by:
             types[name] = incoming.field(name).type if name in incoming.names else pa.null()
-        types |= {name: aggregate.type for name, aggregate in self._aggregates(incoming).items()}
+        types |= {name: aggregate.type for name, aggregate in self.checked_aggregates(incoming).items()}
         types |= {self.emit_reason: pa.string()} if self.emit_reason else {}
         fields = pa.schema(list(types.items()))
         return with_changes(fields, self.group_by) if is_total(self) else fields
 
     def needs(self, incoming: Schema) -> frozenset[str]:
         """Time, group fields and the fields of aggregates."""
-        inputs = (aggregate.fields for aggregate in self._aggregates(incoming).values())
+        inputs = (aggregate.fields for aggregate in self.checked_aggregates(incoming).values())
         lengths = [one.field for one in (self.size, self.gap) if isinstance(one, FieldLength)]
         return frozenset(self.group_by).union([self.time] if self.time else [], lengths, *inputs)
 
@@ -294,7 +267,7 @@ class Window(StatefulStep):
         groups = {f"group {name}": format_type(incoming.field(name).type) for name in self.group_by}
         aggregates = {
             f"{OPTIONAL}{name}": with_types(self.aggregates[name], one.fields, incoming)
-            for name, one in self._aggregates(incoming).items()
+            for name, one in self.checked_aggregates(incoming).items()
         }
         if is_total(self):
             return remembered_totals(self, incoming, groups | aggregates)
@@ -307,19 +280,9 @@ class Window(StatefulStep):
 
         return totals_operator(self, incoming) if is_total(self) else window_operator(self, incoming)
 
-    def _aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
+    def checked_aggregates(self, incoming: Schema) -> dict[str, Aggregate]:
+        """The aggregates with their types and findings, by field."""
         return {name: check_aggregate(text, visible(incoming)) for name, text in self.aggregates.items()}
-
-    def _check_groups(self, incoming: Schema) -> Iterator[Finding]:
-        from etl.state.key_hash import is_key_type
-
-        for at, name in enumerate(self.group_by):
-            path = ("group_by", at)
-            if name not in incoming.names:
-                yield unknown_field(name, incoming, path)
-            elif not (is_key_type(incoming.field(name).type) or pa.types.is_null(incoming.field(name).type)):
-                text = f"{name!r} is {format_type(incoming.field(name).type)}, which has no equality"
-                yield Finding("wrong-type", text, path, "group by one of its values: make a field of it with a set step")
 
     def _time_type(self, incoming: Schema) -> pa.DataType:
         known = self.time in incoming.names and pa.types.is_timestamp(incoming.field(self.time).type)
