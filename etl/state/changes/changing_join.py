@@ -1,4 +1,4 @@
-"""Joins of two streams for ever, or for a time to live: what each micro-batch changes in all pairs, and in what has no match."""
+"""Joins of two streams for ever, or for a time to live: the changes of pairs, and of rows without a match, in a micro-batch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.changes.diffs import difference
+from etl.state.changes.join_sides import JoinSide, matching_rows
 from etl.state.changes.kernels import remaining_weights
 from etl.state.changes.key_limits import MAX_BYTES_OF_KEY
 from etl.state.changes.weighted_rows import WEIGHT, WeightedRows, earliest_added
@@ -24,9 +25,6 @@ from etl.state.keyed.event_rows import hashes_of, numbers, whole
 from etl.state.keyed.latest_rows import existing_columns, with_column
 from etl.state.keyed.time_to_live import TimeToLive
 
-MAX_PAIRS = 1 << 17
-"""Pairs that are made at once."""
-
 _KEY = "\0key"
 """Prefix of columns with the keys of either side, until they are hashed."""
 
@@ -35,19 +33,6 @@ PAIRED = ("inner", "left", "right", "full")
 
 PRESERVED = {"left": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
 """Kind → sides whose rows are given without a match."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """Rows of one side, with the number of their keys; those with a null key, which match nothing, have -1."""
-
-    rows: pa.Table
-    keys: Numbers
-    weights: Numbers
-
-    def where(self, mask: Numbers) -> Side:
-        """The rows for which the mask is true."""
-        return self if mask.all() else Side(self.rows.filter(pa.array(mask)), self.keys[mask], self.weights[mask])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +159,7 @@ class ChangingJoin(PairEvents, WeightedRows):
         return pa.schema([one for one in self.fields if one.name != CHANGE])
 
     def _changes(
-        self, old: tuple[Side, Side], now: tuple[Side, Side], change: tuple[Side, Side], time: int
+        self, old: tuple[JoinSide, JoinSide], now: tuple[JoinSide, JoinSide], change: tuple[JoinSide, JoinSide], time: int
     ) -> Iterator[pa.RecordBatch]:
         """The results that go and that come. Those that only come are given in pieces."""
         gone, come = [], list[pa.RecordBatch]()
@@ -190,9 +175,9 @@ class ChangingJoin(PairEvents, WeightedRows):
             come.append(self._repeat(rows, np.maximum(weights, 0)))
             size += gone[-1].nbytes + come[-1].nbytes
             _check_size(size)
-        for rows, weights in self._alone(old, time):
+        for rows, weights in self._unmatched_rows(old, time):
             gone.append(self._repeat(rows, np.maximum(weights, 0)))
-        for rows, weights in self._alone(now, time):
+        for rows, weights in self._unmatched_rows(now, time):
             come.append(self._repeat(rows, np.maximum(weights, 0)))
             gone.append(self._repeat(rows, np.maximum(-weights, 0)))
         changes = difference(self._table(gone), self._table(come), self.fields, self.result_key)
@@ -200,13 +185,13 @@ class ChangingJoin(PairEvents, WeightedRows):
             yield changes
 
     def _signed_pairs(
-        self, old: tuple[Side, Side], now: tuple[Side, Side], change: tuple[Side, Side]
+        self, old: tuple[JoinSide, JoinSide], now: tuple[JoinSide, JoinSide], change: tuple[JoinSide, JoinSide]
     ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         if self.kind in PAIRED:
             yield from self._pairs(change[0], now[1])
             yield from self._pairs(old[0], change[1])
 
-    def _alive(self, sides: tuple[Side, Side], time: int) -> tuple[Side, Side]:
+    def _alive(self, sides: tuple[JoinSide, JoinSide], time: int) -> tuple[JoinSide, JoinSide]:
         """The rows that have not expired."""
         ttl = self.ttl.micros
         if ttl is None:
@@ -214,16 +199,16 @@ class ChangingJoin(PairEvents, WeightedRows):
         left, right = (side.where(numbers(side.rows, TIME) + ttl > time) for side in sides)
         return left, right
 
-    def _sides(self, rows: pa.Table, weights: Numbers) -> tuple[Side, Side]:
+    def _sides(self, rows: pa.Table, weights: Numbers) -> tuple[JoinSide, JoinSide]:
         """The rows of either side that are there, or change."""
         keys = EventsByKey.of(hashes_of(rows), np.zeros(len(rows), np.int64)).numbers()
-        both = Side(rows, np.where(numbers(rows, _LACKS_KEY) == 1, -1, keys), weights)
+        both = JoinSide(rows, np.where(numbers(rows, _LACKS_KEY) == 1, -1, keys), weights)
         side = numbers(rows, SIDE_FIELD)
         return both.where((side == 0) & (weights != 0)), both.where((side == 1) & (weights != 0))
 
-    def _pairs(self, left: Side, right: Side) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
+    def _pairs(self, left: JoinSide, right: JoinSide) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """The pairs with equal keys that meet the condition, and their weights."""
-        for at_left, at_right in matches(left.keys, right.keys):
+        for at_left, at_right in matching_rows(left.keys, right.keys):
             batch = self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
             weights = left.weights[at_left] * right.weights[at_right]
             if self.where is not None:
@@ -234,7 +219,7 @@ class ChangingJoin(PairEvents, WeightedRows):
 
     # ── Rows without a match ──
 
-    def _alone(self, sides: tuple[Side, Side], time: int) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
+    def _unmatched_rows(self, sides: tuple[JoinSide, JoinSide], time: int) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """What is given of single rows, and how often: those without a match, or of a semi-join the left ones with one."""
         alive = self._alive(sides, time)
         for side in (0,) if self.kind == "semi" else PRESERVED.get(self.kind, ()):
@@ -244,12 +229,12 @@ class ChangingJoin(PairEvents, WeightedRows):
             left, right = (chosen.rows, None) if side == 0 else (None, chosen.rows)
             yield self._pair_events(left, right, self._result), chosen.weights
 
-    def _matched(self, own: Side, other: Side, side: int) -> Numbers:
+    def _matched(self, own: JoinSide, other: JoinSide, side: int) -> Numbers:
         """bool[rows]: which rows have a match, or with a time to live have had one."""
         if self.where is None and self.ttl.micros is None:
             return np.isin(own.keys, other.keys[other.keys >= 0])
         found = np.zeros(len(own.keys), bool)
-        for at_own, at_other in matches(own.keys, other.keys):
+        for at_own, at_other in matching_rows(own.keys, other.keys):
             met = self._met(own, at_own, other, at_other)
             if self.where is not None:
                 left, right = own.rows.take(pa.array(at_own[met])), other.rows.take(pa.array(at_other[met]))
@@ -258,7 +243,7 @@ class ChangingJoin(PairEvents, WeightedRows):
             found[at_own[met]] = True
         return found
 
-    def _met(self, own: Side, at_own: Numbers, other: Side, at_other: Numbers) -> Numbers:
+    def _met(self, own: JoinSide, at_own: Numbers, other: JoinSide, at_other: Numbers) -> Numbers:
         """bool[pairs]: whether one was read before the other expired."""
         if self.ttl.micros is None:
             return np.ones(len(at_own), bool)
@@ -288,25 +273,6 @@ _LACKS_KEY = "\0lacks key"
 def key_names(count: int) -> tuple[str, ...]:
     """The columns with so many keys."""
     return tuple(f"{_KEY}{number:03d}" for number in range(count))
-
-
-def matches(left: Numbers, right: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
-    """The pairs of rows with equal keys, which are not negative: the rows of the left and of the right side (int64[n] each)."""
-    order = np.argsort(right, kind="stable")
-    ordered = right[order]
-    low, high = np.searchsorted(ordered, left, "left"), np.searchsorted(ordered, left, "right")
-    sizes = np.where(left >= 0, high - low, 0)
-    ends = np.cumsum(sizes)
-    first = 0
-    while first < len(left):
-        begin = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, begin + MAX_PAIRS, "right")))
-        part = sizes[first:last]
-        if total := int(part.sum()):
-            rows = np.repeat(np.arange(first, last), part)
-            place = np.arange(total) - np.repeat(np.cumsum(part) - part, part)
-            yield rows, order[low[rows] + place]
-        first = last
 
 
 def _check_size(size: int) -> None:
