@@ -63,8 +63,7 @@ class JoinClauses:
                 rest = [part for part in rest if part not in both]
                 on += both
             changes = next((one.changes_at for one in (relation, right) if one.changes_at is not None), None)
-            if changes is None:
-                relation, right, on, rest = filtered_sides(relation, right, side, on, rest)
+            relation, right, on, rest = filtered_sides(relation, right, side, on, rest)
             scopes = [one.scope if changes is None else without_times(one.scope) for one in (relation, right)]
             condition = read_condition(on, *scopes)
             kind = _kind(join, side, at)

@@ -22,6 +22,8 @@ from etl.api import (
     RejectsEvents,
     TracksEmitProgress,
 )
+from etl.state.aggregates.accumulator import FailedRowsError
+from etl.state.aggregates.groups import split_failed_rows
 from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.state_file_writer import write_state_file
@@ -76,7 +78,14 @@ class RowWriter:
             return operator.prepare_or_reject(events, self._watermark, self._emission)
         if isinstance(operator, TracksEmitProgress):
             return PreparedEvents(*operator.prepare_after(events, self._watermark, self._emission))
-        return PreparedEvents(*operator.prepare(events, self._watermark))
+        rejects: list[Rejects] = []
+        while True:
+            try:
+                return PreparedEvents(*operator.prepare(events, self._watermark), rejects)
+            except FailedRowsError as error:
+                passes, rejected = split_failed_rows(events, error)
+                rejects.append(rejected)
+                events = events.filter(passes)
 
     def add_to_state(self, found: pa.Table | DroppedEvents) -> None:
         """Add rows that an operator remembers, or count events that it dropped."""

@@ -58,11 +58,9 @@ def run_query(text: str, folder: Path, max_events: int | None = None) -> Ran:
     except EtlError as error:
         return Ran(failed=[str(error)])
     letters = [row["reason"] for batch in read_captured(folder / LETTERS) for row in batch.to_pylist()]
-    if letters:
-        return Ran(failed=[str(one) for one in letters])
     (output,) = [one for query in plan.queries for one in query.segment.outputs.values()][:1]
     rows, removed = _final_rows(folder / RESULT)
-    return Ran(rows, visible(output.schema), changes=removed)
+    return Ran(rows, visible(output.schema), changes=removed, failed=[str(one) for one in letters])
 
 
 def _run(plan: Plan, query: QueryPlan, folder: Path, max_events: int | None) -> None:

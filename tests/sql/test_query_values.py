@@ -10,6 +10,7 @@ from query_runs import run_query
 
 ROWS = "(VALUES (1, 'a', 5), (2, 'a', CAST(NULL AS INT)), (3, 'b', 7), (4, 'a', 5), (5, 'b', 1)) AS t(id, g, v)"
 PAIRS = "(VALUES ('a', 5), ('z', 7)) AS u(g, w)"
+TIMED = f"(SELECT *, PROCTIME() AS p FROM {ROWS})"
 COUNTS = "(SELECT g, count(*) AS n FROM {rows} GROUP BY g) AS c"
 
 CASES: dict[str, list[Any]] = {
@@ -77,7 +78,9 @@ CASES: dict[str, list[Any]] = {
 
 def _text(sql: str) -> str:
     pairs = PAIRS if " AS a " not in sql else PAIRS.partition(" AS u")[0]
-    return sql.replace("{pairs} AS a", "{pairs} AS a(g, w)").format(rows=ROWS, pairs=pairs, counts=COUNTS.format(rows=ROWS))
+    return sql.replace("{pairs} AS a", "{pairs} AS a(g, w)").format(
+        rows=ROWS, pairs=pairs, counts=COUNTS.format(rows=ROWS), timed=TIMED
+    )
 
 
 @pytest.mark.parametrize("sql", CASES)
@@ -86,6 +89,28 @@ def test_queries_in_expressions_and_conditions(sql: str, tmp_path: Path) -> None
 
     assert not [*ran.problems, *ran.failed]
     assert sorted(ran.rows, key=str) == sorted(CASES[sql], key=str)
+
+
+LAST = "SELECT g, r FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY"
+BATCH = "SET 'execution.runtime-mode' = 'batch';"
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "letters"),
+    [
+        ("SELECT g, MAX(6 / (n - 3)) AS s FROM {counts} GROUP BY g", [("b", -6)], 1),
+        ("SELECT g, SUM(6 / (n - 3)) AS s FROM {counts} GROUP BY g", [("b", -6)], 1),
+        ("SELECT SUM(8 / (v - 5)) OVER (PARTITION BY g ORDER BY p) AS s FROM {timed}", [(2,), (4,), (None,)], 2),
+        (f"{LAST} 8 / (v - 5) DESC) AS r FROM {{rows}}) WHERE r = 1", [("a", 1), ("b", 1)], 2),
+        (f"{LAST} 8 / (n - 3) DESC) AS r FROM {{counts}}) WHERE r = 1", [("b", 1)], 1),
+        (f"{BATCH} SELECT id, SUM(8 / (v - 5)) OVER (ORDER BY id) AS s FROM {{rows}}", [(2, None), (3, 4), (5, 2)], 2),
+    ],
+)  # fmt: skip
+def test_events_whose_values_cannot_be_computed_are_dead_letters(sql: str, rows: list[Any], letters: int, tmp_path: Path) -> None:
+    ran = run_query(_text(sql), tmp_path, max_events=None if sql.startswith("SET") else 1)
+
+    assert [reason.endswith("failed for an event: division by zero") for reason in ran.failed] == [True] * letters
+    assert sorted(ran.rows, key=str) == sorted(rows, key=str)
 
 
 def test_a_query_as_a_value_that_gives_several_rows_rejects_them(tmp_path: Path) -> None:

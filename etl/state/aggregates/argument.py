@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,3 +72,21 @@ def read_argument(aggregate: str, value: TextPart, where: TextPart | None, incom
     if value.text == "*":
         return AggregateArgument(aggregate, pa.null(), None, condition)
     return AggregateArgument(aggregate, analyse(value.text, incoming).type, compile_expression(value.text, incoming), condition)
+
+
+def check_arguments(events: pa.RecordBatch, owners: Iterable[object]) -> None:
+    """Evaluate the arguments of aggregates over events before their rows are kept. Raises FailedRowsError."""
+    for one in (found for owner in owners for found in arguments_in(owner)):
+        if one.value is None:
+            one.mask(events)
+        else:
+            one.values(events)
+
+
+def arguments_in(owner: object) -> Iterator[AggregateArgument]:
+    """The arguments that an aggregate has, or those of the aggregate that it is made of."""
+    if isinstance(owner, AggregateArgument):
+        yield owner
+    elif is_dataclass(owner):
+        for field in fields(owner):
+            yield from arguments_in(getattr(owner, field.name))

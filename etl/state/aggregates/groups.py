@@ -53,13 +53,19 @@ def lift_or_reject(
         try:
             return pa.table({**groups, **lift(batch, accumulators, groups)}), rejects
         except FailedRowsError as error:
-            rows = sorted(error.reasons)
-            reasons = pa.array([error.reasons[row] for row in rows], pa.string())
-            rejects.append(Rejects(batch.take(pa.array(rows, pa.int64())), EVENT_FAILED, reasons))
-            passes = np.ones(batch.num_rows, bool)
-            passes[rows] = False
-            batch = batch.filter(pa.array(passes))
-            groups = {name: column.filter(pa.array(passes)) for name, column in groups.items()}
+            passes, rejected = split_failed_rows(batch, error)
+            rejects.append(rejected)
+            batch = batch.filter(passes)
+            groups = {name: column.filter(passes) for name, column in groups.items()}
+
+
+def split_failed_rows(batch: pa.RecordBatch, error: FailedRowsError) -> tuple[pa.BooleanArray, Rejects]:
+    """Which events pass, and those for which an aggregate cannot be computed."""
+    rows = sorted(error.reasons)
+    reasons = pa.array([error.reasons[row] for row in rows], pa.string())
+    passes = np.ones(batch.num_rows, bool)
+    passes[rows] = False
+    return pa.array(passes), Rejects(batch.take(pa.array(rows, pa.int64())), EVENT_FAILED, reasons)
 
 
 def finish(groups: pa.Table, accumulators: Mapping[str, Accumulator]) -> dict[str, pa.Array]:

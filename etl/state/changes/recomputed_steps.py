@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from etl.api import CHANGE, OFFSET, Schema
 from etl.state.aggregates import Accumulator, finish, group, lift
-from etl.state.aggregates.argument import AggregateArgument
+from etl.state.aggregates.argument import AggregateArgument, check_arguments
 from etl.state.changes.recomputed import RecomputedResults
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import as_events
@@ -29,6 +29,11 @@ class RecomputedBest(RecomputedResults):
     ranking: Ranking
     rank: str
 
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """Rows whose values can be computed. Raises FailedRowsError."""
+        check_arguments(events, self.by)
+        return super().prepare(events, watermark)
+
     def results(self, rows: pa.Table) -> pa.Table:
         events = as_events(rows, self._rows)
         for at, one in enumerate(self.by):
@@ -45,6 +50,11 @@ class RecomputedOver(RecomputedResults):
     order_by: str
     """The event time field."""
     values: RunningValues
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """Rows whose values can be computed. Raises FailedRowsError."""
+        check_arguments(events, self.values.aggregates.values())
+        return super().prepare(events, watermark)
 
     def results(self, rows: pa.Table) -> pa.Table:
         if not len(rows):
@@ -63,6 +73,11 @@ class RecomputedTotals(RecomputedResults):
     """Aggregates of each group."""
 
     accumulators: Mapping[str, Accumulator] = field(default_factory=dict)
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """Rows whose values can be computed. Raises FailedRowsError."""
+        lift(events, self.accumulators)
+        return super().prepare(events, watermark)
 
     def results(self, rows: pa.Table) -> pa.Table:
         schema = pa.schema([one for one in self.fields if one.name != CHANGE])

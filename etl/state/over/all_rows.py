@@ -17,7 +17,7 @@ from etl.api import AfterRun, Finding, PaneSpan, PartRows, Schema, WatermarkAdva
 from etl.expressions import compile_expression
 from etl.state.aggregates import accumulator
 from etl.state.aggregates.accumulator import Numbers
-from etl.state.aggregates.argument import AggregateArgument, read_argument
+from etl.state.aggregates.argument import AggregateArgument, check_arguments, read_argument
 from etl.state.changes.recomputed import RecomputedResults
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import as_events, hashes_of, whole
@@ -37,6 +37,8 @@ class AllRows(RecomputedResults):
     frame: Frame
     functions: Mapping[str, Function]
     """New field → what computes it."""
+    arguments: Sequence[AggregateArgument] = ()
+    """Those of the functions."""
 
     after_run: ClassVar[AfterRun] = "rewritten"
 
@@ -49,6 +51,11 @@ class AllRows(RecomputedResults):
         tables = [*kept.tables(), *arrived.tables()]
         if tables:
             yield from self.results(self._expanded(whole(tables))).combine_chunks().to_batches()
+
+    def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
+        """Rows whose values can be computed. Raises FailedRowsError."""
+        check_arguments(events, [*(one for one, _ in self.order_by), *self.arguments])
+        return super().prepare(events, watermark)
 
     def results(self, rows: pa.Table) -> pa.Table:
         events = as_events(rows, self._rows)
@@ -100,6 +107,15 @@ def function_of(text: str, incoming: Schema, type_: pa.DataType, time: str) -> F
     made = accumulator(text, incoming, time)
     assert not isinstance(made, str), made
     return lambda events, rows, low, high: frame_values.aggregate(events, made, type_, low, high)
+
+
+def arguments_of(text: str, incoming: Schema) -> list[AggregateArgument]:
+    """The expressions in a function's call; the number of a neighbour or of groups is none."""
+    call = read_call(text)
+    assert not isinstance(call, Finding)
+    parts = [part for at, part in enumerate(call.arguments) if not (call.function in NEIGHBOURS and at == 1)]
+    found = [read_argument(text, part, call.where, visible(incoming)) for part in parts if call.function != "ntile"]
+    return [one for one in found if not isinstance(one, str)]
 
 
 def _neighbour(call: AggregateCall, incoming: Schema, type_: pa.DataType) -> Function:

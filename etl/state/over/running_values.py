@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from etl.api import OFFSET, PANE, TIMESTAMP, PartRows, Schema
 from etl.state.aggregates.accumulator import Numbers
+from etl.state.aggregates.argument import check_arguments
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
@@ -38,7 +39,8 @@ class RunningValues(WaitingEvents):
     """Of keys, where the time does not bound their past rows."""
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
-        """The events."""
+        """The events whose values can be computed. Raises FailedRowsError."""
+        check_arguments(events, self.aggregates.values())
         return self.prepare_events(events, self._events, watermark)
 
     @cached_property

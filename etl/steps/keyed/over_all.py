@@ -125,7 +125,7 @@ class OverAll(StatefulStep):
         """All events of each key."""
         from etl.aggregates.calls import TextPart
         from etl.state.aggregates.argument import read_argument
-        from etl.state.over.all_rows import AllRows, function_of
+        from etl.state.over.all_rows import AllRows, arguments_of, function_of
 
         known, checked, time = visible(incoming), self._checked_aggregates(incoming), self.event_time()[0]
         by = []
@@ -134,8 +134,17 @@ class OverAll(StatefulStep):
             assert not isinstance(one, str), one
             by.append((one, way == "ascending"))
         functions = {name: function_of(text, known, checked[name].type, time) for name, text in self.aggregates.items()}
+        arguments = [one for text in self.aggregates.values() for one in arguments_of(text, known)]
         made: RecomputedResults = AllRows(
-            self.fields(incoming), incoming, self.keys, time, None, order_by=tuple(by), frame=self._frame(), functions=functions
+            self.fields(incoming),
+            incoming,
+            self.keys,
+            time,
+            None,
+            order_by=tuple(by),
+            frame=self._frame(),
+            functions=functions,
+            arguments=arguments,
         )
         return made
 
