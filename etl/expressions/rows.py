@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from etl.api import Rejects
 from etl.expressions.chance import Chance, any_chance
+from etl.expressions.output_limit import TOO_LARGE, is_too_large
 
 
 class Evaluation(NamedTuple):
@@ -71,6 +72,9 @@ class ActiveRows:
 
     def finish(self, values: Any) -> Evaluation:
         """Return the result of an evaluation with these values; each failed row has the reason of its first failure."""
+        if isinstance(values, pa.Scalar) and is_too_large(values, self.length):
+            self.fail(pa.repeat(pa.scalar(True), self.length), TOO_LARGE)
+            values = pa.scalar(None, values.type)
         array = broadcast(values, self.length)
         if not self.failures:
             return Evaluation(array)

@@ -14,6 +14,7 @@ from etl.api import (
     FieldName,
     Finding,
     Outcome,
+    Rejects,
     Schema,
     flat_schema,
     flatten,
@@ -27,6 +28,8 @@ from etl.api import (
 from etl.columns.texts import filter_batch
 from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
 
+CODE = "too-many-elements"
+
 
 class Unnest(ArrowStep):
     """Make an event of each element of an array (SQL's UNNEST, Spark's ``explode``).
@@ -36,9 +39,10 @@ class Unnest(ArrowStep):
     objects that was read as ``array<string>`` gives the JSON of each, for a later step ``json``. Events made of one come one
     after the other, in the array's order, and sinks tell them apart. An element that is null makes an event with null.
 
-    No event fails here. A text that is not an array is refused by the step that reads it; events that ``empty: drop``
-    drops count as filtered, the further events of one event as made. Memory: fields beside the array are copied for every
-    element, so drop what is long and not needed before.
+    A text that is not an array is refused by the step that reads it; events that ``empty: drop`` drops count as filtered, the
+    further events of one event as made. Memory: fields beside the array are copied for every element, so drop what is long and
+    not needed before. If the events made of one batch would take more than 512 MiB, those with the most bytes are rejected with
+    the code ``too-many-elements``.
 
     ```yaml
     type: unnest
@@ -90,11 +94,20 @@ class Unnest(ArrowStep):
         return True
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        from etl.steps.event_copies import MAX_COPIED_BYTES, find_too_large
+
         def run(batch: pa.RecordBatch) -> Outcome:
             counts = _counts(batch.column(self.field))
             if self.empty == "drop" and not counts.all():
                 batch, counts = filter_batch(batch, pa.array(counts > 0)), counts[counts > 0]
-            return Outcome(self._unnest(batch, counts))
+            too_large = find_too_large(batch.drop_columns([self.field]), counts)
+            if too_large is None:
+                return Outcome(self._unnest(batch, counts))
+            fitting = pc.invert(too_large)
+            events = self._unnest(filter_batch(batch, fitting), counts[fitting.to_numpy(zero_copy_only=False)])
+            limit = MAX_COPIED_BYTES >> 20
+            reason = f"the events made of a batch would take more than {limit} MiB, and those of this one take the most"
+            return Outcome(events, (Rejects(filter_batch(batch, too_large), CODE, reason),))
 
         return run
 

@@ -139,3 +139,14 @@ def test_it_makes_what_posexplode_makes(spark: SparkSession, arrays: list[list[i
         outcome = unnested(events(arrays, "array<int>"), empty=empty, position="at")
 
         assert [*zip(*(column(outcome, name) for name in (OFFSET, "at", "records")), strict=True)] == wanted
+
+
+def test_events_that_would_take_too_much_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.steps.event_copies.MAX_COPIED_BYTES", 100_000)
+    batch = events([["a"] * 3, ["b"] * 5000, ["c"] * 2, ["d"] * 1500, ["e"] * 1800], "array<string>")
+
+    outcome = unnested(batch)
+
+    assert column(outcome, "records") == ["a"] * 3 + ["c"] * 2 + ["d"] * 1500
+    (rejects,) = outcome.rejects
+    assert (rejects.code, rejects.events.column(OFFSET).to_pylist()) == ("too-many-elements", [10, 40])

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from etl.columns.python_values import scalar_to_python, to_python
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.output_limit import MAX_BATCH_BYTES, fail_largest
 from etl.expressions.rows import ActiveRows, broadcast
 
 
@@ -39,17 +40,18 @@ def _never_failing(type_: pa.DataType, run: Callable[..., Any], args: tuple[Boun
 
 
 def by_value(
-    type_: pa.DataType, function: Callable[..., Any], *, nulls: bool = False, fails: bool = True
+    type_: pa.DataType, function: Callable[..., Any], *, nulls: bool = False, fails: bool = True, grows: bool = False
 ) -> Callable[..., BoundNode]:
     """A Python function of values, called once for each distinct combination of them in a batch.
 
     It is not called with a null unless ``nulls``; it rejects the event by raising `RowError`, if ``fails``. The result is null
-    where Python's own functions refuse a value (ArithmeticError, ValueError), or it does not fit its type.
+    where Python's own functions refuse a value (ArithmeticError, ValueError), or it does not fit its type. ``grows``: its texts
+    may be much longer than its arguments, so that what it gives for a batch is limited.
     """
 
     def build(*args: BoundNode) -> BoundNode:
-        call = partial(_call_each, type_, function, nulls)
-        if fails:
+        call = partial(_call_each, type_, function, nulls, grows)
+        if fails or grows:
             return b.apply_failing(type_, call, *args)
         runs = [arg.run for arg in args if arg.run is not None]
         return b.lazily(type_, lambda rows: call(rows, *(evaluate(rows) for evaluate in runs)), *args)
@@ -57,18 +59,39 @@ def by_value(
     return build
 
 
-def _call_each(type_: pa.DataType, function: Callable[..., Any], nulls: bool, rows: ActiveRows, *values: Any) -> Any:
+def _call_each(type_: pa.DataType, function: Callable[..., Any], nulls: bool, grows: bool, rows: ActiveRows, *values: Any) -> Any:
     if all(isinstance(value, pa.Scalar) for value in values):
         results, errors = _results(type_, function, nulls, [tuple(scalar_to_python(value) for value in values)])
         if errors:
             rows.fail(pa.repeat(pa.scalar(True), rows.length), errors[0])
         return results[0]
     distinct, numbers = _combine(values, rows.length)
-    results, errors = _results(type_, function, nulls, distinct)
+    results, errors = _results(type_, _limited(function) if grows else function, nulls, distinct)
     if errors:
         reasons = pa.array([errors.get(number) for number in range(len(distinct))], pa.string()).take(numbers)
         rows.fail(pc.is_valid(reasons), reasons)
-    return results.take(numbers)
+    left_out = fail_largest(rows, pc.binary_length(results).take(numbers)) if grows else None
+    return results.take(numbers if left_out is None else pc.if_else(left_out, pa.scalar(None, numbers.type), numbers))
+
+
+_SHORT = 1024
+"""Characters of texts that are given also when those before them take all the memory that a batch may take."""
+
+
+def _limited(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of one batch: after as many results as the batch may have, it gives short ones only."""
+    given = 0
+
+    def call(*values: Any) -> Any:
+        nonlocal given
+        result = function(*values)
+        size = 0 if result is None else len(result)
+        given += size
+        if given > MAX_BATCH_BYTES and size > _SHORT:
+            raise RowError(f"the texts of this batch would have more than {MAX_BATCH_BYTES >> 20} MiB")
+        return result
+
+    return call
 
 
 def _results(

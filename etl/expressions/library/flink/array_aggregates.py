@@ -13,7 +13,8 @@ from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.library.flink.arrays import of_array, ordered_type
 from etl.expressions.library.flink.constructors import ONE_ARRAY
 from etl.expressions.library.function import LibraryFunction, flink_function
-from etl.expressions.library.kernels import by_value
+from etl.expressions.library.kernels import RowError, by_value
+from etl.expressions.output_limit import MAX_CHARACTERS, TOO_LONG
 from etl.expressions.widening import DOUBLE, FLOATS, INT64, INTEGERS, NULL, STRING, is_number
 
 
@@ -31,10 +32,12 @@ def join_elements(items: BoundNode, *texts: BoundNode) -> BoundNode:
     """``ARRAY_JOIN``."""
     if (item := items.type.value_type) not in (STRING, NULL):
         raise MisuseError(f"the elements are texts, and these are of type {type_name(item)}")
-    return by_value(STRING, _join, fails=False)(items, *texts)
+    return by_value(STRING, _join, grows=True)(items, *texts)
 
 
 def _join(items: list[str | None], separator: str, missing: str | None = None) -> str:
+    if len(items) * (len(separator) + len(missing or "")) > MAX_CHARACTERS + 4 * len(items):
+        raise RowError(TOO_LONG)
     return separator.join(missing if item is None else item for item in items if item is not None or missing is not None)  # type: ignore[misc]
 
 

@@ -92,8 +92,8 @@ def _loops(
     return LibraryFunction(f"flink_{name}", arguments, result, build, about, example, gives, loops=True, **more)
 
 
-def _one(type_: pa.DataType, function: Callable[..., Any], fails: bool = False) -> Callable[..., BoundNode]:
-    return by_value(type_, function, fails=fails)
+def _one(type_: pa.DataType, function: Callable[..., Any], fails: bool = False, grows: bool = False) -> Callable[..., BoundNode]:
+    return by_value(type_, function, fails=fails, grows=grows)
 
 
 FUNCTIONS = (
@@ -187,7 +187,7 @@ FUNCTIONS = (
         "printf",
         "format: string, value: any...",
         "string",
-        _one(STRING, printf),
+        _one(STRING, printf, grows=True),
         "Values in a format of Java's: %d, %s, %05.2f.",
         "flink_printf('%d-%s', 5, 'x')",
         "5-x",

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from etl.expressions.library.kernels import RowError
+from etl.expressions.output_limit import MAX_CHARACTERS, TOO_LONG
 
 SECONDS = 2.0
 """How long one text may take: a pattern such as ``(a+)+$`` takes for ever on some; the event is rejected."""
@@ -35,9 +36,17 @@ class TimedPattern:
         return self._call_with_timeout(lambda value, timeout: list(self._compiled.finditer(value, timeout=timeout)), text)
 
     def replace(self, new: str, text: str) -> str:
-        return str(
-            self._call_with_timeout(lambda value, timeout: self._compiled.sub(lambda _: new, value, timeout=timeout), text)
-        )
+        """The text with another for each match. Raises RowError where it would grow by more than a text may have."""
+        left = MAX_CHARACTERS + len(text)
+
+        def give(_: Any) -> str:
+            nonlocal left
+            left -= len(new)
+            if left < 0:
+                raise RowError(TOO_LONG)
+            return new
+
+        return str(self._call_with_timeout(lambda value, timeout: self._compiled.sub(give, value, timeout=timeout), text))
 
     def split(self, text: str, maxsplit: int = 0) -> list[str]:
         return self._call_with_timeout(

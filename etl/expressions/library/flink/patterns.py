@@ -36,7 +36,9 @@ def _search_pattern(pattern: BoundNode) -> str | None:
     return _re2(text) if is_known else None
 
 
-def _with_pattern(type_: pa.DataType, function: Callable[..., Any], bad: Any = None) -> Callable[..., BoundNode]:
+def _with_pattern(
+    type_: pa.DataType, function: Callable[..., Any], bad: Any = None, grows: bool = False
+) -> Callable[..., BoundNode]:
     """A function of a compiled pattern and a text, by value; ``bad`` is given for what is no pattern."""
 
     def one(text: str, pattern: str, *more: Any) -> Any:
@@ -49,7 +51,7 @@ def _with_pattern(type_: pa.DataType, function: Callable[..., Any], bad: Any = N
         return one(text, pattern, *more)
 
     def build(text: BoundNode, pattern: BoundNode, *more: BoundNode) -> BoundNode:
-        return by_value(type_, one if constant(pattern)[0] else one_of_data)(text, pattern, *more)
+        return by_value(type_, one if constant(pattern)[0] else one_of_data, grows=grows)(text, pattern, *more)
 
     return build
 
@@ -68,7 +70,7 @@ def regexp_replace(text: BoundNode, pattern: BoundNode, new: BoundNode) -> Bound
     if wanted and is_known and isinstance(replacement, str) and compile_timed(wanted.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
         escaped = replacement.replace("\\", "\\\\")
         return b.apply(STRING, lambda x: pc.replace_substring_regex(x, wanted, escaped), text)
-    return _with_pattern(STRING, lambda found, value, given: found.replace(given, value))(text, pattern, new)
+    return _with_pattern(STRING, lambda found, value, given: found.replace(given, value), grows=True)(text, pattern, new)
 
 
 def _extract(found: TimedPattern, text: str, group: int = 0) -> str | None:

@@ -6,6 +6,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from etl.expressions.output_limit import MAX_CHARACTERS
+
 _DIRECTIVE = re.compile(r"%(?:(?P<index>\d+)\$)?(?P<flags>[-#+ 0,(]*)(?P<width>\d+)?(?:\.(?P<precision>\d+))?(?P<kind>[a-zA-Z%])")
 
 MAX_WIDTH = 100_000
@@ -14,7 +16,7 @@ MAX_WIDTH = 100_000
 
 def printf(template: str, *values: Any) -> str | None:
     """The text, None if the format does not fit the values."""
-    out, at, number = [], 0, 0
+    out, at, number, length = [], 0, 0, 0
     try:
         while at < len(template):
             if template[at] != "%":
@@ -32,6 +34,9 @@ def printf(template: str, *values: Any) -> str | None:
             position = int(found["index"]) - 1 if found["index"] else number
             number += not found["index"]
             out.append(_one(found, values[position]))
+            length += len(out[-1])
+            if length > MAX_CHARACTERS + sum(len(value) for value in values if isinstance(value, str)):
+                return None
     except (ValueError, TypeError, IndexError):
         return None
     return "".join(out)

@@ -12,8 +12,8 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value, constant, on_arrow
-from etl.expressions.rows import ActiveRows
-from etl.expressions.values import texts
+from etl.expressions.output_limit import MAX_CHARACTERS, TOO_LONG
+from etl.expressions.values import longer_texts, texts
 from etl.expressions.widening import STRING
 
 STRINGS = pa.list_(STRING)
@@ -78,21 +78,38 @@ def _overlay(text: str, new: str, position: int, length: int | None = None) -> s
     return text[: position - 1] + new + text[position - 1 + count :]
 
 
-def _pad(text: str, length: int, pad: str, *, left: bool) -> str | None:
+def _padded(text: str, length: int, pad: str, *, left: bool) -> str | None:
     if length < 0 or (not pad and length > len(text)):
         return None
     if length > MAX_CHARACTERS:
-        raise RowError(f"the text would have more than {MAX_CHARACTERS:,} characters")
+        raise RowError(TOO_LONG)
     missing = length - len(text)
     filling = (pad * (missing // max(1, len(pad)) + 1))[:missing] if missing > 0 else ""
     return text[:length] if missing <= 0 else filling + text if left else text + filling
 
 
+def _pad(*, left: bool) -> Any:
+    def build(text: BoundNode, length: BoundNode, pad: BoundNode) -> BoundNode:
+        (is_known, count), (is_pad_known, filling) = constant(length), constant(pad)
+        if is_known and is_pad_known and filling and count is not None and 0 <= count <= longer_texts.MAX_FILLED:
+            return b.apply_failing(STRING, partial(longer_texts.fill, count, filling, left), text)
+        return by_value(STRING, partial(_padded, left=left), grows=True)(text, length, pad)
+
+    return build
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    """The text with another for each part. Raises RowError where it would grow by more than a text may have."""
+    if len(new) > len(old) and text.count(old) * (len(new) - len(old)) > MAX_CHARACTERS:
+        raise RowError(TOO_LONG)
+    return text.replace(old, new)
+
+
 def replace(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode:
     (is_known, searched), (is_new_known, given) = constant(old), constant(new)
     if is_known and is_new_known and searched and given is not None:
-        return b.apply(STRING, lambda x: pc.replace_substring(x, searched, given), text)
-    return by_value(STRING, lambda value, one, other: value.replace(one, other), fails=False)(text, old, new)
+        return b.apply_failing(STRING, partial(longer_texts.replace_all, searched, given), text)
+    return by_value(STRING, replaced, grows=True)(text, old, new)
 
 
 def _translate(text: str, old: str, new: str) -> str:
@@ -118,18 +135,6 @@ def _elt(index: int | None, *values: Any) -> Any:
 
 def elt(index: BoundNode, *values: BoundNode) -> BoundNode:
     return by_value(values[0].type, _elt, nulls=True, fails=False)(index, *values)
-
-
-MAX_CHARACTERS = 1 << 20
-"""Most characters that a text is repeated or filled to: a count in the data must not take all memory."""
-
-
-def _repeat(rows: ActiveRows, text: Any, count: Any) -> Any:
-    number = pc.cast(pc.max_element_wise(count, pa.scalar(0, count.type), skip_nulls=False), pa.int64())
-    size = pc.cast(pc.utf8_length(text), pa.int64())
-    too_long = pc.greater(number, pc.divide(MAX_CHARACTERS, pc.max_element_wise(size, 1)))
-    rows.fail(too_long, f"the text would have more than {MAX_CHARACTERS:,} characters")
-    return pc.binary_repeat(text, pc.if_else(too_long, pa.scalar(0, pa.int64()), number))
 
 
 _TWO = "text: string, characters: string?"
@@ -183,7 +188,7 @@ FUNCTIONS = (
         "repeat",
         "text: string, count: integer",
         "string",
-        lambda *args: b.apply_failing(STRING, _repeat, *args),
+        lambda *args: b.apply_failing(STRING, longer_texts.repeat, *args),
         "The text again and again.",
         "flink_repeat('ab', 3)",
         "ababab",
@@ -241,7 +246,7 @@ FUNCTIONS = (
         "lpad",
         "text: string, length: integer, pad: string",
         "string",
-        by_value(STRING, partial(_pad, left=True)),
+        _pad(left=True),
         "The text filled at its beginning, or cut, to a length.",
         "flink_lpad('hi', 4, '??')",
         "??hi",
@@ -252,7 +257,7 @@ FUNCTIONS = (
         "rpad",
         "text: string, length: integer, pad: string",
         "string",
-        by_value(STRING, partial(_pad, left=False)),
+        _pad(left=False),
         "The text filled at its end, or cut, to a length.",
         "flink_rpad('hi', 5, 'abc')",
         "hiabc",

@@ -8,12 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.expressions.arithmetic import type_name
-from etl.expressions.bound_node import BoundNode
+from etl.expressions.bound_node import BoundNode, apply_failing
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.library.flink.json_paths import quote
 from etl.expressions.library.flink.json_writing import to_json
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value, on_columns
+from etl.expressions.output_limit import fail_largest
+from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.widening import INTEGERS, NULL, STRING
 
 
@@ -50,22 +52,31 @@ def _unnest_map(value: BoundNode, names: list[str]) -> BoundNode:
         return on_columns(pa.list_(row), entries, value)
     if len(names) != 1 or type_.item_type not in INTEGERS:
         raise MisuseError(f"a map gives two columns, a key and a value, and not {len(names)}")
-    return on_columns(pa.list_(type_.key_type), _repeat, value)
+    return apply_failing(pa.list_(type_.key_type), lambda rows, maps: _repeat(rows, broadcast(maps, rows.length)), value)
 
 
-def _repeat(maps: pa.MapArray) -> pa.Array:
+def _repeat(rows: ActiveRows, maps: pa.MapArray) -> pa.Array:
     """The keys of a multiset, each as often as its value says."""
     import numpy as np
 
     lists = _lists(maps)
     keys, counts = lists.flatten().flatten()
-    times = np.maximum(counts.fill_null(0).to_numpy(zero_copy_only=False), 0)
+    times = np.maximum(counts.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), 0)
+    owners = np.repeat(np.arange(len(lists)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False))
+    bytes_of_keys = -(-keys.nbytes // max(len(keys), 1)) + _REFERENCE_BYTES
+    left_out = fail_largest(rows, np.bincount(owners, times.astype(np.float64), len(lists)) * bytes_of_keys)
+    if left_out is not None:
+        times[left_out.to_numpy(zero_copy_only=False)[owners]] = 0
     before = np.concatenate(([0], np.cumsum(times)))
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = before[np.concatenate(([0], np.cumsum(lengths)))]
     elements = keys.take(pa.array(np.repeat(np.arange(len(keys)), times)))
     mask = lists.is_null() if lists.null_count else None
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, mask=mask)
+
+
+_REFERENCE_BYTES = 8
+"""Bytes that an element takes beside its value."""
 
 
 def _lists(maps: pa.MapArray) -> pa.ListArray:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from etl.expressions.bound_node import BoundNode, apply_failing
 from etl.expressions.library.flink.array_aggregates import ARRAY_SUMS
 from etl.expressions.library.function import LibraryFunction
+from etl.expressions.output_limit import fail_largest
 from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.widening import INT64
 
@@ -25,6 +26,8 @@ def _whole_numbers(last: BoundNode) -> BoundNode:
         too_many = pc.fill_null(pc.greater(counts, MOST_NUMBERS), False)
         rows.fail(too_many, f"more than {MOST_NUMBERS:,} numbers")
         lengths = np.maximum(pc.if_else(too_many, 0, pc.fill_null(counts, 0)).to_numpy(zero_copy_only=False), 0)
+        left_out = fail_largest(rows, lengths * INT64.byte_width)
+        lengths = lengths if left_out is None else np.where(left_out, 0, lengths)
         ends = np.cumsum(lengths)
         numbers = np.arange(1, (ends[-1] if len(ends) else 0) + 1) - np.repeat(ends - lengths, lengths)
         offsets = pa.array(np.concatenate(([0], ends)), pa.int32())

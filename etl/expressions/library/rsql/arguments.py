@@ -86,9 +86,14 @@ def of_wholes(kernel: Callable[..., Any], type_: pa.DataType = INT64) -> Callabl
     return lambda *args: b.apply(type_, kernel, *map(as_whole, args))
 
 
-def by_text(type_: pa.DataType, function: Callable[..., Any], *, nulls: bool = False) -> Callable[..., BoundNode]:
-    """A Python function of the texts of its arguments, called for each distinct combination; it fails no event."""
-    build = by_value(type_, function, nulls=nulls, fails=False)
+def by_text(
+    type_: pa.DataType, function: Callable[..., Any], *, nulls: bool = False, grows: bool = False
+) -> Callable[..., BoundNode]:
+    """A Python function of the texts of its arguments, called for each distinct combination.
+
+    It fails no event unless it ``grows`` (see `by_value`).
+    """
+    build = by_value(type_, function, nulls=nulls, fails=False, grows=grows)
     return lambda *args: build(*map(text_of, args))
 
 

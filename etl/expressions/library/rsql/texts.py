@@ -13,9 +13,11 @@ from etl.columns.joined_texts import join_texts
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
+from etl.expressions.library.flink.texts import replaced
 from etl.expressions.library.function import rsql_functions
 from etl.expressions.library.kernels import constant
 from etl.expressions.library.rsql.arguments import by_text, constant_text, of_texts, text_of
+from etl.expressions.output_limit import MAX_CHARACTERS
 from etl.expressions.rows import ActiveRows
 from etl.expressions.values import texts
 from etl.expressions.widening import BOOLEAN, INT32, INT64, STRING
@@ -64,7 +66,7 @@ def _pad(*, left: bool) -> Callable[[str, str, str], str | None]:
             count = int(length)
         except ValueError:
             return None
-        if count > MOST_CHARACTERS or count < 0:
+        if count > MAX_CHARACTERS or count < 0:
             return None
         missing = (pad * ((count - len(text)) // max(len(pad), 1) + 1))[: max(count - len(text), 0)] if pad else ""
         return (missing + text if left else text + missing)[:count]
@@ -72,16 +74,12 @@ def _pad(*, left: bool) -> Callable[[str, str, str], str | None]:
     return call
 
 
-MOST_CHARACTERS = 1 << 20
-"""Characters of a text that padding or repeating gives; more are null."""
-
-
 def _repeat(text: str, count: str) -> str | None:
     try:
         number = int(count)
     except ValueError:
         return None
-    return text * max(number, 0) if len(text) * number <= MOST_CHARACTERS else None
+    return text * max(number, 0) if len(text) * number <= MAX_CHARACTERS else None
 
 
 def _spaces(count: str) -> str | None:
@@ -122,7 +120,9 @@ def _replace(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode:
     pairs = [constant(node) for node in (old, new)]
     if all(is_constant and value is not None for is_constant, value in pairs) and pairs[0][1] != "":
         return b.apply(STRING, partial(texts.replace, str(pairs[0][1]), str(pairs[1][1])), text_of(text))
-    return by_text(STRING, lambda one, searched, given: one.replace(searched, given) if searched else one)(text, old, new)
+    return by_text(STRING, lambda one, searched, given: replaced(one, searched, given) if searched else one, grows=True)(
+        text, old, new
+    )
 
 
 _UPPER = of_texts(partial(_without_empty, texts.upper))
@@ -235,7 +235,7 @@ FUNCTIONS = (
         "lpad",
         "text: any, length: any, pad: any?",
         "string",
-        by_text(STRING, _pad(left=True)),
+        by_text(STRING, _pad(left=True), grows=True),
         "Filled on the left to a length, or cut to it.",
         "lpad('abc', 6, '*')",
         "***abc",
@@ -245,7 +245,7 @@ FUNCTIONS = (
         "rpad",
         "text: any, length: any, pad: any?",
         "string",
-        by_text(STRING, _pad(left=False)),
+        by_text(STRING, _pad(left=False), grows=True),
         "Filled on the right to a length, or cut to it.",
         "rpad('abc', '8', 'xy')",
         "abcxyxyx",
@@ -255,11 +255,13 @@ FUNCTIONS = (
         "repeat",
         "text: any, count: any",
         "string",
-        by_text(STRING, _repeat),
+        by_text(STRING, _repeat, grows=True),
         "A text so many times.",
         "repeat('ab', 2)",
         "abab",
         loops=True,
     ),
-    rsql_function("space", "count: any", "string", by_text(STRING, _spaces), "So many blanks.", "space('3')", "   ", loops=True),
+    rsql_function(
+        "space", "count: any", "string", by_text(STRING, _spaces, grows=True), "So many blanks.", "space('3')", "   ", loops=True
+    ),
 )

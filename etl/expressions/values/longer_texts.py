@@ -1,0 +1,59 @@
+"""Text functions whose results may be much longer than their arguments: the largest of a batch fail if not all fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.expressions.output_limit import MAX_CHARACTERS, TOO_LONG, fail_largest
+from etl.expressions.rows import ActiveRows, broadcast
+
+MAX_FILLED = 1000
+"""Characters to which texts are filled from a table of all fillings."""
+
+
+def fill(count: int, filling: str, left: bool, rows: ActiveRows, text: Any) -> Any:
+    """``lpad``, ``rpad``: texts filled to a number of characters, or cut to it."""
+    fillings = pa.array([(filling * count)[:missing] for missing in range(count + 1)], pa.string())
+    if isinstance(text, pa.Scalar):
+        return fill(count, filling, left, rows, pa.repeat(text, 1))[0]
+    left_out = fail_largest(
+        rows, pa.repeat(pa.scalar(count * max(len(sign.encode()) for sign in filling), pa.int64()), len(text))
+    )
+    if left_out is not None:
+        text = pc.if_else(left_out, pa.scalar(None, pa.string()), text)
+    cut = pc.utf8_slice_codeunits(text, 0, count)
+    missing = fillings.take(pc.subtract(count, pc.utf8_length(cut)))
+    return pc.binary_join_element_wise(*((missing, cut) if left else (cut, missing)), "")
+
+
+def replace_all(old: str, new: str, rows: ActiveRows, text: Any) -> Any:
+    """Texts with another for each part, which is not empty."""
+    if len(new) > _GROWTH * len(old) and not isinstance(text, pa.Scalar):
+        longer = pc.multiply(pc.cast(pc.count_substring(text, old), pa.int64()), len(new.encode()))
+        left_out = fail_largest(rows, pc.add(longer, pc.cast(pc.binary_length(text), pa.int64())))
+        text = text if left_out is None else pc.if_else(left_out, pa.scalar(None, pa.string()), text)
+    return pc.replace_substring(text, old, new)
+
+
+_GROWTH = 8
+"""How many times longer a replacement is before the sizes of results are computed first."""
+
+
+def repeat(rows: ActiveRows, text: Any, count: Any) -> Any:
+    """Each text so many times, none for a negative count."""
+    number = pc.cast(pc.max_element_wise(count, pa.scalar(0, count.type), skip_nulls=False), pa.int64())
+    size = pc.cast(pc.utf8_length(text), pa.int64())
+    too_long = pc.greater(number, pc.divide(MAX_CHARACTERS, pc.max_element_wise(size, 1)))
+    rows.fail(too_long, TOO_LONG)
+    number = pc.if_else(too_long, pa.scalar(0, pa.int64()), number)
+    if isinstance(text, pa.Scalar) and isinstance(number, pa.Scalar):
+        return pc.binary_repeat(text, number)
+    left_out = fail_largest(rows, broadcast(pc.multiply(number, pc.cast(pc.binary_length(text), pa.int64())), rows.length))
+    return pc.binary_repeat(text, number if left_out is None else pc.if_else(left_out, pa.scalar(0, pa.int64()), number))
+
+
+_GROWTH = 8
+"""How many times longer a replacement is before the sizes of results are computed first."""
