@@ -31,6 +31,9 @@ _set_handler: Callable[[int, Any], Any] = getattr(sys.modules.get("_signal"), "s
 """`signal.signal` without the conversion of its arguments and results to enums, which takes ten times as long as the call."""
 
 
+_NO_TIMERS = ((0.0, 0.0), (0.0, 0.0))
+
+
 class CallTimeoutError(BaseException):
     """A call took longer than its time limit. It is no `Exception`, which the user's code may catch."""
 
@@ -51,6 +54,8 @@ class CallGuard:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.limit = 2 * seconds + GRACE
+        """Seconds after which a call ends the process."""
         self.calls = self._seen = 0
         self._thread = threading.get_ident()
         self._in_main = self._thread == threading.main_thread().ident
@@ -58,7 +63,7 @@ class CallGuard:
         self._over: threading.Event | None = None
         """Ends the thread of the guard, where it needs one."""
         self._previous: Any = None
-        self._outer_timers = ((0.0, 0.0), (0.0, 0.0))
+        self._outer_timers = _NO_TIMERS
         """Seconds to the next tick, and between ticks, of the timers that ran before: of real time and of CPU time."""
 
     def __enter__(self) -> Self:
@@ -82,9 +87,8 @@ class CallGuard:
             signal.setitimer(signal.ITIMER_REAL, 0)  # first, so that the call that is over is not interrupted
             signal.setitimer(signal.ITIMER_PROF, 0)
             _set_handler(signal.SIGALRM, self._previous)
-            for timer, times in zip((signal.ITIMER_REAL, signal.ITIMER_PROF), self._outer_timers, strict=True):
-                if times[0]:
-                    signal.setitimer(timer, *times)
+            if self._outer_timers != _NO_TIMERS:
+                self._restart_outer_timers()
         self._is_over = True
         if self._over is not None:
             self._over.set()
@@ -92,10 +96,14 @@ class CallGuard:
         if error is not None and not isinstance(error, _PASSED):
             raise UnusualError from error
 
-    @property
-    def limit(self) -> float:
-        """Seconds after which a call ends the process."""
-        return 2 * self.seconds + GRACE
+    def for_next_use(self) -> CallGuard:
+        """This guard, or another one where it guards a call already, or calls of another thread."""
+        return self if self._is_over and self._thread == threading.get_ident() else CallGuard(self.seconds)
+
+    def _restart_outer_timers(self) -> None:
+        for timer, times in zip((signal.ITIMER_REAL, signal.ITIMER_PROF), self._outer_timers, strict=True):
+            if times[0]:
+                signal.setitimer(timer, *times)
 
     def next_call(self) -> None:
         """The call before is over, and the next one begins: each has the whole time."""
@@ -133,14 +141,14 @@ class _Watchdog:
 
     def __init__(self) -> None:
         self._guards: dict[int, CallGuard] = {}
-        self._process: int | None = None
+        self._is_running = self._is_registered = False
 
     def watch(self, guard: CallGuard) -> None:
         """Watch the guard's calls. The first use in a process, which may be forked from one that used it, starts the thread."""
-        if self._process != os.getpid():
-            if self._process is None:
+        if not self._is_running:
+            if not self._is_registered:
                 os.register_at_fork(after_in_child=self._end_calls)
-            self._process, self._guards = os.getpid(), {}
+            self._is_registered = self._is_running = True
             faulthandler.register(signal.SIGPROF, file=_STANDARD_ERROR, all_threads=True, chain=True)
             threading.Thread(target=self._run, name="call watchdog", daemon=True).start()
         self._guards[id(guard)] = guard
@@ -149,6 +157,7 @@ class _Watchdog:
         """In a process that a call has forked: end it where the call returns."""
         for guard in self._guards.values():
             guard.__class__ = _GuardInFork
+        self._guards, self._is_running = {}, False
 
     def forget(self, guard: CallGuard) -> None:
         """The calls are over."""

@@ -38,6 +38,8 @@ class FunctionCaller:
     def __init__(self, function: UserFunction) -> None:
         self.function = function
         self._loaded: Callable[..., Any] | None = None
+        self._guard: CallGuard | None = None
+        self._strict = [at for at, parameter in enumerate(function.parameters) if not parameter.takes_null]
 
     def __call__(self, columns: Sequence[Any], length: int) -> CallResult:
         """The result for columns of this length; an argument of a constant parameter is a Python value."""
@@ -57,11 +59,8 @@ class FunctionCaller:
 
     def _rows_without_null(self, columns: Sequence[Any], length: int) -> pa.Array | None:
         """The rows in which no parameter is null that does not take null; None if all are."""
-        strict = [
-            one
-            for one, parameter in zip(columns, self.function.parameters, strict=False)
-            if not parameter.takes_null and isinstance(one, pa.Array) and one.null_count
-        ]
+        count = len(columns)
+        strict = [one for at in self._strict if at < count and isinstance(one := columns[at], pa.Array) and one.null_count]
         if not strict:
             return None
         valid = strict[0].is_valid()
@@ -100,14 +99,17 @@ class FunctionCaller:
 
     def _call_arrays(self, columns: Sequence[Any], length: int) -> pa.Array:
         assert self._loaded is not None
-        given = [to_argument(one, self.function.kind) if isinstance(one, pa.Array) else one for one in columns]
-        with CallGuard(self.function.timeout.total_seconds()):
+        kind = self.function.kind
+        given = columns if kind == "arrow" else [to_argument(one, kind) if isinstance(one, pa.Array) else one for one in columns]
+        guard = self._guard.for_next_use() if self._guard else CallGuard(self.function.timeout.total_seconds())
+        self._guard = guard
+        with guard:
             found = self._loaded(*given)
         return self._check_result(found, length)
 
     def _check_result(self, found: Any, length: int) -> pa.Array:
         """The result as an Arrow array of the declared type. Raises TypeError or ValueError."""
-        array = _to_arrow(found)
+        array = found if isinstance(found, pa.Array) else _to_arrow(found)
         if array is None:
             raise TypeError(f"it returned {type(found).__name__}, and no array")
         if len(array) != length:

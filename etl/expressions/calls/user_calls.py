@@ -104,7 +104,9 @@ def _call(caller: FunctionCaller, rows: ActiveRows, values: Sequence[Any]) -> pa
     length = rows.length if active is None else len(active)
     given = []
     for value, parameter in zip(values, caller.function.parameters, strict=False):
-        if parameter.constant:
+        if active is None and isinstance(value, pa.Array) and not parameter.constant:
+            given.append(value)
+        elif parameter.constant:
             given.append(value.as_py())
         else:
             array = broadcast(value, rows.length)

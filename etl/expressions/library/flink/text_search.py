@@ -12,7 +12,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.flink.texts import STRINGS
 from etl.expressions.library.function import flink_function
-from etl.expressions.library.kernels import by_value, constant
+from etl.expressions.library.kernels import RowError, by_value, constant
 from etl.expressions.widening import BOOLEAN, INT32, STRING, is_decimal
 
 
@@ -118,8 +118,10 @@ def _split(text: str, separator: str) -> list[str]:
 
 def _str_to_map(text: str, pairs: str = ",", keys: str = "=") -> list[tuple[str, str | None]] | None:
     """Separators are regular expressions; the last of equal keys counts."""
-    from etl.expressions.library.flink.java_patterns import compile_timed
+    from etl.expressions.library.flink.java_patterns import MAX_PATTERN, compile_timed
 
+    if max(len(pairs), len(keys)) > MAX_PATTERN:
+        raise RowError(f"a separator has more than {MAX_PATTERN} characters")
     between, inside = compile_timed(pairs), compile_timed(keys)
     if between is None or inside is None:
         return None

@@ -17,6 +17,9 @@ from etl.expressions.widening import INT64
 MOST_NUMBERS = 1_000_000
 """Numbers of one event."""
 
+_BYTES_OF_A_NUMBER = 3 * INT64.byte_width
+"""With what is needed to compute it."""
+
 
 def _whole_numbers(last: BoundNode) -> BoundNode:
     def run(rows: ActiveRows, given: Any) -> pa.Array:
@@ -26,7 +29,7 @@ def _whole_numbers(last: BoundNode) -> BoundNode:
         too_many = pc.fill_null(pc.greater(counts, MOST_NUMBERS), False)
         rows.fail(too_many, f"more than {MOST_NUMBERS:,} numbers")
         lengths = np.maximum(pc.if_else(too_many, 0, pc.fill_null(counts, 0)).to_numpy(zero_copy_only=False), 0)
-        left_out = fail_largest(rows, lengths * INT64.byte_width)
+        left_out = fail_largest(rows, lengths * _BYTES_OF_A_NUMBER)
         lengths = lengths if left_out is None else np.where(left_out, 0, lengths)
         ends = np.cumsum(lengths)
         numbers = np.arange(1, (ends[-1] if len(ends) else 0) + 1) - np.repeat(ends - lengths, lengths)

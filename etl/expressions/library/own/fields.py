@@ -48,8 +48,9 @@ def _json_length(text: str, path: str = "$") -> int | None:
 
 
 _PAIR = re.compile(
-    r"""(?P<key>[^\s=,;"']+)\s*=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|(?P<plain>[^\s,;]*))"""
+    r"""(?<![^\s=,;"'])(?P<key>[^\s=,;"']++)\s*+=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|(?P<plain>[^\s,;]*))"""
 )
+"""A key begins after a separator or a quote only: without that, a long word would be tried from each of its characters on."""
 
 
 def _key_values(text: str) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from etl.expressions.library.flink.times import zones
 from etl.expressions.library.flink.times.casts import truncate_time
 from etl.expressions.library.flink.times.parsing import Layout, layout, parse_times, to_times
 from etl.expressions.library.function import flink_function
-from etl.expressions.library.kernels import by_value, constant
+from etl.expressions.library.kernels import RowError, by_value, constant
 from etl.expressions.rows import ActiveRows, broadcast
 from etl.expressions.values.time_texts import BadPatternError, writer
 from etl.expressions.values.times import parse_dates
@@ -59,14 +59,23 @@ def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
     """Texts of times by patterns that differ from row to row."""
 
     def one(micros: int, text: str) -> Any:
-        from etl.expressions.library.kernels import RowError
-
+        check_length(text)
         try:
             return writer(text, dialect)(pa.scalar(micros, INT64).cast(TIMESTAMP)).as_py()
         except BadPatternError as error:
             raise RowError(str(error)) from error
 
     return by_value(STRING, one)(b.apply(INT64, lambda x: pc.cast(x, INT64), time), pattern)
+
+
+MAX_PATTERN = 200
+"""Characters of a pattern of times that is a value of an event: preparing one takes a time that grows with its length."""
+
+
+def check_length(pattern: str) -> None:
+    """Raise RowError for a pattern that is too long."""
+    if len(pattern) > MAX_PATTERN:
+        raise RowError(f"the pattern has {len(pattern)} characters; one that is no constant has {MAX_PATTERN} at most")
 
 
 def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
@@ -100,7 +109,7 @@ def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> Boun
     if not is_known and pattern is not None:
 
         def one(value: str, wanted: str) -> int | None:
-            known = layout(wanted, lenient=lenient)
+            known = layout(wanted, lenient=lenient) if len(wanted) <= MAX_PATTERN else None
             return None if known is None else parse_times(pa.array([value]), known, lenient=lenient)[0].as_py()
 
         return b.apply(TIMESTAMP, lambda x: pc.cast(x, TIMESTAMP), by_value(INT64, one, fails=False)(text, pattern))
