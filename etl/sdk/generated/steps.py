@@ -1802,9 +1802,10 @@ class Steps:
         objects that was read as ``array<string>`` gives the JSON of each, for a later step ``json``. Events made of one come one
         after the other, in the array's order, and sinks tell them apart. An element that is null makes an event with null.
 
-        No event fails here. A text that is not an array is refused by the step that reads it; events that ``empty: drop``
-        drops count as filtered, the further events of one event as made. Memory: fields beside the array are copied for every
-        element, so drop what is long and not needed before.
+        A text that is not an array is refused by the step that reads it; events that ``empty: drop`` drops count as filtered, the
+        further events of one event as made. Memory: fields beside the array are copied for every element, so drop what is long and
+        not needed before. If the events made of one batch would take more than 512 MiB, those with the most bytes are rejected with
+        the code ``too-many-elements``.
 
         Example::
 
