@@ -42,6 +42,15 @@ class TryQuery(_Query):
     now: str | None = Field(default=None, max_length=40)
 
 
+class DraftTestQuery(_Query):
+    """A pipeline and the lines of which a test is made."""
+
+    text: str = Field(max_length=MAX_CHARACTERS)
+    lines: str = Field(max_length=MAX_CHARACTERS)
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,100}$")
+    now: str | None = Field(default=None, max_length=40)
+
+
 Q = TypeVar("Q", bound=BaseModel)
 
 
@@ -57,6 +66,7 @@ def studio_routes(worker: WorkerProcess) -> list[BaseRoute]:
     return [
         post("/infer", InferQuery, "infer"),
         post("/try", TryQuery, "try"),
+        post("/test", DraftTestQuery, "test"),
         Route(f"{PREFIX}/samples", _sample_names),
         Route(f"{PREFIX}/samples/{{name}}", _sample),
     ]

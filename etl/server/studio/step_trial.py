@@ -21,11 +21,15 @@ from etl.server.studio.plain_events import browser_fields, browser_rows, browser
 from etl.server.studio.single_steps import SingleStep, single_steps
 from etl.testing.capture import read_captured
 from etl.testing.given_source import GivenSource, given_source, read_lines
+from etl.testing.on_lane import run_on_lane, runs_on_lane
 from etl.testing.trial import LETTERS, at_time, build_capture_plan, run_without_spark
 from etl.testing.values import to_rows
 
 FILE = "pipeline.yaml"
 """The name of the edited text in messages."""
+
+STATE = "(state)"
+"""The folder of what stateful steps remember during a try; no stream has this name."""
 
 SHOWN_EVENTS = 300
 """Most events of a step that the page gets; all are counted."""
@@ -46,6 +50,25 @@ class TrialRequest:
 
 
 @dataclass(frozen=True)
+class _Upstream:
+    """Streams whose events are results of stateful steps, which have no line, and streams that are not run, because Spark would."""
+
+    results: frozenset[str]
+    not_run: frozenset[str]
+
+    @staticmethod
+    def of(pipeline: Pipeline, steps: Sequence[SingleStep]) -> _Upstream:
+        """Of all streams; each step comes after those that give it its events."""
+        results, not_run = set[str](), {name for name, one in pipeline.sources.items() if isinstance(one, FrameSource)}
+        for one in steps:
+            if one.runs_on != "arrow" or results.intersection(one.inputs):
+                results.add(one.stream)
+            if one.runs_on == "spark" or not_run.intersection(one.inputs):
+                not_run.add(one.stream)
+        return _Upstream(frozenset(results), frozenset(not_run))
+
+
+@dataclass(frozen=True)
 class _Captured:
     """What came out of a run: the events of each stream, and dead letters by the step that refused them."""
 
@@ -53,6 +76,7 @@ class _Captured:
     streams: Mapping[str, Sequence[pa.RecordBatch]]
     letters: Mapping[str, Sequence[Mapping[str, Any]]]
     lines: PastedLines
+    upstream: _Upstream
 
 
 def try_pipeline(request: TrialRequest) -> dict[str, Any]:
@@ -64,13 +88,14 @@ def try_pipeline(request: TrialRequest) -> dict[str, Any]:
         return {"problems": problems}
     pipeline = checked.pipeline
     alone, steps = single_steps(pipeline)
+    upstream = _Upstream.of(pipeline, steps)
     with pasted_lines(request.lines) as lines, TemporaryDirectory(prefix="etl-studio-") as folder:
-        captured = _run(alone, lines, request.now, Path(folder))
+        captured = _run(alone, upstream, lines, request.now, Path(folder))
     found = _report(pipeline, steps, captured, request.step)
     return {"problems": problems, **found, "seconds": time.perf_counter() - began}
 
 
-def _run(pipeline: Pipeline, lines: PastedLines, now: str | None, folder: Path) -> _Captured:
+def _run(pipeline: Pipeline, upstream: _Upstream, lines: PastedLines, now: str | None, folder: Path) -> _Captured:
     name, source = _main_source(pipeline)
     begin = None if now is None else parse_instant(now).timestamp()
     given = tuple(read_lines(source, lines.path))
@@ -78,10 +103,13 @@ def _run(pipeline: Pipeline, lines: PastedLines, now: str | None, folder: Path) 
     sources[name] = GivenSource(columns=visible(source.fields()), batches=(given,), begin=begin)
     streams = {stream.name: at_time(stream, now) for stream in pipeline.streams.values()}
     bench = replace(pipeline, sources=sources, streams=streams)
-    plan = build_capture_plan(bench, list(streams), folder)
+    plan = build_capture_plan(bench, [name for name in streams if name not in upstream.not_run], folder)
     run_without_spark(plan)
+    for query in plan.queries:
+        if runs_on_lane(query):
+            run_on_lane(plan, query, folder / STATE, begin)
     events = {stream: [batch for batch in read_captured(folder / stream) if batch.num_rows] for stream in streams}
-    return _Captured([one for one in given if not isinstance(one, Rejects)], events, _letters(folder / LETTERS), lines)
+    return _Captured([one for one in given if not isinstance(one, Rejects)], events, _letters(folder / LETTERS), lines, upstream)
 
 
 def _main_source(pipeline: Pipeline) -> tuple[str, Source]:
@@ -139,6 +167,7 @@ def _step_report(pipeline: Pipeline, one: SingleStep, captured: _Captured) -> di
         "dead": dead,
         "runs_on": one.runs_on,
         "spark_reason": one.spark_reason,
+        "ran": one.stream not in captured.upstream.not_run,
         "added": [name for name in visible(one.outgoing).names if name not in names],
     }
 
@@ -155,8 +184,9 @@ def _shown_step(one: SingleStep, captured: _Captured) -> dict[str, Any]:
     """The events before and after a step, and what happened to each."""
     before, after = _incoming(one, captured), list(captured.streams[one.stream])
     letters = list(captured.letters.get(one.stream, ()))[:SHOWN_LETTERS]
-    rows_before = _numbered(browser_rows(before, SHOWN_EVENTS), captured.lines)
-    rows_after = _numbered(browser_rows(after, SHOWN_EVENTS), captured.lines)
+    results = captured.upstream.results
+    rows_before = _numbered(browser_rows(before, SHOWN_EVENTS), captured.lines, not results.intersection(one.inputs))
+    rows_after = _numbered(browser_rows(after, SHOWN_EVENTS), captured.lines, one.stream not in results)
     dead = {row["offset"]: row for row in letters if "offset" in row}
     passed = {offset for batch in after if OFFSET in batch.schema.names for offset in batch.column(OFFSET).to_pylist()}
     for row in rows_before:
@@ -175,9 +205,9 @@ def _shown_step(one: SingleStep, captured: _Captured) -> dict[str, Any]:
     }
 
 
-def _numbered(rows: list[dict[str, Any]], lines: PastedLines) -> list[dict[str, Any]]:
-    """The rows with the numbers of their lines."""
-    return [{**row, "line": None if row["offset"] is None else lines.number(row["offset"])} for row in rows]
+def _numbered(rows: list[dict[str, Any]], lines: PastedLines, of_lines: bool) -> list[dict[str, Any]]:
+    """The rows with the numbers of their lines; None for results of stateful steps, which are of no line."""
+    return [{**row, "line": lines.number(row["offset"]) if of_lines and row["offset"] is not None else None} for row in rows]
 
 
 def _mark(parser: Parser, before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -> None:

@@ -109,12 +109,14 @@ def _answer(name: str, arguments: Mapping[str, Any]) -> _Answer:
 
 def _functions() -> Mapping[str, Callable[..., Any]]:
     """What the process can do; imported there, as the server needs none of it."""
+    from etl.server.studio.drafted_test import draft_test
     from etl.server.studio.format_search import find_format
     from etl.server.studio.step_trial import TrialRequest, try_pipeline
 
     return {
         "infer": find_format,
         "try": lambda **request: try_pipeline(TrialRequest(**request)),
+        "test": draft_test,
         "warm": lambda: None,
     }
 
