@@ -15,16 +15,19 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from etl.server.requests import error_response
-from etl.server.tokens import Role, Tokens
+from etl.server.tokens import OneToken, Role, Tokens
 
 COOKIE = "sluice_token"
 """The cookie with the token of a browser."""
 
-PUBLIC_PATHS = frozenset({"/health", "/ready", "/login", "/api/session", "/favicon.ico"})
+SCREENS = frozenset({"/", "/studio", "/dead-letters", "/rules"})
+"""Paths of the page. Its document is the same for everyone: what it shows comes from the API, and so needs the token."""
+
+PUBLIC_PATHS = frozenset({"/health", "/ready", "/login", "/api/session", "/favicon.ico"}) | SCREENS
 """Paths that need no token: they show nothing of the pipelines."""
 
-PUBLIC_PREFIX = "/static/"
-"""Below here are files of the pages, which are the same for everyone."""
+PUBLIC_PREFIXES = ("/static/", "/pipelines/")
+"""Below here are files of the page, and its screens of single pipelines."""
 
 MAX_BODY_BYTES = 4 << 20
 """Most bytes of the body of a request."""
@@ -50,7 +53,7 @@ SECURITY_HEADERS = {
 class Access:
     """Who may use the server. Without ``tokens`` everyone who reaches it, which is allowed on loopback only."""
 
-    tokens: Tokens | None = None
+    tokens: Tokens | OneToken | None = None
     secure: bool = False
     """Whether clients connect with TLS."""
 
@@ -104,7 +107,7 @@ class Guard:
             return _refuse(HTTPStatus.FORBIDDEN, "other-origin", "a page of another site sent this request")
         if (size := headers.get("content-length", "0")).isdecimal() and int(size[:20]) > MAX_BODY_BYTES:
             return _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"a body has at most {MAX_BODY_BYTES >> 20} MiB")
-        if path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX):
+        if path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIXES):
             return None
         return self._check_role(headers, method, path)
 

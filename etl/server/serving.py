@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -25,6 +25,8 @@ from etl.server.listening import Tls, listening
 from etl.server.pipeline_server import PipelineServer
 from etl.server.records import FOLDER
 from etl.server.spark_engine import SparkEngine
+from etl.server.studio.standalone import server_pages
+from etl.server.studio.worker_process import WorkerProcess
 from etl.server.tokens import Tokens
 from etl.spark.jvm.open_files import allow_files
 from etl.spark.masters import cores, is_local, local_master
@@ -69,11 +71,13 @@ def serve(request: ServeRequest, on_message: OnMessage, stop: threading.Event, o
         stack.callback(session.stop)
         engine = SparkEngine(session, _run_request(request), request.env)
         server = PipelineServer(JobsFolder(request.folder), request.state, engine)
-        address = stack.enter_context(listening(create_app(server, access), request.listen, request.tls))
+        worker = stack.enter_context(closing(WorkerProcess()))
+        app = create_app(server, access, server_pages(worker))
+        address = stack.enter_context(listening(app, request.listen, request.tls))
         stack.callback(_stop, server, on_message)
         url = f"{'https' if request.tls else 'http'}://{_host(address.host)}:{address.port}"
         stack.enter_context(_announced(state, url))
-        on_message(Message("listening", f"API at {url}/api", values={"url": url}))
+        on_message(Message("listening", f"page at {url}, API at {url}/api", values={"url": url}))
         session.started()
         server.start()
         on_ready(url)

@@ -32,6 +32,17 @@ def token_line(role: Role, token: str, name: str) -> str:
     return f"{role} {hash_token(token)} {name}\n"
 
 
+class OneToken:
+    """The token of a server for one person; nothing of it is on disk."""
+
+    def __init__(self, token: str) -> None:
+        self._hash = hash_token(token)
+
+    def role(self, token: str) -> Role | None:
+        """The role of a token; None for another one."""
+        return "write" if hash_token(token) == self._hash else None
+
+
 class Tokens:
     """The tokens of a file, with a line ``ROLE SHA256 NAME`` each. The file is read again when it has changed."""
 

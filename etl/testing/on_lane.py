@@ -26,7 +26,7 @@ def runs_on_lane(query: QueryPlan) -> bool:
 
 
 def run_on_lane(plan: Plan, query: QueryPlan, folder: Path, now: float | None = None) -> None:
-    """Run a query for which `runs_on_lane`; all windows close at the end. ``now`` is the time of reading, seconds since the epoch."""
+    """Run a query for which `runs_on_lane`; all windows close. ``now``: the time of reading, seconds since the epoch."""
     graph = query.frame
     assert isinstance(graph, StateGraph)
     read = graph.child

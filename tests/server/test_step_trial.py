@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from etl.config.cases.case_file import inspect_tests
+from etl.server.studio.drafted_test import draft_test
 from etl.server.studio.format_search import find_format
 from etl.server.studio.step_trial import TrialRequest, try_pipeline
+from etl.testing.case_comparison import differences
+from etl.testing.trial import run_case
 
 LINES = """\
 2026-11-20 06:25:03 INFO alice logged in
@@ -101,3 +106,37 @@ def test_a_draft_of_the_lines_is_a_pipeline_that_reads_them() -> None:
     assert found["candidates"][0]["read"] == 3
     assert tried_again["problems"] == []
     assert tried_again["steps"][0]["left"] == 3
+
+
+WINDOW = """\
+  - {type: timestamp, formats: [iso8601]}
+  - {type: window, time: timestamp, size: 1s, group_by: [level], aggregates: {n: count(*)}}
+  - {type: window, time: window_end, size: 1m, aggregates: {total: sum(n)}}
+"""
+
+
+def test_steps_with_state_run_in_this_process_and_their_results_are_of_no_line() -> None:
+    found = tried(PIPELINE.partition("  - {type: filter")[0] + WINDOW)
+
+    counts = [(step["type"], step["runs_on"], step["incoming"], step["left"]) for step in found["steps"]]
+    assert counts == [("grok", "arrow", 4, 3), ("timestamp", "arrow", 3, 3), ("window", "state", 3, 3), ("window", "state", 3, 1)]
+    (row,) = found["shown"]["after"]["rows"]
+    assert (row["line"], row["values"]["total"]) == (None, 3)
+
+
+def test_a_step_that_spark_runs_says_so_and_those_before_it_are_shown() -> None:
+    found = tried(PIPELINE + "  - {type: set, fields: {sound: soundex(user_name)}}\n  - {type: drop, fields: [sound]}\n")
+
+    assert [(step["ran"], step["left"]) for step in found["steps"]] == [(True, 3), (True, 2), (True, 2), (False, 0), (False, 0)]
+    assert "soundex" in found["steps"][3]["spark_reason"]
+
+
+def test_a_test_of_the_lines_passes(tmp_path: Path) -> None:
+    (tmp_path / "shop.yaml").write_text(PIPELINE)
+    (tmp_path / "shop_test.yaml").write_text(draft_test(PIPELINE, LINES, "shop"))
+
+    suite = inspect_tests(tmp_path / "shop_test.yaml").suite
+    assert suite is not None
+    (case,) = suite.cases
+    assert differences(suite, case, run_case(suite, case, lambda *_: None)) == []
+    assert case.dead_letters is not None

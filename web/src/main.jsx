@@ -1,8 +1,15 @@
 // The page: one screen for each address. Texts are rendered by Preact, which escapes them: log lines are hostile.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { DeadLetters } from "./server/DeadLetters.jsx";
+import { Pipeline } from "./server/Pipeline.jsx";
+import { Pipelines } from "./server/Pipelines.jsx";
+import { Rules } from "./server/Rules.jsx";
 import { ApiError, get, setToken, takeTokenFromAddress } from "./shared/api.js";
+import { Link, usePath } from "./shared/link.jsx";
 import { Studio } from "./studio/Studio.jsx";
+
+const SCREENS = { "/": "Pipelines", "/dead-letters": "Dead letters", "/rules": "Rules", "/studio": "Studio" };
 
 takeTokenFromAddress();
 applyTheme(localStorage.getItem("sluice-theme"));
@@ -23,24 +30,35 @@ function toggleTheme() {
 function App() {
   const [about, setAbout] = useState(null);
   const [error, setError] = useState(null);
+  const path = usePath();
   const load = () => get("/api/studio").then((found) => (setAbout(found), setError(null)), setError);
   useEffect(() => void load(), []);
   return (
     <>
       <a class="skip" href="#main">Skip to the content</a>
       <header class="top">
-        <a class="brand" href="/"><img src="/static/icon.svg" alt="" width="26" height="26" />Sluice</a>
+        <Link class="brand" to={about?.server ? "/" : "/studio"}><img src="/static/icon.svg" alt="" width="26" height="26" />Sluice</Link>
         <nav aria-label="Screens">
-          <a href="/studio" aria-current="page">Studio</a>
+          {Object.entries(SCREENS).filter(([to]) => about?.server || to === "/studio").map(([to, label]) => (
+            <Link key={to} to={to} aria-current={to === "/" ? (path === "/" || path.startsWith("/pipelines/") ? "page" : undefined) : path === to ? "page" : undefined}>{label}</Link>
+          ))}
         </nav>
         <span class="grow" />
         <button class="quiet icon" onClick={toggleTheme} aria-label="Light or dark" title="Light or dark">◐</button>
       </header>
       <main id="main" tabIndex={-1}>
-        {error ? <Refused error={error} retry={load} /> : about ? <Studio about={about} /> : <p class="loading">…</p>}
+        {error ? <Refused error={error} retry={load} /> : about ? <Screen about={about} path={path} /> : <p class="loading">…</p>}
       </main>
     </>
   );
+}
+
+function Screen({ about, path }) {
+  const name = /^\/pipelines\/(.+)$/.exec(path)?.[1].split("/").map(decodeURIComponent).join("/");
+  if (!about.server || path === "/studio") return <Studio about={about} />;
+  if (name) return <Pipeline key={name} name={name} />;
+  if (path === "/dead-letters") return <DeadLetters />;
+  return path === "/rules" ? <Rules /> : <Pipelines />;
 }
 
 /** What the page shows instead of a screen: a field for the token, or the message. */
@@ -62,7 +80,7 @@ function Refused({ error, retry }) {
   return (
     <form class="card narrow" onSubmit={submit}>
       <h1>Sign in</h1>
-      <p>{error.message}</p>
+      <p>This server asks for a token: <code>etl token</code> makes one, and <code>etl studio</code> prints one in its address.</p>
       <label>Token<input name="token" type="password" autocomplete="off" required autofocus /></label>
       <button class="primary">Sign in</button>
     </form>

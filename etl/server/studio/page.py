@@ -12,18 +12,30 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from etl.resources import schema_file
-from etl.server.studio.guard import CONTENT_POLICY
+from etl.server.access import SCREENS
 
 STATIC = Path(__file__).parent.parent / "static"
 
-SCREENS = ("/", "/studio")
-"""Addresses that the document answers; its script shows the screen."""
+CONTENT_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'nonce-{nonce}'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "font-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+"""The page runs its own scripts only: a log line that holds markup stays text, and nothing is sent elsewhere."""
 
 
 def page_routes() -> list[BaseRoute]:
     """The document at each screen's address, its files, and the schema that the editor completes from."""
     return [
-        *(Route(path, _document) for path in SCREENS),
+        *(Route(path, _document) for path in (*sorted(SCREENS), "/pipelines/{name:path}")),
         Route("/static/schema.json", _schema),
         Mount("/static", _Files(directory=STATIC)),
     ]

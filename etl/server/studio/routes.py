@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from etl.resources import folder
-from etl.server.studio.guard import error_response
+from etl.server.requests import error_response
 from etl.server.studio.worker_process import StudioError, WorkerProcess
 
 PREFIX = "/api/studio"
@@ -55,7 +55,7 @@ Q = TypeVar("Q", bound=BaseModel)
 
 
 def studio_routes(worker: WorkerProcess) -> list[BaseRoute]:
-    """Routes below `PREFIX`, answered by the worker."""
+    """Routes below `PREFIX`, answered by the worker: they only read, except what steps of the user's own do."""
 
     def post(path: str, query: type[Q], name: str) -> BaseRoute:
         async def endpoint(request: Request) -> Response:
@@ -77,8 +77,6 @@ async def answer_json(request: Request, query: type[Q], work: Callable[[Q], Any]
     try:
         asked = query.model_validate_json(await request.body())
         return JSONResponse(await run_in_threadpool(work, asked))
-    except ClientDisconnect:
-        return error_response(413, "too-large", "the request has no end, or is too large")
     except ValidationError as error:
         return error_response(422, "bad-request", _first_error(error))
     except StudioError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,13 +14,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
-from etl.server.studio.guard import BrowserGuard
+from etl.server.access import Access, Guard
+from etl.server.requests import error_handlers
 from etl.server.studio.page import page_routes
 from etl.server.studio.pasted_lines import MAX_TEXT_BYTES
 from etl.server.studio.routes import PREFIX, answer_json, studio_routes
 from etl.server.studio.worker_process import StudioError, WorkerProcess
+from etl.server.tokens import OneToken
 
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}\.ya?ml", re.ASCII)
 """Names of files that the page may write: no folders, nothing hidden."""
@@ -45,18 +47,36 @@ def standalone_app(folder: Path, file: Path | None, token: str) -> Starlette:
     async def save(request: Request) -> Response:
         return await answer_json(request, SaveQuery, lambda asked: save_files(folder, asked))
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        warming = asyncio.create_task(run_in_threadpool(worker.call, "warm"))
-        try:
-            yield
-        finally:
-            warming.cancel()
-            worker.close()
+    def lifespan(_: Starlette) -> AbstractAsyncContextManager[None]:
+        return _warm(worker)
 
     own = [Route(PREFIX, about), Route(f"{PREFIX}/save", save, methods=["POST"])]
-    guard = Middleware(BrowserGuard, token=token)
-    return Starlette(routes=[*own, *studio_routes(worker), *page_routes()], middleware=[guard], lifespan=lifespan)
+    return Starlette(
+        routes=[*own, *studio_routes(worker), *page_routes()],
+        middleware=[Middleware(Guard, access=Access(OneToken(token)))],
+        exception_handlers=error_handlers(),
+        lifespan=lifespan,
+    )
+
+
+@asynccontextmanager
+async def _warm(worker: WorkerProcess) -> AsyncIterator[None]:
+    """The worker process, which imports the engine before somebody waits for it, until the server ends."""
+    warming = asyncio.create_task(run_in_threadpool(worker.call, "warm"))
+    try:
+        yield
+    finally:
+        warming.cancel()
+        worker.close()
+
+
+def server_pages(worker: WorkerProcess) -> list[BaseRoute]:
+    """The page and the studio of a server of pipelines, which deploys what the studio makes."""
+
+    async def about(_: Request) -> Response:
+        return JSONResponse({"server": True, "folder": "", "file": None})
+
+    return [Route(PREFIX, about), *studio_routes(worker), *page_routes()]
 
 
 def opened(file: Path) -> dict[str, str]:
@@ -75,5 +95,5 @@ def save_files(folder: Path, asked: SaveQuery) -> dict[str, list[str]]:
         if (folder / name).is_symlink() or ((folder / name).exists() and not asked.replace):
             raise StudioError(f"{name} exists already in {folder}")
     for name, text in asked.files.items():
-        (folder / name).write_text(text, "utf-8")
+        (folder / name).write_text(text, "utf-8", "replace")
     return {"written": [str(folder / name) for name in asked.files]}

@@ -51,7 +51,7 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class _Upstream:
-    """Streams whose events are results of stateful steps, which have no line, and streams that are not run, because Spark would."""
+    """Streams whose events are results of stateful steps, which have no line, and streams that only Spark could run."""
 
     results: frozenset[str]
     not_run: frozenset[str]

@@ -41,7 +41,7 @@ class WorkerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
 
-    def call(self, name: str, **arguments: Any) -> Any:
+    def call(self, name: str, /, **arguments: Any) -> Any:
         """The value of a function of `FUNCTIONS`. Raises StudioError for errors of the request, and after `MAX_SECONDS`."""
         with self._lock:
             connection = self._running()

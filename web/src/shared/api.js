@@ -45,3 +45,24 @@ export const get = (path, signal) => request("GET", path, undefined, signal);
 export const post = (path, body, signal) => request("POST", path, body ?? {}, signal);
 export const put = (path, body) => request("PUT", path, body);
 export const del = (path) => request("DELETE", path);
+
+/** The server-sent events of a path. ``EventSource`` cannot send the token, so the answer is read as it comes. */
+export async function* stream(path, signal) {
+  const token = sessionStorage.getItem(KEY);
+  const response = await fetch(path, { headers: token ? { Authorization: `Bearer ${token}` } : {}, signal });
+  if (!response.ok) throw new ApiError(response.status, response.statusText);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    text += value;
+    const parts = text.split("\n\n");
+    text = parts.pop();
+    for (const part of parts) {
+      const event = /^event: (.*)$/m.exec(part)?.[1];
+      const data = /^data: (.*)$/m.exec(part)?.[1];
+      if (event && data) yield { event, data: JSON.parse(data) };
+    }
+  }
+}

@@ -14,6 +14,10 @@ export function Events({ step, trial, hovered, onHover }) {
     fields: `Fields · ${after.fields.length}`,
   };
   const table = { hovered, onHover };
+  if (!step.ran) {
+    const why = step.spark_reason ? `: ${step.spark_reason}` : "";
+    return <section class="card"><p class="empty">Spark runs {step.id} or a step before it{why}. The studio shows the steps before; <code>etl test</code> runs them all.</p></section>;
+  }
   return (
     <section class="card events" aria-label={`Events of ${step.id}`}>
       <header class="bar">

@@ -29,7 +29,7 @@ function groupBy(steps) {
 
 function Step({ step, chosen, onChoose }) {
   const filtered = Math.max(0, step.incoming - step.left - step.dead);
-  const aggregates = step.runs_on !== "arrow";
+  const aggregates = step.runs_on !== "arrow" || !step.ran;
   return (
     <>
       <Edge events={step.incoming} />
@@ -38,7 +38,7 @@ function Step({ step, chosen, onChoose }) {
         <small>
           {step.dead > 0 && <span class="dead">{count(step.dead)} dead</span>}
           {filtered > 0 && !aggregates && <span>{count(filtered)} {step.on_error === "drop" ? "dropped" : "filtered"}</span>}
-          {aggregates && <span class="state">{step.runs_on === "state" ? "keeps state" : "Spark"}</span>}
+          {!step.ran ? <span>Spark runs it: not here</span> : aggregates && <span class="state">keeps state</span>}
           {!step.dead && !filtered && !aggregates && (step.added.length ? <span>+{step.added.length} fields</span> : <span>all pass</span>)}
         </small>
       </button>

@@ -28,6 +28,7 @@ export function Studio({ about }) {
   const [lines, setLines] = useKept("lines", "");
   const [origin, setOrigin] = useKept("origin", "lines.log");
   const [yaml, setYaml] = useKept("yaml", "");
+  const [name] = useKept("name", "");
   const [found, setFound] = useState(null);
   const [pasting, setPasting] = useState(!lines);
   const [step, setStep] = useState("");
@@ -100,7 +101,7 @@ export function Studio({ about }) {
           <h2>Pipeline</h2>
           <Verdict problems={problems} trial={trial} failed={failed} />
           <span class="grow" />
-          <Save about={about} yaml={yaml} lines={lines} trial={trial} />
+          <Save about={about} yaml={yaml} lines={lines} name={name} />
         </header>
         <Editor handle={editor} text={yaml} onChange={setYaml} problems={problems} fields={(line) => fieldsAt(trial, line)} />
         <Problems problems={problems} failed={failed} onChoose={(line) => editor.current?.goTo(line)} />

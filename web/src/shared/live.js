@@ -1,0 +1,77 @@
+// What the server says as it happens: the status of each pipeline, and documents that are read again every few seconds.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, stream } from "./api.js";
+
+const RETRY_MS = 2000;
+
+/** Name → status of all pipelines, from the server's events; ``error`` while there is no connection. */
+export function useStatuses() {
+  const [state, setState] = useState({ statuses: null, error: null });
+  useEffect(() => {
+    const control = new AbortController();
+    let timer;
+    const follow = async () => {
+      const statuses = new Map();
+      const show = () => setState({ statuses: new Map(statuses), error: null });
+      try {
+        for (const one of (await get("/api/pipelines", control.signal)).pipelines) statuses.set(one.name, one);
+        show();
+        for await (const { event, data } of stream("/api/events", control.signal)) {
+          if (event === "pipeline") statuses.set(data.name, data);
+          else if (event === "removed") statuses.delete(data.name);
+          show();
+        }
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        setState((old) => ({ ...old, error }));
+      }
+      if (!control.signal.aborted) timer = setTimeout(follow, RETRY_MS);
+    };
+    follow();
+    return () => (clearTimeout(timer), control.abort());
+  }, []);
+  return state;
+}
+
+/** The document at ``path``, read again every ``every`` milliseconds while the page is visible. */
+export function usePolled(path, every = 1500) {
+  const [state, setState] = useState({ value: null, error: null, at: 0 });
+  const latest = useRef(path);
+  latest.current = path;
+  useEffect(() => {
+    const control = new AbortController();
+    let timer;
+    const read = async () => {
+      if (!document.hidden) {
+        try {
+          const value = await get(path, control.signal);
+          if (latest.current === path) setState({ value, error: null, at: performance.now() });
+        } catch (error) {
+          if (error.name === "AbortError") return;
+          setState((old) => ({ ...old, error }));
+        }
+      }
+      if (!control.signal.aborted) timer = setTimeout(read, every);
+    };
+    setState({ value: null, error: null, at: 0 });
+    read();
+    return () => (clearTimeout(timer), control.abort());
+  }, [path, every]);
+  return state;
+}
+
+/** Events a second by key, from sums that grow: the difference to the value before. */
+export function useRates(sums, at) {
+  const before = useRef(null);
+  const rates = useRef(new Map());
+  if (sums && at && before.current?.at !== at) {
+    const seconds = before.current ? (at - before.current.at) / 1000 : 0;
+    rates.current = new Map();
+    for (const [key, sum] of sums) {
+      const old = before.current?.sums.get(key);
+      rates.current.set(key, seconds > 0 && old !== undefined ? Math.max(0, (sum - old) / seconds) : 0);
+    }
+    before.current = { sums, at };
+  }
+  return rates.current;
+}
