@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, Lazy] = {
     "ps": Lazy("etl.cli.server.reading:ps", "List the pipelines of a server, and the runs on this machine."),
     "status": Lazy("etl.cli.server.reading:status", "Show a pipeline at work: state, rates, steps, sinks."),
     "logs": Lazy("etl.cli.server.reading:logs", "Show the messages of a pipeline, and follow them."),
+    "top": Lazy("etl.cli.server.top", "Show all pipelines live, in a table."),
+    "tap": Lazy("etl.cli.server.tap", "Show samples of the events that pass a stream."),
     "deploy": Lazy("etl.cli.server.changes:deploy", "Run pipeline files on a server."),
     "start": Lazy("etl.cli.server.changes:start", "Start a pipeline of a server."),
     "stop": Lazy("etl.cli.server.changes:stop", "Stop a pipeline after its micro-batch."),
@@ -58,7 +60,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 
-WITH_NUMPY = {"run", "serve", "explain", "state", "dead", "test", "rules", "infer", "grok", "init"}
+WITH_NUMPY = {"run", "serve", "tap", "explain", "state", "dead", "test", "rules", "infer", "grok", "init"}
 """Commands that run or plan steps."""
 
 WITHOUT_PANDAS = {"state"}

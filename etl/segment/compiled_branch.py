@@ -60,6 +60,8 @@ class CompiledBranch:
         plain = batch if self._leaves_views else materialize(batch)
         for sink_writer, sorts in self._sink_writers:
             events = batch if sink_writer.takes_views else plain
+            if self._run.taps is not None:
+                self._run.taps.take(f"sink {sink_writer.name}", events)
             sink_writer.write(in_order(events) if sorts else events)
         for below in self._branches:
             below(batch if below.takes_views else plain)
@@ -129,6 +131,8 @@ class _Step:
         counts.dead += dead
         counts.made += made
         counts.filtered += batch.num_rows + made - outcome.events.num_rows - dead
+        if self.owner.taps is not None and self.node.reports:
+            self.owner.taps.take(self.node.id, outcome.events)
         return outcome.events
 
     def _run_multiplying(self, batch: pa.RecordBatch) -> tuple[Outcome, int]:

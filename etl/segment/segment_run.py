@@ -31,6 +31,7 @@ from etl.plan.segments import Output, Segment
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, RejectCount
 from etl.segment.compiled_branch import CompiledBranch
 from etl.segment.event_time import BatchTails, EventTime
+from etl.segment.taps import Taps
 
 NO_EXCHANGES: Mapping[int, Exchange] = MappingProxyType({})
 """What a segment emits that ends in sinks."""
@@ -62,6 +63,8 @@ class SplitContext:
     """The time of reading, seconds since the epoch: of a micro-batch, so that one that runs again has the same; None is now."""
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of it; None for any."""
+    taps: Path | None = None
+    """Folder of the requests for samples (`etl.segment.taps`); None: nobody can ask for them."""
     step: str = ""
     """The step whose results the split holds; empty for events of a source."""
 
@@ -123,6 +126,7 @@ class SegmentRun:
             if given.watermark and number in ends
         }
         self._counting: dict[int, CountingOperator] = {}
+        self.taps = Taps.open(context.taps)
         try:
             self._push = CompiledBranch(segment.roots[root], self)
             self._tails = BatchTails(self._push, self._event_times.values())
@@ -146,6 +150,8 @@ class SegmentRun:
             with task_scope(self.scope):
                 self._tails.observe()
             self._close()
+            if self.taps is not None:
+                self.taps.write()
         except BaseException:
             self._abort()
             raise
@@ -169,6 +175,8 @@ class SegmentRun:
         read.left += batch.num_rows
         self.receipt.bytes_read += _bytes(batch)
         self._tails.add(batch)
+        if self.taps is not None and self._counts_source:
+            self.taps.take(self.context.step or f"source {self.context.source}", batch)
         self._push(batch)
 
     def reject(self, rejects: Rejects, at: str) -> None:

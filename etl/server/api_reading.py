@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from etl.api import EtlError
 from etl.running.message_log import read_messages
 from etl.server import documents as api
 from etl.server.endpoints import Call, Endpoint, Parameter
@@ -57,6 +58,16 @@ def _logs(call: Call) -> list[Any]:
     job = call.server.job(call.pipeline)
     path = call.server.engine.state(str(job.name)).messages
     return [api.MessageDocument(**one) for one in read_messages(path, call.values["limit"], call.values["after"])]
+
+
+def _samples(call: Call) -> api.SamplesDocument:
+    job = call.server.job(call.pipeline)
+    if job.pipeline is None:
+        raise EtlError(f"{call.pipeline} does not run")
+    state, values = call.server.engine.state(str(job.name)), call.values
+    fields, events = call.server.samples.look(job.pipeline, state, values["stream"] or "", values["where"])
+    fresh = [(id_, event) for id_, event in events if id_ > values["after"]][-values["limit"] :]
+    return api.SamplesDocument(fields=fields, events=[api.SampleDocument(id=id_, event=event) for id_, event in fresh])
 
 
 LAST_LETTERS = 20
@@ -123,6 +134,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         (
             Parameter("limit", "Most messages.", "integer", 100, 1, 5000),
             Parameter("after", "Only messages with a greater id.", "integer", 0),
+        ),
+    ),
+    Endpoint(
+        "GET",
+        f"{PIPELINE}/samples",
+        "Samples of the events at a source, stream or sink; the first request asks for them, further ones get them.",
+        _samples,
+        api.SamplesDocument,
+        (
+            Parameter("stream", "The source, stream or sink."),
+            Parameter("where", "Only events for which this expression is true."),
+            Parameter("limit", "Most events.", "integer", 100, 1, 500),
+            Parameter("after", "Only events with a greater id.", "integer", 0),
         ),
     ),
 )

@@ -225,6 +225,20 @@ class DeadLettersDocument(ApiModel):
     last: list[DeadLetterDocument]
 
 
+class SampleDocument(ApiModel):
+    """An event."""
+
+    id: int
+    event: dict[str, Any]
+
+
+class SamplesDocument(ApiModel):
+    """Events that passed a point since somebody looks at it."""
+
+    fields: dict[str, str] = Field(description="Fields and their types.")
+    events: list[SampleDocument]
+
+
 class HistoryDocument(ApiModel):
     """Samples of the last ten minutes as columns, one a second."""
 

@@ -15,6 +15,7 @@ from etl.server.jobs_folder import FolderContent, JobFile, JobsFolder, Language,
 from etl.server.names import PipelineName
 from etl.server.rates import Rates
 from etl.server.records import Desired, DesiredStates, Versions
+from etl.server.sample_board import SampleBoard
 from etl.server.secret_values import SecretValues
 
 WATCH_SECONDS = 1.0
@@ -34,6 +35,7 @@ class PipelineServer:
         self.on_change: Callable[[Job], None] = lambda _: None
         """Called with a pipeline whose status or version has changed."""
         self.secrets = SecretValues()
+        self.samples = SampleBoard()
         self.versions = Versions(state)
         self._desired = DesiredStates(state)
         self._jobs: dict[PipelineName, Job] = {}
@@ -59,6 +61,7 @@ class PipelineServer:
         self._ends.set()
         if self._thread.is_alive():
             self._thread.join()
+        self.samples.tidy(everything=True)
         jobs = self.jobs()
         for job in jobs:
             job.close()
@@ -136,6 +139,7 @@ class PipelineServer:
             for job in self.jobs():
                 if job.run is not None:
                     self.rates(job.name).add(job.run.totals)
+            self.samples.tidy()
             with suppress(EtlError, OSError):
                 self._look()
 

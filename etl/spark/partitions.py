@@ -121,6 +121,7 @@ def split_context(query: QueryContext, what: str, number: int) -> SplitContext:
         segment_number=number,
         batch=current_batch(query),
         stop_file=StopFile(query.state.stopping),
+        taps=query.state.taps,
         spool_folder=query.state.spools,
         row_numbered=True,
     )

@@ -178,6 +178,7 @@ class PipelineRun:
             self.notes += self._warnings_about_own_files()
             self.committed_offsets = read_committed_offsets(self.state, self.plan.queries)
             self.state.clear_staging()
+            self.state.remove_taps()
             commits = SinkCommitters(self.plan, self.state)
             if not self.is_part:
                 self.notes += commits.orphaned_spools()

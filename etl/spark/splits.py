@@ -160,6 +160,7 @@ class SplitReader:
             segment_number=self._number,
             batch=current_batch(self._query),
             stop_file=StopFile(self._query.state.stopping),
+            taps=self._query.state.taps,
             spool_folder=self._query.state.spools,
             ordered=self._sources[task.source].ordered,
             read_at=task.found if read_at is None else read_at,

@@ -14,8 +14,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from jobs_and_client import Client, Jobs
+from rich.console import Console
 
 from etl.cli.main import cli
+from etl.cli.server.connection import Connection
+from etl.cli.server.top import DOWN, ENTER, QUIT, UP, View
 from etl.running.message_log import MessageLog
 from etl.running.messages import Message
 
@@ -174,3 +177,26 @@ def test_a_server_on_this_machine_is_found_by_its_state(client: Client, tmp_path
     assert "no server runs" in str(
         CliRunner().invoke(cli, ["status", "shop/none", "--state", str(tmp_path / "states")]).exception
     )
+
+
+def test_top_shows_rates_and_on_a_key_steps(jobs: Jobs, etl: Command, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(jobs.text())
+    etl("deploy", str(file), "--namespace", "shop")
+
+    table = etl("top", "--once").output.splitlines()
+    assert table[0].split() == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag", "batches", "note"]
+    assert table[1].split()[:5] == ["shop/a", "running", "0", "0", "0"]
+
+    jobs.run("shop/a").work(1234, dead=1)
+    view = View()
+    rows = [{"name": "shop/a"}, {"name": "shop/b"}]
+    assert [view.press(key, 2) or view.chosen(rows) for key in (UP, DOWN, DOWN, UP)] == ["shop/a", "shop/b", "shop/b", "shop/a"]
+    assert not view.press(ENTER, 2)
+    assert view.shows_detail
+    shown = Connection.of(etl.url).pipeline("GET", "shop/a")
+    with (console := Console(width=100)).capture() as screen:
+        console.print(view.render([], shown))
+    assert "steps[0] filter" in screen.get()
+    assert "1,234" in screen.get()
+    assert view.press(QUIT, 2)

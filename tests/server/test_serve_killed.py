@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -80,7 +81,10 @@ def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path
         refused = run("deploy", "bad.yaml", "--namespace", "shop", "--name", "a")
         assert (refused.status, "bad.yaml:2:16: unknown-type" in refused.err) == (1, True), refused.err
         assert run("deploy", "a.yaml", "--namespace", "shop").out == "shop/a: version 2, running\n"
+        tap = etl.start("tap", "shop/a", "steps", "--where", "message = '512'", "--limit", 1, "--state", "state")
+        wait_for(lambda: (tmp_path / "state" / "shop" / "a" / "taps").exists(), what="the request for samples")
         append(tmp_path / "a.log", 500, 900)
+        assert json.loads(tap.communicate(timeout=60)[0]) == {"message": "512"}
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     append(tmp_path / "a.log", 900, 1000)

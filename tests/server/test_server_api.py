@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 from jobs_and_client import Client, Jobs
 from running import wait_for
+
+from etl.segment.taps import Taps
 
 A = "/api/pipelines/shop/a"
 
@@ -125,3 +128,47 @@ def test_monitoring_sees_all_pipelines(jobs: Jobs, client: Client) -> None:
     jobs.run("shop/a").fail("the disk is full")
     answer = client("GET", "/health")
     assert (answer.status, answer.json) == (503, {"pipelines": 1, "not_running": 1})
+
+
+def test_dead_letters_are_grouped(jobs: Jobs, client: Client) -> None:
+    client("PUT", A, jobs.text())
+    letter = {"time": "2026-01-31T10:00:00.000000Z", "pipeline": "shop/a", "at": "steps[0] grok", "code": "grok-failed"}
+    letter |= {"reason": "does not match", "source": "main", "partition": "f"}
+    letters = [{**letter, "offset": number, "event": f"e{number}"} for number in range(30)]
+    path = jobs.engine.state("shop/a").dead_letters
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in letters))
+
+    shown = client("GET", f"{A}/dead").json
+
+    assert [(one["code"], one["events"], one["example"]) for one in shown["groups"]] == [("grok-failed", 30, "e0")]
+    assert [one["event"] for one in shown["last"]] == [f"e{n}" for n in range(10, 30)]
+    path.write_text("no JSON\n")
+    assert "has lines that are not dead letters" in client("GET", f"{A}/dead").json["error"]["message"]
+
+
+def test_samples_come_to_whoever_looks(jobs: Jobs, client: Client) -> None:
+    client("PUT", A, jobs.text())
+    jobs.wait("shop/a", "running")
+    state = jobs.engine.state("shop/a")
+    path = f"{A}/samples?stream=steps&where=message%20like%20%27e1%25%27"
+    assert client("GET", path).json == {"fields": {}, "events": []}
+
+    taps = Taps.open(state.taps)
+    assert taps is not None
+    taps.take("steps[0] filter", pa.record_batch({"message": [f"e{number}" for number in range(100)], "_offset": range(100)}))
+    taps.take("sink main", pa.record_batch({"message": ["other"]}))
+    taps.write()
+
+    found = client("GET", f"{path}&limit=5").json
+    assert found["fields"] == {"message": "string"}
+    assert [one["event"]["message"] for one in found["events"]] == ["e15", "e16", "e17", "e18", "e19"]
+    assert client("GET", f"{path}&after={found['events'][-1]['id']}").json["events"] == []
+    jobs.server.samples.tidy(everything=True)
+    assert not state.taps.exists()
+    for query, error in (
+        ("stream=stps", "did you mean 'steps'?"),
+        ("", "'' is no source, stream or sink; there are main, steps"),
+        ("stream=main&where=mesage=1", "did you mean 'message'?"),
+    ):
+        assert error in client("GET", f"{A}/samples?{query}").json["error"]["message"]
+    assert not state.taps.exists()

@@ -187,6 +187,7 @@ class PartTasks:
             segment_number=self.segment_number,
             batch=self.batch,
             stop_file=StopFile(self.query.state.stopping),
+            taps=self.query.state.taps,
             spool_folder=self.query.state.spools,
             row_numbered=True,
             read_at=self.read_at / 1e6,

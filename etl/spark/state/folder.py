@@ -12,6 +12,7 @@
     sinks/NAME/               the state of a sink's committer
     spool/NAME/               events that a sink has not accepted yet
     stopping                  exists while a run stops: ends backoffs in all processes
+    taps/                     what viewers want to see, and samples for them
     staging/RUN/…             output of tasks whose micro-batch is not committed; removed at start
     tables/                   look-up tables
     dead/                     dead letters that were replayed or dropped, and the state of replays
@@ -121,6 +122,11 @@ class StateFolder:
         return self.root / "logs" / "spark.log"
 
     @property
+    def taps(self) -> Path:
+        """The folder of viewers' requests for samples."""
+        return self.root / "taps"
+
+    @property
     def messages(self) -> Path:
         """The log of messages that the runs reported."""
         return self.root / "logs" / "messages.jsonl"
@@ -143,6 +149,10 @@ class StateFolder:
         """Remove uncommitted output, and the offsets of an earlier run's queries."""
         shutil.rmtree(self.root / "staging", ignore_errors=True)
         shutil.rmtree(self.root / "marks", ignore_errors=True)
+
+    def remove_taps(self) -> None:
+        """Remove what viewers that were killed have left."""
+        shutil.rmtree(self.taps, ignore_errors=True)
 
 
 def _unusable(root: Path, error: OSError) -> ComponentError:

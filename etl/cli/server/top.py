@@ -1,0 +1,221 @@
+"""``etl top``: a live table of pipelines."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from etl.api import EtlError
+from etl.cli.server.connection import Connection
+from etl.cli.server.local_runs import LocalRun, local_runs, states
+from etl.cli.server.targets import add_target_options, find_server
+
+EVERY_SECONDS = 1.0
+"""Seconds between two looks."""
+
+HELP = "keys: up and down choose, Enter shows steps and sinks, Esc goes back, q ends"
+
+UP, DOWN, ENTER, BACK, QUIT = "up", "down", "enter", "back", "quit"
+_KEYS = {"\x1b[A": UP, "k": UP, "\x1b[B": DOWN, "j": DOWN, "\r": ENTER, "\n": ENTER, "\x1b": BACK, "q": QUIT, "\x03": QUIT}
+
+
+@click.command()
+@add_target_options
+@click.option("--once", is_flag=True, help="Print the table once, also where there is no terminal.")
+def command(server: str | None, state: str | None, once: bool) -> None:
+    """Show all pipelines of a server, or the runs on this machine, live: events a second, lag, state.
+
+    On a terminal: up and down choose a pipeline, Enter shows its steps and sinks, Esc goes back, q ends.
+
+    \b
+    Examples:
+      etl top
+      etl top --server https://etl.example.org:8321
+    """
+    connection = find_server(server, state)
+    look: Callable[[], list[dict[str, Any]]] = Runs(states(state)).look if connection is None else lambda: _look(connection)
+    if once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+        _print_once(look)
+        return
+    from rich.live import Live
+
+    view = View()
+    with _keys() as next_key, Live(auto_refresh=False, screen=True) as live:
+        while True:
+            rows = look()
+            detail = connection.pipeline("GET", view.chosen(rows)) if view.shows_detail and connection and rows else None
+            live.update(view.render(rows, detail), refresh=True)
+            until = time.monotonic() + EVERY_SECONDS
+            while (left := until - time.monotonic()) > 0:
+                if (key := next_key(left)) is not None:
+                    if view.press(key, len(rows)):
+                        return
+                    break
+
+
+def _print_once(look: Callable[[], list[dict[str, Any]]]) -> None:
+    from rich.console import Console
+
+    rows = look()
+    Console(width=None if sys.stdout.isatty() else 120).print(View().table(rows, is_live=False))
+
+
+def _look(connection: Connection | None) -> list[dict[str, Any]]:
+    assert connection is not None
+    rows = []
+    for one in connection.get("/api/pipelines")["pipelines"]:
+        rates, counters = one["rates"], one["counters"]
+        note = one["error"] or (one["refused"] and f"refused: {one['refused']['reason']}") or ""
+        rows.append(
+            {
+                "name": one["name"],
+                "status": one["status"],
+                "in/s": rates["read_per_second"],
+                "out/s": rates["delivered_per_second"],
+                "dead/s": rates["dead_per_second"],
+                "lag": counters["lag_seconds"],
+                "batches": counters["batches"],
+                "note": str(note).partition("\n")[0],
+            }
+        )
+    return rows
+
+
+class Runs:
+    """The runs on this machine; their rates are the differences between two looks."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._before: dict[str, tuple[float, dict[str, float]]] = {}
+
+    def look(self) -> list[dict[str, Any]]:
+        """A row for each run."""
+        return [self._row(run) for run in local_runs(self._root)]
+
+    def _row(self, run: LocalRun) -> dict[str, Any]:
+        now = time.monotonic()
+        sums = {
+            "in/s": run.total("sluice_source_events_total"),
+            "out/s": run.total("sluice_sink_events_total", outcome="out"),
+            "dead/s": run.total("sluice_dead_letters_total"),
+        }
+        first, before = self._before.get(run.name, (now, sums))
+        if sums != before or now - first > 2 * METRICS_SECONDS or run.name not in self._before:
+            self._before[run.name] = now, sums
+        seconds = max(now - first, EVERY_SECONDS)
+        return {
+            "name": run.name,
+            "status": "running",
+            **{name: (value - before[name]) / seconds for name, value in sums.items()},
+            "lag": run.total("sluice_lag_seconds"),
+            "batches": run.total("sluice_batches_total"),
+            "note": f"process {run.pid}",
+        }
+
+
+METRICS_SECONDS = 5.0
+"""Seconds between two versions of a run's file of metrics."""
+
+_STYLES = {"running": "green", "failed": "bold red", "refused": "bold red", "waiting": "yellow", "starting": "yellow"}
+
+
+class View:
+    """What the screen shows: the table, or one pipeline."""
+
+    def __init__(self) -> None:
+        self._line = 0
+        self.shows_detail = False
+
+    def press(self, key: str, rows: int) -> bool:
+        """Carry out a key; returns whether the command ends."""
+        if key == UP:
+            self._line -= 1
+        elif key == DOWN:
+            self._line += 1
+        elif key == ENTER:
+            self.shows_detail = not self.shows_detail
+        elif key == BACK:
+            self.shows_detail = False
+        self._line = max(0, min(self._line, rows - 1))
+        return key == QUIT
+
+    def chosen(self, rows: Sequence[Mapping[str, Any]]) -> str:
+        """The name of the chosen pipeline."""
+        return str(rows[min(self._line, len(rows) - 1)]["name"])
+
+    def render(self, rows: Sequence[Mapping[str, Any]], detail: Mapping[str, Any] | None) -> Any:
+        """The screen."""
+        return self.table(rows, is_live=True) if detail is None else _detail_table(detail)
+
+    def table(self, rows: Sequence[Mapping[str, Any]], is_live: bool) -> Any:
+        """A line for each pipeline."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, expand=is_live, caption=HELP if is_live else None, caption_justify="left")
+        for name in ("pipeline", "state", "in/s", "out/s", "dead/s", "lag", "batches", "note"):
+            numeric = name not in ("pipeline", "state", "note")
+            table.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
+        for number, row in enumerate(rows):
+            style = "reverse" if is_live and number == min(self._line, len(rows) - 1) else ""
+            numbers = [f"{row[name]:,.0f}" for name in ("in/s", "out/s", "dead/s")]
+            cells = [Text(row["name"], "bold"), Text(row["status"], _STYLES.get(row["status"], ""))]
+            cells += [Text(numbers[0]), Text(numbers[1]), Text(numbers[2], "red" if row["dead/s"] > 0 else "")]
+            cells += [Text(f"{row['lag']:.1f} s"), Text(f"{row['batches']:,.0f}"), Text(_printable(row["note"]))]
+            table.add_row(*cells, style=style)
+        return table
+
+
+def _detail_table(shown: Mapping[str, Any]) -> Any:
+    """The steps and sinks of a pipeline."""
+    from rich.table import Table
+    from rich.text import Text
+
+    title = f"{shown['name']}: {shown['status']}, {shown['rates']['read_per_second']:,.0f} in/s"
+    table = Table(box=None, pad_edge=False, expand=True, title=title, title_justify="left", caption=HELP, caption_justify="left")
+    for name in ("step or sink", "in", "out", "filtered", "dead", "seconds"):
+        table.add_column(name, justify="left" if name == "step or sink" else "right", no_wrap=True, overflow="ellipsis")
+    for one in shown["steps"]:
+        table.add_row(Text(one["id"]), *_numbers(one, "incoming", "left", "filtered", "dead"), f"{one['seconds']:.1f}")
+    for one in shown["sinks"]:
+        label = Text(f"sink {one['name']}", "bold")
+        table.add_row(label, *_numbers(one, "incoming", "delivered", "filtered", "dead"), f"{one['seconds']:.1f}")
+    return table
+
+
+def _numbers(one: Mapping[str, Any], *names: str) -> Iterator[str]:
+    return (f"{one[name]:,}" for name in names)
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "·" for character in text)
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str | None]]:
+    """While the body runs, keys come without Enter: gives a function that waits some seconds for one."""
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+
+    def next_key(seconds: float) -> str | None:
+        if not select.select([number], [], [], seconds)[0]:
+            return None
+        data = os.read(number, 16)
+        if not data:
+            raise EtlError("the terminal has gone")
+        return _KEYS.get(data.decode("utf-8", "replace"))
+
+    try:
+        tty.setcbreak(number)
+        yield next_key
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
