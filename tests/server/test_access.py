@@ -62,7 +62,7 @@ def test_tokens_have_roles(jobs: Jobs, guarded: Client, tokens: Path) -> None:
 
 
 def test_a_browser_logs_in_with_a_token(guarded: Client) -> None:
-    page = guarded("GET", "/", Accept="text/html")
+    page = guarded("GET", "/other", Accept="text/html")
     assert (page.status, page.headers["location"]) == (303, "/login")
     assert guarded("POST", "/api/session", "token=wrong").status == 401
 
