@@ -27,12 +27,17 @@ class Run:
     """A run of a pipeline: watch it, stop it, wait for its end. ``with p.start(…) as run:`` stops it after the block."""
 
     def __init__(
-        self, name: str, value: Mapping[str, Any], service: RunService, on_message: Callable[[Message], None] | None
+        self,
+        name: str,
+        value: Mapping[str, Any],
+        service: RunService,
+        on_message: Callable[[Message], None] | None,
+        spark: SparkSession | None = None,
     ) -> None:
         self.name, self._value = name, value
         self.messages: list[Message] = []
         """What the run reports, in its order: ``message.text``, ``.level``, ``.event``; the latest `MAX_MESSAGES`."""
-        self._service, self._on_message = service, on_message
+        self._service, self._on_message, self._spark = service, on_message, spark
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name=f"sluice {name}", daemon=True)
 
@@ -135,7 +140,17 @@ class Run:
             self._service.work(self._report)
             self._check_end()
         except BaseException as error:  # raised to the caller by `wait`
-            self._error = error
+            self._error = self._explain(error)
+
+    def _explain(self, error: BaseException) -> BaseException:
+        """The error, or in its place that the caller's session was stopped, which makes PySpark fail in many ways."""
+        from etl.sdk.session import is_stopped
+
+        if self._spark is None or not is_stopped(self._spark):
+            return error
+        stopped = EtlError("the SparkSession was stopped before the run; nothing is lost: the next run continues where it was")
+        stopped.__cause__ = error
+        return stopped
 
     def _check_end(self) -> None:
         """Raises EtlError when too many events became dead letters."""
@@ -170,7 +185,7 @@ def start(
 
     shared = shared_session(master, settings) if spark is None else wrap_session(spark)
     wanted = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
-    run = Run(pipeline.name, value, RunService([pipeline], wanted, shared=shared), on_message)
+    run = Run(pipeline.name, value, RunService([pipeline], wanted, shared=shared), on_message, spark)
     if spark is None:
         register(run)
     return run._begin()

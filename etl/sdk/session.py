@@ -33,6 +33,7 @@ def shared_session(master: str = "local[*]", settings: Mapping[str, str] | None 
 
     wanted = (local_master(master), dict(settings or {}))
     with _lock:
+        _forget_ended()
         if _current and _current["settings"] != wanted:
             if _at_work():
                 raise EtlError("a run is at work on a session with another master or other settings: stop it first")
@@ -71,6 +72,7 @@ def stop_spark() -> None:
     for run in _at_work():
         run.end()
     with _lock:
+        _forget_ended()
         if _current:
             session = _current.pop("session")
             _current.clear()
@@ -90,6 +92,16 @@ def _log_folder() -> Path:
     return folder
 
 
+def _forget_ended() -> None:
+    """Forget a session whose JVM has been killed, so that the next run starts another."""
+    if "pyspark.sql" not in sys.modules:
+        return
+    from etl.spark.jvm.process import forget_ended_jvm
+
+    if forget_ended_jvm():
+        _current.clear()
+
+
 def _active_session() -> SparkSession | None:
     """A session that this process has, whoever started it."""
     if "pyspark.sql" not in sys.modules:
@@ -104,6 +116,7 @@ def run_plan(plan: Plan, state: Path, drain: bool) -> None:
     from etl.testing.on_spark import run_on
 
     with _lock:
+        _forget_ended()
         active = None if _current else _active_session()
         shared = _current["session"] if _current else shared_session() if active is None else wrap_session(active)
     run_on(shared, plan, state, drain)
@@ -121,6 +134,12 @@ def _check_workers(session: SparkSession) -> None:
         )
 
 
+def is_stopped(session: SparkSession) -> bool:
+    """Whether a session of the caller has been stopped."""
+    context: Any = session.sparkContext
+    return context._jsc is None
+
+
 def wrap_session(session: SparkSession) -> SharedSession:
     """A session that the caller has started, with Spark's settings of ours that it can change without changing it."""
     from etl.running.shared_session import SharedSession
@@ -130,6 +149,8 @@ def wrap_session(session: SparkSession) -> SharedSession:
         raise EtlError(
             f"{type(session).__name__} is no SparkSession of this process: a session of Spark Connect runs no pipelines"
         )
+    if is_stopped(session):
+        raise EtlError("this SparkSession has been stopped: start another one, with SparkSession.builder.getOrCreate()")
     _check_workers(session)
     own = session.newSession()
     for name, value in SETTINGS.items():

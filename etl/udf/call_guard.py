@@ -149,6 +149,8 @@ class _Watchdog:
             if not self._is_registered:
                 os.register_at_fork(after_in_child=self._end_calls)
             self._is_registered = self._is_running = True
+            if not faulthandler.is_enabled():
+                faulthandler.enable(file=_STANDARD_ERROR)  # a crash of native code prints where it happened
             faulthandler.register(signal.SIGPROF, file=_STANDARD_ERROR, all_threads=True, chain=True)
             threading.Thread(target=self._run, name="call watchdog", daemon=True).start()
         self._guards[id(guard)] = guard

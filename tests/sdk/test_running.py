@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from running import wait_for
 
-from etl.sdk import EtlError, fn, pipeline, read
+from etl.sdk import EtlError, fn, pipeline, read, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,6 +82,15 @@ def test_a_session_of_spark_connect_is_refused() -> None:
         pipeline("p", read.generate(count=1).to_discard()).run(spark=Remote())  # type: ignore[arg-type]
 
 
+def test_a_session_that_its_owner_has_stopped_is_named(tmp_path: Path) -> None:
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=None))
+
+    with pytest.raises(EtlError, match="this SparkSession has been stopped: start another one"):
+        pipeline("p", read.generate(count=1).to_discard()).run(spark=session, state=tmp_path / "state")
+    failed = running.Run("p", {}, None, None, session)._explain(AttributeError("'NoneType' object"))  # type: ignore[arg-type]
+    assert str(failed).startswith("the SparkSession was stopped before the run; nothing is lost")
+
+
 def test_a_window_is_tried_on_the_session_of_the_process_and_a_run_asks_for_it(tmp_path: Path, spark: SparkSession) -> None:
     lines = ['{"t": "2026-11-20T06:00:01Z", "k": "a"}', '{"t": "2026-11-20T06:00:02Z", "k": "a"}']
     events = read.file(tmp_path / "in.log").json({"t": "timestamp", "k": "string"})
@@ -96,8 +106,6 @@ def test_a_window_is_tried_on_the_session_of_the_process_and_a_run_asks_for_it(t
 
 
 def test_a_run_holds_its_latest_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    from etl.sdk import running
-
     monkeypatch.setattr(running, "MAX_MESSAGES", 2)
     run = running.Run("p", {}, None, None)  # type: ignore[arg-type]
 

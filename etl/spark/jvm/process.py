@@ -113,3 +113,19 @@ def jvm_status(session: SparkSession, wait_seconds: float = 0.0) -> int | None:
         return int(gateway.proc.wait(wait_seconds))
     except subprocess.TimeoutExpired:
         return None
+
+
+def forget_ended_jvm() -> bool:
+    """Let PySpark start another JVM where that of this process has ended, such as for want of memory: it would otherwise connect
+    to the old one again and again."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext
+    session: Any = SparkSession
+    process = getattr(context._gateway, "proc", None)
+    if process is None or process.poll() is None:
+        return False
+    context._gateway = context._jvm = context._active_spark_context = None
+    session._instantiatedSession = session._activeSession = None
+    return True

@@ -163,8 +163,8 @@ _WORKER_ENDED = "Python worker exited unexpectedly"
 
 _WORKER_ENDED_TEXT = (
     "a Python worker was killed or crashed; a system that runs out of memory kills processes, as its log shows (dmesg), and a "
-    "function of your own that does not end kills its process after its timeout. Nothing is lost: the next run continues where "
-    "this one was"
+    "function of your own ends its process by os._exit, by a crash of native code, or by not ending long after its timeout, as "
+    "logs/spark.log in the state folder shows. Nothing is lost: the next run continues where this one was"
 )
 
 _NO_HEAP_TEXT = (
