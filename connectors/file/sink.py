@@ -15,7 +15,7 @@ from connectors.file.writing.appender import Appender
 from connectors.file.writing.encodings import EXTENSIONS, Compression, Encoding, Format
 from connectors.file.writing.part_layout import PartLayout
 from connectors.file.writing.part_publisher import PartPublisher, join_bytes, join_parquet
-from connectors.file.writing.staging import StagingWriter
+from connectors.file.writing.staged_files import StagingWriter
 from connectors.file.writing.stores import create_store
 from connectors.shared.json_lines import Nulls
 from connectors.shared.path_template import Template, example_path, parse_template

@@ -22,9 +22,9 @@ from etl.running.message_log import MessageLogs
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.metrics_server import ListenAddress, metrics_server
 from etl.running.planning import RunRequest, planned_run
+from etl.running.run_watch import RunWatch
 from etl.running.shared_session import SharedSession
 from etl.running.supervision import SupervisedRun
-from etl.running.watching import RunWatch
 from etl.segment import kernel_warmup, preopened_steps
 from etl.spark import run_tables, session
 from etl.spark.jvm.open_files import allow_files

@@ -15,8 +15,8 @@ from etl.plan.frames import Read, frame_sources, state_graph_of
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Segment
 from etl.receipts import Receipt
-from etl.spark.collected import collect_all
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
+from etl.spark.driver_rows import collect_all
 from etl.spark.frames import build_frame
 from etl.spark.lane.arrivals import RowTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import Lane

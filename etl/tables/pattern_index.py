@@ -7,18 +7,19 @@ it; a pattern without a literal is tested on all texts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from etl.columns.texts import Texts
+from etl.columns.texts import Texts, materialize_array, take_rows
+from etl.rules.search.backtracking import search_texts
 from etl.tables.literal_index import LiteralIndex, PatternLiteral, literal_sections
 from etl.tables.pattern_forms import ENGINES, PatternForm, pattern_forms
-from etl.tables.pattern_matching import find_matching_rows
 from etl.tables.section_file import SectionFile
 
 log = logging.getLogger("sluice.tables")
@@ -119,7 +120,7 @@ class PatternIndex:
             yield self._matches(pattern, texts, present)
 
     def _matches(self, pattern: int, texts: pa.Array, rows: Any) -> tuple[Any, Any]:
-        fit = find_matching_rows(ENGINES[self._engines[pattern]], self._test(pattern), texts, rows)
+        fit = _find_matching_rows(ENGINES[self._engines[pattern]], self._test(pattern), texts, rows)
         return fit, np.full(len(fit), pattern, np.int64)
 
     def _improve(self, best: Any, pattern: int, texts: pa.Array, rows: Any) -> None:
@@ -144,3 +145,26 @@ def _group_by_pattern(pairs: Any) -> Iterator[tuple[int, Any]]:
     bounds = np.append(np.flatnonzero(np.append(True, patterns[1:] != patterns[:-1])), len(patterns))
     for begin, end in pairwise(bounds.tolist()):
         yield int(patterns[begin]), texts[begin:end]
+
+
+# ── Tests of texts against one pattern ─────────────────────────────────────────────────────────────
+
+
+def _find_matching_rows(engine: str, pattern: str, texts: pa.Array, rows: Any) -> Any:
+    """Return those of ``rows`` (int64[m]) whose text matches the pattern."""
+    return rows[_MATCHERS[engine](pattern, materialize_array(texts if len(rows) == len(texts) else take_rows(texts, rows)))]
+
+
+def _match_re2(pattern: str, texts: pa.Array) -> Any:
+    """Match with RE2, in time linear in the length of the texts; it compiles the pattern at each call (20 to 50 µs)."""
+    return pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(zero_copy_only=False)
+
+
+def _match_regex(pattern: str, texts: pa.Array) -> Any:
+    """Match patterns with look-around or back-references: by backtracking, with a Python call for each text."""
+    values = (text.as_py() for text in texts.cast(pa.large_binary()))
+    decoded = (None if value is None else value.decode("utf-8", "replace") for value in values)
+    return np.fromiter(search_texts(pattern, decoded, log), np.bool_, len(texts))
+
+
+_MATCHERS: dict[str, Callable[[str, pa.Array], Any]] = {"re2": _match_re2, "regex": _match_regex}

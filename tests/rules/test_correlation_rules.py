@@ -13,7 +13,7 @@ from group_by_group import Alert, Event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.rules.correlation.compiled import compile_correlations
+from etl.rules.correlation.compiled_correlations import compile_correlations
 from etl.rules.correlation.families import drop_silent_rules, find_families
 from etl.rules.correlation.model import BooleanExpression, Correlation, RulePresent, Threshold
 from etl.rules.correlation.reader import MAX_EVENTS, SECOND

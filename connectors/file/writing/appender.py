@@ -15,11 +15,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from connectors.file.writing import copying, ledger
+from connectors.file.writing import file_operations, ledger
 from connectors.file.writing.disk_sync import make_durable, make_folder
 from connectors.file.writing.ledger import OutputFile
 from connectors.file.writing.part_layout import PartLayout
-from connectors.file.writing.staging import StagedFile
+from connectors.file.writing.staged_files import StagedFile
 from etl.api import BatchId, ComponentError, Staged
 
 log = logging.getLogger("sluice.sink.file")
@@ -184,7 +184,7 @@ def _append_pieces(change: FileGrowth, layout: PartLayout) -> set[str]:
     if change.is_new:
         folder = os.path.dirname(change.path)
         folders = {folder, *make_folder(folder, layout.folder_mode)}
-        copying.rename(pieces[0].path, change.path)
+        file_operations.rename(pieces[0].path, change.path)
         pieces = pieces[1:]
     out = os.open(change.path, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -194,7 +194,7 @@ def _append_pieces(change: FileGrowth, layout: PartLayout) -> set[str]:
         if end and file.inode is None and not file.created:
             end = _finish_line(change.path, out, end)
         for piece in pieces:
-            end = copying.append(piece.path, piece.header if end else 0, piece.bytes, out, end)
+            end = file_operations.append(piece.path, piece.header if end else 0, piece.bytes, out, end)
         status = os.fstat(out)
         change.length, change.inode = status.st_size, status.st_ino
     finally:
@@ -217,10 +217,10 @@ def _undo(change: FileGrowth) -> None:
     if not change.is_new:
         os.truncate(change.path, change.file.length)
     elif os.path.exists(staged.path):
-        copying.remove(change.path)
+        file_operations.remove(change.path)
     else:
         os.truncate(change.path, staged.bytes)
-        copying.rename(change.path, staged.path)
+        file_operations.rename(change.path, staged.path)
 
 
 def _external_change(path: str, file: OutputFile) -> str | None:
@@ -239,7 +239,7 @@ def _external_change(path: str, file: OutputFile) -> str | None:
 def _truncate_to_committed(path: str, file: OutputFile) -> None:
     """Remove what no commit recorded, even if the file was renamed (rotated)."""
     if file.inode is None and file.created:
-        copying.remove(path)
+        file_operations.remove(path)
         return
     path = _find_path(path, file.inode)
     if path and os.path.getsize(path) > file.length:

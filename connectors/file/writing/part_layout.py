@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from connectors.file.writing.ledger import OutputFile, Pending
-from connectors.file.writing.staging import StagedFile
+from connectors.file.writing.staged_files import StagedFile
 from etl.api import FILE, FOLDER, output_mode
 
 PARTS_PER_LARGE_FILE = 4

@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from connectors.file.writing import copying, ledger
+from connectors.file.writing import file_operations, ledger
 from connectors.file.writing.disk_sync import make_durable
 from connectors.file.writing.ledger import Pending
 from connectors.file.writing.part_layout import PartLayout
-from connectors.file.writing.staging import StagedFile
+from connectors.file.writing.staged_files import StagedFile
 from connectors.file.writing.stores import Store, link
 from etl.api import BatchId, ComponentError, Staged
 
@@ -74,7 +74,7 @@ class PartPublisher:
                     pending = newest[piece.key] = Pending(piece.key, piece.shape, now, piece.header)
                     self.ledger.pending.append(pending)
                 name = f"{self.ledger.next():012d}"
-                copying.rename(piece.path, self._path(name))
+                file_operations.rename(piece.path, self._path(name))
                 moved.append((self._path(name), piece.path))
                 pending.files.append(name)
                 pending.bytes += piece.bytes
@@ -84,7 +84,7 @@ class PartPublisher:
         except OSError as error:
             self.ledger.pending, self.ledger.batches = before
             for path, origin in moved:
-                copying.rename(path, origin)
+                file_operations.rename(path, origin)
             raise ComponentError(
                 f"cannot store {error.filename}: {error.strerror}; nothing is lost: free disk space, start again"
             ) from error
@@ -125,9 +125,9 @@ class PartPublisher:
     def _publish_part(self, pending: Pending) -> None:
         assert pending.part is not None
         whole = self._path("part.tmp")
-        copying.remove(whole)
+        file_operations.remove(whole)
         files = [self._path(name) for name in pending.files]
-        with copying.removed_on_failure(whole):
+        with file_operations.removed_on_failure(whole):
             if len(files) == 1:
                 link(files[0], whole)
             else:
@@ -187,7 +187,7 @@ def join_bytes(files: Sequence[str], header: int, target: str) -> None:
     try:
         end = 0
         for file in files:
-            end = copying.append(file, header if end else 0, os.path.getsize(file), out, end)
+            end = file_operations.append(file, header if end else 0, os.path.getsize(file), out, end)
     finally:
         os.close(out)
 

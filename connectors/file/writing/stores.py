@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from connectors.file.writing import copying
+from connectors.file.writing import file_operations
 from connectors.file.writing.disk_sync import make_durable, make_folder, sync
 
 _ATOMIC_FILE_SYSTEMS = {"s3", "gcs", "abfs"}
@@ -47,7 +47,7 @@ class LocalStore:
         """Rename the file."""
         folder = os.path.dirname(path)
         self._folders |= {folder, *make_folder(folder, self._mode)}
-        copying.rename(file, path)
+        file_operations.rename(file, path)
 
     def sync(self, paths: Sequence[str]) -> None:
         """Sync files, and the folders with new entries."""
@@ -76,7 +76,7 @@ class RemoteStore:
         target = self._inside(path)
         self.filesystem.create_dir(os.path.dirname(target), recursive=True)
         whole = self.filesystem.type_name in _ATOMIC_FILE_SYSTEMS
-        name = target if whole else copying.temporary_path(target)
+        name = target if whole else file_operations.temporary_path(target)
         try:
             with open(file, "rb") as source, self.filesystem.open_output_stream(name) as out:
                 shutil.copyfileobj(source, out, 4 << 20)
@@ -105,7 +105,7 @@ def link(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:
-        copying.copy(source, target)
+        file_operations.copy(source, target)
         sync(target)
 
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from etl.api import TIMESTAMP, Schema
 from etl.rules.correlation.alert_fields import ALERT_FIELDS
-from etl.rules.correlation.compiled import CompiledCorrelations
+from etl.rules.correlation.compiled_correlations import CompiledCorrelations
 from etl.rules.correlation.encoding import split_columns
 from etl.rules.correlation.windows import Windows
 

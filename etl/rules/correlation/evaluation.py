@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import NEVER, PANE
-from etl.rules.correlation.closing import close_slots
+from etl.rules.correlation.closed_windows import close_slots
 from etl.rules.correlation.encoding import join_escaped, split_escaped
-from etl.rules.correlation.member_table import MemberTable
+from etl.rules.correlation.member_table import VALUES, MemberTable
 from etl.rules.correlation.model import Correlation
-from etl.rules.correlation.remaining import remaining_events
-from etl.rules.correlation.sliding import SlotBursts, slide_windows
+from etl.rules.correlation.reader import MAX_EVENTS
+from etl.rules.correlation.sliding_windows import SlotBursts, slide_windows
 from etl.rules.correlation.slots import ROWS, Slots, rows_of_members
 from etl.rules.correlation.windows import Windows
 
@@ -62,7 +62,7 @@ def _by_level(rows: pa.Table, table: MemberTable) -> Iterator[tuple[int, pa.Tabl
 def _evaluate(slots: Slots, watermark: int) -> Evaluated:
     slid, bursts = slide_windows(slots)
     closed, rest = close_slots(slots, watermark)
-    kept, earliest = remaining_events(slots, rest, watermark)
+    kept, earliest = _remaining_events(slots, rest, watermark)
     return Evaluated(slots, slid.followed_by(closed), kept, bursts.alive(slots, earliest))
 
 
@@ -99,3 +99,39 @@ def _part(alerts: Windows, member: Correlation, above: Correlation) -> pa.Array:
         return pa.repeat(pa.scalar(""), len(alerts.firsts))
     values = dict(zip(member.group_by, split_escaped(alerts.column("part"), len(member.group_by)), strict=True))
     return join_escaped([values[above.field_of(name, member.id)] for name in above.group_by])
+
+
+# ── Events that can still matter ───────────────────────────────────────────────────────────────────
+
+
+def _remaining_events(slots: Slots, rest: Any, watermark: int) -> tuple[Any, Any]:
+    """bool[n]: the rows that can still matter; int64[slots]: the time of each slot's first row that is not old.
+
+    Of events before the watermark the latest `MemberTable.settled` matter, and of all the latest `MAX_EVENTS`.
+    """
+    slot, at = slots.slot, np.arange(len(slots.order))
+    monotonic = slots.monotonic[slot]
+    young = np.where(monotonic, slots.micros > watermark - slots.spans[slot], at >= rest[slot])
+    old = young & monotonic & (slots.micros < watermark)
+    gone = np.bincount(slot[~young], minlength=len(slots))
+    settled = np.bincount(slot[old], minlength=len(slots)) - slots.table.settled[slots.member]
+    kept = young & (~old | (at - (slots.starts[:-1] + gone)[slot] >= settled[slot]))
+    for full in np.flatnonzero(np.bincount(slot[kept], minlength=len(slots)) > MAX_EVENTS).tolist():
+        rows = np.flatnonzero(kept & (slot == full))
+        kept[rows] = _latest(slots, full, rows)
+    earliest = np.full(len(slots), np.iinfo(np.int64).max)
+    some = gone < slots.sizes
+    earliest[some] = slots.micros[(slots.starts[:-1] + gone)[some]]
+    return kept, earliest
+
+
+def _latest(slots: Slots, slot: int, rows: Any) -> Any:
+    """bool[rows]: the latest row of each rule or value first, then the latest, `MAX_EVENTS` in all."""
+    name = "value" if slots.kinds[slot] == VALUES else "rule"
+    codes = slots.text_codes(name)[rows]
+    _, back = np.unique(codes[::-1], return_index=True)
+    kept = np.zeros(len(rows), np.bool_)
+    kept[np.sort(len(rows) - 1 - back)[-MAX_EVENTS:]] = True
+    others = np.flatnonzero(~kept)
+    kept[others[len(others) - (MAX_EVENTS - kept.sum()) :]] = True
+    return kept

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from etl.api import HASH, NEVER, OFFSET, PANE, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.rules.correlation.alerts import as_events, as_state, state_fields
-from etl.rules.correlation.closing import open_windows
-from etl.rules.correlation.compiled import CompiledCorrelations
+from etl.rules.correlation.closed_windows import open_windows
+from etl.rules.correlation.compiled_correlations import CompiledCorrelations
 from etl.rules.correlation.evaluation import evaluate
 from etl.rules.correlation.member_table import MemberTable
 from etl.rules.correlation.routes import COUNTED, COUNTS

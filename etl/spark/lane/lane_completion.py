@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from etl.api import OFFSET, SIDE, BatchId
 from etl.expressions import quote_name
 from etl.receipts import Receipt
-from etl.spark.collected import collect_all, require_jvm
 from etl.spark.commit.batch_commit import BatchCompletion
+from etl.spark.driver_rows import collect_all, require_jvm
 from etl.spark.lane.arrivals import RowTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
 from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import CHANGE, OFFSET, Schema
 from etl.state.aggregates import Accumulator, finish, group, lift
 from etl.state.aggregates.argument import AggregateArgument, check_arguments
-from etl.state.changes.recomputed import RecomputedResults
+from etl.state.changes.recomputed_results import RecomputedResults
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import as_events
 from etl.state.keyed.latest_rows import with_column

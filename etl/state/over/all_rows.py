@@ -18,7 +18,7 @@ from etl.expressions import compile_expression
 from etl.state.aggregates import accumulator
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument, check_arguments, read_argument
-from etl.state.changes.recomputed import RecomputedResults
+from etl.state.changes.recomputed_results import RecomputedResults
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import as_events, hashes_of, whole
 from etl.state.over import frame_values

@@ -16,7 +16,7 @@ from etl.rules.correlation.alert_fields import ALERT_FIELDS
 from etl.steps.detection.rule_sources import RuleCacheKey, RuleSources
 
 if TYPE_CHECKING:
-    from etl.rules.correlation.compiled import CompiledCorrelations
+    from etl.rules.correlation.compiled_correlations import CompiledCorrelations
     from etl.rules.rule import Problem, RuleSet
 
 _OWN = "correlations"
@@ -211,7 +211,7 @@ class Correlate(RuleSources):
 def _compile_for_stream(
     key: RuleCacheKey[Correlate], *, published: bool, alert_fields: frozenset[str] | None = None
 ) -> CompiledCorrelations:
-    from etl.rules.correlation.compiled import compile_correlations, drop_unknown_groups
+    from etl.rules.correlation.compiled_correlations import compile_correlations, drop_unknown_groups
     from etl.rules.reload.taxonomy_cache import current_taxonomy
 
     step, names = key.step, current_taxonomy(key.step.taxonomy).taxonomy

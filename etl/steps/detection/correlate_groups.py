@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from etl.api import FieldName, Operator, Schema, StatefulStep
-from etl.rules.correlation.compiled import CompiledCorrelations
+from etl.rules.correlation.compiled_correlations import CompiledCorrelations
 from etl.steps.detection.correlate import Correlate
 
 

@@ -20,7 +20,7 @@ from etl.steps.keyed.options import key_findings, ranking_findings
 from etl.steps.option_checks import taken_name
 
 if TYPE_CHECKING:
-    from etl.state.changes.recomputed import RecomputedResults
+    from etl.state.changes.recomputed_results import RecomputedResults
 
 
 class OverAll(StatefulStep):

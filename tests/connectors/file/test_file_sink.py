@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from running import wait_for
 
 from connectors.file.sink import FileSink
-from connectors.file.writing import appender, copying, disk_sync, ledger, part_publisher, staging, stores
+from connectors.file.writing import appender, disk_sync, file_operations, ledger, part_publisher, staged_files, stores
 from connectors.shared.path_template import parse_template, safe_name
 from etl.api import (
     CHANGE,
@@ -339,7 +339,7 @@ def test_parts_roll_when_the_clock_is_set_back(tmp_path: Path, format_: str, mon
 def test_a_big_staged_file_becomes_a_part_without_being_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, sink(tmp_path, "out/", roll={"max_bytes": 100}))
     run.batch(0, events(1))
-    monkeypatch.setattr(copying, "_copy", lambda *_: pytest.fail("copied"))
+    monkeypatch.setattr(file_operations, "_copy", lambda *_: pytest.fail("copied"))
 
     run.batch(1, events(*range(2, 20)))
 
@@ -419,7 +419,7 @@ def test_events_of_one_value_keep_their_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_more_values_than_open_files_are_all_written(tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "MAX_OPEN_FILES", 3)
+    monkeypatch.setattr(staged_files, "MAX_OPEN_FILES", 3)
     monkeypatch.setattr(appender, "MAX_OPEN_PARTS", 4)
     batch = pa.record_batch({"n": list(range(40)), "host": [f"h{n % 10}" for n in range(40)]})
     run = Run(tmp_path, sink(tmp_path, "out/{host}/", format=format_))
@@ -818,7 +818,7 @@ def test_a_full_disk_at_commit_changes_nothing_and_the_commit_can_be_repeated(
         calls = itertools.count()
         real = os.fsync
         patch.setattr(os, "fsync", lambda handle: real(handle) if next(calls) < 4 else full())
-        patch.setattr(copying, "_copy", full)
+        patch.setattr(file_operations, "_copy", full)
         with pytest.raises(ComponentError, match=r"No space left on device.*nothing is lost or repeated"):
             run.committer.commit(BatchId("q", 1), staged)
     assert {part: part.read_bytes() for part in parts(tmp_path / "out")} == before
@@ -842,7 +842,7 @@ def test_a_full_disk_leaves_no_temporary_file(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", elsewhere)
-        patch.setattr(copying, "_copy", full)
+        patch.setattr(file_operations, "_copy", full)
         with pytest.raises(ComponentError, match="No space left on device"):  # noqa: PT012
             run.batch(1, events(2))
             run.committer.close()

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 import psutil, pyspark.util
 from etl.spark import session
-from etl.spark.collected import collect_all
+from etl.spark.driver_rows import collect_all
 
 context = session.start("collected", "local[1]", {}, Path(sys.argv[2])).sparkContext
 connect = pyspark.util._create_local_socket
