@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,6 +72,43 @@ def _call_each(type_: pa.DataType, function: Callable[..., Any], nulls: bool, gr
         rows.fail(pc.is_valid(reasons), reasons)
     left_out = fail_largest(rows, pc.binary_length(results).take(numbers)) if grows else None
     return results.take(numbers if left_out is None else pc.if_else(left_out, pa.scalar(None, numbers.type), numbers))
+
+
+Fast: TypeAlias = Callable[..., tuple[pa.Array, Any]]
+"""Columns → the results, and bool[n] of the rows for which they are right."""
+
+
+def usually_on_arrow(type_: pa.DataType, fast: Fast, function: Callable[..., Any]) -> Callable[..., BoundNode]:
+    """A function of whole columns for the usual values, and of Python values for the others; it fails no event."""
+
+    def run(rows: ActiveRows, *values: Any) -> Any:
+        if all(isinstance(value, pa.Scalar) for value in values):
+            return _call_each(type_, function, False, False, rows, *values)
+        columns = [broadcast(value, rows.length) for value in values]
+        results, is_done = fast(*columns)
+        others = pc.invert(pa.array(is_done, pa.bool_()))
+        for column in columns:
+            if column.null_count:
+                results = pc.if_else(column.is_valid(), results, pa.scalar(None, type_))
+                others = pc.and_(others, column.is_valid())
+        if not others.true_count:
+            return results
+        rest = [column.filter(others) for column in columns]
+        computed = _call_each(type_, function, False, False, ActiveRows({}, len(rest[0])), *rest)
+        return _merge(results, computed, others)
+
+    return lambda *args: (
+        b.apply_failing(type_, run, *args) if any(arg.fails for arg in args) else _never_failing(type_, run, args)
+    )
+
+
+def _merge(results: pa.Array, others: pa.Array, is_other: pa.BooleanArray) -> pa.Array:
+    """The results, and the others in their rows."""
+    import numpy as np
+
+    source = np.arange(len(results))
+    source[is_other.to_numpy(zero_copy_only=False)] = len(results) + np.arange(len(others))
+    return pa.concat_arrays([results, others]).take(pa.array(source))
 
 
 _SHORT = 1024

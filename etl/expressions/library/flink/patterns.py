@@ -14,7 +14,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.flink.java_patterns import MAX_PATTERN, TimedPattern, compile_timed
 from etl.expressions.library.function import LibraryFunction
-from etl.expressions.library.kernels import RowError, by_value, constant
+from etl.expressions.library.kernels import RowError, by_value, constant, usually_on_arrow
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 
 STRINGS = pa.list_(STRING)
@@ -123,6 +123,28 @@ def _first_group(pattern: str, texts: Any) -> Any:
     return pa.array([exact(one) for one in encoded.dictionary.to_pylist()], STRING).take(encoded.indices)
 
 
+def _counted(text: BoundNode, pattern: BoundNode) -> BoundNode:
+    wanted = _search_pattern(pattern)
+    if wanted and compile_timed(wanted.replace(r"\z", r"\Z")).search("") is None:  # type: ignore[union-attr]
+        return b.apply(INT32, lambda x: pc.cast(pc.count_substring_regex(x, f"(?s){wanted}"), INT32), text)
+    return _with_pattern(INT32, lambda found, value: len(found.find_all(value)))(text, pattern)
+
+
+def _located(text: BoundNode, pattern: BoundNode) -> BoundNode:
+    wanted = _search_pattern(pattern)
+    if not wanted:
+        return _with_pattern(INT32, _instr)(text, pattern)
+    found = compile_timed(wanted.replace(r"\z", r"\Z"))
+    assert found is not None
+    return usually_on_arrow(INT32, partial(_located_in_ascii, f"(?s){wanted}"), partial(_instr, found))(text)
+
+
+def _located_in_ascii(pattern: str, text: pa.Array) -> tuple[pa.Array, Any]:
+    """Arrow counts bytes."""
+    at = pc.cast(pc.add(pc.find_substring_regex(text, pattern), 1), INT32)
+    return at, pc.fill_null(pc.string_is_ascii(text), True).to_numpy(zero_copy_only=False)
+
+
 def _extract_all(found: TimedPattern, text: str, group: int = 1) -> list[str | None] | None:
     return [match[group] for match in found.find_all(text)] if 0 <= group <= found.groups else None
 
@@ -181,23 +203,21 @@ FUNCTIONS = (
         "flink_regexp_count",
         "text: string, pattern: string",
         "int",
-        _with_pattern(INT32, lambda found, text: len(found.find_all(text))),
+        _counted,
         "The number of matches.",
         "flink_regexp_count('abcabc', 'b')",
         2,
         null=_BAD,
-        loops=True,
     ),
     LibraryFunction(
         "flink_regexp_instr",
         "text: string, pattern: string",
         "int",
-        _with_pattern(INT32, _instr),
+        _located,
         "The position of the first match, from 1; 0 without one.",
         "flink_regexp_instr('abcabc', 'c')",
         3,
         null=_BAD,
-        loops=True,
     ),
     LibraryFunction(
         "flink_regexp_substr",

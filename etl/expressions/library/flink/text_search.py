@@ -12,7 +12,7 @@ from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.flink.texts import STRINGS
 from etl.expressions.library.function import flink_function
-from etl.expressions.library.kernels import RowError, by_value, constant
+from etl.expressions.library.kernels import RowError, by_value, constant, usually_on_arrow
 from etl.expressions.widening import BOOLEAN, INT32, STRING, is_decimal
 
 
@@ -100,13 +100,15 @@ def split_index(text: BoundNode, separator: BoundNode, index: BoundNode) -> Boun
         return by_value(STRING, _split_index, fails=False)(text, separator, index)
     if number < 0:
         return b.apply(STRING, lambda x: pc.if_else(pc.is_null(x), x, pa.scalar(None, STRING)), text)
-    return b.apply(STRING, partial(_part, sign, number), text)
+    without_empty = b.apply(STRING, lambda x: pc.if_else(pc.equal(x, ""), pa.scalar(None, STRING), x), text)
+    return b.apply(STRING, partial(take_part, sign, number), without_empty)
 
 
-def _part(separator: str, number: int, values: Any) -> Any:
+def take_part(separator: str, number: int, values: Any) -> Any:
+    """A part of each text, counted from 0; null without such a part."""
     if isinstance(values, pa.Scalar):
-        return _part(separator, number, pa.array([values.as_py()], STRING))[0]
-    lists = pc.split_pattern(pc.if_else(pc.equal(values, ""), pa.scalar(None, STRING), values), separator)
+        return take_part(separator, number, pa.array([values.as_py()], STRING))[0]
+    lists = pc.split_pattern(values, separator)
     enough = pc.greater(pc.list_value_length(lists), number)
     starts = pc.add(pc.cast(lists.offsets[:-1], pa.int64()), number)
     return lists.values.take(pc.if_else(enough, starts, pa.scalar(None, pa.int64())))
@@ -114,6 +116,18 @@ def _part(separator: str, number: int, values: Any) -> Any:
 
 def _split(text: str, separator: str) -> list[str]:
     return [] if not text else list(text) if not separator else text.split(separator)
+
+
+def _build_split(text: BoundNode, separator: BoundNode) -> BoundNode:
+    is_known, sign = constant(separator)
+    if not is_known or not isinstance(sign, str) or not sign:
+        return by_value(STRINGS, _split, fails=False)(text, separator)
+    return usually_on_arrow(STRINGS, partial(_split_at, sign), lambda value: _split(value, sign))(text)
+
+
+def _split_at(sign: str, text: pa.Array) -> tuple[pa.Array, Any]:
+    """Python splits an empty text, of which Arrow makes one part."""
+    return pc.split_pattern(text, sign), pc.fill_null(pc.not_equal(text, ""), True).to_numpy(zero_copy_only=False)
 
 
 def _str_to_map(text: str, pairs: str = ",", keys: str = "=") -> list[tuple[str, str | None]] | None:
@@ -197,11 +211,10 @@ FUNCTIONS = (
         "split",
         "text: string, separator: string",
         "array<string>",
-        by_value(STRINGS, _split, fails=False),
+        _build_split,
         "The parts of a text; its characters for an empty separator, none of an empty text.",
         "flink_split('a,b', ',')",
         ["a", "b"],
-        loops=True,
     ),
     flink_function(
         "str_to_map",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import flink_function
-from etl.expressions.library.kernels import RowError, by_value, constant, on_arrow
+from etl.expressions.library.kernels import RowError, by_value, constant, on_arrow, usually_on_arrow
 from etl.expressions.output_limit import MAX_CHARACTERS, TOO_LONG
 from etl.expressions.values import longer_texts, texts
 from etl.expressions.widening import STRING
@@ -34,8 +34,41 @@ def substring(text: BoundNode, position: BoundNode, length: BoundNode | None = N
     known_length, count = (True, None) if length is None else constant(length)
     if not (is_known and known_length) or at is None or (length is not None and (count is None or count < 0)) or at < 0:
         args = (text, position) if length is None else (text, position, length)
-        return by_value(STRING, _substring_value, fails=False)(*args)
+        return usually_on_arrow(STRING, _cut_ascii, _substring_value)(*args)
     return b.apply(STRING, partial(texts.substring, max(1, at), count), text)
+
+
+def _cut_ascii(text: pa.Array, position: pa.Array, length: pa.Array | None = None) -> tuple[pa.Array, Any]:
+    """`_substring_value` of texts in ASCII, whose characters are bytes."""
+    import numpy as np
+
+    from etl.expressions.values import ascii_texts
+
+    size, at = ascii_texts.sizes(text), _whole(position)
+    begin = np.where(at > 0, at - 1, np.where(at < 0, np.where(-at > size, size, size + at), 0))
+    count = size if length is None else np.clip(_whole(length), -1, size)
+    found = ascii_texts.cut(text, begin, np.clip(begin, 0, size) + count)
+    is_done = ascii_texts.find_ascii(text) & (count >= 0)
+    return found, is_done
+
+
+def _end_ascii(keeps_left: bool, text: pa.Array, count: pa.Array) -> tuple[pa.Array, Any]:
+    import numpy as np
+
+    from etl.expressions.values import ascii_texts
+
+    size = ascii_texts.sizes(text)
+    number = np.clip(_whole(count), 0, size)
+    found = ascii_texts.cut(text, *((0, number) if keeps_left else (size - number, size)))
+    return found, ascii_texts.find_ascii(text)
+
+
+def _whole(numbers: pa.Array) -> Any:
+    """int64[n], 0 for null; far numbers are as good as those beyond the longest text."""
+    import numpy as np
+
+    found = pc.fill_null(pc.cast(numbers, pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return np.clip(found, -(1 << 32), 1 << 32)
 
 
 def _end(keeps_left: bool) -> Any:
@@ -45,7 +78,7 @@ def _end(keeps_left: bool) -> Any:
     def build(text: BoundNode, count: BoundNode) -> BoundNode:
         is_known, number = constant(count)
         if not is_known or number is None:
-            return by_value(STRING, value, fails=False)(text, count)
+            return usually_on_arrow(STRING, partial(_end_ascii, keeps_left), value)(text, count)
         if number <= 0:
             return b.apply(STRING, lambda x: pc.utf8_slice_codeunits(x, 0, 0), text)
         bounds = (0, number) if keeps_left else (-number, None)
@@ -117,6 +150,36 @@ def _translate(text: str, old: str, new: str) -> str:
     for at, sign in enumerate(old):
         table.setdefault(ord(sign), new[at] if at < len(new) else None)
     return text.translate(table)
+
+
+def _build_translate(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode:
+    return translate_ascii(text, old, new) or by_value(STRING, _translate, fails=False)(text, old, new)
+
+
+def translate_ascii(text: BoundNode, old: BoundNode, new: BoundNode) -> BoundNode | None:
+    """``translate`` of constant characters of ASCII; None for others."""
+    (is_old_known, signs), (is_new_known, given) = constant(old), constant(new)
+    if not (is_old_known and is_new_known and isinstance(signs, str) and isinstance(given, str)):
+        return None
+    if not signs.isascii() or not given[: len(signs)].isascii():
+        return None
+    return usually_on_arrow(STRING, partial(_translate_ascii, signs, given), lambda value: _translate(value, signs, given))(text)
+
+
+def _translate_ascii(old: str, new: str, text: pa.Array) -> tuple[pa.Array, Any]:
+    import numpy as np
+
+    from etl.expressions.values import ascii_texts
+
+    return ascii_texts.translate(old, new, text), np.ones(len(text), bool)
+
+
+def _init_cap_of_bytes(text: pa.Array) -> tuple[pa.Array, Any]:
+    import numpy as np
+
+    from etl.expressions.values import ascii_texts
+
+    return ascii_texts.init_cap(text), np.ones(len(text), bool)
 
 
 def _init_cap(text: str) -> str:
@@ -216,31 +279,28 @@ FUNCTIONS = (
         "translate",
         "text: string, old: string, new: string",
         "string",
-        by_value(STRING, _translate, fails=False),
+        _build_translate,
         "Each character of the second text as the one in its place of the third; without one it is dropped.",
         "flink_translate('abcabc', 'ab', 'x')",
         "xcxc",
-        loops=True,
     ),
     flink_function(
         "translate3",
         "text: string, old: string, new: string",
         "string",
-        by_value(STRING, _translate, fails=False),
+        _build_translate,
         "The same as translate.",
         "flink_translate3('abc', 'a', 'b')",
         "bbc",
-        loops=True,
     ),
     flink_function(
         "initcap",
         "text: string",
         "string",
-        by_value(STRING, _init_cap, fails=False),
+        usually_on_arrow(STRING, _init_cap_of_bytes, _init_cap),
         "Words in lower case with their first letter in upper case; words are of letters and digits of ASCII.",
         "flink_initcap('hello wORLD')",
         "Hello World",
-        loops=True,
     ),
     flink_function(
         "lpad",

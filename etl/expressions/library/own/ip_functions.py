@@ -1,15 +1,17 @@
-"""Functions of IP addresses, version 4 and 6. Python computes them once for each distinct value."""
+"""Functions of IP addresses: of version 4 on Arrow, of version 6 in Python, once for each distinct value."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from etl.expressions.bound_node import BoundNode
 from etl.expressions.library.function import LibraryFunction
-from etl.expressions.library.kernels import RowError, by_value
+from etl.expressions.library.kernels import Fast, RowError, by_value, constant, usually_on_arrow
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -94,12 +96,77 @@ def _reverse(address: Address) -> str:
     return address.reverse_pointer
 
 
+def _of_ipv4(make: Callable[[Any], pa.Array]) -> Fast:
+    """What numbers of IPv4 addresses give; other texts are left to Python."""
+
+    def fast(column: pa.Array) -> tuple[pa.Array, Any]:
+        from etl.expressions.values import ip_texts
+
+        found = ip_texts.numbers(column)
+        return make(found), found >= 0
+
+    return fast
+
+
+def _classes(numbers: Any) -> pa.StringArray:
+    from etl.expressions.values import ip_texts
+
+    return ip_texts.classes(_class, numbers)
+
+
+def _shown(prefix: int, suffix: str = "") -> Fast:
+    """Addresses of IPv4 with zeros after the prefix."""
+
+    def make(numbers: Any) -> pa.StringArray:
+        from etl.expressions.values import ip_texts
+
+        found = ip_texts.texts(numbers & (0xFFFFFFFF << 32 - prefix & 0xFFFFFFFF))
+        return pc.binary_join_element_wise(found, suffix, "") if suffix else found
+
+    return _of_ipv4(make)
+
+
+def _build_network(address: BoundNode, prefix: BoundNode) -> BoundNode:
+    known, bits = constant(prefix)
+    if not known or bits is None or not 0 <= bits <= _MAX_BITS_OF_IPV4:
+        return by_value(STRING, _of_address(_network))(address, prefix)
+    return usually_on_arrow(STRING, _shown(bits, f"/{bits}"), lambda text: _of_address(_network)(text, bits))(address)
+
+
+def _build_anonymize(address: BoundNode, *bits: BoundNode) -> BoundNode:
+    known = [constant(one) for one in bits]
+    limits = zip(known, (_MAX_BITS_OF_IPV4, _MAX_BITS_OF_IPV6), strict=False)
+    if not all(is_known and value is not None and 0 <= value <= limit for (is_known, value), limit in limits):
+        return by_value(STRING, _of_address(_anonymize))(address, *bits)
+    given = [int(value) for _, value in known]
+    fast = _shown(given[0] if given else _BITS_OF_IPV4)
+    return usually_on_arrow(STRING, fast, lambda text: _of_address(_anonymize)(text, *given))(address)
+
+
+_MAX_BITS_OF_IPV4, _MAX_BITS_OF_IPV6, _BITS_OF_IPV4 = 32, 128, 24
+
+
+_FAST: Mapping[str, Fast] = {
+    "ip_version": _of_ipv4(lambda numbers: pa.repeat(pa.scalar(4, INT32), len(numbers))),
+    "ip_class": _of_ipv4(_classes),
+    "ip_is_private": _of_ipv4(lambda numbers: pc.equal(_classes(numbers), "private")),
+    "ip_to_integer": _of_ipv4(lambda numbers: pc.cast(pa.array(numbers), WIDE)),
+    "ip_normalize": _shown(_MAX_BITS_OF_IPV4),
+}
+"""Functions of one address on Arrow, for addresses of IPv4."""
+
+_BUILT: Mapping[str, Callable[..., BoundNode]] = {"ip_network": _build_network, "ip_anonymize": _build_anonymize}
+
+
 def _entry(
     name: str, arguments: str, result: str, function: Callable[..., Any], about: str, example: str, gives: Any, **more: Any
 ) -> LibraryFunction:
     types = {"boolean": BOOLEAN, "string": STRING, "int": INT32, "decimal(38,0)": WIDE}
-    build = by_value(types[result], function, fails="errors" in more)
-    return LibraryFunction(name, arguments, result, build, about, example, gives, null=_NO_ADDRESS, loops=True, **more)
+    build = _BUILT.get(name) or by_value(types[result], function, fails="errors" in more)
+    if name in _FAST:
+        build = usually_on_arrow(types[result], _FAST[name], function)
+    loops = name not in _FAST and name not in _BUILT
+    return LibraryFunction(name, arguments, result, build, about, example, gives, null=_NO_ADDRESS, loops=loops, **more)
 
 
 FUNCTIONS = (

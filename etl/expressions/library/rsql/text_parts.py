@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from etl.expressions import bound_node as b
+from etl.expressions.bound_node import BoundNode
+from etl.expressions.library.flink.text_search import take_part
+from etl.expressions.library.flink.texts import translate_ascii
 from etl.expressions.library.function import LibraryFunction
-from etl.expressions.library.rsql.arguments import by_text
+from etl.expressions.library.kernels import constant
+from etl.expressions.library.rsql.arguments import by_text, text_of
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 
 _NULL = "null if an argument is null"
@@ -112,6 +118,23 @@ def _initials(text: str) -> str:
     return re.sub(r"[^\s]+", lambda word: word[0][:1].upper() + word[0][1:].lower(), text)
 
 
+def _build_translate(text: BoundNode, characters: BoundNode, others: BoundNode) -> BoundNode:
+    found = translate_ascii(text_of(text), characters, others)
+    return found or by_text(STRING, _translate)(text, characters, others)
+
+
+def _build_split_index(text: BoundNode, separator: BoundNode, index: BoundNode) -> BoundNode:
+    """Arrow splits at a constant; the piece is taken from the list."""
+    (is_known, sign), (is_index_known, at) = constant(separator), constant(index)
+    number = whole_number(str(at)) if is_index_known and at is not None else None
+    if not is_known or not isinstance(sign, str) or not _separator(sign) or number is None or number < 0:
+        return by_text(STRING, _split_index)(text, separator, index)
+    return b.apply(STRING, partial(take_part, _separator(sign), number), text_of(text))
+
+
+_BUILT = {"translate": _build_translate, "splitindex": _build_split_index}
+
+
 def _of(type_: pa.DataType, result: str) -> Callable[..., LibraryFunction]:
     def make(
         name: str, arguments: str, function: Callable[..., Any], about: str, example: str, gives: Any, null: str = _NULL
@@ -119,8 +142,9 @@ def _of(type_: pa.DataType, result: str) -> Callable[..., LibraryFunction]:
         listed = ", ".join(
             one if ":" in one else f"{one.rstrip('?')}: any{'?' if one.endswith('?') else ''}" for one in arguments.split()
         )
-        build = by_text(type_, function)
-        return LibraryFunction(f"rsql_{name}", listed, result, build, about, f"rsql_{example}", gives, null=null, loops=True)
+        build = _BUILT.get(name) or by_text(type_, function)
+        loops = name not in _BUILT
+        return LibraryFunction(f"rsql_{name}", listed, result, build, about, f"rsql_{example}", gives, null=null, loops=loops)
 
     return make
 
