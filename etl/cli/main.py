@@ -57,6 +57,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
     "convert": Lazy("etl.cli.convert", "Convert pipelines between YAML and SQL; rules of other tools."),
     "studio": Lazy("etl.cli.studio", "Make a pipeline of pasted lines, on a page in the browser."),
+    "import": Lazy("etl.cli.import_config", "Turn ingest pipelines of Elasticsearch or OpenSearch into pipelines."),
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 

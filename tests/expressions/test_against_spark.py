@@ -41,6 +41,19 @@ def test_logic_with_three_values(agree: Agree) -> None:
     )  # fmt: skip
 
 
+def test_functions_of_arrays(agree: Agree) -> None:
+    one, other = "array(s, 'a', null, s)", "if(b, array(t, 'a'), null)"
+    agree(
+        [
+            f"array_contains({one}, 'a')", f"array_contains({one}, t)", f"array_contains({other}, s)",
+            f"array_union({one}, {other})",
+            f"array_distinct({one})", f"array_append({other}, s)", f"concat({one}, {other})", f"get({one}, i)",
+            f"get({other}, 1)",
+            "array_contains(array(i, j), 42)", "array_distinct(array(i, j, i))", "array_union(array(ts), array(ts))",
+        ]
+    )  # fmt: skip
+
+
 def test_lists_and_ranges(agree: Agree) -> None:
     agree(
         [

@@ -34,6 +34,38 @@ def test_array_compact_removes_nulls() -> None:
     assert values("array_compact(case when i > 0 then array(t) end)") == [["x"], None, []]
 
 
+LISTS = pa.record_batch(
+    [
+        [["z"], ["x", "y", None], None, [], ["y", "y"], ["a"]],
+        [["x"], ["x"], ["z"], None, ["q", "y"], [None]],
+        ["z", "y", None, "z", "y", None],
+        [0, 0, 1, -1, 1, 5],
+    ],
+    schema=pa.schema([("a", pa.list_(pa.string())), ("b", pa.list_(pa.string())), ("s", pa.string()), ("i", pa.int64())]),
+).slice(1)
+"""A slice: kernels must not read the row before it."""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("array_contains(a, s)", [True, None, False, True, None]),
+        ("array_contains(a, 'q')", [None, None, False, False, False]),
+        ("array_union(a, b)", [["x", "y", None], None, None, ["y", "q"], ["a", None]]),
+        ("array_distinct(a)", [["x", "y", None], None, [], ["y"], ["a"]]),
+        ("array_append(a, s)", [["x", "y", None, "y"], None, ["z"], ["y", "y", "y"], ["a", None]]),
+        (
+            "concat(a, b, a)",
+            [["x", "y", None, "x", "x", "y", None], None, None, ["y", "y", "q", "y", "y", "y"], ["a", None, "a"]],
+        ),
+        ("get(a, i)", ["x", None, None, "y", None]),
+        ("case when i = 0 then null else a end", [None, None, [], ["y", "y"], ["a"]]),
+    ],
+)
+def test_functions_of_arrays(text: str, expected: list[Any]) -> None:
+    assert compile_expression(text, LISTS.schema)(LISTS).values.to_pylist() == expected
+
+
 def test_split_at_a_plain_text() -> None:
     assert values("split(s, ',')") == [["a", "b"], None, [""]]
     assert values(r"split(t, '\\|')") == [["x"], ["y"], None]

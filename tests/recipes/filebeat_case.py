@@ -105,7 +105,7 @@ def compared(folder: Path, entry: Mapping[str, Any], row: Row) -> Compared:
     """Run a case's log through the recipe and compare whole events, paired by their offset in the file."""
     theirs = {event["log.offset"]: event for event in json.loads((folder / entry["expected"]).read_text())}
     ours = dict(events_of(row, folder / entry["log"]))
-    wrong = {offset: tuple(_unlike(row, event, ours.get(offset))) for offset, event in theirs.items()}
+    wrong = {offset: tuple(differences(row, event, ours.get(offset))) for offset, event in theirs.items()}
     if len(theirs) < 100:  # the file has no other events: those that we find beside them are wrong
         wrong |= {offset: (("event", None, offset),) for offset in ours if offset not in theirs}
     return Compared(
@@ -141,7 +141,8 @@ def suite(recipe: str, choices: tuple[tuple[str, str], ...]) -> Suite:
     return found.suite
 
 
-def _unlike(row: Row, theirs: Event, ours: Event | None) -> Iterator[tuple[str, Any, Any]]:
+def differences(row: Row, theirs: Event, ours: Event | None) -> Iterator[tuple[str, Any, Any]]:
+    """The fields that differ: name, value in theirs and in ours."""
     if ours is None:
         yield "event", theirs.get("message", True), None
         return

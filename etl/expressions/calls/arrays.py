@@ -1,4 +1,6 @@
-"""Binds array functions: ``array``, ``array_compact``, ``array_join``, ``size``, ``split``."""
+"""Binds array functions: ``array``, ``array_append``, ``array_compact``, ``array_contains``, ``array_distinct``, ``array_join``,
+``array_union``, ``get``, ``size``, ``split``, and ``concat`` of arrays.
+"""
 
 from __future__ import annotations
 
@@ -93,3 +95,132 @@ def split(text: BoundNode, pattern: BoundNode) -> BoundNode:
         return no_arrow_form("split() at a pattern", pa.list_(STRING))
     between = re.sub(r"\\(.)", r"\1", literal, flags=re.DOTALL)
     return b.apply(pa.list_(STRING), lambda x: pc.split_pattern(x, between), as_text(text))
+
+
+def array_contains(value: BoundNode, item: BoundNode) -> BoundNode:
+    """``array_contains(a, x)``: null where the array or the value is null, or where only a null element could be equal."""
+    given = _of_one_type([value], [item])
+    if given is None:
+        return no_arrow_form("array_contains() of these", pa.bool_())
+    return _of_rows(pa.bool_(), _contains, *given)
+
+
+def _contains(lists: pa.ListArray, items: pa.Array) -> pa.Array:
+    import numpy as np
+
+    elements, parents = lists.flatten(), pc.list_parent_indices(lists)
+    equal = pc.equal(elements, items.take(parents))
+    found = np.zeros(len(lists), np.bool_)
+    found[parents.filter(pc.fill_null(equal, False)).to_numpy()] = True
+    unknown = np.zeros(len(lists), np.bool_)
+    unknown[parents.filter(pc.is_null(equal)).to_numpy()] = True
+    empty = pc.and_(pc.is_null(items), pc.is_valid(lists)).to_numpy(zero_copy_only=False)
+    nulls = (unknown & ~found) | lists.is_null().to_numpy(zero_copy_only=False) | empty
+    return pa.array(found, mask=nulls)
+
+
+def concat(*values: BoundNode) -> BoundNode:
+    """``concat(a, b)`` of arrays; null where one of them is."""
+    given = _of_one_type(values)
+    if given is None:
+        return no_arrow_form("concat() of these", pa.null())
+    return _of_rows(given[0].type, _concat, *given)
+
+
+def _concat(*lists: pa.ListArray) -> pa.ListArray:
+    """For each row the elements of all columns: a take from their elements, one column after the other."""
+    import numpy as np
+
+    sizes = [pc.fill_null(pc.list_value_length(one), 0).to_numpy(zero_copy_only=False).astype(np.int64) for one in lists]
+    total = np.sum(sizes, axis=0)
+    ends = np.cumsum(total)
+    order = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+    at, first = ends - total, 0
+    for size_ in sizes:
+        count = int(size_.sum())
+        inside = np.arange(count) - np.repeat(np.cumsum(size_) - size_, size_)
+        order[np.repeat(at, size_) + inside] = np.arange(first, first + count)
+        at, first = at + size_, first + count
+    elements = pa.concat_arrays([one.flatten() for one in lists]).take(pa.array(order))
+    return _lists(total, elements, np.logical_or.reduce([one.is_null().to_numpy(zero_copy_only=False) for one in lists]))
+
+
+def _lists(sizes: Any, elements: pa.Array, nulls: Any) -> pa.ListArray:
+    """Lists of these sizes. Where a row is null its elements are left out."""
+    import numpy as np
+
+    if nulls.any() and sizes[nulls].any():
+        elements = elements.filter(pa.array(~np.repeat(nulls, sizes)))
+        sizes = np.where(nulls, 0, sizes)
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), elements, mask=pa.array(nulls) if nulls.any() else None)
+
+
+def array_append(value: BoundNode, item: BoundNode) -> BoundNode:
+    """``array_append(a, x)``: null where the array is null; a null element is appended."""
+    given = _of_one_type([value], [item])
+    if given is None:
+        return no_arrow_form("array_append() of these", value.type)
+    return _of_rows(given[0].type, lambda lists, items: _concat(lists, _interleave([items])), *given)
+
+
+def array_distinct(value: BoundNode) -> BoundNode:
+    """``array_distinct(a)``: each element once, in the order of their first occurrences."""
+    given = _of_one_type([value])
+    if given is None:
+        return no_arrow_form("array_distinct() of this", value.type)
+    return _of_rows(given[0].type, _distinct, *given)
+
+
+def _distinct(lists: pa.ListArray) -> pa.ListArray:
+    import numpy as np
+
+    elements, parents = lists.flatten(), pc.list_parent_indices(lists).to_numpy()
+    codes = elements.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    _, first = np.unique(parents.astype(np.int64) * (len(elements) + 1) + codes, return_index=True)
+    first.sort()
+    sizes = np.bincount(parents[first], minlength=len(lists))
+    return _lists(sizes, elements.take(pa.array(first)), lists.is_null().to_numpy(zero_copy_only=False))
+
+
+def array_union(value: BoundNode, other: BoundNode) -> BoundNode:
+    """``array_union(a, b)``: each element of both once."""
+    given = _of_one_type([value, other])
+    if given is None:
+        return no_arrow_form("array_union() of these", value.type)
+    return _of_rows(given[0].type, lambda one, two: _distinct(_concat(one, two)), *given)
+
+
+def get(value: BoundNode, index: BoundNode) -> BoundNode:
+    """``get(a, i)``: the element at an index from 0; null beyond the array."""
+    if not pa.types.is_list(value.type) or not pa.types.is_integer(index.type):
+        return no_arrow_form("get() of these", pa.null())
+    return _of_rows(value.type.value_type, _get, value, cast(index, pa.int64()))
+
+
+def _get(lists: pa.ListArray, index: pa.Array) -> pa.Array:
+    sizes = pc.fill_null(pc.list_value_length(lists), 0)
+    inside = pc.and_(pc.greater_equal(index, 0), pc.less(index, sizes))
+    at = pc.add(pc.cast(lists.offsets.slice(0, len(lists)), pa.int64()), index)
+    return lists.values.take(pc.if_else(inside, at, pa.scalar(None, pa.int64())))
+
+
+def _of_one_type(arrays: Sequence[BoundNode], items: Sequence[BoundNode] = ()) -> list[BoundNode] | None:
+    """Arrays and elements in their common type; None for those without one, and for nested elements."""
+    if not all(pa.types.is_list(one.type) for one in arrays):
+        return None
+    type_ = common_type_of([*(one.type.value_type for one in arrays), *(one.type for one in items)])
+    if type_ is None or type_ not in ATOMIC or pa.types.is_floating(type_):
+        return None
+    if any(one.type.value_type != type_ for one in arrays):
+        return None
+    return [*arrays, *(cast(one, type_) for one in items)]
+
+
+def _of_rows(type_: pa.DataType, run: Any, *parts: BoundNode) -> BoundNode:
+    """A function of columns; constants become columns."""
+
+    def values(rows: ActiveRows) -> Any:
+        return run(*(broadcast(part.run(rows), rows.length) for part in parts if part.run is not None))
+
+    return b.or_unknown(b.lazily(type_, values, *parts), *parts)

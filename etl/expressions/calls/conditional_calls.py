@@ -34,7 +34,7 @@ def choose(conditions: Sequence[BoundNode], values: Sequence[BoundNode], default
 def _usable(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode | None:
     if is_decimal(type_) and all(converter(part.type, type_) or part.type == NULL for part in parts):
         return None
-    if type_ in ATOMIC or type_ == NULL or all(part.type == type_ or part.value is None for part in parts):
+    if type_ in ATOMIC or type_ == NULL or all(part.type in (type_, NULL) for part in parts):
         return None
     return no_arrow_form(f"a choice between {_list_types(parts)}", type_)
 

@@ -138,7 +138,12 @@ FUNCTIONS: dict[str, Function] = {
         1, 1, lambda value: logic.is_nan(value) if value.type in FLOATS else no_arrow_form("isnan() of this", BOOLEAN)
     ),
     "array": Function(1, None, arrays.array),
+    "array_append": Function(2, 2, arrays.array_append),
     "array_compact": Function(1, 1, arrays.array_compact),
+    "array_contains": Function(2, 2, arrays.array_contains),
+    "array_distinct": Function(1, 1, arrays.array_distinct),
+    "array_union": Function(2, 2, arrays.array_union),
+    "get": Function(2, 2, arrays.get),
     "array_join": Function(2, 2, arrays.array_join),
     "split": Function(2, 2, arrays.split),
     **{name: Function(1, 1, arrays.size) for name in ("size", "cardinality", "array_size")},

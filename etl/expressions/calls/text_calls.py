@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls import arrays
 from etl.expressions.calls.arguments import MisuseError, as_text, no_arrow_form, text_literal, whole_literal
 from etl.expressions.casts import cast
 from etl.expressions.patterns import like
@@ -89,6 +90,8 @@ def part_test(kernel: Callable[[Any, str], Any], name: str) -> Callable[[BoundNo
 
 def concat(*parts: BoundNode) -> BoundNode:
     """``concat`` and ``||``: null if a part is null."""
+    if parts and all(pa.types.is_list(part.type) for part in parts):
+        return arrays.concat(*parts)
     if any(not _is_scalar(part) for part in parts):
         return no_arrow_form("concat() of arrays or binaries", NULL)
     return b.apply(STRING, texts.concat, *map(as_text, parts)) if parts else b.literal("", STRING)

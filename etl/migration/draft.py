@@ -1,0 +1,219 @@
+"""A pipeline while it is imported: its steps so far, and the fields with their types that events have behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from etl.migration.values import NULL, Value, both, choose, field_value, is_null
+
+FIELD_NAME = re.compile(r"[A-Za-z_@][\w@-]*(\.[A-Za-z_@][\w@-]*)*", re.ASCII)
+
+MAX_EXPRESSION = 20_000
+"""Characters of the longest expression that an import makes."""
+
+
+def clean_name(name: str) -> str:
+    """A name without the signs that a field's name cannot have, which become ``_``."""
+    return ".".join(re.sub(r"^(?=\d)", "_", re.sub(r"[^\w@-]", "_", part, flags=re.ASCII)) for part in name.split("."))
+
+
+class NotCarriedError(ValueError):
+    """A construct that has no counterpart; the text says why, and what to do."""
+
+
+@dataclass
+class DraftStep:
+    """A step as the pipeline file has it, with the comment above it."""
+
+    options: dict[str, Any]
+    comments: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Members:
+    """Declared members of JSON objects or keys of pairs: those that the imported configuration names become fields."""
+
+    prefix: str
+    """Of the names of its fields, such as ``elasticsearch.server.``; empty for the event itself."""
+    options: dict[str, Any]
+    """Options of the step; its ``fields`` are written to."""
+    known: Mapping[str, tuple[str, str]]
+    """Type and path of the members that a sample has shown, by the name inside the object."""
+    renamed: str | None = None
+    """Option for the paths of fields whose names are not their paths."""
+
+    declared: frozenset[str] = frozenset()
+    """Members that become fields even if nothing names them."""
+
+    def declare(self, name: str) -> str:
+        inside = name.removeprefix(self.prefix)
+        type_, path = self.known.get(inside, ("string", inside))
+        self.options["fields"][name] = type_
+        if self.renamed and path != name:
+            self.options.setdefault(self.renamed, {})[name] = path
+        return type_
+
+
+@dataclass
+class Draft:
+    """Steps and fields of one stream."""
+
+    types: dict[str, str] = field(default_factory=lambda: {"message": "string"})
+    steps: list[DraftStep] = field(default_factory=list)
+    certain: set[str] = field(default_factory=lambda: {"message"})
+    """Fields that are null in no event."""
+    temporary: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What a user has to know of the whole."""
+    members: list[Members] = field(default_factory=list)
+    _count: int = 0
+    _comments: list[str] = field(default_factory=list)
+
+    def field(self, name: str) -> Value:
+        """The value of a field; null if no step before has given it."""
+        if name not in self.types:
+            self._declare(name)
+        return field_value(name, self.types[name]) if name in self.types else NULL
+
+    def under(self, prefix: str) -> list[str]:
+        """The known fields of an object."""
+        return [name for name in self.types if name.startswith(prefix + ".")]
+
+    def _declare(self, name: str) -> None:
+        """Let a parser of open objects give the field, if one of them can have it."""
+        for one in reversed(self.members):
+            inside = name.startswith(one.prefix) if one.prefix else not self.under(name)
+            if inside and not one.declared and name != one.prefix and FIELD_NAME.fullmatch(name) and not self.under(name):
+                self.types[name] = one.declare(name)
+                return
+
+    def comment(self, text: str) -> None:
+        """Say something above the next step."""
+        self._comments.append(text)
+
+    def remark(self, text: str) -> None:
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    def add(self, options: dict[str, Any], fields: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Add a step that gives fields."""
+        for name in fields or {}:
+            self._check_name(name)
+        self.steps.append(DraftStep(options, self._comments))
+        self._comments = []
+        self.types.update(fields or {})
+        self.certain -= {*(fields or {})}
+        return options
+
+    def set(self, values: Mapping[str, Value]) -> None:
+        """Set fields, in the step before where that is a ``set`` whose fields these do not read."""
+        values = {name: value for name, value in values.items() if not (value.is_null and name not in self.types)}
+        if not values:
+            return
+        for name, value in values.items():
+            self._check_name(name)
+            if len(value.sql) > MAX_EXPRESSION:
+                raise NotCarriedError(f"the expression for {name} would have {len(value.sql):,} characters; write it by hand")
+        reads = {name for value in values.values() for name in value.reads} | {*values}
+        last = self.steps[-1] if self.steps else None
+        types = {name: "string" if value.is_null else value.type for name, value in values.items()}
+        fields = {name: f"cast(null as {self.types[name]})" if one.is_null else one.sql for name, one in values.items()}
+        if last and last.options["type"] == "set" and not self._comments and not reads & {*last.options["fields"]}:
+            last.options["fields"] |= fields
+            self.types |= {name: type_ for name, type_ in types.items() if not values[name].is_null}
+        else:
+            self.add({"type": "set", "fields": fields}, {n: t for n, t in types.items() if not values[n].is_null})
+        self.certain -= {*values}
+
+    def _check_name(self, name: str) -> None:
+        if not FIELD_NAME.fullmatch(name):
+            raise NotCarriedError(
+                f"{name!r} cannot be a field's name: letters, digits, '_', '@' and '-', with dots between members"
+            )
+        if self.under(name):
+            raise NotCarriedError(f"{name} is an object here, because of {self.under(name)[0]}, and cannot be a value as well")
+        parts = name.split(".")
+        for count in range(1, len(parts)):
+            if (stem := ".".join(parts[:count])) in self.types:
+                raise NotCarriedError(f"{stem} is a value here, and cannot be an object with {name} as well")
+
+    def new_temporary(self, stem: str) -> str:
+        """A name of a field that is dropped at the end."""
+        self._count += 1
+        name = f"_{stem}_{self._count}"
+        self.temporary.append(name)
+        return name
+
+    def keep(self, condition: Value | None, stem: str = "when") -> Value | None:
+        """The condition as a field, so that steps which change what it reads do not change it."""
+        if condition is None or not condition.reads or condition.sql in self.temporary:
+            return condition
+        name = self.new_temporary(stem)
+        self.set({name: Value(f"coalesce({condition.sql}, false)", "boolean", condition.reads)})
+        return field_value(name, "boolean")
+
+    def drop(self, names: Iterable[str], condition: Value | None = None) -> None:
+        """Remove fields, or set them to null where the condition is true."""
+        names = [name for name in names if name in self.types]
+        if condition is not None and condition.reads:
+            self.set({name: choose(condition, NULL, self.field(name)) for name in names})
+            return
+        if not names:
+            return
+        last = self.steps[-1] if self.steps else None
+        if last and last.options["type"] == "drop" and not self._comments:
+            last.options["fields"] += names
+        else:
+            self.add({"type": "drop", "fields": names})
+        for name in names:
+            del self.types[name]
+            self.certain.discard(name)
+
+    def rename(self, names: Mapping[str, str], condition: Value | None = None) -> None:
+        """Move fields; one whose new name is taken moves only where that is null, as in the tools that are imported."""
+        plain = {old: new for old, new in names.items() if new not in self.types and condition is None}
+        if plain:
+            last = self.steps[-1] if self.steps else None
+            for old, new in plain.items():
+                self._check_name_beside(new, old)
+            if last and last.options["type"] == "rename" and not self._comments and not self._meets(last, plain):
+                last.options["fields"] |= plain
+            else:
+                self.add({"type": "rename", "fields": plain})
+            for old, new in plain.items():
+                self.types[new] = self.types.pop(old)
+                if old in self.certain:
+                    self.certain = self.certain - {old} | {new}
+        for old, new in names.items():
+            if old not in plain:
+                self._move(old, new, condition)
+
+    def _check_name_beside(self, new: str, old: str) -> None:
+        type_ = self.types.pop(old)
+        try:
+            self._check_name(new)
+        finally:
+            self.types[old] = type_
+
+    def _meets(self, last: DraftStep, names: Mapping[str, str]) -> bool:
+        """Whether the step before has given a name that is renamed, or taken one that is given."""
+        before = {*last.options["fields"], *last.options["fields"].values()}
+        return bool(before & {*names, *names.values()})
+
+    def _move(self, old: str, new: str, condition: Value | None) -> None:
+        source, target = self.field(old), self.field(new)
+        free = None if target.is_null else is_null(target)
+        if condition is None and (target.is_null or new in self.temporary):
+            self.set({new: source})
+            self.drop([old])
+            return
+        where = both(condition, free)
+        moved = choose(where, source, target)
+        self.set({new: moved, old: choose(where, NULL, source)})
+
+    def finish(self) -> None:
+        """Drop the temporary fields."""
+        self.drop(self.temporary)

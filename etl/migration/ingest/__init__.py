@@ -1,0 +1,1 @@
+"""Ingest pipelines of Elasticsearch and OpenSearch → pipelines."""

@@ -1,0 +1,467 @@
+"""Syntax trees of Painless, the language of conditions and scripts in ingest pipelines, and the parser that makes them.
+
+Source of the grammar: Elasticsearch's Painless language specification. Loops over what only an event knows,
+functions and lambdas have no counterpart in a pipeline of steps, so they are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from etl.migration.draft import NotCarriedError
+
+MAX_CHARACTERS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Literal:
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class FieldPath:
+    """``ctx.a.b``, without ``ctx``."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A local variable, or ``params``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Member:
+    target: Node
+    name: str
+
+
+@dataclass(frozen=True)
+class ListLiteral:
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class EmptyMap:
+    """``[:]`` or ``new HashMap()``."""
+
+
+@dataclass(frozen=True)
+class MapLiteral:
+    """``['a': 1]``."""
+
+    entries: tuple[tuple[Node, Node], ...]
+
+
+@dataclass(frozen=True)
+class Unary:
+    operator: str
+    value: Node
+
+
+@dataclass(frozen=True)
+class Binary:
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Ternary:
+    condition: Node
+    then: Node
+    other: Node
+
+
+@dataclass(frozen=True)
+class MethodCall:
+    target: Node
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """``/…/``."""
+
+    text: str
+
+
+Node = (
+    Literal
+    | FieldPath
+    | Variable
+    | Member
+    | ListLiteral
+    | EmptyMap
+    | MapLiteral
+    | Unary
+    | Binary
+    | Ternary
+    | MethodCall
+    | Pattern
+)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    target: Node
+    operator: str
+    value: Node
+
+
+@dataclass(frozen=True)
+class If:
+    condition: Node
+    then: tuple[Statement, ...]
+    other: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class ForEach:
+    """``for (def x : list) {…}``, of a constant list."""
+
+    variable: str
+    items: Node
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Return:
+    value: Node | None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call whose result is not used."""
+
+    call: Node
+
+
+Statement = Assignment | If | ForEach | Return | Call
+
+_TOKEN = re.compile(
+    r"""\s+|//[^\n]*|/\*.*?\*/
+    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LlFfDd]?)
+    |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<sign>==~|=~|===|!==|==|!=|<=|>=|&&|\|\||\?\.|\?:|\+=|-=|\*=|/=|\+\+|--|[-+*/%<>=!?:.,;()\[\]{}])""",
+    re.VERBOSE | re.DOTALL,
+)
+_PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)+)/[imsux]*")
+
+_PRECEDENCE = (
+    {"||"},
+    {"&&"},
+    {"==", "!=", "===", "!=="},
+    {"<", ">", "<=", ">=", "instanceof"},
+    {"=~", "==~"},
+    {"+", "-"},
+    {"*", "/", "%"},
+)
+
+_REFUSED = {
+    "while": "a loop",
+    "do": "a loop",
+    "try": "an exception handler",
+    "throw": "an exception",
+}
+_TYPES = frozenset(
+    [
+        "def",
+        "String",
+        "int",
+        "Integer",
+        "long",
+        "Long",
+        "double",
+        "Double",
+        "float",
+        "Float",
+        "boolean",
+        "Boolean",
+        "List",
+        "Map",
+        "ArrayList",
+        "HashMap",
+        "Object",
+        "Instant",
+    ]
+)
+
+
+def parse_condition(text: str) -> Node:
+    """The tree of a condition. Raises NotCarriedError. ``return x;`` is x."""
+    parser = _Parser(text)
+    statements = parser.statements() if re.match(r"\s*(return\b|def\b|if\b)", text) else ()
+    if not statements:
+        node = parser.expression()
+        parser.take(";")
+        parser.end()
+        return node
+    if len(statements) == 1 and isinstance(statements[0], Return) and statements[0].value is not None:
+        return statements[0].value
+    return _as_expression(statements)
+
+
+def parse_script(text: str) -> tuple[Statement, ...]:
+    """The statements of a script. Raises NotCarriedError."""
+    return _Parser(text).statements()
+
+
+def _as_expression(statements: tuple[Statement, ...]) -> Node:
+    """``if (a) {return x;} return y;`` as a ternary."""
+    first, *rest = statements
+    if isinstance(first, Return) and first.value is not None:
+        return first.value
+    if isinstance(first, If):
+        return Ternary(first.condition, _as_expression((*first.then, *rest)), _as_expression((*first.other, *rest)))
+    raise NotCarriedError("its condition is a script with variables; write it as a filter or an expression")
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_CHARACTERS:
+            raise NotCarriedError(f"a script of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
+        self.text = text
+        self.tokens = self._tokens()
+        self.at = 0
+
+    def _tokens(self) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        at = 0
+        while at < len(self.text):
+            if (
+                self.text[at] == "/"
+                and (not found or found[-1][1] in ("=~", "==~", "(", "="))
+                and (match := _PATTERN.match(self.text, at))
+            ):
+                found.append(("pattern", match[1]))
+            elif (match := _TOKEN.match(self.text, at)) is None:
+                raise NotCarriedError(f"Painless that cannot be read, at {self.text[at : at + 20]!r}")
+            elif match.lastgroup:
+                found.append((match.lastgroup, match[0]))
+            at = match.end()
+        return found
+
+    def peek(self, ahead: int = 0) -> tuple[str, str]:
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ("end", "")
+
+    def take(self, *signs: str) -> str:
+        kind, text = self.peek()
+        if kind in ("sign", "name") and text in signs:
+            self.at += 1
+            return text
+        return ""
+
+    def need(self, sign: str) -> None:
+        if not self.take(sign):
+            raise NotCarriedError(f"Painless that cannot be read: {sign!r} is missing before {self.peek()[1] or 'the end'!r}")
+
+    def end(self) -> None:
+        if self.peek()[0] != "end":
+            raise NotCarriedError(f"Painless that cannot be read, at {self.peek()[1]!r}")
+
+    def statements(self) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        while self.peek()[0] != "end":
+            found += self.statement()
+        return tuple(found)
+
+    def block(self) -> tuple[Statement, ...]:
+        if not self.take("{"):
+            return self.statement()
+        found: list[Statement] = []
+        while not self.take("}"):
+            if self.peek()[0] == "end":
+                self.need("}")
+            found += self.statement()
+        return tuple(found)
+
+    def statement(self) -> tuple[Statement, ...]:
+        kind, text = self.peek()
+        if self.take(";"):
+            return ()
+        if kind == "name" and text in _REFUSED:
+            raise NotCarriedError(f"{_REFUSED[text]} in Painless; a step `python` can do it")
+        if self.take("if"):
+            return (self.conditional(),)
+        if self.take("for"):
+            return (self.loop(),)
+        if self.take("return"):
+            value = None if self.peek()[1] in (";", "}", "") else self.expression()
+            self.take(";")
+            return (Return(value),)
+        if self.peek()[0] == "name" and (declared := self.declared_name()):
+            value = self.expression() if self.take("=") else Literal(None)
+            self.take(";")
+            return (Assignment(Variable(declared), "=", value),)
+        target = self.expression()
+        if operator := self.take("=", "+=", "-=", "*=", "/="):
+            value = self.expression()
+            self.take(";")
+            return (Assignment(target, operator, value),)
+        if operator := self.take("++", "--"):
+            self.take(";")
+            return (Assignment(target, f"{operator[0]}=", Literal(1)),)
+        self.take(";")
+        return (Call(target),)
+
+    def declared_name(self) -> str:
+        """The name of ``def x`` or ``List<String> x``."""
+        if self.peek()[1] not in _TYPES:
+            return ""
+        ahead = 1
+        if self.peek(ahead)[1] == "<":
+            while self.peek(ahead)[1] not in (">", ""):
+                ahead += 1
+            ahead += 1
+        while self.peek(ahead)[1] in ("[", "]"):
+            ahead += 1
+        if self.peek(ahead)[0] != "name" or self.peek(ahead)[1] == "instanceof":
+            return ""
+        self.at += ahead + 1
+        return self.peek(-1)[1]
+
+    def conditional(self) -> If:
+        self.need("(")
+        condition = self.expression()
+        self.need(")")
+        then = self.block()
+        other = self.block() if self.take("else") else ()
+        return If(condition, then, other)
+
+    def loop(self) -> ForEach:
+        self.need("(")
+        name = self.declared_name() or self.take(self.peek()[1])
+        if not self.take(":", "in"):
+            raise NotCarriedError("a loop in Painless that is not over a list; a step `python` can do it")
+        items = self.expression()
+        self.need(")")
+        return ForEach(name, items, self.block())
+
+    def expression(self, level: int = 0) -> Node:
+        if level == len(_PRECEDENCE):
+            return self.unary()
+        node = self.expression(level + 1)
+        while operator := self.take(*_PRECEDENCE[level]):
+            if operator == "instanceof":
+                node = Binary(operator, node, Literal(self.type_name()))
+            else:
+                node = Binary(operator.replace("===", "==").replace("!==", "!="), node, self.expression(level + 1))
+        if level == 0 and self.take("?"):
+            then = self.expression()
+            self.need(":")
+            node = Ternary(node, then, self.expression())
+        elif level == 0 and self.take("?:"):
+            node = Ternary(Binary("!=", node, Literal(None)), node, self.expression())
+        return node
+
+    def type_name(self) -> str:
+        kind, text = self.peek()
+        if kind != "name":
+            raise NotCarriedError("Painless that cannot be read: a type is missing after instanceof")
+        self.at += 1
+        return text
+
+    def unary(self) -> Node:
+        if operator := self.take("!", "-"):
+            return Unary(operator, self.unary())
+        self.take("+")
+        if self.peek()[1] == "(" and self.peek(1)[1] in _TYPES and self.peek(2)[1] == ")":
+            type_ = self.peek(1)[1]
+            self.at += 3
+            return MethodCall(self.unary(), f"({type_})", ())
+        return self.postfix(self.primary())
+
+    def primary(self) -> Node:
+        kind, text = self.peek()
+        self.at += 1
+        if kind == "number":
+            plain = text.rstrip("LlFfDd")
+            return Literal(int(plain) if plain.isdigit() and text[-1] not in "FfDd" else float(plain))
+        if kind == "text":
+            return Literal(re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), text[1:-1]))
+        if kind == "pattern":
+            return Pattern(text)
+        if text == "(":
+            node = self.expression()
+            self.need(")")
+            return node
+        if text == "[":
+            return self.list_or_map()
+        if text == "new":
+            return self.created()
+        if kind == "name":
+            constants: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+            if text in constants:
+                return Literal(constants[text])
+            return FieldPath(()) if text == "ctx" else Variable(text)
+        raise NotCarriedError(f"Painless that cannot be read, at {text or 'its end'!r}")
+
+    def created(self) -> Node:
+        type_ = self.type_name()
+        if self.take("<"):
+            while not self.take(">"):
+                self.at += 1
+                if self.peek()[0] == "end":
+                    self.need(">")
+        arguments = self.arguments() if self.take("(") else ()
+        if type_ in ("HashMap", "TreeMap", "LinkedHashMap") and not arguments:
+            return EmptyMap()
+        if type_ in ("ArrayList", "HashSet", "LinkedHashSet") and len(arguments) < 2:
+            return arguments[0] if arguments else ListLiteral(())
+        raise NotCarriedError(f"new {type_}(…) in Painless")
+
+    def list_or_map(self) -> Node:
+        if self.take(":"):
+            self.need("]")
+            return EmptyMap()
+        items: list[Node] = []
+        entries: list[tuple[Node, Node]] = []
+        while not self.take("]"):
+            items.append(self.expression())
+            if self.take(":"):
+                entries.append((items[-1], self.expression()))
+            if not self.take(",") and self.peek()[1] != "]":
+                self.need("]")
+        return MapLiteral(tuple(entries)) if entries else ListLiteral(tuple(items))
+
+    def arguments(self) -> tuple[Node, ...]:
+        items: list[Node] = []
+        while not self.take(")"):
+            items.append(self.expression())
+            if self.take("->"):
+                raise NotCarriedError("a lambda in Painless")
+            if not self.take(",") and self.peek()[1] != ")":
+                self.need(")")
+        return tuple(items)
+
+    def postfix(self, node: Node) -> Node:
+        while True:
+            if self.take(".", "?."):
+                kind, name = self.peek()
+                if kind not in ("name", "number"):
+                    raise NotCarriedError(f"Painless that cannot be read: a name is missing before {name!r}")
+                self.at += 1
+                node = MethodCall(node, name, self.arguments()) if self.take("(") else _member(node, name)
+            elif self.take("["):
+                key = self.expression()
+                self.need("]")
+                if isinstance(key, Literal) and isinstance(key.value, str):
+                    node = _member(node, key.value)
+                else:
+                    node = MethodCall(node, "get", (key,))
+            else:
+                return node
+
+
+def _member(node: Node, name: str) -> Node:
+    return FieldPath((*node.parts, name)) if isinstance(node, FieldPath) else Member(node, name)

@@ -1,0 +1,210 @@
+"""Processors that read texts: grok, dissect, date, json, kv, csv, uri_parts, user_agent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from etl.migration.captures import rename_in_pattern, unify_types
+from etl.migration.draft import Members, NotCarriedError, clean_name
+from etl.migration.ingest.processing import Processing, build_parser
+from etl.migration.ingest.templates import slots
+from etl.migration.sampling import member_path
+from etl.migration.values import TEXT, TIME, Value, as_type, call, choose, field_value, is_null, negation, text_value
+
+ZONE_FIELD = "event.timezone"
+"""Where shippers note the zone of their host; the pipeline has one zone for all events."""
+
+
+def grok(one: Processing) -> None:
+    patterns, definitions = one.need("patterns"), one.option("pattern_definitions") or {}
+    texts = [patterns] if isinstance(patterns, str) else list(patterns)
+    texts = unify_types([rename_in_pattern(str(text), {}) for text in (*texts, *definitions.values())])
+    count = len(texts) - len(definitions)
+    options: dict[str, Any] = {"patterns": texts[:count]}
+    if definitions:
+        options["pattern_definitions"] = dict(zip(definitions, texts[count:], strict=True))
+    if one.option("ecs_compatibility", "disabled") == "disabled":
+        options["pattern_set"] = "legacy"
+    one.parse("grok", options)
+
+
+def dissect(one: Processing) -> None:
+    separator = one.option("append_separator")
+    one.parse("dissect", {"pattern": one.need("pattern"), **({"append_separator": separator} if separator else {})})
+
+
+_FORMATS = {"ISO8601": "iso8601", "UNIX": "epoch", "UNIX_MS": "epoch_millis"}
+
+
+def date(one: Processing) -> None:
+    target = one.option("target_field", "@timestamp")
+    if one.draft.field(one.field_name()).type == TIME:
+        one.set(target, one.draft.field(one.field_name()))
+        return
+    formats = [_FORMATS.get(text, _letters(text)) for text in one.need("formats")]
+    for text in formats:
+        build_parser("timestamp", {"field": "x", "formats": [text]})
+    options = {"formats": formats, "timezone": _zone(one)}
+    name = one.field_name()
+    if target == name and one.where is None and one.is_fatal:
+        one.draft.add({"type": "timestamp", "field": name, **options}, {name: TIME})
+        return
+    if target != name and target not in one.draft.types:
+        one.parse("timestamp", options, more={"target": target})
+        return
+    made = one.draft.new_temporary("time")
+    one.parse("timestamp", options, more={"target": made})
+    if made in one.draft.types:
+        value, before = one.draft.field(made), one.draft.field(target)
+        one.draft.set({target: choose(negation(is_null(value)), value, as_type(before, TIME))})
+
+
+def _letters(pattern: str) -> str:
+    """A pattern of Java's letters: ``u`` is the year as ``y``; ``[`` begins an optional part in both."""
+    parts = re.split(r"('[^']*')", pattern)
+    return "".join(part if part.startswith("'") else part.replace("u", "y").replace("e", "E") for part in parts)
+
+
+def _zone(one: Processing) -> str:
+    zone = str(one.option("timezone", "UTC"))
+    if not (names := slots(zone)):
+        return zone
+    if names != [ZONE_FIELD]:
+        one.draft.comment(f"date: its time zone is in {names[0]} of each event; here all events have one zone")
+    return one.timezone
+
+
+def json_object(one: Processing) -> None:
+    if one.option("add_to_root") and one.option("target_field"):
+        raise NotCarriedError("add_to_root and target_field exclude each other")
+    root = bool(one.option("add_to_root"))
+    name = one.field_name()
+    prefix = "" if root else f"{one.target}."
+    if not root and one.target == name:
+        moved = one.draft.new_temporary("json")
+        one.draft.rename({name: moved})
+        one = _on(one, moved)
+    sample = one.samples.get(name, {})
+    dotted = (full.removeprefix(prefix) for full in one.dotted if full.startswith(prefix))
+    literal = {path: ("string", member_path("", path)) for path in dotted if "." in path}
+    options: dict[str, Any] = {"fields": {}}
+    members = Members(prefix, options, {**literal, **sample}, renamed="paths" if prefix else None)
+    members.declared = frozenset(sample)
+    _open(one, "json", options, members)
+
+
+def _on(one: Processing, name: str) -> Processing:
+    return replace(one, options={**one.options, "field": name, "target_field": one.target})
+
+
+def _open(one: Processing, type_: str, options: dict[str, Any], members: Members) -> None:
+    """Add a parser whose fields are those that later processors name, and those of a sample."""
+    source = one.source()
+    if source is None:
+        return
+    text = one.field_name()
+    tolerant = one.where is not None or not one.is_fatal or text not in one.draft.certain
+    if tolerant:
+        name = one.draft.new_temporary("text")
+        one.draft.set({name: choose(one.where, as_type(source, TEXT), Value("cast(null as string)", TEXT))})
+        text = name
+    step = {"type": type_, "field": text, **options, **({"on_error": "keep"} if tolerant else {"keep_field": True})}
+    one.draft.add(step)
+    members.options = step
+    one.draft.members.append(members)
+    taken: dict[str, str] = {}
+    for inside in members.declared:
+        if (name := members.prefix + inside) in one.draft.types:
+            taken[name] = one.draft.new_temporary("found")
+        else:
+            one.draft.types[name] = members.declare(name)
+    _merge(one, members, step, taken)
+    if not members.declared:
+        one.draft.steps[-1].comments.append(
+            f"{one.name}: fields are the members that later processors name, as texts; add yours with their types"
+        )
+    if tolerant:
+        one.failed(negation(is_null(one.draft.field(text))))
+
+
+def _merge(one: Processing, members: Members, step: dict[str, Any], taken: Mapping[str, str]) -> None:
+    """Replace fields that are known by the members of their names, where the text has them."""
+    merged: dict[str, Value] = {}
+    for name, temporary in taken.items():
+        type_, path = members.known[name.removeprefix(members.prefix)]
+        step["fields"][temporary] = one.draft.types[temporary] = type_
+        step.setdefault("paths", {})[temporary] = path
+        value = field_value(temporary, type_)
+        merged[name] = choose(negation(is_null(value)), value, one.draft.field(name))
+    one.draft.set(merged)
+
+
+def key_value(one: Processing) -> None:
+    prefix = f"{one.option('target_field')}." if one.option("target_field") else ""
+    added = one.option("prefix") or ""
+    options: dict[str, Any] = {"fields": {}}
+    options |= _separator("pair", one.need("field_split")) | _separator("value", one.need("value_split"))
+    build_parser("key_value", {"field": "x", **options, "fields": {"x": "string"}})
+    keys = {clean_name(name): ("string", name) for name in one.option("include_keys") or []}
+    members = Members(prefix + added, options, keys, renamed="paths" if prefix + added else None)
+    members.declared = frozenset(keys)
+    _open(one, "key_value", options, members)
+
+
+def _separator(what: str, regex: str) -> dict[str, Any]:
+    """The option for what separates pairs, or a key and its value: a text, or a regular expression."""
+    plain = re.sub(r"\\([^\w\s])", r"\1", regex)
+    is_plain = re.sub(r"\\[^\w\s]", "", regex).isprintable() and not re.search(
+        r"[\\\[\](){}*+?^$|.]", re.sub(r"\\[^\w\s]", "", regex)
+    )
+    return {f"{what}_separators": [plain]} if is_plain else {f"{what}_pattern": regex}
+
+
+def csv(one: Processing) -> None:
+    names = one.need("target_fields")
+    options: dict[str, Any] = {"names": [names] if isinstance(names, str) else names, "short": True}
+    if one.option("separator"):
+        options["delimiter"] = one.option("separator")
+    if one.option("quote"):
+        options["quote"] = one.option("quote")
+    one.parse("csv", options)
+
+
+def uri_parts(one: Processing) -> None:
+    target = one.option("target_field", "url")
+    one.parse("url", {"target": target, "decode": True})
+    if one.option("remove_if_successful") and one.field_name() != f"{target}.original":
+        one.draft.drop([one.field_name()])
+
+
+def user_agent(one: Processing) -> None:
+    target = one.option("target_field", "user_agent")
+    source = one.source()
+    if source is None:
+        return
+    if not one.draft.under(target) and one.where is None:
+        one.draft.add(
+            {"type": "user_agent", "field": one.field_name(), "target": target, "on_error": "keep", "keep_field": True},
+            {f"{target}.{name}": TEXT for name in ("original", *_AGENT)},
+        )
+        return
+    parts = {f"{target}.{name}": call("user_agent", [source, text_value(name)], TEXT) for name in _AGENT}
+    one.draft.set({name: choose(one.where, value, one.draft.field(name)) for name, value in parts.items()})
+    one.draft.set({f"{target}.original": choose(one.where, source, one.draft.field(f"{target}.original"))})
+
+
+_AGENT = ("name", "version", "device.name", "os.name", "os.version", "os.full")
+
+PARSING: Mapping[str, Any] = {
+    "grok": grok,
+    "dissect": dissect,
+    "date": date,
+    "json": json_object,
+    "kv": key_value,
+    "csv": csv,
+    "uri_parts": uri_parts,
+    "user_agent": user_agent,
+}

@@ -1,0 +1,216 @@
+"""An ingest pipeline → the steps of a stream."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.ingest.changing import CHANGING, NO_COUNTERPART
+from etl.migration.ingest.painless import Painless
+from etl.migration.ingest.painless_tree import parse_condition
+from etl.migration.ingest.parsing import PARSING, ZONE_FIELD
+from etl.migration.ingest.processing import Processing
+from etl.migration.report import ImportReport, NotCarried
+from etl.migration.sampling import Member
+from etl.migration.values import FALSE, TRUE, Value, both, text_value
+
+PROCESSORS: Mapping[str, Callable[[Processing], None]] = {**CHANGING, **PARSING}
+
+MAX_DEPTH = 10
+"""Pipelines that call each other."""
+
+Locate = Callable[[str, Sequence[str | int]], str]
+"""Name of a pipeline and path in it → ``file:line:column``."""
+
+
+@dataclass
+class IngestImport:
+    """Imports a pipeline and those that it calls."""
+
+    pipelines: Mapping[str, Mapping[str, Any]]
+    locate: Locate
+    timezone: str = "${TIMEZONE:-UTC}"
+    samples: Mapping[str, Mapping[str, Member]] = field(default_factory=dict)
+    """Members of JSON texts, by the field that holds the text and their names."""
+    draft: Draft = field(default_factory=Draft)
+    report: ImportReport = field(default_factory=ImportReport)
+    _depth: int = 0
+
+    def run(self, name: str) -> Draft:
+        """The draft with the steps of a pipeline."""
+        if prefix := decoded_prefix(self.pipelines, self.samples.get("message", {})):
+            self.draft.comment("the shipper has read the line as JSON")
+            options = {"field": "message", **({"target_field": prefix} if prefix != "." else {"add_to_root": True})}
+            PARSING["json"](Processing("json", options, self.draft, None, lambda *_: None, samples=self.samples))
+            self.draft.drop(["message"] if "message" not in self.samples["message"] else [])
+        self._pipeline(name, None)
+        self.draft.finish()
+        return self.draft
+
+    def _pipeline(self, name: str, where: Value | None) -> None:
+        if self._depth == MAX_DEPTH:
+            raise NotCarriedError(f"pipelines call each other more than {MAX_DEPTH} deep, at {name}")
+        document = self.pipelines[name]
+        self._depth += 1
+        self._processors(name, ("processors",), document.get("processors") or [], where, document.get("on_failure") or (), {})
+        self._depth -= 1
+
+    def _processors(
+        self,
+        pipeline: str,
+        path: tuple[str | int, ...],
+        processors: Sequence[Any],
+        where: Value | None,
+        handlers: Sequence[Any],
+        constants: Mapping[str, str],
+    ) -> None:
+        for number, entry in enumerate(processors):
+            at = (*path, number)
+            self.report.total += not constants
+            try:
+                name, options = _entry(entry)
+                self._processor(pipeline, at, name, options, where, handlers, constants)
+            except NotCarriedError as error:
+                self._leave(pipeline, at, entry, str(error))
+            except RecursionError:
+                self._leave(pipeline, at, entry, "too many parentheses or operators inside each other")
+
+    def _leave(self, pipeline: str, at: Sequence[str | int], entry: Any, reason: str) -> None:
+        name = next(iter(entry)) if isinstance(entry, dict) and entry else "?"
+        shown = f"{at[0]}[{'].['.join(str(one) for one in at[1:])}].{name}"
+        self.report.left.append(NotCarried(self.locate(pipeline, at), shown, reason))
+        self.draft.comment(f"NOT CARRIED OVER: {shown}: {reason}")
+
+    def _processor(
+        self,
+        pipeline: str,
+        at: tuple[str | int, ...],
+        name: str,
+        options: Mapping[str, Any],
+        where: Value | None,
+        handlers: Sequence[Any],
+        constants: Mapping[str, str],
+    ) -> None:
+        where = both(where, self._condition(options.get("if"), name == "date"))
+        if where == FALSE:
+            return
+        if where is not None and name in ("pipeline", "rename", "remove") and where.reads:
+            where = self.draft.keep(where)
+        if name == "pipeline":
+            self._pipeline(self._called(options), where)
+            return
+        run = PROCESSORS.get(name)
+        if run is None:
+            raise NotCarriedError(NO_COUNTERPART.get(name, "a processor that is unknown here"))
+
+        def further(processors: Sequence[Any], condition: Value | None, values: Mapping[str, str]) -> None:
+            self._processors(pipeline, (*at, name, "on_failure"), processors, condition, (), values)
+
+        run(
+            Processing(
+                name,
+                options,
+                self.draft,
+                where,
+                further,
+                () if constants else handlers,
+                constants,
+                self.timezone,
+                self.samples,
+                dotted_names(self.pipelines),
+            )
+        )
+
+    def _called(self, options: Mapping[str, Any]) -> str:
+        name = _called_name(options)
+        if name not in self.pipelines:
+            others = ", ".join(self.pipelines)
+            raise NotCarriedError(f"the pipeline {name!r} is not among those that were given: {others}")
+        return name
+
+    def _condition(self, text: Any, knows_zone: bool) -> Value | None:
+        """Where a processor runs. The zone that shippers note counts as known: the pipeline has it as an option."""
+        if text is None:
+            return None
+        if isinstance(text, bool):
+            return TRUE if text else FALSE
+        if isinstance(text, dict):
+            text = text.get("source", "")
+        evaluator = Painless(self.draft)
+        if knows_zone and ZONE_FIELD not in self.draft.types:
+            evaluator.fields[ZONE_FIELD] = text_value(self.timezone)
+        found = evaluator.condition(parse_condition(str(text)))
+        if found.sql.endswith(" is null") and found.sql.startswith("'"):
+            return FALSE
+        if found.sql.startswith("not coalesce('") or (found.sql.startswith("'") and found.sql.endswith(" is not null")):
+            return None
+        return found
+
+
+def _entry(entry: Any) -> tuple[str, Mapping[str, Any]]:
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise NotCarriedError("a processor is a mapping with one key, its name")
+    ((name, options),) = entry.items()
+    return str(name), options if isinstance(options, dict) else {}
+
+
+def entries(value: Any, name: str) -> Iterator[Mapping[str, Any]]:
+    """Options of all processors of a name, at any depth."""
+    if isinstance(value, Mapping):
+        for key, inside in value.items():
+            if key == name and isinstance(inside, Mapping):
+                yield inside
+            yield from entries(inside, name)
+    elif isinstance(value, list):
+        for one in value:
+            yield from entries(one, name)
+
+
+def called_names(pipeline: Mapping[str, Any]) -> list[str]:
+    """The pipelines that a pipeline calls."""
+    return [_called_name(one) for one in entries(dict(pipeline), "pipeline")]
+
+
+def _called_name(options: Mapping[str, Any]) -> str:
+    """The name of a call; Beats writes it as a template."""
+    text = str(options.get("name", ""))
+    found = re.search(r'IngestPipeline\s+"([^"]+)"', text)
+    return found[1] if found else text
+
+
+def dotted_names(pipelines: Mapping[str, Any]) -> frozenset[str]:
+    """The members with dots in their names that ``dot_expander`` names."""
+    found = (
+        f"{one['path']}.{one['field']}" if "path" in one else str(one.get("field"))
+        for one in entries(dict(pipelines), "dot_expander")
+    )
+    return frozenset(found)
+
+
+def decoded_prefix(pipelines: Mapping[str, Any], sample: Mapping[str, Member]) -> str | None:
+    """The object that a shipper has put the members of JSON lines into, if the sample has such and no processor reads them.
+
+    It is ``json`` where fields are named so, as Filebeat does by itself, else the object under which most members are named.
+    """
+    if not sample or any(one.get("field") == "message" for one in entries(dict(pipelines), "json")):
+        return None
+    names = set(re.findall(r"[A-Za-z_@][\w@-]*(?:\??\.[A-Za-z_@][\w@-]*)+", json.dumps(dict(pipelines), default=str)))
+    names = {name.replace("?", "").removeprefix("ctx.") for name in names}
+    if any(name.startswith("json.") for name in names):
+        return "json"
+    tops = {name.split(".")[0] for name in sample}
+    counts = Counter(stem for name in names for stem, member in _splits(name) if member in tops)
+    best = counts.most_common(1)
+    return best[0][0] if best and best[0][1] >= 3 else None
+
+
+def _splits(name: str) -> Iterator[tuple[str, str]]:
+    """``a.b.c`` as (a, b) and (a.b, c)."""
+    parts = name.split(".")
+    for count in range(1, len(parts)):
+        yield ".".join(parts[:count]), parts[count]

@@ -1,0 +1,221 @@
+"""One processor while it is imported: its options, where it runs, and what happens where it fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from etl.api import Parser
+from etl.catalogue import installed
+from etl.migration.captures import rename_in_pattern
+from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.ingest.templates import template_value
+from etl.migration.sampling import Member
+from etl.migration.values import (
+    FALSE,
+    TEXT,
+    TRUE,
+    Value,
+    array_of,
+    as_type,
+    both,
+    choose,
+    constant,
+    field_value,
+    is_null,
+    negation,
+)
+from etl.types import format_type
+
+FAILURE = "_ingest.on_failure_message"
+
+RunProcessors = Callable[[Sequence[Any], "Value | None", Mapping[str, str]], None]
+
+
+@dataclass
+class Processing:
+    """A processor of an ingest pipeline, with the draft that it adds steps to."""
+
+    name: str
+    options: Mapping[str, Any]
+    draft: Draft
+    where: Value | None
+    """Where it runs; None is everywhere."""
+    run: RunProcessors
+    """Imports further processors: of ``on_failure``."""
+    pipeline_handlers: Sequence[Any] = ()
+    """``on_failure`` of the pipeline."""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    timezone: str = "UTC"
+    samples: Mapping[str, Mapping[str, Member]] = field(default_factory=dict)
+    """Members of JSON texts, by field and name."""
+    dotted: frozenset[str] = frozenset()
+    """Members whose names have dots, as ``dot_expander`` says."""
+
+    def option(self, name: str, default: Any = None) -> Any:
+        return self.options.get(name, default)
+
+    def need(self, name: str) -> Any:
+        if name not in self.options:
+            raise NotCarriedError(f"the option {name!r} is missing")
+        return self.options[name]
+
+    def field_name(self, name: str = "field") -> str:
+        return static_name(self.need(name))
+
+    @property
+    def target(self) -> str:
+        return static_name(self.option("target_field") or self.need("field"))
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether a failure ends the pipeline for the event."""
+        return not self.option("ignore_failure") and not self.option("on_failure")
+
+    def template(self, value: Any) -> Value:
+        """The value of an option: a template, another scalar or a list of them."""
+        if isinstance(value, list):
+            return array_of([self.template(one) for one in value])
+        return template_value(value, self.draft, self.constants) if isinstance(value, str) else constant(value)
+
+    def set(self, name: str, value: Value) -> None:
+        """Set a field where the processor runs."""
+        self.draft.set({name: choose(self.where, value, self.draft.field(name) if self.where is not None else value)})
+
+    def source(self) -> Value | None:
+        """The field that the processor reads; None if no step gives it and nothing is to be done."""
+        name = self.field_name()
+        value = self.draft.field(name)
+        if not value.is_null:
+            return value
+        if self.draft.under(name):
+            raise NotCarriedError(f"{name} is an object, and {self.name} reads a value")
+        if not self.option("ignore_missing") and self.is_fatal:
+            self.draft.comment(f"{self.name}: no step before gives {name}")
+        return None
+
+    def failed(self, condition: Value) -> None:
+        """Import what the configuration does where the processor fails."""
+        where = both(self.where, condition)
+        if where == FALSE:
+            return
+        constants = {**self.constants, FAILURE: f"{self.name}: {self.field_name()} does not fit"}
+        if handlers := self.option("on_failure"):
+            self.run(handlers, self.draft.keep(where, "failed"), constants)
+        elif not self.option("ignore_failure") and self.pipeline_handlers:
+            self.run(self.pipeline_handlers, self.draft.keep(where, "failed"), constants)
+
+    def parse(self, type_: str, options: Mapping[str, Any], *, more: Mapping[str, str] | None = None, keeps: bool = True) -> None:
+        """Add a parser of the field, whose fields replace those that are known only where it succeeds.
+
+        ``more`` are options with names of fields that it gives (``target``). Raises NotCarriedError if the parser refuses the
+        options.
+        """
+        name = self.field_name()
+        source = self.source()
+        if source is None:
+            self.failed(FALSE if self.option("ignore_missing") else TRUE)
+            return
+        chosen = {**options, **(more or {})}
+        given = parsed_fields(type_, {"field": name, **chosen})
+        taken = [one for one in given if one in self.draft.types]
+        direct = self.where is None and self.is_fatal and not taken and source.type == TEXT
+        if direct and (name in self.draft.certain or not self.option("ignore_missing")):
+            self.draft.add({"type": type_, "field": name, **chosen, **({"keep_field": True} if keeps else {})}, given)
+            self._take_first(given)
+            return
+        text = self.draft.new_temporary("text")
+        self.draft.set({text: choose(self.where, as_type(source, TEXT), Value("cast(null as string)", TEXT))})
+        renamed = self._new_names(type_, chosen, given)
+        chosen = rename_captures(type_, {**options, **(more or {})}, renamed)
+        types = {renamed.get(one, one): kind for one, kind in given.items()}
+        self.draft.add({"type": type_, "field": text, **chosen, "on_error": "keep"}, types)
+        types |= self._take_first(types)
+        merged: dict[str, Value] = {}
+        for one, new in renamed.items():
+            value = field_value(new, types[new])
+            merged[one] = choose(negation(is_null(value)), value, self.draft.field(one))
+        self.draft.set(merged)
+        self.failed(negation(is_null(field_value(text, TEXT))))
+
+    def _take_first(self, types: Mapping[str, str]) -> Mapping[str, str]:
+        """Of a field that a pattern captures several times the first capture counts."""
+        values = {name: _first(self.draft.field(name)) for name, type_ in types.items() if type_.startswith("array<")}
+        self.draft.set(values)
+        return {name: value.type for name, value in values.items()}
+
+    def _new_names(self, type_: str, options: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+        """Temporary names for fields of a parser that are known; the parser url has one option for all of its names."""
+        taken = [one for one in given if one in self.draft.types]
+        if type_ != "url" or not taken:
+            return {one: self.draft.new_temporary("found") for one in taken}
+        stem = self.draft.new_temporary("found")
+        self.draft.temporary.pop()
+        names = {one: stem + one.removeprefix(options["target"]) for one in given}
+        self.draft.temporary += names.values()
+        return names
+
+
+def _first(value: Value) -> Value:
+    return Value(f"get({value.sql}, 0)", value.type[6:-1], value.reads)
+
+
+def static_name(value: Any) -> str:
+    """A field's name in an option; ``_source.`` and ``ctx.`` before it mean nothing."""
+    if not isinstance(value, str):
+        raise NotCarriedError(f"{value!r} is not the name of one field")
+    if "{{" in value:
+        raise NotCarriedError(f"a field whose name is a template, {value}: a schema here is known before the run")
+    return clean_name(value.removeprefix("_source.").removeprefix("ctx."))
+
+
+def parsed_fields(type_: str, options: Mapping[str, Any]) -> Mapping[str, str]:
+    """The fields that a parser gives, with their types. Options with variables of the environment do not change them."""
+    parser = build_parser(type_, {name: value for name, value in options.items() if "${" not in str(value)})
+    return {one.name: format_type(one.type) for one in parser.parsed_fields()}
+
+
+def build_parser(type_: str, options: Mapping[str, Any]) -> Parser:
+    """The parser with these options. Raises NotCarriedError with the first thing that is wrong with them."""
+    component = installed().families["step"][type_]
+    try:
+        parser = component.model_validate({"type": type_, **options})
+        assert isinstance(parser, Parser)
+        flaws = [one.message for one in parser.check(pa.schema([(parser.field, pa.string())])) if one.severity == "error"]
+    except ValidationError as error:
+        raise NotCarriedError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+    except ValueError as error:
+        raise NotCarriedError(str(error)) from None
+    if flaws:
+        raise NotCarriedError(flaws[0])
+    return parser
+
+
+def rename_captures(type_: str, options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The options with other names for fields that they give."""
+    if not names:
+        return dict(options)
+    if type_ == "grok":
+        definitions = {name: rename_in_pattern(text, names) for name, text in options.get("pattern_definitions", {}).items()}
+        patterns = [rename_in_pattern(text, names) for text in options["patterns"]]
+        return {**options, "patterns": patterns, **({"pattern_definitions": definitions} if definitions else {})}
+    if type_ == "dissect":
+        return {**options, "pattern": rename_in_dissect(options["pattern"], names)}
+    if type_ == "url":
+        return {**options, "target": next(iter(names.values())).split(".")[0]}
+    if "target" in options and options["target"] in names:
+        return {**options, "target": names[options["target"]]}
+    if "fields" in options and isinstance(options["fields"], Mapping):
+        paths = options.get("paths", {})
+        fields = {names.get(name, name): kind for name, kind in options["fields"].items()}
+        return {**options, "fields": fields, "paths": {names.get(n, n): paths.get(n, n) for n in options["fields"]}}
+    raise NotCarriedError(f"{type_} gives {next(iter(names))}, which another step has given before; rename that first")
+
+
+def rename_in_dissect(pattern: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"(%\{[+*&?]?)([\w.@-]+)", lambda found: found[1] + names.get(found[2], found[2]), pattern)

@@ -1,0 +1,25 @@
+"""A draft → the text of a pipeline file, with its comments."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from etl.config.document.yaml_text import yaml_text
+from etl.migration.draft import Draft
+
+_WIDTH = 120
+
+
+def render(name: str, description: str, source: Mapping[str, Any], draft: Draft, sink: Mapping[str, Any]) -> str:
+    """A pipeline of one source, one stream and one sink."""
+    head = {"name": name, **({"description": description} if description else {}), "sources": {"log": dict(source)}}
+    steps = "".join(textwrap.indent(_comments(step.comments) + yaml_text([step.options]), "      ") for step in draft.steps)
+    streams = f"streams:\n  events:\n    from: log\n    steps:\n{steps}" if steps else "streams:\n  events: {from: log}\n"
+    return yaml_text(head) + streams + yaml_text({"sinks": {"events": {"from": "events", **sink}}})
+
+
+def _comments(comments: list[str]) -> str:
+    lines = (line for text in comments for line in textwrap.wrap(" ".join(text.split()), _WIDTH - 2))
+    return "".join(f"# {line}\n" for line in lines)

@@ -1,0 +1,205 @@
+"""Ingest pipelines → steps, and what the steps make of events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from running import Etl
+
+from etl.migration.draft import Draft
+from etl.migration.ingest.pipeline import IngestImport
+from etl.migration.sampling import json_members
+
+
+def imported(*processors: Any, lines: tuple[str, ...] = (), **pipelines: Any) -> IngestImport:
+    ingest = IngestImport(
+        {"main": {"processors": list(processors)}, **{name: {"processors": one} for name, one in pipelines.items()}},
+        lambda name, path: f"{name}:{path}",
+        samples={"message": json_members(lines)} if lines else {},
+    )
+    ingest.run("main")
+    return ingest
+
+
+def steps(*processors: Any, **pipelines: Any) -> list[dict[str, Any]]:
+    """The steps of processors that are all carried over."""
+    ingest = imported(*processors, **pipelines)
+    assert [str(one) for one in ingest.report.left] == []
+    return [step.options for step in ingest.draft.steps]
+
+
+def grok(pattern: str, **more: Any) -> dict[str, Any]:
+    return {"grok": {"field": "message", "patterns": [pattern], **more}}
+
+
+def test_a_pattern_that_must_match_is_one_step() -> None:
+    assert steps(grok("%{IP:source.ip} %{NUMBER:http.response.status_code:long}")) == [
+        {
+            "type": "grok",
+            "field": "message",
+            "patterns": ["%{IP:source.ip} %{NUMBER:http.response.status_code:int}"],
+            "pattern_set": "legacy",
+            "keep_field": True,
+        }
+    ]
+
+
+def test_a_condition_is_a_choice() -> None:
+    found = steps(
+        grok("%{WORD:log.level}"), {"set": {"field": "event.kind", "value": "alert", "if": "ctx.log?.level == 'ERROR'"}}
+    )
+
+    assert found[1] == {"type": "set", "fields": {"event.kind": "case when log.level = 'ERROR' then 'alert' end"}}
+
+
+def test_a_field_that_nothing_gives_is_null() -> None:
+    found = steps(
+        {"set": {"field": "a", "value": "x", "if": "ctx.b == null"}}, {"set": {"field": "c", "value": "y", "if": "ctx.b != null"}}
+    )
+
+    assert found == [{"type": "set", "fields": {"a": "'x'"}}]
+
+
+def test_templates_are_concatenations() -> None:
+    found = steps(grok("%{WORD:a} %{WORD:b}"), {"set": {"field": "c", "value": "{{{a}}}-{{b}}"}})
+
+    assert found[1]["fields"] == {"c": "concat(coalesce(a, ''), '-', coalesce(b, ''))"}
+
+
+def test_the_zone_of_the_shipper_is_an_option() -> None:
+    zoned = {"field": "t", "formats": ["MMM d HH:mm:ss"], "timezone": "{{ event.timezone }}", "if": "ctx.event.timezone != null"}
+    plain = {"field": "t", "formats": ["MMM d HH:mm:ss"], "if": "ctx.event.timezone == null"}
+
+    found = steps(grok("%{SYSLOGTIMESTAMP:t}"), {"date": plain}, {"date": zoned})
+
+    assert [step["type"] for step in found] == ["grok", "timestamp"]
+    assert found[1]["timezone"] == "${TIMEZONE:-UTC}"
+
+
+def test_a_pipeline_that_is_called_runs_where_the_call_does() -> None:
+    found = steps(
+        grok("^(?<first>.)"),
+        {"pipeline": {"name": "other", "if": "ctx.first == '{'"}},
+        other=[{"set": {"field": "first", "value": "x"}}, {"set": {"field": "a", "value": "y"}}],
+    )
+
+    assert found[1:3] == [
+        {"type": "set", "fields": {"_when_1": "coalesce(first = '{', false)"}},
+        {"type": "set", "fields": {"first": "case when _when_1 then 'x' else first end", "a": "case when _when_1 then 'y' end"}},
+    ]
+
+
+def test_pipelines_that_call_each_other_end() -> None:
+    ingest = imported({"pipeline": {"name": "main"}})
+
+    assert "more than 10 deep" in ingest.report.left[0].reason
+
+
+SCRIPT = """
+if (ctx.took != null) {
+  def scaled = ctx.took * params.scale;
+  ctx.event.duration = Math.round(scaled);
+  if (params.slow.contains(ctx.kind)) { ctx.event.type = ['slow', ctx.kind]; } else { ctx.event.type = 'info'; }
+}
+for (name in ['a', 'b']) { ctx.remove(name); }
+"""
+
+
+def test_a_script_is_one_step() -> None:
+    found = steps(
+        grok("%{NUMBER:took:float} %{WORD:kind} %{WORD:a} %{WORD:b}"),
+        {"script": {"source": SCRIPT, "params": {"scale": 1000, "slow": ["query", "fetch"]}}},
+    )
+
+    fields = found[1]["fields"]
+    kind, duration = fields.pop("event.type"), fields.pop("event.duration")
+    assert kind.startswith(
+        "case when took is not null and not coalesce(kind in ('query', 'fetch'), false) then array('info') else"
+    )
+    assert duration.startswith(
+        "case when took is not null then cast(floor(case when took is not null then took * 1000 end + 0.5D)"
+    )
+    assert fields == {"a": "cast(null as string)", "b": "cast(null as string)"}
+
+
+@pytest.mark.parametrize(
+    ("processor", "reason"),
+    [
+        ({"script": {"source": "for (int i = 0; i < 3; i++) { ctx.a = i; }"}}, "a loop in Painless"),
+        ({"script": {"source": "ctx.a = ZonedDateTime.parse('x')"}}, "ZonedDateTime.parse(…) in Painless"),
+        ({"script": {"id": "stored"}}, "a stored script"),
+        ({"script": {"source": "ctx.a = ("}}, "Painless that cannot be read"),
+        ({"script": {"source": "ctx.a = " + "(" * 5000}}, "too many parentheses"),
+        ({"set": {"field": "{{a}}", "value": 1}}, "a field whose name is a template"),
+        ({"date": {"field": "message", "formats": ["QQ"]}}, "QQ"),
+        ({"grok": {"field": "message", "patterns": ["(?<a"]}}, ""),
+        ({"nothing_of_this": {}}, "unknown here"),
+        ({"enrich": {}}, "a lookup with a table does the same"),
+        ({"convert": {"field": "message", "type": "auto"}}, "type: auto"),
+        ("text", "a processor is a mapping"),
+    ],
+)
+def test_what_has_no_counterpart_is_said_at_its_place(processor: Any, reason: str) -> None:
+    ingest = imported(processor, {"set": {"field": "b", "value": "x"}})
+
+    assert ingest.report.summary("processors") == "1 of 2 processors carried over (50 %)"
+    assert reason in ingest.report.left[0].reason
+    assert any("NOT CARRIED OVER" in text for text in ingest.draft.steps[0].comments)
+
+
+def test_members_of_a_sample_have_types_and_odd_names() -> None:
+    ingest = imported(
+        {"json": {"field": "message", "target_field": "app"}},
+        {"rename": {"field": "app.t.$date", "target_field": "time"}},
+        lines=('{"pid": 7, "a.b": true, "t": {"$date": "x"}, "tags": ["y"]}', "no JSON", '{"pid": 1.5}'),
+    )
+
+    (options, *_) = [step.options for step in ingest.draft.steps]
+    assert options["fields"] == {"app.pid": "double", "app.a.b": "boolean", "app.t._date": "string", "app.tags": "array<string>"}
+    assert options["paths"] == {"app.pid": "pid", "app.a.b": '["a.b"]', "app.t._date": 't["$date"]', "app.tags": "tags"}
+
+
+def test_a_name_that_is_a_value_and_an_object_is_refused() -> None:
+    assert "cannot be an object" in imported({"set": {"field": "message.text", "value": "x"}}).report.left[0].reason
+    assert isinstance(Draft().field("x").sql, str)
+
+
+def test_the_command_prints_a_pipeline_that_runs(etl: Etl, tmp_path: Path) -> None:
+    processors = [
+        grok("^%{IP:source.ip} %{WORD:user.name} %{NUMBER:bytes:long}$"),
+        {"append": {"field": "tags", "value": "login"}},
+        {"append": {"field": "tags", "value": "{{user.name}}", "allow_duplicates": False}},
+        {"script": {"source": "for (x in ctx.tags) { }"}},
+    ]
+    (tmp_path / "login.json").write_text(yaml.safe_dump({"description": "Logins", "processors": processors}))
+    made = etl("import", "login.json")
+    expected = "{message: 10.0.0.1 eve 7, user.name: eve, source.ip: 10.0.0.1, tags: [login, eve], bytes: 7}"
+    tests = f"tests:\n  a login: {{input: ['10.0.0.1 eve 7', x], expect: [{expected}], dead_letters: 1}}\n"
+    (tmp_path / "login.yaml").write_text(made.out + tests)
+
+    assert made.status == 0
+    assert "3 of 4 processors carried over (75 %)" in made.err
+    assert "login.json:" in made.err
+    assert etl("test", "login.yaml").status == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "x.yml:1:5: expected the node content"),
+        ("- a\n", "x.yml:1:1: an ingest pipeline"),
+        ("input { stdin {} }", "x.yml:1:1: an ingest pipeline of Elasticsearch or OpenSearch has the key 'processors'"),
+        ("processors: 7", "x.yml:1:1: 'processors' is a list"),
+    ],
+)
+def test_files_that_are_no_pipelines(etl: Etl, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.yml").write_text(text)
+
+    found = etl("import", "x.yml")
+
+    assert found.status == 1
+    assert message in found.err
+    assert "Traceback" not in found.err
