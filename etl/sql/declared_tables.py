@@ -10,7 +10,7 @@ from etl.catalogue import Catalogue
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.hints import with_options
 from etl.sql.relation import Relation
-from etl.sql.statements import CreateTable, CreateView, Option, ScriptError, unknown_table
+from etl.sql.statements import CreateTable, CreateView, Drop, Option, ScriptError, unknown_table
 from etl.sql.table_options.options import read_options
 from etl.sql.tables import check_columns, check_watermark, lookup_options, source_relation
 
@@ -36,6 +36,21 @@ class DeclaredTables:
             self._tables[name] = statement  # also one with a mistake, so that queries over it are no further ones
             check_columns(statement)
             check_watermark(statement)
+
+    def drop(self, statement: Drop) -> None:
+        """Take a declaration back; one that a query has used stays, because a script is one job. Raises ScriptError."""
+        name = statement.name.lower()
+        if name not in self._tables and name not in self.views:
+            if not statement.is_optional:
+                raise unknown_table(statement.name, statement.at, self.near(statement.name))
+            return
+        used = {*self._compiled.value["sources"], *self._compiled.value["streams"], *self._compiled.value["sinks"]}
+        if plain_name(statement.name) in used or any(key[0] == name for key in self._sources):
+            message, hint = f"DROP of {statement.name!r} has no effect", "a script is one job, in which it is used before"
+            self._compiled.warnings.append(ScriptError("no-effect", message, statement.at, hint))
+            return
+        self._tables.pop(name, None)
+        self.views.pop(name, None)
 
     def get(self, name: str) -> CreateTable | None:
         """The table of a name, None if it is that of a view or of nothing."""

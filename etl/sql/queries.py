@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from etl.catalogue import Catalogue
-from etl.sql.columns import Scope, leaves
+from etl.sql.columns import Scope
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.declared_tables import DeclaredTables
 from etl.sql.expressions import call_name
@@ -22,8 +22,8 @@ from etl.sql.forms.values import single_row, values_relation
 from etl.sql.hints import table_options, with_hints
 from etl.sql.join_clauses import JoinClauses
 from etl.sql.laterals import lateral_rows
-from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target
-from etl.sql.select import SelectCompiler
+from etl.sql.relation import RankLimit, Relation, Settings, Target
+from etl.sql.select import SelectCompiler, distinct_rows
 from etl.sql.statements import CreateView, ScriptError, start, unknown_table
 from etl.sql.windows import TABLE_WINDOWS, in_order, window_of
 
@@ -129,8 +129,7 @@ class Queries:
         relation = Relation((*sides[0].inputs, *sides[1].inputs), (), scope, None, changes, is_exact=not scope.is_open)
         if not node.args.get("distinct"):
             return relation
-        keys = [leaf.field for column in columns for leaf in leaves(column)]
-        return relation.then(StepText({"type": "dedupe", "keys": keys, "within": self.settings.ttl}, start(node)))
+        return distinct_rows(relation, self.settings, start(node))
 
     def _select(self, node: Any, targets: Sequence[Target] | None, rank: RankLimit | None) -> Relation:
         around = without_qualify(node) or over_groups(node)
@@ -191,6 +190,9 @@ class Queries:
         if isinstance(node, exp.TableFromRows):
             return self._window_table(node)
         if isinstance(node, exp.Table):
+            if node.args.get("version"):
+                hint = "Flink has it for catalogs with snapshots, we do not, because sources keep none: filter by a time"
+                raise ScriptError("unsupported-sql", "a table of the past cannot be read", start(node), hint)
             relation = self.named_rows(node)
             scope = replace(relation.scope, aliases={}).qualified(node.name)
             return _aliased(replace(relation, scope=scope), node)

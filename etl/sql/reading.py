@@ -31,16 +31,18 @@ def read_script(text: str) -> Script:
     if len(tokens) > MAX_TOKENS:
         script.errors.append(ScriptError("file-too-large", f"more than {MAX_TOKENS:,} words and signs", 0))
         return script
-    if explained := _find_explains(tokens, text):
-        for first, last in explained:
+    if prefixes := _find_prefixes(tokens, text):
+        for first, last, _ in prefixes:
             text = f"{text[:first]}{' ' * (last - first)}{text[last:]}"
         tokens = dialect.tokenize(text)
+    explained = _explained(prefixes, tokens, text)
     for part in _split(tokens):
         count = len(script.errors)
+        parser = ScriptParser(dialect=dialect)
         try:
-            statements = ScriptParser(dialect=dialect).parse_statement(part, text)
-            at = part[0].start
-            if not any(last <= at and not text[last:at].strip() for _, last in explained):  # what is explained does not run
+            statements = parser.parse_statement(part, text)
+            script.warnings += parser.warnings
+            if not any(first <= part[0].start < last for first, last in explained):  # what is explained does not run
                 script.statements += statements
         except ScriptError as error:
             script.errors.append(look_alike(text, part) or error)
@@ -82,16 +84,35 @@ def _not_closed(text: str) -> ScriptError:
     return ScriptError("sql-syntax", f"the {what} that begins here is not closed", found.start(), hint)
 
 
-_EXPLAIN = re.compile(
-    r"EXPLAIN\b(\s*(PLAN\s+FOR\b|ESTIMATED_COST\b|CHANGELOG_MODE\b|JSON_EXECUTION_PLAN\b|PLAN_ADVICE\b|,))*", re.IGNORECASE
+_PREFIX = re.compile(
+    r"""
+    (?P<explain>EXPLAIN\b(\s*(PLAN\s+FOR\b|ESTIMATED_COST\b|CHANGELOG_MODE\b|JSON_EXECUTION_PLAN\b|PLAN_ADVICE\b|,))*
+      (\s*STATEMENT\s+SET\b)?)(?P<begin>\s*BEGIN\b)?
+  | EXECUTE\b(?!\s+PLAN\b)(\s+STATEMENT\s+SET\b)?(\s+BEGIN\b)?
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
+"""What stands before statements, which are read as others are."""
 
 
-def _find_explains(tokens: list[Any], text: str) -> list[tuple[int, int]]:
-    """Beginnings and ends of EXPLAIN before statements; the tokenizer takes what follows for one text."""
+def _find_prefixes(tokens: list[Any], text: str) -> list[tuple[int, int, str]]:
+    """Beginnings and ends of EXPLAIN and EXECUTE before statements; the tokenizer takes what follows for one text. The third is
+    ``one`` or ``set`` for what is explained, a statement or those until END, else empty."""
     firsts = [part[0] for part in _split(tokens)]
-    found = (_EXPLAIN.match(text, token.start) for token in firsts if token.text.upper() == "EXPLAIN")
-    return [one.span() for one in found if one]
+    found = (_PREFIX.match(text, token.start) for token in firsts if token.text.upper() in ("EXPLAIN", "EXECUTE"))
+    return [(*one.span(), "" if not one["explain"] else "set" if one["begin"] else "one") for one in found if one]
+
+
+def _explained(prefixes: list[tuple[int, int, str]], tokens: list[Any], text: str) -> list[tuple[int, int]]:
+    """Ranges of the script that are explained, and do not run."""
+    from sqlglot.tokenizer_core import TokenType
+
+    ends = {"one": TokenType.SEMICOLON, "set": TokenType.END}
+    return [
+        (last, next((token.start for token in tokens if token.start >= last and token.token_type == ends[kind]), len(text)))
+        for _, last, kind in prefixes
+        if kind
+    ]
 
 
 def _split(tokens: list[Any]) -> list[list[Any]]:
@@ -110,9 +131,7 @@ def _split(tokens: list[Any]) -> list[list[Any]]:
     found = []
     for part in parts:
         words = [token.text.upper() for token in part[:4]]
-        if words[:3] == ["EXECUTE", "STATEMENT", "SET"]:
-            part = part[4:] if words[3:] == ["BEGIN"] else part[3:]
-        elif words in (["BEGIN", "STATEMENT", "SET"], ["END"]):
+        if words in (["BEGIN", "STATEMENT", "SET"], ["END"]):
             continue
         if part:
             found.append(part)

@@ -20,9 +20,20 @@ from etl.sql.hints import with_options
 from etl.sql.queries import Queries
 from etl.sql.reading import read_script
 from etl.sql.relation import StepText, Target
-from etl.sql.settings import add_idle, apply_setting
+from etl.sql.settings import add_idle, apply_setting, reset_setting
 from etl.sql.shared_steps import share_equal_steps
-from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Script, ScriptError, SetOption, Statement
+from etl.sql.statements import (
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    Drop,
+    Insert,
+    Reset,
+    Script,
+    ScriptError,
+    SetOption,
+    Statement,
+)
 from etl.sql.table_options.options import read_options
 from etl.sql.tables import declared_columns, sink_options
 
@@ -136,6 +147,10 @@ class _Compiler:
                 self._queries.tables.declare(statement)
             case SetOption():
                 self._set(statement)
+            case Reset():
+                self._queries.settings = reset_setting(statement, self._queries.settings, self.compiled)
+            case Drop():
+                self._queries.tables.drop(statement)
             case CreateFunction():
                 self._declare_function(statement)
             case Insert():

@@ -177,15 +177,7 @@ class SelectCompiler:
         return self._relation
 
     def _distinct(self, relation: Relation) -> Relation:
-        if not self._node.args.get("distinct"):
-            return relation
-        keys = [leaf.field for column in relation.columns for leaf in leaves(column)]
-        at = start(self._node)
-        if relation.changes_at is not None:
-            counted = {"type": "window", "emit": "on_change", "group_by": keys, "aggregates": {"row_count": "count(*)"}}
-            counted |= self._settings.time_to_live
-            return relation.then(StepText(counted, at), StepText({"type": "drop", "fields": ["row_count"]}, at))
-        return relation.then(StepText({"type": "dedupe", "keys": keys, "within": self._settings.ttl}, at))
+        return distinct_rows(relation, self._settings, start(self._node)) if self._node.args.get("distinct") else relation
 
     def _window_after(
         self, window: WindowRows, columns: list[SqlColumn], items: list[tuple[SqlColumn, str, int]]
@@ -204,6 +196,8 @@ class SelectCompiler:
         if item.is_star:
             table = item.table.lower() if isinstance(item, exp.Column) else ""
             found = [one for one in scope.columns if not table or (one.qualifier or "").lower() == table]
+            if not found and scope.has(table) and (row := scope.find([table], at)).members:
+                found = list(row.members)
             if not found:
                 raise ScriptError("unknown-field", f"there is no table {table!r} in FROM", at)
             without = self._names_without(item)
@@ -239,6 +233,16 @@ class SelectCompiler:
     @staticmethod
     def _column_text(column: SqlColumn) -> str:
         return quoted(column.field) if column.field else "flink_current_timestamp()"
+
+
+def distinct_rows(relation: Relation, settings: Settings, at: int) -> Relation:
+    """Each row once: the first of equal ones, or of results that change a row as long as there is one."""
+    keys = [leaf.field for column in relation.columns for leaf in leaves(column)]
+    if relation.changes_at is None:
+        return relation.then(StepText({"type": "dedupe", "keys": keys, "within": settings.ttl}, at))
+    counted = {"type": "window", "emit": "on_change", "group_by": keys, "aggregates": {"row_count": "count(*)"}}
+    counted |= settings.time_to_live
+    return relation.then(StepText(counted, at), StepText({"type": "drop", "fields": ["row_count"]}, at))
 
 
 def _renaming(name: str, at: int) -> ScriptError | None:

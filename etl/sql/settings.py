@@ -14,7 +14,7 @@ from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import duration
 from etl.sql.functions.own_functions import JAVA_FUNCTIONS
 from etl.sql.relation import FOR_EVER, Settings
-from etl.sql.statements import Option, ScriptError
+from etl.sql.statements import Option, Reset, ScriptError
 
 _SECONDS = {"d": 86400, "day": 86400, "h": 3600, "hour": 3600, "min": 60, "minute": 60, "m": 60, "s": 1, "sec": 1, "second": 1}
 
@@ -58,6 +58,20 @@ _WITHOUT_EFFECT = (
     "pipeline.",
 )
 """Beginnings of settings that tune Flink, which the engine here does not need."""
+
+
+_OF_QUERIES = {"table.exec.state.ttl": "ttl", "table.exec.emit.allow-lateness": "late", "execution.runtime-mode": "is_batch"}
+"""Settings of queries → attributes of `Settings`."""
+
+
+def reset_setting(statement: Reset, settings: Settings, compiled: CompiledScript) -> Settings:
+    """The settings of queries after RESET; a warning for one that is of the whole run."""
+    names = [statement.name] if statement.name else list(_OF_QUERIES)
+    if statement.name and statement.name not in _OF_QUERIES:
+        message, hint = f"RESET of {statement.name!r} has no effect", "it is a setting of the whole script: leave out the SET"
+        compiled.warnings.append(ScriptError("no-effect", message, statement.at, hint))
+        return settings
+    return replace(settings, **{_OF_QUERIES[name]: getattr(Settings(), _OF_QUERIES[name]) for name in names})
 
 
 def apply_setting(option: Option, settings: Settings, compiled: CompiledScript) -> Settings:

@@ -121,7 +121,25 @@ class SetOption:
     option: Option
 
 
-Statement = CreateTable | CreateView | CreateFunction | Insert | SetOption
+@dataclass(frozen=True)
+class Reset:
+    """``RESET 'key'``; all settings without a name."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Drop:
+    """``DROP TABLE`` or ``DROP VIEW``."""
+
+    name: str
+    at: int
+    is_optional: bool
+    """Whether there may be no such table."""
+
+
+Statement = CreateTable | CreateView | CreateFunction | Insert | SetOption | Reset | Drop
 
 
 @dataclass

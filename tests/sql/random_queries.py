@@ -175,3 +175,93 @@ class Maker:
             (f"SELECT DISTINCT {one} AS c FROM events", f"SELECT {one} AS c FROM events UNION SELECT {other} AS c FROM others")
         )
         return text, text
+
+    # ── Results that change ──
+
+    def counted(self, table: str, keys: str = "knb") -> str:
+        """A query with a row for each value of one of these columns, in brackets."""
+        key = self.chance.choice(keys)
+        where = f" WHERE {self.condition(1)}" if self.chance.random() < 0.5 else ""
+        having = self.chance.choice(("", "", " HAVING count(*) > 2"))
+        value = self.chance.choice(("count(*)", "sum(n)", "max(id)", "min(n)"))
+        return f"(SELECT {key} AS g, {value} AS v FROM {table}{where} GROUP BY {key}{having})"
+
+    def changing_join(self) -> str:
+        """A join of rows or results without bounds in time."""
+        kind = self.chance.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        left, right = Maker(self.chance, "l"), Maker(self.chance, "r")
+        more = self.chance.choice(("", " AND r.n > l.n", " AND l.n > 0", " AND r.id > 20"))
+        if self.chance.random() < 0.5:
+            on = self.chance.choice(("l.k = r.k", "l.n = r.n", "l.n = r.n AND l.k = r.k", "l.n + 1 = r.n"))
+            where = self.chance.choice(("", " WHERE l.n > 1", " WHERE r.b", " WHERE r.n IS NULL"))
+            return f"SELECT l.id AS a, r.id AS b, {left.text(1)} AS c FROM events l {kind} others r ON {on}{more}{where}"
+        where = self.chance.choice(("", " WHERE v > 3", f" WHERE {right.condition(0)}"))
+        key = self.chance.choice("knb")
+        sides = f"{self.counted('events', key)} AS l {kind} others r ON l.g = r.{key}"
+        return f"SELECT l.g AS a, l.v AS v, r.id AS b FROM {sides}{where}"
+
+    def value_query(self) -> str:
+        """A query as a value."""
+        inner = Maker(self.chance, "r")
+        aggregate = self.chance.choice(("max(r.n)", "min(r.id)", "count(*)", "sum(r.n)", "count(r.n) + 1"))
+        correlated = self.chance.choice(("", " AND r.k = l.k", " AND r.n = l.n"))
+        value = f"(SELECT {aggregate} FROM others r WHERE {inner.condition(0)}{correlated})"
+        form = self.chance.randint(0, 2)
+        if form == 0:
+            return f"SELECT l.id AS a FROM events l WHERE l.n {self.chance.choice(('<', '>=', '=', '<>'))} {value}"
+        if form == 1:
+            return f"SELECT l.id AS a, {value} AS b FROM events l WHERE {Maker(self.chance, 'l').condition(0)}"
+        value = value.replace(" AND r.n = l.n", "")
+        return f"SELECT l.k AS k, count(*) AS c FROM events l GROUP BY l.k HAVING max(l.id) > {value.replace('l.k', 'k')}"
+
+    def condition_query(self) -> str:
+        """IN and EXISTS, also inside of expressions."""
+        inner = Maker(self.chance, "r")
+        negated = self.chance.choice(("", "NOT "))
+        tests = (
+            f"l.n {negated}IN (SELECT r.n FROM others r WHERE {inner.condition(0)})",
+            f"l.n {negated}IN (SELECT g FROM {self.counted('others', 'n')} AS q)",
+            f"{negated}EXISTS (SELECT 1 FROM others r WHERE r.k = l.k AND r.n > l.n AND {inner.condition(0)})",
+            f"{negated}EXISTS (SELECT 1 FROM others r WHERE {inner.condition(0)} AND r.n > 6)",
+            f"l.n {negated}IN (SELECT r.n FROM others r WHERE r.k = l.k)",
+        )
+        one, other = self.chance.choice(tests), Maker(self.chance, "l").condition(0)
+        if "l.n NOT IN (SELECT r.n FROM others r WHERE r.k" in one:
+            one = f"CASE WHEN {one} THEN true END"
+        rows = "SELECT r.n, r.k FROM others r"
+        if self.chance.random() < 0.1:
+            return f"SELECT l.id AS a FROM events l WHERE (l.n, l.k) IN ({rows} WHERE {inner.condition(0)})"
+        form = self.chance.randint(0, 2)
+        if form == 0:
+            return f"SELECT l.id AS a FROM events l WHERE {one} AND l.n IS NOT NULL AND {other}"
+        if "AND r.n > l.n" in one:
+            one = one.replace("AND r.n > l.n", "AND r.n = l.n")
+        if form == 1:
+            return f"SELECT l.id AS a FROM events l WHERE {one} OR {other}"
+        return f"SELECT l.id AS a, {one} AS b FROM events l"
+
+    def set_operation(self) -> str:
+        """UNION, INTERSECT and EXCEPT of rows or results."""
+        word = self.chance.choice(("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"))
+        if self.chance.random() < 0.3:
+            one, other = self.counted("events"), self.counted("others")
+            return f"SELECT v AS a FROM {one} AS x {word} SELECT v AS a FROM {other} AS y"
+        one, other = self.chance.choice((("s", "k"), ("n", "n"), ("b", "b"), ("n, k", "n, k")))
+        return f"SELECT {one} FROM events WHERE {self.condition(0)} {word} SELECT {other} FROM others WHERE {self.condition(0)}"
+
+    def totals(self) -> str:
+        """Groups without a window, and groups of them."""
+        if self.chance.random() < 0.5:
+            return f"SELECT k, {self.aggregates()} FROM events WHERE {self.condition(0)} GROUP BY k"
+        key = self.chance.choice(("v", "g"))
+        more = self.chance.choice(("max(v)", "count(DISTINCT v)", "sum(v)", "min(v)"))
+        return f"SELECT {key}, count(*) AS c, {more} AS m FROM {self.counted('events')} AS q GROUP BY {key}"
+
+    def best(self) -> str:
+        """The best rows over all time."""
+        rank, order = self.chance.choice((("ROW_NUMBER()", "id"), ("RANK()", "n"), ("DENSE_RANK()", "n"))), "NULLS LAST"
+        way = self.chance.choice(("DESC", "ASC"))
+        key = self.chance.choice(("PARTITION BY k ", ""))
+        limit = self.chance.choice(("<= 2", "= 1", "<= 3", "BETWEEN 2 AND 3"))
+        inner = f"SELECT id, k, {rank[0]} OVER ({key}ORDER BY {rank[1]} {way} {order}) AS p FROM events"
+        return f"SELECT id, k, p FROM ({inner}) AS z WHERE p {limit}"

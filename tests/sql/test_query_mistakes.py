@@ -38,3 +38,25 @@ def test_constant_patterns_that_do_not_compile_are_warnings() -> None:
         ("bad-regex", "'[' is not a regular expression: the character class at 0 is not closed", "'[',"),
     ]
     assert not compiled.errors
+
+
+def test_statements_of_a_session_change_nothing_or_what_they_say() -> None:
+    script = f"""{TABLES} USE CATALOG c; ADD JAR 'x.jar'; CREATE DATABASE d; SHOW TABLES;
+        DESCRIBE logs; DROP TABLE IF EXISTS other;
+        SET 'table.exec.state.ttl' = '1 h'; RESET 'table.exec.state.ttl'; DROP TABLE rates;
+        CREATE TABLE rates (name STRING, rate INT) WITH ('connector' = 'print');
+        EXPLAIN STATEMENT SET BEGIN INSERT INTO rates SELECT host, 2 FROM logs; INSERT INTO rates SELECT host, 3 FROM logs; END;
+        EXPLAIN PLAN FOR SELECT bytes FROM logs;
+        EXECUTE STATEMENT SET BEGIN INSERT INTO rates SELECT host, count(*) FROM logs GROUP BY host; END;
+        EXECUTE INSERT INTO rates SELECT host, 1 FROM logs;
+        CREATE TABLE copied WITH ('connector' = 'print') AS SELECT host, bytes FROM logs; QUIT"""
+
+    compiled = compile_script(script, installed())
+
+    assert not compiled.errors
+    assert [one.code for one in compiled.warnings] == ["no-effect"] * 6
+    assert {name: sink["from"] for name, sink in compiled.value["sinks"].items()} == {
+        "rates": ["rates_rows", "rates_rows_2"],
+        "copied": "copied_rows",
+    }
+    assert not [step for stream in compiled.value["streams"].values() for step in stream["steps"] if "ttl" in step]

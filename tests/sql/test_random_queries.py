@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 from in_process import sink_rows
+from query_runs import run_query
 from random_queries import COLUMNS, Maker, rows
 from running import Engine
 
@@ -87,6 +88,22 @@ def test_windows_joins_and_ranks_are_those_of_duckdb(engine: Engine, tmp_path: P
 
     found = [counted(list(json.loads(line).values()) for line in _lines(tmp_path / f"{at}.jsonl")) for at in range(len(queries))]
     wrong = differences([one for one, _ in queries], found, in_duckdb(given, [other for _, other in queries]))
+    assert not wrong, "\n".join(wrong)
+
+
+CHANGING = ("changing_join", "value_query", "condition_query", "set_operation", "totals", "best")
+
+
+@pytest.mark.parametrize("form", CHANGING)
+def test_results_that_change_end_as_those_of_duckdb(form: str, tmp_path: Path) -> None:
+    chance = Random(form)
+    given = {"events": rows(chance, 40), "others": rows(chance, 25)}
+    queries = [getattr(Maker(chance), form)() for _ in range(5)]
+
+    ran = [run_query(tables(given) + query, tmp_path / str(at), max_events=9) for at, query in enumerate(queries)]
+
+    assert [[*one.problems, *one.failed] for one in ran] == [[]] * len(ran)
+    wrong = differences(queries, [counted(one.rows) for one in ran], in_duckdb(given, queries))
     assert not wrong, "\n".join(wrong)
 
 

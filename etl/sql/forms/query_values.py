@@ -70,6 +70,11 @@ class QueryValues:
         from sqlglot import exp
 
         at, value = start(node), select.expressions[0].unalias()
+        if isinstance(node.this, exp.Tuple):
+            hint = "write it as a part of WHERE of its own, between AND"
+            raise ScriptError("unsupported-sql", "IN with several columns does not stand inside of an expression", at, hint)
+        if len(select.expressions) != 1:
+            raise ScriptError("wrong-columns", "a query after IN gives one column", at)
         counts = [exp.Count(this=exp.Star()), exp.Count(this=value)]
         relation, (rows, known) = self._join(relation, select, pairs, counts, "left", at)
         own = [*pairs, _Pair(node.this, value)]

@@ -14,11 +14,20 @@ from etl.sql.functions.special_forms import rewrite_current_time, rewrite_row, s
 from etl.sql.functions.typed_nodes import call, refuse_mixture, sql_type, typed
 from etl.sql.statements import ScriptError, start
 
+_OF_FLINK = {
+    "current_watermark": "because the watermark is that of a whole micro-batch, and no row has one: late rows of windows are "
+    "counted, and SET 'table.exec.emit.allow-lateness' takes them",
+    "source_watermark": "because sources here give none: write WATERMARK FOR t AS t - INTERVAL '5' SECOND",
+}
+"""Functions that only Flink can have → why."""
+
 
 def rewrite_function(node: Any, written: Any) -> Any:
     name = str(node.this).lower()
     if own_function(name) is not None:
         return node
+    if name in _OF_FLINK:
+        raise ScriptError("unknown-function", f"Flink has {name.upper()}, we do not", start(written), _OF_FLINK[name])
     rewrite = _CALLS.get(name)
     if rewrite:
         return rewrite(node, written)

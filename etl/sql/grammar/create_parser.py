@@ -6,13 +6,13 @@ from sqlglot.tokenizer_core import TokenType
 
 from etl.sql.grammar.look_alikes import look_alike
 from etl.sql.grammar.query_parser import QueryParser
-from etl.sql.statements import Column, CreateFunction, CreateTable, CreateView, Option, ScriptError, Statement, Watermark
+from etl.sql.statements import Column, CreateFunction, CreateTable, CreateView, Insert, Option, ScriptError, Statement, Watermark
 
 
 class CreateParser(QueryParser):
     """Reads declarations of tables, views and functions."""
 
-    def _create(self) -> Statement:
+    def _create(self) -> list[Statement]:
         if self._match_text_seq("OR"):
             self._match_text_seq("REPLACE")
         self._match_texts(("TEMPORARY", "TEMP"))
@@ -20,16 +20,16 @@ class CreateParser(QueryParser):
         if self._match_text_seq("TABLE"):
             return self._create_table()
         if self._match_text_seq("VIEW"):
-            return self._create_view()
+            return [self._create_view()]
         if self._match_texts(("FUNCTION", "GROK")):
-            return self._create_function()
+            return [self._create_function()]
         raise ScriptError(
             "sql-syntax",
             f"CREATE {self._curr.text if self._curr else ''}: TABLE, VIEW or FUNCTION is expected",
             self._prev.start,
         )
 
-    def _create_table(self) -> CreateTable:
+    def _create_table(self) -> list[Statement]:
         name, at = self._name()
         columns: list[Column] = []
         watermark, is_lookup, like = None, False, None
@@ -50,6 +50,7 @@ class CreateParser(QueryParser):
                     raise self._missing("',' or ')'")
         partitioned: tuple[str, ...] = ()
         options: tuple[Option, ...] = ()
+        filled: list[Insert] = []
         while self._curr:
             if self._match_text_seq("COMMENT"):
                 self._parse_string()
@@ -63,11 +64,10 @@ class CreateParser(QueryParser):
                     while self._curr and not self._match(TokenType.R_PAREN):
                         self._take()
             elif self._match(TokenType.ALIAS):
-                hint = f"declare its columns, then INSERT INTO {name} SELECT …"
-                raise ScriptError("unsupported-sql", "CREATE TABLE … AS SELECT is not supported", self._prev.start, hint)
+                filled = [Insert(name, at, (), self._query())]
             else:
                 break
-        return CreateTable(name, at, tuple(columns), watermark, key, partitioned, options, like, is_lookup)
+        return [CreateTable(name, at, tuple(columns), watermark, key, partitioned, options, like, is_lookup), *filled]
 
     def _primary_key(self) -> tuple[str, ...]:
         if self._match_text_seq("CONSTRAINT"):

@@ -14,28 +14,12 @@ from sqlglot.tokenizer_core import TokenType
 
 from etl.sql.grammar.create_parser import CreateParser
 from etl.sql.grammar.json_calls import JSON_CALLS, JsonCalls
+from etl.sql.grammar.session_statements import NO_EFFECT, REFUSED, statement_key
 from etl.sql.hints import table_options
-from etl.sql.statements import UNITS, Delay, Insert, ScriptError, SetOption, Statement
+from etl.sql.statements import UNITS, Delay, Drop, Insert, Reset, ScriptError, SetOption, Statement
 
 SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", "POSITION", "OVERLAY", "CEIL", "FLOOR")
 """Functions whose arguments are not a plain list, such as ``CAST(x AS INT)``."""
-
-NO_EFFECT = {
-    "USE": "names of catalogs and databases before the name of a table are left out",
-    "SHOW": "`etl list` shows components, `etl explain` the plan of a script",
-    "DESCRIBE": "`etl describe` shows a component",
-    "DESC": "`etl describe` shows a component",
-    "DROP": "a script is one job: leave out the statement that declares it",
-    "ALTER": "a script is one job: change the statement that declares it",
-    "ADD": "functions are named by CREATE FUNCTION",
-    "RESET": "leave out the SET",
-    "DELETE": "a stream adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key",
-    "UPDATE": "a stream adds rows; PRIMARY KEY (…) NOT ENFORCED replaces them by key",
-    "ANALYZE": "the engine needs no statistics of tables",
-    "LOAD": "components are installed as packages",
-    "MERGE": "INSERT INTO a table with PRIMARY KEY (…) NOT ENFORCED replaces rows by key",
-}
-"""Statements that other tools have, and what to do instead."""
 
 
 class ScriptDialect(Spark):
@@ -66,6 +50,7 @@ class ScriptParser(CreateParser):
         self._tokens = tokens
         self._tokens_size = len(tokens)
         self._index = -1
+        self.warnings: list[ScriptError] = []
         self._advance()
         first = self._curr
         found = self._statement()
@@ -83,23 +68,39 @@ class ScriptParser(CreateParser):
         return found
 
     def _statement(self) -> list[Statement]:
+        words = " ".join(token.text for token in (self._curr, self._next) if token).split()
+        if words and (key := statement_key(words, REFUSED)):
+            raise ScriptError("unsupported-sql", f"a script has no {key}", self._curr.start, REFUSED[key])
+        if words and (key := statement_key(words, NO_EFFECT)):
+            self.warnings.append(ScriptError("no-effect", f"{key} has no effect in a script", self._curr.start, NO_EFFECT[key]))
+            while self._curr:
+                self._advance()
+            return []
         if self._match_text_seq("CREATE"):
-            return [self._create()]
+            return self._create()
         if self._match_text_seq("INSERT"):
             return [self._insert()]
+        if self._match_text_seq("DROP"):
+            return [self._drop()]
         if self._match_text_seq("SET"):
             return [SetOption(self._option())] if self._curr else []
-        if self._curr and self._curr.text.upper() in NO_EFFECT:
-            raise ScriptError(
-                "unsupported-sql",
-                f"a script has no {self._curr.text.upper()}",
-                self._curr.start,
-                NO_EFFECT[self._curr.text.upper()],
-            )
+        if self._match_text_seq("RESET"):
+            at, name = self._prev.start, self._curr.text if self._curr else ""
+            while self._curr:
+                self._advance()
+            return [Reset(name, at)]
         if self._curr and self._curr.text.upper() in ("SELECT", "WITH", "VALUES", "("):
             at = self._curr.start
             return [self._query_insert(None, at, ())]
         return []
+
+    def _drop(self) -> Drop:
+        self._match_texts(("TEMPORARY", "TEMP"))
+        if not self._match_texts(("TABLE", "VIEW")):
+            raise self._missing("TABLE or VIEW")
+        is_optional = bool(self._match_text_seq("IF", "EXISTS"))
+        name, at = self._name()
+        return Drop(name, at, is_optional)
 
     def _insert(self) -> Insert:
         if self._match_text_seq("OVERWRITE"):
