@@ -247,6 +247,30 @@ def test_the_functions_on_the_page_pass_their_tests(tmp_path: Path) -> None:
     printed = prints(tmp_path, f"etl test {' '.join(sorted(named(page, 'yaml')))}")
 
     assert re.search(r"^\d+ passed", printed, re.MULTILINE), printed
+    [(command, shown)] = sessions(page)
+    *lines, _ = shown.splitlines()
+    assert command == "etl test mail.yaml"
+    assert lines
+    assert {TIME.sub("", line) for line in lines} <= {TIME.sub("", line) for line in printed.splitlines()}
+
+
+TIME = re.compile(r" *\([\d.]+ m?s\)")
+
+
+@pytest.mark.slow
+def test_rules_and_scripts_of_rocketmq_streams_become_what_the_page_shows(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "rocketmq-streams.md"
+    files = named(page, "text", "yaml")
+    files["enrich.script"] = read(files["enrich.yaml"].encode()).value["steps"][1]["script"]
+    files["mistake.rules"] = "(cmd,notlike,a)\n"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    shown = [(line, printed) for line, printed in sessions(page) if "--stubs" not in line]
+
+    assert [line.split()[-1] for line, _ in shown] == ["filters.rules", "mistake.rules", "enrich.script"]
+    for line, printed in shown:
+        assert prints(tmp_path, line) == printed
 
 
 @pytest.mark.spark

@@ -12,6 +12,9 @@ from etl.sdk.display import printable
 _WIDTH, _GAP, _ROW_GAP, _MARGIN, _LINE, _CHARACTERS = 190, 70, 22, 10, 16, 26
 """Sizes in pixels: of a box, between columns, between boxes, around all, of a line; and the characters of a line."""
 
+_BOLD_CHARACTERS = 22
+"""Characters of a title, which is bold."""
+
 _MAX_STEPS = 12
 """Steps of a stream that are shown."""
 
@@ -141,7 +144,8 @@ def _shape(box: DiagramNode) -> list[str]:
 
 def _text(box: DiagramNode, text: str, number: int, weight: str) -> str:
     x, y = box.left + 10, box.top + 18 + number * _LINE
-    return f'<text x="{x}" y="{y}" font-weight="{weight}" fill="#263238">{escape(printable(text, _CHARACTERS))}</text>'
+    shown = printable(text, _BOLD_CHARACTERS if weight == "bold" else _CHARACTERS)
+    return f'<text x="{x}" y="{y}" font-weight="{weight}" fill="#263238">{escape(shown)}</text>'
 
 
 def _edge(before: DiagramNode, after: DiagramNode) -> str:
