@@ -22,7 +22,7 @@ from etl.spark.lane.operators import operator_of
 from etl.steps.joining.join import Join
 
 LOGINS: Schema = pa.schema({"user": pa.string(), "room": pa.int32(), "at": TIMESTAMP, "n": pa.int64()})
-PAYMENTS: Schema = pa.schema({"user": pa.string(), "room": pa.int64(), "at": TIMESTAMP, "n": pa.int64(), "amount": pa.int64()})
+PAYMENTS: Schema = pa.schema({"user": pa.string(), "room": pa.float64(), "at": TIMESTAMP, "n": pa.int64(), "amount": pa.int64()})
 INPUTS = {"logins": LOGINS, "payments": PAYMENTS}
 KINDS = ("inner", "left", "right", "full", "semi", "anti")
 LATE = 30

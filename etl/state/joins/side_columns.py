@@ -18,10 +18,15 @@ def is_one_side(sides: Any) -> bool:
     return len(sides) > 0 and bool((sides == sides[0]).all())
 
 
+def of_both_types(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The values of both sides with a type that has both: an integer and an equal double have different hashes."""
+    type_ = wider(left.type, right.type) or left.type
+    return left.cast(type_), right.cast(type_)
+
+
 def coalesce(left: pa.Array, right: pa.Array) -> pa.Array:
     """The values of either side."""
-    type_ = wider(left.type, right.type) or left.type
-    return pc.coalesce(left.cast(type_), right.cast(type_))
+    return pc.coalesce(*of_both_types(left, right))
 
 
 def batch_of(columns: Mapping[str, pa.Array | pa.ChunkedArray], fields: Schema, rows: int) -> pa.RecordBatch:

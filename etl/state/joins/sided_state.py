@@ -19,7 +19,7 @@ from etl.api import (
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
 from etl.state.joins.limited_sides import SideLimit
-from etl.state.joins.side_columns import batch_of, coalesce, is_one_side
+from etl.state.joins.side_columns import batch_of, coalesce, is_one_side, of_both_types
 from etl.state.joins.sided_events import (
     SIDE,
     UNMATCHABLE,
@@ -116,7 +116,7 @@ class SidedState:
         found = {}
         for name, pair in zip(self.keys, self.on.items(), strict=True):
             columns = [events.column(prefix + field) for prefix, field in zip(SIDE_PREFIXES, pair, strict=True)]
-            found[name] = columns[sides[0]] if is_one_side(sides) else coalesce(*columns)
+            found[name] = of_both_types(*columns)[sides[0]] if is_one_side(sides) else coalesce(*columns)
         return found
 
     def _event_columns(self, events: pa.RecordBatch, sides: Any) -> dict[str, pa.Array]:
