@@ -348,6 +348,19 @@ def test_without_time_timers_go_by_the_clock(tmp_path: Path) -> None:
     assert step.intervals() == {timedelta(seconds=10): True}
 
 
+def test_a_micro_batch_that_runs_again_much_later_may_set_timers_by_the_clock(tmp_path: Path) -> None:
+    code = TIMERS.replace('last["at"]', "datetime.now(UTC)").replace("import datetime", "import UTC, datetime")
+    step = _timed(code)
+    time = step.event_time()[0]
+    lane = Lane(step, INCOMING.append(pa.field(time, TIMESTAMP)), tmp_path)
+
+    found = [lane.run([_row("a", "x", 1) | {time: planned}]) for planned in (datetime.fromtimestamp(1, UTC), datetime.now(UTC))]
+    after = lane.run([{time: datetime.now(UTC) + timedelta(seconds=8)}])
+
+    assert lane.rejects == []
+    assert [row["number"] for rows in (*found, after) for row in rows] == [100, 200, -1]
+
+
 def test_changed_code_does_not_fit_the_state() -> None:
     before, after = (_step(code).remembered(INCOMING) for code in (CODE, CODE.replace("+ 1", "+ 2")))
 

@@ -6,6 +6,7 @@ arrive together.
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -136,6 +137,11 @@ class TimedCalls(KeyCalls):
         results, state, timers = found
         return [{**known, **one} if isinstance(one, dict) else one for one in results], state, timers
 
+    def _time_of_call(self, time: int) -> int:
+        """From when on the limit of timers counts: the event time; or the clock, where a micro-batch that runs again is called
+        later than it was planned."""
+        return time if self.time else max(time, current_micros())
+
     def _read_returned(self, returned: Any, time: int, after: int | None, checks: bool) -> tuple[list[Event], Any, list[int]]:
         """What a call returned, with its timers as times. Raises ValueError for what is not as declared."""
         given, state, timers = parts_of(returned, (*EVENTS_AND_STATE, "timers"))
@@ -146,10 +152,15 @@ class TimedCalls(KeyCalls):
         found = sorted({_micros(one) for one in wanted})
         if after is not None and found and found[0] <= after:
             raise ValueError(f"it set a timer at {_EPOCH + found[0] * _MICROSECOND}, which is not after the time of the call")
-        if found and found[-1] - time > self.longest:
+        if found and found[-1] - self._time_of_call(time) > self.longest:
             shown = _EPOCH + found[-1] * _MICROSECOND
             raise ValueError(f"it set a timer at {shown}, which is later than `timer_limit` allows")
         return results, state, found
+
+
+def current_micros() -> int:
+    """The time of the clock, microseconds since the epoch."""
+    return clock.time_ns() // 1000
 
 
 def _micros(value: Any) -> int:

@@ -17,7 +17,7 @@ from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import as_events, numbers
 from etl.state.keyed.key_calls import KeyCalls
-from etl.state.keyed.timed_calls import TimedCalls, timer_rejects
+from etl.state.keyed.timed_calls import TimedCalls, current_micros, timer_rejects
 from etl.state.keyed.waiting_events import ORDER, waiting_panes
 from etl.udf.declaration import UserFunction
 
@@ -49,7 +49,8 @@ class Timers:
     def calls(self, plain: KeyCalls, rows: pa.Table, timers: pa.Array, wakes: pa.Array, now: int) -> TimedCalls:
         """Calls for these rows, of events and of timers; ``timers`` and ``wakes`` are those of each key."""
         times = numbers(rows, TIME)
-        until = now if now < ALWAYS else int(times.max()) + 1 + self.longest
+        latest = int(times.max()) if self.time else max(int(times.max()), current_micros())
+        until = now if now < ALWAYS else latest + 1 + self.longest
         given = {one.name: getattr(plain, one.name) for one in fields(KeyCalls)}
         return TimedCalls(
             **given,
