@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -175,3 +176,15 @@ class Receipt:
         receipt = pickle.loads(data)
         assert isinstance(receipt, Receipt)
         return receipt
+
+
+def encode_all(receipts: Sequence[Receipt]) -> bytes:
+    """The receipts of a task as bytes, which travel through Spark, inside one run."""
+    return pickle.dumps(list(receipts))
+
+
+def decode_all(data: bytes) -> list[Receipt]:
+    """The receipts that `encode_all` wrote."""
+    receipts: list[Receipt] = pickle.loads(data)
+    assert all(isinstance(receipt, Receipt) for receipt in receipts)
+    return receipts

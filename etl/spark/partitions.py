@@ -20,6 +20,7 @@ from etl.plan.frames import Exchange
 from etl.plan.segments import Branch, Segment, check_actual_types
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.spark.driver_rows import receipts_row
 from etl.spark.query_context import QueryContext, current_batch, ensure_folder, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.steps.heartbeats import DELAY
@@ -72,7 +73,7 @@ def _run_last_segment(
     context = split_context(query, "result", number)
     with _restartable_segment(segment, query, context, None, with_row_numbers(batches, names)) as restartable:
         receipt = restartable.run_to_end()
-    yield pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
+    yield receipts_row([receipt])
 
 
 def _run_inner_segment(

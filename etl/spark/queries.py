@@ -14,9 +14,8 @@ from etl.api import BatchId, Schema, StatefulStep
 from etl.plan.frames import Read, frame_sources, state_graph_of
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Segment
-from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
-from etl.spark.driver_rows import collect_all
+from etl.spark.driver_rows import collect_receipts
 from etl.spark.frames import build_frame
 from etl.spark.lane.arrivals import RowTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import Lane
@@ -80,8 +79,7 @@ class Queries:
             batch = BatchId(context.getLocalProperty("sql.streaming.queryId") or plan.name, number)
             if lane is not None:
                 lane.prepare(number)
-            rows = collect_all(self._with_receipts(plan, query, frame, segment, number))
-            receipts = [Receipt.decode(bytes(row.receipt)) for row in rows]
+            receipts = collect_receipts(self._with_receipts(plan, query, frame, segment, number))
             with name_logs(self.plan.pipeline):  # Spark calls this in a thread of its own
                 if lane is None:
                     batches.complete(batch, receipts)
@@ -107,7 +105,7 @@ class Queries:
         batches = BatchCompletion(replace(plan, segment=segment), query, self.commits, self.reports.totals)
         lane = self._lane_batches(plan, query, frame, batches)
         ran = self._with_receipts(plan, query, frame, segment)
-        receipts = [Receipt.decode(bytes(row.receipt)) for row in collect_all(ran)]
+        receipts = collect_receipts(ran)
         if lane is None:
             batches.complete(batch, receipts)
         else:

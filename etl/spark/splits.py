@@ -24,6 +24,7 @@ from etl.receipts import NO_SEGMENT, Receipt
 from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
+from etl.spark.driver_rows import receipts_row
 from etl.spark.lane.clocks import reading_time
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
@@ -38,11 +39,6 @@ from etl.state.row_files import RowWriter
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
-
-
-def receipt_row(receipt: Receipt) -> pa.RecordBatch:
-    """A receipt as a row for Spark."""
-    return pa.RecordBatch.from_pydict({"receipt": pa.array([receipt.encode()], pa.binary())})
 
 
 class SplitReader:
@@ -70,11 +66,11 @@ class SplitReader:
         staging = self._staging_folder()
         try:
             if self._lane is not None:
-                yield from map(receipt_row, self._run_for_state(task, staging, self._lane))
+                yield receipts_row(self._run_for_state(task, staging, self._lane))
             elif self._read:
                 yield from self._run_for_spark(task, staging)
             else:
-                yield receipt_row(self._restartable_segment(task, staging).run_to_end())
+                yield receipts_row([self._restartable_segment(task, staging).run_to_end()])
         except RunStopping:
             raise
         except Exception as error:
@@ -96,18 +92,17 @@ class SplitReader:
         folder = ensure_folder(staging / "receipts")
         (folder / restartable.receipt.split).write_bytes(restartable.receipt.encode())
 
-    def _run_for_state(self, task: SplitTask, staging: Path, lane: Lane) -> Iterator[Receipt]:
+    def _run_for_state(self, task: SplitTask, staging: Path, lane: Lane) -> Sequence[Receipt]:
         """Write the events as rows for a stateful step, and run its parts if no other task of the micro-batch is left."""
         batch = current_batch(self._query)
         own = [self._write_rows(one, staging, lane, batch.number) for one in (task, *(task.joined or ()))]
         receipts = own if task.joined is not None else StoredReceipts(staging).add(own[0], task.order, task.tasks)
         try:
             if receipts is not None:
-                yield Receipt("", "inline", 0, NO_SEGMENT, outcome=lane.advance(batch, receipts, run_here))
-                return
+                return [Receipt("", "inline", 0, NO_SEGMENT, outcome=lane.advance(batch, receipts, run_here))]
         except MoreTasksNeeded:
             pass
-        yield from own
+        return own
 
     def _write_rows(self, task: SplitTask, staging: Path, lane: Lane, batch: int) -> Receipt:
         """Write the events as rows for the stateful steps that they reach; the receipt names the files."""

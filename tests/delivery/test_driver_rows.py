@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from etl.api import BatchId
+from etl.receipts import Receipt
+from etl.spark.driver_rows import collect_receipts, receipts_row
 from etl.spark.lane.lane_completion import LaneCompletion
 
 SCRIPT = """
@@ -48,6 +50,28 @@ def test_rows_are_not_taken_for_all_where_the_jvm_ends(how: str, printed: str, t
     ran = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
     assert ran.stdout.split()[:1] == [printed], ran.stderr[-2000:]
+
+
+@pytest.mark.parametrize("kind", ["LogicalRDD", "MapInArrow"])
+def test_the_rows_of_a_planned_micro_batch_are_collected_without_a_further_query(kind: str) -> None:
+    receipts = [Receipt("s", str(number), number) for number in range(3)]
+    tasks = [receipts_row(receipts[:2]), receipts_row(receipts[2:])]
+    rows = [
+        SimpleNamespace(receipt=one["receipt"], getBinary=lambda _, one=one: one["receipt"])
+        for t in tasks
+        for one in t.to_pylist()
+    ]
+    queries: list[str] = []
+    planned = SimpleNamespace(getSimpleName=lambda: kind)
+    logical = SimpleNamespace(getClass=lambda: planned, rdd=lambda: SimpleNamespace(collect=lambda: rows))
+    frame = SimpleNamespace(
+        _jdf=SimpleNamespace(queryExecution=lambda: SimpleNamespace(logical=lambda: logical)),
+        collect=lambda: queries.append("collect") or rows,
+        sparkSession=SimpleNamespace(sparkContext=SimpleNamespace(getLocalProperty=str)),
+    )
+
+    assert collect_receipts(frame) == receipts  # type: ignore[arg-type]
+    assert queries == ([] if kind == "LogicalRDD" else ["collect"])
 
 
 def test_a_micro_batch_is_not_committed_after_the_end_of_the_jvm() -> None:

@@ -17,7 +17,7 @@ from etl.config.loader import inspect_document
 from etl.contract.changelogs import signs
 from etl.plan.frames import Read, StateGraph
 from etl.plan.query_plan import Plan, QueryPlan
-from etl.receipts import Receipt
+from etl.receipts import decode_all
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_stages import stages_of
@@ -96,7 +96,7 @@ def _run_with_state(plan: Plan, query: QueryPlan, graph: StateGraph, folder: Pat
         )
         lane = Lane(tuple(stages_of(query)), graph.inputs, context)
         (row,) = SplitReader(context, read.sources, read.segment, read, 0, lane).read(task)
-        outcome = Receipt.decode(row.column("receipt")[0].as_py()).outcome
+        outcome = decode_all(row.column("receipt")[0].as_py())[0].outcome
         assert outcome is not None, "the micro-batch needs further tasks"
         lane.manifests.write(batch, outcome.state)
 

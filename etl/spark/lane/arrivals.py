@@ -17,11 +17,11 @@ from etl.receipts import NO_SEGMENT, ROWS_SEGMENTS, Receipt
 from etl.segment.event_time import EventTime, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun
+from etl.spark.driver_rows import receipts_row
 from etl.spark.lane.operators import operator_of
 from etl.spark.partitions import map_in_arrow, split_context, with_names, with_row_numbers
 from etl.spark.query_context import QueryContext, current_batch, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
-from etl.spark.splits import receipt_row
 from etl.state.manifest import Manifests
 from etl.state.row_files import RowWriter
 from etl.steps.heartbeats import ARRIVAL
@@ -59,7 +59,7 @@ def _write_rows(
 ) -> Iterator[pa.RecordBatch]:
     relay_worker_logs(query.pipeline)
     try:
-        yield receipt_row(_PartitionRows(query, target).write(_add_row_numbers(batches, names)))
+        yield receipts_row([_PartitionRows(query, target).write(_add_row_numbers(batches, names))])
     except Exception as error:
         store_error(query.state.staging(query.run_id, query.query, current_batch(query).number), error)
         raise

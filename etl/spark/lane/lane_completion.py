@@ -11,7 +11,7 @@ from etl.api import OFFSET, SIDE, BatchId
 from etl.expressions import quote_name
 from etl.receipts import Receipt
 from etl.spark.commit.batch_commit import BatchCompletion
-from etl.spark.driver_rows import collect_all, require_jvm
+from etl.spark.driver_rows import collect_all, collect_receipts, require_jvm
 from etl.spark.lane.arrivals import RowTarget, write_rows_of_partitions
 from etl.spark.lane.lane_batch import BatchOutcome, Lane, RunTasks
 from etl.spark.lane.result_files import event_file, fields_of, result_files, results_folder, results_of
@@ -21,7 +21,7 @@ from etl.spark.partitions import run_segment
 from etl.steps.heartbeats import ARRIVAL
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -70,7 +70,7 @@ class BatchSparkRunner:
         plan, query = self.completion.query, self.lane.query
         files = result_files(results, results_folder(query, self.batch))
         given = results_of(self.session, files, self.lane.stages[-1].segment.roots[""].outgoing)
-        return _receipts(run_segment(apply_after_state(plan, given, query), plan.segment, query, plan.parts))
+        return collect_receipts(run_segment(apply_after_state(plan, given, query), plan.segment, query, plan.parts))
 
     def run_between(self, number: int, events: Sequence[Receipt], read_at: int, of_sources: bool) -> list[Receipt]:
         """Run the steps that lead to an input of a stage, and write their results as rows for the stage."""
@@ -94,8 +94,4 @@ class BatchSparkRunner:
             input=number,
             read_at=read_at if of_sources else None,
         )
-        return _receipts(write_rows_of_partitions(needed, query, target))
-
-
-def _receipts(rows: DataFrame) -> list[Receipt]:
-    return [Receipt.decode(bytes(row.receipt)) for row in collect_all(rows)]
+        return collect_receipts(write_rows_of_partitions(needed, query, target))
