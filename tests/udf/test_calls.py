@@ -19,6 +19,7 @@ from test_signature import IMPORTS
 from etl.api import ComponentError
 from etl.expressions import analyse, compile_expression
 from etl.udf.call_guard import CallGuard, CallTimeoutError
+from etl.udf.calling import check_content
 from etl.udf.code_files import CodeFileError, read_file, read_module
 from etl.udf.declaration import CodeFile, UserFunction, with_functions
 from etl.udf.parameters import FunctionDeclaration
@@ -330,3 +331,15 @@ def test_a_path_that_cannot_be_is_reported(path: str) -> None:
 def test_a_name_that_no_module_can_have_is_reported(name: str) -> None:
     with pytest.raises(CodeFileError, match="is not the name of a module"):
         read_module(name, Path())
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"abcdefgh\xff", b"\xffabcdefgh"])
+def test_texts_are_checked_to_be_utf_8_within_a_slice(bad: bytes) -> None:
+    texts = pa.array([b"ok", bad, "é".encode(), None]).view(pa.string())
+
+    with pytest.raises(pa.ArrowInvalid):
+        check_content(texts)
+    with pytest.raises(pa.ArrowInvalid):
+        check_content(texts[1:2].cast(pa.large_string(), safe=False))
+    for good in (texts[:1], texts[2:], texts[1:1], pa.array([["é"]]), pa.array([None], pa.string()), pa.array([1])):
+        check_content(good)
