@@ -126,7 +126,7 @@ def run(settings: Settings) -> Result:
     """The loaders and the engine in turn, on each server."""
     folder = fresh("database")
     for part, first in (("lines", 0), ("first", 0), ("second", ROWS // 2)):
-        (folder / f"{part}.jsonl").write_bytes(made(first, ROWS if part == "lines" else ROWS // 2))
+        (folder / f"{part}.jsonl").write_bytes(json_lines(first, ROWS if part == "lines" else ROWS // 2))
     rows = [
         row for kind, name in (("mysql", "MariaDB"), ("postgresql", "PostgreSQL")) for row in _on(kind, name, folder, settings)
     ]
@@ -163,7 +163,7 @@ def started(kind: str) -> Any:
     return kinds[kind]()
 
 
-def made(first: int, count: int) -> bytes:
+def json_lines(first: int, count: int) -> bytes:
     """JSON lines."""
     text = "Failed password for invalid user from an address that nobody knows, it's nothing to worry about"
     line = (
@@ -196,7 +196,7 @@ def by_hand(node: Node, loader: Loader, files: list[Path]) -> None:
 def by_engine(node: Node, loader: Loader, folder: Path) -> None:
     """The engine, once it runs: from the moment when the file grows until the server has all."""
     table, file = node.fresh_table(), folder / "in.jsonl"
-    file.write_bytes(made(ROWS, WARM))
+    file.write_bytes(json_lines(ROWS, WARM))
     with Command(argv(node, table, folder), folder, {PASSWORD: node.server.password}, every=1.0) as command:
         until(lambda: node.run(f"SELECT count(*) FROM {table}"), WARM, command)
         cpu, server, began = cpu_of(command.process.pid), node.cpu(), time.monotonic()

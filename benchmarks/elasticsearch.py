@@ -114,7 +114,7 @@ def run(settings: Settings) -> Result:
     """The loaders and the engine in turn, on one server."""
     folder = fresh("elasticsearch")
     lines = folder / "lines.jsonl"
-    lines.write_bytes(made(0, DOCUMENTS))
+    lines.write_bytes(json_lines(0, DOCUMENTS))
     target = Row("etl run, of the better loader's rate", "%", at_least=SHARE)
     one, two, engine = map(Loader.called, ("by hand, one connection", "by hand, two connections", "etl run"))
     with started() as server:
@@ -141,7 +141,7 @@ def started() -> OpenSearch:
     return Node(heap="1g")
 
 
-def made(first: int, count: int) -> bytes:
+def json_lines(first: int, count: int) -> bytes:
     """JSON lines."""
     text = "Failed password for invalid user from an address that nobody knows, which is nothing to worry about"
     line = (
@@ -170,7 +170,7 @@ def by_hand(node: Node, loader: Loader, lines: Path, connections: int) -> None:
 def by_engine(node: Node, loader: Loader, folder: Path) -> None:
     """The engine, once it runs: from the moment when the file grows until the server has all."""
     index, file = node.fresh_index(), folder / "in.jsonl"
-    file.write_bytes(made(DOCUMENTS, WARM))
+    file.write_bytes(json_lines(DOCUMENTS, WARM))
     with Command(argv(node, index, folder), folder, every=1.0) as command:
         until(lambda: node.documents(index), WARM, command)
         cpu, server, began = cpu_of(command.process.pid), node.cpu(), time.monotonic()

@@ -70,7 +70,7 @@ class Job:
 def run(settings: Settings) -> Result:
     """All in turn, on one server."""
     folder = fresh("elasticsearch-recipe")
-    lines = made(0, DOCUMENTS)
+    lines = access_lines(0, DOCUMENTS)
     guessed, ecs, by_hand = map(
         Loader.called, ("etl run, guessed", "etl run, template: ecs", "by hand, template: ecs, two connections")
     )
@@ -89,7 +89,7 @@ def run(settings: Settings) -> Result:
 
 def by_engine(job: Job, loader: Loader, lines: bytes) -> None:
     """From the moment when the log grows until the server has all."""
-    job.log.write_bytes(made(DOCUMENTS, WARM))
+    job.log.write_bytes(access_lines(DOCUMENTS, WARM))
     index = f"{job.name}-2026.11.20"
     with Command(job.argv(), job.folder, every=1.0) as command:
         until(lambda: count(job.node, index), WARM, command, pause=COUNT_SECONDS)
@@ -137,7 +137,7 @@ def as_documents(folder: Path, lines: bytes) -> Path:
     return out
 
 
-def made(first: int, number: int) -> bytes:
+def access_lines(first: int, number: int) -> bytes:
     """Lines of an access log (combined)."""
     return "".join(_line(n) for n in range(first, first + number)).encode()
 

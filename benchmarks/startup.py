@@ -40,7 +40,7 @@ def run(settings: Settings) -> Result:
 
 
 def _measure(row: Row) -> None:
-    folder, source, output = _given()
+    folder, source, output = _make_folder()
     with Command(follow_argv(source, output, folder), folder) as command:
         wait_until(lambda: output.exists() and output.stat().st_size > 0, command, PATIENCE_SECONDS)
         row.values.append(time.monotonic() - command.began)
@@ -51,14 +51,14 @@ def _measure(row: Row) -> None:
 
 
 def _measure_whole(row: Row) -> None:
-    folder, source, output = _given()
+    folder, source, output = _make_folder()
     cost, _, _ = measure.run([*follow_argv(source, output, folder), "--once"], folder)
     row.values.append(cost.wall)
     row.cpu.append(cost.cpu)
     row.pss.append(cost.peak)
 
 
-def _given() -> tuple[Path, Path, Path]:
+def _make_folder() -> tuple[Path, Path, Path]:
     """A folder, the log in it, and where the output will be."""
     folder = fresh("startup")
     source, output = folder / "start.log", folder / "out.json"

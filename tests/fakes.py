@@ -82,7 +82,9 @@ class Count(SparkStep):
         return timedelta(seconds=60)
 
 
-def made(sources: Mapping[str, Source | FrameSource], streams: Mapping[str, tuple[str, list]], sinks: Mapping[str, str]) -> Plan:
+def make_plan(
+    sources: Mapping[str, Source | FrameSource], streams: Mapping[str, tuple[str, list]], sinks: Mapping[str, str]
+) -> Plan:
     pipeline = Pipeline(
         "p",
         sources,

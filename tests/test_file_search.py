@@ -23,7 +23,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(root: Path, pattern: str, *exclude: str) -> list[str]:
+def search_paths(root: Path, pattern: str, *exclude: str) -> list[str]:
     return [os.path.relpath(path, root) for path in FileSearch(f"{root}/{pattern}", exclude).paths()]
 
 
@@ -90,7 +90,7 @@ def test_a_linked_folder_outside_has_its_own_name_if_a_pattern_matches_it(tmp_pa
     (tmp_path / "in/a").symlink_to("z")
     (tmp_path / "in/o").symlink_to("../outside")
 
-    assert found(tmp_path, "in/**/*.log") == ["in/o/o.log", "in/z/z.log"]
+    assert search_paths(tmp_path, "in/**/*.log") == ["in/o/o.log", "in/z/z.log"]
 
 
 def test_an_excluded_folder_is_not_searched(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,12 +98,12 @@ def test_an_excluded_folder_is_not_searched(tree: Path, monkeypatch: pytest.Monk
     scandir = os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), scandir(path))[1])
 
-    assert found(tree, "**/*.log", f"{tree}/a/b/*") == ["a/x.log", "top.log"]
+    assert search_paths(tree, "**/*.log", f"{tree}/a/b/*") == ["a/x.log", "top.log"]
     assert f"{tree}/a/b" not in listed
 
 
 def test_exclusions_take_paths_and_names(tree: Path) -> None:
-    assert found(tree, "**/*.log", "x.log", "*/b/*") == ["top.log"]
+    assert search_paths(tree, "**/*.log", "x.log", "*/b/*") == ["top.log"]
 
 
 def test_a_folder_that_cannot_be_listed_is_reported(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

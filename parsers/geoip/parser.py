@@ -86,9 +86,9 @@ class Geoip(Parser):
     @property
     def _databases(self) -> list[tuple[str, str, tuple[Detail, ...]]]:
         """Option, path and details of each file that is given."""
-        return list(self._given())
+        return list(self._database_options())
 
-    def _given(self) -> Iterator[tuple[str, str, tuple[Detail, ...]]]:
+    def _database_options(self) -> Iterator[tuple[str, str, tuple[Detail, ...]]]:
         if self.geo_database is not None:
             yield "geo_database", self.geo_database, PLACE_FIELDS
         if self.as_database is not None:

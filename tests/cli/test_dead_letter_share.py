@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from fakes import Lines, made
+from fakes import Lines, make_plan
 
 from etl.api import EtlError
 from etl.catalogue import installed
@@ -26,7 +26,7 @@ AT = ("all[0] grok", "grok-failed")
 
 @pytest.fixture
 def one(tmp_path: Path) -> PipelineRun:
-    return PipelineRun(made({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), StateFolder(tmp_path), RunMode())
+    return PipelineRun(make_plan({"log": Lines()}, {"all": ("log", [GROK])}, {"out": "all"}), StateFolder(tmp_path), RunMode())
 
 
 def add(one: PipelineRun, read: int, dead: int) -> None:
@@ -36,7 +36,7 @@ def add(one: PipelineRun, read: int, dead: int) -> None:
         one.totals.rejected.setdefault(AT, RejectCount()).add(RejectCount(dead, "does not match", "12 took 5 ms"))
 
 
-def said(watch: DeadLetterShare) -> list[str]:
+def reported_lines(watch: DeadLetterShare) -> list[str]:
     out = io.StringIO()
     watch.check(Progress("text", False, False, out).report)
     return out.getvalue().splitlines()
@@ -45,12 +45,14 @@ def said(watch: DeadLetterShare) -> list[str]:
 def test_a_run_warns_once_that_a_tenth_of_its_events_are_dead_letters(one: PipelineRun) -> None:
     watch = DeadLetterShare(one, None)
     add(one, 1000, 99)
-    assert said(watch) == []
+    assert reported_lines(watch) == []
 
     add(one, 1000, 150)
 
-    assert said(watch) == ["249 of 2,000 events became dead letters (12%), 15% of the last 1,000: at all[0] grok, does not match"]
-    assert said(watch) == []
+    assert reported_lines(watch) == [
+        "249 of 2,000 events became dead letters (12%), 15% of the last 1,000: at all[0] grok, does not match"
+    ]
+    assert reported_lines(watch) == []
     assert not one.stopped
 
 
@@ -58,17 +60,17 @@ def test_few_events_are_no_share_until_the_run_ends(one: PipelineRun) -> None:
     watch = DeadLetterShare(one, 0.5)
     add(one, 3, 3)
 
-    assert said(watch) == []
+    assert reported_lines(watch) == []
     assert watch.check_end()
 
 
 def test_a_change_is_noticed_after_any_number_of_good_events(one: PipelineRun) -> None:
     watch = DeadLetterShare(one, 0.5)
     add(one, 10_000_000, 0)
-    said(watch)
+    reported_lines(watch)
     add(one, 2000, 1500)
 
-    (line,) = said(watch)
+    (line,) = reported_lines(watch)
 
     assert line == (
         "stopping: 1,500 of 10,002,000 events became dead letters (0.01%), 75% of the last 2,000, more than --max-dead 0.5"

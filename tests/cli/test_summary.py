@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakes import Lines, made
+from fakes import Lines, make_plan
 
 from etl.cli.run.summary import format_summary
 from etl.receipts import Counts, Delivered
@@ -10,7 +10,7 @@ from etl.spark.reports.totals import SinkTotals, Totals
 
 
 def lines(totals: Totals, verbose: bool = False) -> list[str]:
-    plan = made({"log": Lines()}, {"all": ("log", [])}, {"out": "all"})
+    plan = make_plan({"log": Lines()}, {"all": ("log", [])}, {"out": "all"})
     return list(format_summary(plan, totals, verbose))[1:]
 
 
@@ -48,7 +48,7 @@ def test_events_dropped_by_a_receiver_are_listed_with_the_reason() -> None:
 
 
 def test_events_that_steps_with_state_dropped_are_listed_with_the_reason() -> None:
-    plan = made({"log": Lines()}, {"all": ("log", [])}, {"out": "all"})
+    plan = make_plan({"log": Lines()}, {"all": ("log", [])}, {"out": "all"})
     totals, query = Totals(), plan.queries[0].name
     totals.add_dropped(query, late=0, over_limit=1200)
 

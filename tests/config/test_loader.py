@@ -50,7 +50,7 @@ def pipeline(tmp_path: Path, text: str, **more: object) -> Pipeline:
     return found.pipeline
 
 
-def told(found: CheckedPipeline) -> list[tuple[int, int, str]]:
+def locations_of(found: CheckedPipeline) -> list[tuple[int, int, str]]:
     return [(problem.line, problem.column, problem.code) for problem in found.problems]
 
 
@@ -235,7 +235,7 @@ def test_consequences_are_not_reported(tmp_path: Path) -> None:
         "  - {type: match, pattern: '(', field: message}\n"
     )
 
-    assert told(checked(tmp_path, text)) == [(3, 19, "unknown-option"), (5, 29, "bad-pattern"), (5, 40, "unknown-field")]
+    assert locations_of(checked(tmp_path, text)) == [(3, 19, "unknown-option"), (5, 29, "bad-pattern"), (5, 40, "unknown-field")]
 
 
 def test_a_check_that_breaks_is_a_problem(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ sinks:
 """
     found = checked(tmp_path, text)
 
-    assert told(found) == [(5, 13, "union-type-conflict")]
+    assert locations_of(found) == [(5, 13, "union-type-conflict")]
     assert found.problems[0].message == "field 't' is string in 'a' and double in 'b'"
 
 
@@ -274,13 +274,13 @@ sinks:
 """
     found = checked(tmp_path, text)
 
-    assert told(found) == [(5, 13, "field-conflict")]
+    assert locations_of(found) == [(5, 13, "field-conflict")]
 
 
 def test_a_field_is_not_a_value_and_a_struct(tmp_path: Path) -> None:
     text = "source: {type: lines, path: a, columns: {host: string}}\nsteps: [{type: pick, where: host, give: host.ip}]\n"
 
-    assert told(checked(tmp_path, text)) == [(2, 9, "field-conflict")]
+    assert locations_of(checked(tmp_path, text)) == [(2, 9, "field-conflict")]
 
 
 def test_warnings_do_not_stop_a_pipeline(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_warnings_do_not_stop_a_pipeline(tmp_path: Path) -> None:
     ],
 )
 def test_one_problem(tmp_path: Path, text: str, expected: list[tuple[int, int, str]]) -> None:
-    assert told(checked(tmp_path, text)) == expected
+    assert locations_of(checked(tmp_path, text)) == expected
 
 
 def test_unreadable_files_are_problems(tmp_path: Path) -> None:

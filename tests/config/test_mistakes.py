@@ -15,7 +15,7 @@ FOLDER = Path(__file__).with_name("mistakes")
 CASES = sorted(FOLDER.rglob("*.yaml"))
 
 
-def said(case: Path) -> str:
+def lint_output(case: Path) -> str:
     """The problems as `etl lint` prints them, without the name of the folder."""
     return "".join(f"{problem}\n" for problem in inspect(case, {}).problems).replace(f"{FOLDER}/", "")
 
@@ -24,7 +24,7 @@ def said(case: Path) -> str:
 def test_lint_prints_the_recorded_problems(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
 
-    assert said(case) == case.with_suffix(".txt").read_text("utf-8"), "where the new text is right: make refresh"
+    assert lint_output(case) == case.with_suffix(".txt").read_text("utf-8"), "where the new text is right: make refresh"
 
 
 if __name__ == "__main__":
@@ -32,4 +32,4 @@ if __name__ == "__main__":
 
     os.chdir(FOLDER)
     for case in CASES:
-        case.with_suffix(".txt").write_text(said(case), "utf-8")
+        case.with_suffix(".txt").write_text(lint_output(case), "utf-8")

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def found(*texts: str) -> list[tuple[str, int, int, str, str]]:
+def lint_problems(*texts: str) -> list[tuple[str, int, int, str, str]]:
     """File, line, column, code and severity of what lint says about files a.yaml, b.yaml …, named in one command."""
     names = [f"{letter}.yaml" for letter in "abc"[: len(texts)]]
     for name, text in zip(names, texts, strict=True):
@@ -55,7 +55,7 @@ def copy(path: str, out: str) -> str:
     ],
 )
 def test_a_sink_that_feeds_its_own_source_is_an_error_at_the_sink(path: str, out: str) -> None:
-    errors = [one for one in found(copy(path, out)) if one[-1] == "error"]
+    errors = [one for one in lint_problems(copy(path, out)) if one[-1] == "error"]
 
     assert errors == [("a.yaml", 2, 1, "reads-own-output", "error")]
 
@@ -71,24 +71,24 @@ def test_a_sink_that_feeds_its_own_source_is_an_error_at_the_sink(path: str, out
     ],
 )
 def test_a_sink_beside_the_glob_is_none(path: str, out: str) -> None:
-    assert found(copy(path, out)) == []
+    assert lint_problems(copy(path, out)) == []
 
 
 def test_what_the_source_excludes_it_does_not_read() -> None:
-    assert found(copy("logs/*", "logs/out.jsonl").replace('"}\nsink', '", exclude: ["*.jsonl"]}\nsink')) == []
+    assert lint_problems(copy("logs/*", "logs/out.jsonl").replace('"}\nsink', '", exclude: ["*.jsonl"]}\nsink')) == []
 
 
 def test_a_sink_is_found_through_a_link(folder: Path) -> None:
     (folder / "real").mkdir()
     (folder / "link").symlink_to(folder / "real")
 
-    assert found(copy("link/*.log", "real/out.log")) == [("a.yaml", 2, 1, "reads-own-output", "error")]
+    assert lint_problems(copy("link/*.log", "real/out.log")) == [("a.yaml", 2, 1, "reads-own-output", "error")]
 
 
 def test_dead_letters_in_the_glob_are_found() -> None:
     text = copy("logs/*", "out.jsonl") + "dead_letters: {type: file, path: logs/dead.jsonl}\n"
 
-    assert found(text) == [("a.yaml", 3, 1, "reads-own-output", "error")]
+    assert lint_problems(text) == [("a.yaml", 3, 1, "reads-own-output", "error")]
 
 
 CHAIN = """
@@ -102,7 +102,7 @@ sinks:
 
 
 def test_a_source_may_read_what_another_one_of_the_file_became() -> None:
-    assert found(CHAIN) == []
+    assert lint_problems(CHAIN) == []
 
 
 def test_a_file_in_the_folder_of_another_sink_is_found() -> None:
@@ -113,25 +113,25 @@ def test_a_file_in_the_folder_of_another_sink_is_found() -> None:
         .replace("{type: file, path: out", "{from: in, type: file, path: out")
     )
 
-    assert found(long) == [("a.yaml", 4, 3, "shared-target", "error")]
+    assert lint_problems(long) == [("a.yaml", 4, 3, "shared-target", "error")]
 
 
 @pytest.mark.parametrize("wrong", ["path: a.log, formt: json", "pth: a.log"])
 def test_a_misspelt_option_hides_no_shared_file(wrong: str) -> None:
     text = f"source: {{type: file, path: a.log}}\nsink: {{type: file, {wrong}}}\n"
 
-    assert [code for *_, code, _ in found(text)] == ["reads-own-output", "unknown-option"]
+    assert [code for *_, code, _ in lint_problems(text)] == ["reads-own-output", "unknown-option"]
 
 
 @pytest.mark.parametrize("out", ["out.jsonl", "./out.jsonl", "x/../out.jsonl"])
 def test_two_pipelines_of_one_command_do_not_write_one_file(out: str) -> None:
-    assert found(copy("a.log", "out.jsonl"), copy("b.log", out)) == [("b.yaml", 2, 1, "shared-target", "error")]
+    assert lint_problems(copy("a.log", "out.jsonl"), copy("b.log", out)) == [("b.yaml", 2, 1, "shared-target", "error")]
 
 
 def test_two_pipelines_of_one_command_have_two_files_of_dead_letters() -> None:
     letters = "dead_letters: {type: file, path: dead.jsonl}\n"
 
-    assert found(copy("a.log", "a.jsonl") + letters, copy("b.log", "dead.jsonl"), copy("c.log", "c.jsonl") + letters) == [
+    assert lint_problems(copy("a.log", "a.jsonl") + letters, copy("b.log", "dead.jsonl"), copy("c.log", "c.jsonl") + letters) == [
         ("b.yaml", 2, 1, "shared-target", "error"),
         ("c.yaml", 3, 1, "shared-target", "error"),
         ("c.yaml", 3, 1, "shared-target", "error"),
@@ -141,22 +141,22 @@ def test_two_pipelines_of_one_command_have_two_files_of_dead_letters() -> None:
 def test_one_pipeline_may_read_what_another_writes_but_not_in_a_circle() -> None:
     chain = copy("a.log", "b.log"), copy("b.log", "c.log")
 
-    assert found(*chain) == []
-    assert found(*chain, copy("c.log", "a.log")) == [("c.yaml", 2, 1, "reads-own-output", "warning")]
+    assert lint_problems(*chain) == []
+    assert lint_problems(*chain, copy("c.log", "a.log")) == [("c.yaml", 2, 1, "reads-own-output", "warning")]
 
 
 def test_pipelines_of_one_name_share_a_state_folder() -> None:
     texts = [f"name: same\n{copy(letter + '.log', letter + '.jsonl')}" for letter in "ab"]
 
-    assert found(*texts) == [("b.yaml", 1, 1, "same-pipeline-name", "warning")]
+    assert lint_problems(*texts) == [("b.yaml", 1, 1, "same-pipeline-name", "warning")]
 
 
 def test_standard_input_and_addresses_have_one_reader() -> None:
     stdin = "source: {type: stdin}\n"
     syslog = 'source: {type: syslog, listen: ["udp://127.0.0.1:5514", "tcp://127.0.0.1:5514"]}\n'
 
-    assert found(stdin, stdin) == [("b.yaml", 1, 1, "shared-input", "error")]
-    assert found(syslog, syslog) == [("b.yaml", 1, 1, "shared-input", "error")]
+    assert lint_problems(stdin, stdin) == [("b.yaml", 1, 1, "shared-input", "error")]
+    assert lint_problems(syslog, syslog) == [("b.yaml", 1, 1, "shared-input", "error")]
 
 
 def test_a_folder_may_hold_alternatives() -> None:
@@ -200,7 +200,7 @@ TOPIC = "source: {type: kafka, servers: [k:9092], topics: [t]}\nsink: {type: kaf
 
 
 def test_a_topic_that_is_read_and_written_is_a_warning() -> None:
-    assert found(TOPIC) == [("a.yaml", 2, 1, "reads-own-output", "warning")]
+    assert lint_problems(TOPIC) == [("a.yaml", 2, 1, "reads-own-output", "warning")]
 
 
 def test_the_example_of_a_folder_is_a_part() -> None:

@@ -83,7 +83,7 @@ def tracked_without_failed(events: Sequence[Event]) -> Iterator[Row]:
     yield from (("function-failed", one["n"], None, None) for one in events if fails(one))
 
 
-def given_by_timers(events: Sequence[Event]) -> Iterator[Row]:
+def timer_rows(events: Sequence[Event]) -> Iterator[Row]:
     """The numbers of the events of each key and block, by two timers, which fail for one key."""
     for (_, key), some in of_keys(events).items():
         listed = tuple(one["n"] for one in some)
@@ -123,7 +123,7 @@ CALLS = {
     "keyed_python, timers": Case(
         (step("keyed_python", _TIMER),),
         ("numbers", "at", "key"),
-        given_by_timers,
+        timer_rows,
         functions=("wait", "give"),
         dead_letters=True,
     ),

@@ -24,13 +24,13 @@ from etl.resources import recipes
 LOG = ROOT / "samples" / "ssh-auth.log"
 
 
-def found(path: Path) -> list[Match]:
+def matches_of(path: Path) -> list[Match]:
     with open_sample(path) as sample:
         return find_matches(sample)
 
 
 def by_name(path: Path) -> dict[str, Match]:
-    return {one.candidate.name: one for one in found(path)}
+    return {one.candidate.name: one for one in matches_of(path)}
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_compressed_file_is_read_alike(tmp_path: Path) -> None:
 
 
 def test_json_wins_on_json_and_gives_its_members_with_types(objects: Path) -> None:
-    best = found(objects)[0]
+    best = matches_of(objects)[0]
 
     assert (best.candidate.name, best.rate) == ("json", 1.0)
     assert find_fields(best) == [
@@ -70,7 +70,7 @@ def test_json_wins_on_json_and_gives_its_members_with_types(objects: Path) -> No
 
 def test_the_pipeline_for_a_parser_is_sound_and_declares_what_was_found(objects: Path, tmp_path: Path) -> None:
     path = tmp_path / "app.yaml"
-    path.write_text(pipeline_text(found(objects)[0], objects))
+    path.write_text(pipeline_text(matches_of(objects)[0], objects))
 
     pipeline = load(path)
 
@@ -99,7 +99,7 @@ def load_problems(path: Path) -> list[str]:
 def test_a_header_names_the_columns_of_csv(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text('ts;level;user name\n1;warn;"b;c"\n2;info;d\n')
 
-    best = found(tmp_path / "x.csv")[0]
+    best = matches_of(tmp_path / "x.csv")[0]
     pipeline = tmp_path / "x.yaml"
     pipeline.write_text(pipeline_text(best, tmp_path / "x.csv"))
 
@@ -114,7 +114,7 @@ def test_what_reads_anything_is_not_found(tmp_path: Path) -> None:
     path = tmp_path / "prose.txt"
     path.write_text("Call me Ishmael.\nSome years ago\n\nnever mind how long\n")
 
-    assert [one.candidate.name for one in found(path) if not one.candidate.recipe and one.rate == 1] == []
+    assert [one.candidate.name for one in matches_of(path) if not one.candidate.recipe and one.rate == 1] == []
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def test_any_bytes_are_tried(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.bin"
     path.write_bytes(data)
 
-    assert all(0 <= one.rate <= 1 for one in found(path))
+    assert all(0 <= one.rate <= 1 for one in matches_of(path))
 
 
 def test_a_file_without_lines_is_an_error(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_deep_objects_are_tried(tmp_path: Path, depth: int) -> None:
     path = tmp_path / "deep.json"
     path.write_text('{"a":' * depth + "1" + "}" * depth + "\n")
 
-    for one in found(path):
+    for one in matches_of(path):
         assert find_fields(one) is not None
 
 
@@ -189,4 +189,4 @@ def test_what_gives_no_field_is_no_format(tmp_path: Path) -> None:
     path = tmp_path / "noise.bin"
     path.write_bytes(random.Random(7).randbytes(50_000))
 
-    assert found(path) == []
+    assert matches_of(path) == []

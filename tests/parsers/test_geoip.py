@@ -214,14 +214,14 @@ def test_findings(places: str, tmp_path: Path) -> None:
     schema = pa.schema([("source.ip", pa.string())])
     (tmp_path / "junk.mmdb").write_bytes(b"junk" * 100)
 
-    def found(**options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
+    def check_codes(**options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
         return [(finding.code, finding.path) for finding in Geoip(**options).check(schema)]
 
-    assert found() == [("no-database", ())]
-    assert found(geo_database=str(tmp_path / "none.mmdb")) == [("unreadable-file", ("geo_database",))]
-    assert found(as_database=str(tmp_path / "junk.mmdb")) == [("unreadable-file", ("as_database",))]
-    assert found(geo_database=str(tmp_path)) == [("unreadable-file", ("geo_database",))]
-    assert found(geo_database=places) == []
+    assert check_codes() == [("no-database", ())]
+    assert check_codes(geo_database=str(tmp_path / "none.mmdb")) == [("unreadable-file", ("geo_database",))]
+    assert check_codes(as_database=str(tmp_path / "junk.mmdb")) == [("unreadable-file", ("as_database",))]
+    assert check_codes(geo_database=str(tmp_path)) == [("unreadable-file", ("geo_database",))]
+    assert check_codes(geo_database=places) == []
 
 
 def test_a_file_that_is_gone_when_it_runs(tmp_path: Path) -> None:

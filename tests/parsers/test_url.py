@@ -107,20 +107,20 @@ def test_a_file_of_suffixes(tmp_path: Path) -> None:
 def test_findings(tmp_path: Path) -> None:
     schema = pa.schema([("url.original", pa.string())])
 
-    def found(**options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
+    def check_codes(**options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
         return [(finding.code, finding.path) for finding in Url(**options).check(schema)]
 
-    assert found(fields={"a": "map<string,string>"}) == [("unreadable-type", ("fields", "a"))]
-    assert found(paths={"a": "b"}) == [("unknown-field", ("paths", "a"))]
-    assert found(fields={"url.path": "string"}) == [("field-conflict", ("fields",))]
-    assert found(rest="url.query") == [("field-conflict", ("rest",))]
-    assert found(rest="url") == [("field-conflict", ("fields",))]
-    assert found(fields={"url.original": "int"}, on_error="keep") == [
+    assert check_codes(fields={"a": "map<string,string>"}) == [("unreadable-type", ("fields", "a"))]
+    assert check_codes(paths={"a": "b"}) == [("unknown-field", ("paths", "a"))]
+    assert check_codes(fields={"url.path": "string"}) == [("field-conflict", ("fields",))]
+    assert check_codes(rest="url.query") == [("field-conflict", ("rest",))]
+    assert check_codes(rest="url") == [("field-conflict", ("fields",))]
+    assert check_codes(fields={"url.original": "int"}, on_error="keep") == [
         ("field-conflict", ("fields",)),
         ("keep-conflict", ("on_error",)),
     ]
-    assert found(public_suffixes=str(tmp_path / "none")) == [("unreadable-file", ("public_suffixes",))]
-    assert found(fields={"a": "array<int>"}, rest="labels") == []
+    assert check_codes(public_suffixes=str(tmp_path / "none")) == [("unreadable-file", ("public_suffixes",))]
+    assert check_codes(fields={"a": "array<int>"}, rest="labels") == []
     with pytest.raises(ComponentError, match="public suffixes"):
         Url(public_suffixes=str(tmp_path / "none")).compile()
 

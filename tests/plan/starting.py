@@ -96,7 +96,7 @@ class Starter:
         if query.on_state_lane:
             self._start_lane(query, plan, found, computed)
             return
-        self._taken(self._built(query, plan, f"{query.name} streaming"), query)
+        self._check_start(self._built(query, plan, f"{query.name} streaming"), query)
         if computed and not any(isinstance(leaf, SparkRead) and leaf.source.streaming for leaf in frame_sources(query.frame)):
             self._batches = {key: [batch for _, batch in events] for key, events in found.items()}
             self._finish(query, plan, self._computed(query, plan))
@@ -230,7 +230,7 @@ class Starter:
         rate = session.readStream.format("rate").load()
         return rate.select(*(lit(None).cast(field.dataType).alias(field.name) for field in schema.fields))
 
-    def _taken(self, frame: DataFrame, query: QueryPlan) -> None:
+    def _check_start(self, frame: DataFrame, query: QueryPlan) -> None:
         """Check what Spark's analyser checks at the start of a query, and that the columns are the planned ones."""
         jvm: Any = self.session._jvm
         if query.streaming:

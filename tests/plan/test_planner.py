@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes import Both, Count, Frames, Lines, Row, made
+from fakes import Both, Count, Frames, Lines, Row, make_plan
 
 from etl.api import PlanError
 from etl.plan.frames import AppliedSparkStep, Read, SparkRead, Union, frame_sources
@@ -12,7 +12,7 @@ from etl.steps.window import Window
 
 
 def test_row_wise_sinks_of_one_source_share_a_query() -> None:
-    planned = made({"src": Lines()}, {"a": ("src", [Row()]), "b": ("a", [Row()])}, {"one": "a", "two": "b"})
+    planned = make_plan({"src": Lines()}, {"a": ("src", [Row()]), "b": ("a", [Row()])}, {"one": "a", "two": "b"})
 
     (query,) = planned.queries
     root = query.segment.roots["src"]
@@ -23,13 +23,13 @@ def test_row_wise_sinks_of_one_source_share_a_query() -> None:
 
 
 def test_sources_that_share_a_sink_share_a_query_and_others_do_not() -> None:
-    planned = made({"a": Lines(), "b": Lines(), "c": Lines()}, {}, {"ab": "a b", "c_out": "c"})
+    planned = make_plan({"a": Lines(), "b": Lines(), "c": Lines()}, {}, {"ab": "a b", "c_out": "c"})
 
     assert [query.name for query in planned.queries] == ["a+b", "c"]
 
 
 def test_a_union_gets_the_fields_of_all_its_inputs() -> None:
-    planned = made({"a": Lines(), "b": Lines(extra=("host",))}, {"u": ("a b", [Row()])}, {"out": "u"})
+    planned = make_plan({"a": Lines(), "b": Lines(extra=("host",))}, {"u": ("a b", [Row()])}, {"out": "u"})
 
     roots = planned.queries[0].segment.roots
     assert [node.id for node in roots["a"].steps] == ["u union", "u[0] row"]
@@ -38,7 +38,7 @@ def test_a_union_gets_the_fields_of_all_its_inputs() -> None:
 
 
 def test_a_sink_of_streams_with_different_fields_gets_all_fields() -> None:
-    planned = made({"a": Lines(), "b": Lines(extra=("host",))}, {}, {"out": "a b"})
+    planned = make_plan({"a": Lines(), "b": Lines(extra=("host",))}, {}, {"out": "a b"})
 
     branch = planned.queries[0].segment.roots["a"].branches[0]
     assert (branch.steps[0].id, branch.sinks) == ("out union", ("out",))
@@ -46,7 +46,7 @@ def test_a_sink_of_streams_with_different_fields_gets_all_fields() -> None:
 
 def test_a_step_after_a_union_of_branches_is_planned_once() -> None:
     streams = {"one": ("src", [Row()]), "two": ("src", [Row(adds="t")]), "both": ("one two", [Row()])}
-    planned = made({"src": Lines()}, streams, {"out": "both", "aside": "one"})
+    planned = make_plan({"src": Lines()}, streams, {"out": "both", "aside": "one"})
 
     root = planned.queries[0].segment.roots["src"]
     one, two, both = root.branches
@@ -62,7 +62,7 @@ def test_branches_may_have_two_unions() -> None:
         "a": ("src", [Row()]), "b": ("src", [Row()]), "c": ("src", [Row()]),
         "ab": ("a b", [Row()]), "abc": ("ab c", [Row()]),
     }  # fmt: skip
-    planned = made({"src": Lines()}, streams, {"out": "abc"})
+    planned = make_plan({"src": Lines()}, streams, {"out": "abc"})
 
     root = planned.queries[0].segment.roots["src"]
     assert [(part.into, part.gathers) for part in root.branches] == [
@@ -72,7 +72,7 @@ def test_branches_may_have_two_unions() -> None:
 
 def test_a_stateful_step_has_its_own_query_that_reads_only_the_fields_that_it_needs() -> None:
     streams = {"parsed": ("src", [Row(adds="t")]), "counted": ("parsed", [Row(), Count()])}
-    planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
+    planned = make_plan({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
 
     archive, counted = planned.queries
     (read,) = frame_sources(counted.frame)
@@ -87,7 +87,7 @@ def test_a_stateful_step_has_its_own_query_that_reads_only_the_fields_that_it_ne
 
 def test_a_step_in_two_queries_reports_in_the_first() -> None:
     streams = {"parsed": ("src", [Row(adds="t")]), "counted": ("parsed", [Count()])}
-    planned = made({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
+    planned = make_plan({"src": Lines()}, streams, {"archive": "parsed", "alerts": "counted"})
 
     archive, counted = planned.queries
     (read,) = frame_sources(counted.frame)
@@ -99,7 +99,7 @@ def test_a_step_in_two_queries_reports_in_the_first() -> None:
 
 def test_a_step_behind_a_union_reports_in_each_query_that_runs_it_over_other_events() -> None:
     streams = {"timed": ("theirs", [Row(adds="t")]), "u": ("ours timed", [Row()]), "n": ("u", [Count()])}
-    planned = made({"ours": Lines(), "theirs": Frames()}, streams, {"archive": "u", "counts": "n"})
+    planned = make_plan({"ours": Lines(), "theirs": Frames()}, streams, {"archive": "u", "counts": "n"})
 
     ours, theirs, counted = planned.queries
     step_of_ours, step_of_theirs = ours.segment.roots["ours"].steps[-1], theirs.segment.roots[""].steps[-1]
@@ -112,7 +112,7 @@ def test_a_step_behind_a_union_of_stateful_steps_reports_the_results_of_both() -
     streams = {
         "timed": ("src", [Row(adds="t")]), "a": ("timed", [Count()]), "b": ("timed", [Row(), Count()]), "u": ("a b", [Row()]),
     }  # fmt: skip
-    planned = made({"src": Lines()}, streams, {"out": "u"})
+    planned = make_plan({"src": Lines()}, streams, {"out": "u"})
 
     assert [query.segment.roots[""].steps[-1].reports for query in planned.queries] == [True, True]
     first, second = (next(iter(frame_sources(query.frame))).segment.roots["src"].steps for query in planned.queries)
@@ -121,7 +121,7 @@ def test_a_step_behind_a_union_of_stateful_steps_reports_the_results_of_both() -
 
 
 def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_gives_the_reason() -> None:
-    planned = made({"src": Lines()}, {"s": ("src", [Row(), Both(), Row()])}, {"out": "s"})
+    planned = make_plan({"src": Lines()}, {"s": ("src", [Row(), Both(), Row()])}, {"out": "s"})
 
     (query,) = planned.queries
     assert not query.stateful
@@ -130,7 +130,7 @@ def test_a_step_without_an_arrow_form_runs_on_spark_and_explain_gives_the_reason
 
 
 def test_row_wise_steps_after_a_source_that_spark_reads_run_over_its_partitions() -> None:
-    planned = made({"src": Frames()}, {"s": ("src", [Row()])}, {"out": "s"})
+    planned = make_plan({"src": Frames()}, {"s": ("src", [Row()])}, {"out": "s"})
 
     (query,) = planned.queries
     assert isinstance(query.frame, SparkRead)
@@ -139,7 +139,7 @@ def test_row_wise_steps_after_a_source_that_spark_reads_run_over_its_partitions(
 
 def test_a_source_with_two_paths_to_a_window_is_read_once() -> None:
     streams = {"a": ("src", [Row(adds="t")]), "b": ("src", [Row(adds="t")]), "c": ("a b", [Count()])}
-    planned = made({"src": Lines()}, streams, {"out": "c"})
+    planned = make_plan({"src": Lines()}, streams, {"out": "c"})
 
     (query,) = planned.queries
     (read,) = frame_sources(query.frame)
@@ -150,7 +150,7 @@ def test_a_source_with_two_paths_to_a_window_is_read_once() -> None:
 
 def test_spark_computes_a_union_of_arrow_and_spark_streams() -> None:
     streams = {"u": ("ours theirs", [Count()])}
-    planned = made({"ours": Lines(extra=("t",)), "theirs": Frames()}, streams, {"out": "u"})
+    planned = make_plan({"ours": Lines(extra=("t",)), "theirs": Frames()}, streams, {"out": "u"})
 
     assert isinstance(planned.queries[0].frame.child, Union)
 
@@ -158,7 +158,7 @@ def test_spark_computes_a_union_of_arrow_and_spark_streams() -> None:
 def test_a_spark_step_behind_a_stream_and_a_source_read_once_has_a_query_for_each() -> None:
     streams = {"u": ("ours more theirs once", [Both(), Row()])}
     sources = {"ours": Lines(), "more": Lines(extra=("host",)), "theirs": Frames(), "once": Frames(streams=False)}
-    planned = made(sources, streams, {"out": "u"})
+    planned = make_plan(sources, streams, {"out": "u"})
 
     streamed, once = (query for query in planned.queries)
     assert [(query.name, query.streaming) for query in (streamed, once)] == [
@@ -176,7 +176,7 @@ def test_a_spark_step_behind_a_union_of_stateful_steps_has_a_query_for_each() ->
         "timed": ("src", [Row(adds="t")]), "a": ("timed", [window()]), "b": ("timed", [window(group_by=["message"])]),
         "u": ("timed a b", [Both()]),
     }  # fmt: skip
-    planned = made({"src": Lines()}, streams, {"out": "u"})
+    planned = make_plan({"src": Lines()}, streams, {"out": "u"})
 
     assert [query.name for query in planned.queries] == ["u-both-of-timed", "u-both-of-a", "u-both-of-b"]
     assert [query.on_state_lane for query in planned.queries] == [False, True, True]
@@ -187,8 +187,8 @@ def test_only_steps_that_spark_runs_need_its_frames_in_python() -> None:
     window = Window.model_validate({"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}})
     streams = {"timed": ("src", [Row(adds="t")]), "windows": ("timed", [window]), "counted": ("timed", [Count()])}
 
-    of_windows = made({"src": Lines()}, streams, {"out": "windows", "aside": "timed"})
-    counting = made({"src": Lines()}, streams, {"out": "counted"})
+    of_windows = make_plan({"src": Lines()}, streams, {"out": "windows", "aside": "timed"})
+    counting = make_plan({"src": Lines()}, streams, {"out": "counted"})
 
     assert [query.maps_frames for query in of_windows.queries] == [False, False]
     assert [query.maps_frames for query in counting.queries] == [True]
@@ -198,12 +198,12 @@ def test_a_stateful_step_over_a_stream_and_a_source_read_once_is_refused() -> No
     streams = {"u": ("ours once", [Row(adds="t"), Count()])}
 
     with pytest.raises(PlanError, match=r"u\[1\] count: this step needs the events of a stream together with those of 'once'"):
-        made({"ours": Lines(), "once": Frames(streams=False)}, streams, {"out": "u"})
+        make_plan({"ours": Lines(), "once": Frames(streams=False)}, streams, {"out": "u"})
 
 
 def test_a_sink_with_an_arrow_and_a_spark_input_has_two_queries() -> None:
     streams = {"timed": ("src", [Row(adds="t")]), "counted": ("timed", [Count()])}
-    planned = made({"src": Lines()}, streams, {"out": "timed counted"})
+    planned = make_plan({"src": Lines()}, streams, {"out": "timed counted"})
 
     assert [list(query.segment.outputs) for query in planned.queries] == [["out"], ["out"]]
     assert planned.queries[0].segment.outputs["out"].schema.names == ["message", "t", "n"]
@@ -211,11 +211,11 @@ def test_a_sink_with_an_arrow_and_a_spark_input_has_two_queries() -> None:
 
 def test_a_pipeline_without_a_connected_sink_is_an_error() -> None:
     with pytest.raises(PlanError, match="'p' delivers nothing"):
-        made({"src": Lines()}, {"s": ("src", [Row()])}, {})
+        make_plan({"src": Lines()}, {"s": ("src", [Row()])}, {})
 
 
 def test_an_event_time_from_a_spark_step_gets_its_watermark_after_that_step() -> None:
-    planned = made({"src": Lines()}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
+    planned = make_plan({"src": Lines()}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
 
     (read,) = frame_sources(planned.queries[0].frame)
     assert isinstance(read, Read)
@@ -223,7 +223,7 @@ def test_an_event_time_from_a_spark_step_gets_its_watermark_after_that_step() ->
 
 
 def test_a_text_that_a_spark_step_converts_to_a_time_has_no_watermark_in_the_reader() -> None:
-    planned = made({"src": Lines(extra=("t",))}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
+    planned = make_plan({"src": Lines(extra=("t",))}, {"counted": ("src", [Both(adds="t"), Count()])}, {"out": "counted"})
 
     (read,) = frame_sources(planned.queries[0].frame)
     assert isinstance(read, Read)

@@ -20,7 +20,7 @@ from connectors.database.sink import DatabaseSink
 pytestmark = pytest.mark.spark
 
 
-def asked(server: Any, scheme: str) -> Session:
+def connect(server: Any, scheme: str) -> Session:
     """A connection to a server."""
     url = f"{scheme}://{server.address}/{server.database}"
     return open_session(DatabaseSink(url=url, user=server.user, password=server.password, table="x").settings)
@@ -53,7 +53,7 @@ def test_events_of_a_topic_are_rows_once(engine: Engine, kafka: Kafka, mariadb: 
 
     run(engine, "kafka-to-database", mariadb, "mysql", KAFKA=kafka.address, TOPIC=topic, GROUP=topic, TABLE=table)
 
-    session = asked(mariadb, "mysql")
+    session = connect(mariadb, "mysql")
     rows = session.run(f"SELECT user_name, address, action, seen FROM {table} ORDER BY seen").fetchall()
     close(session)
     assert len(rows) == 8
@@ -63,7 +63,7 @@ def test_events_of_a_topic_are_rows_once(engine: Engine, kafka: Kafka, mariadb: 
 def test_rows_of_an_outbox_are_messages_once(engine: Engine, kafka: Kafka, postgres: Postgres) -> None:
     topic = new_topic(kafka, 1)
     table = topic.replace("-", "_")
-    session = asked(postgres, "postgresql")
+    session = connect(postgres, "postgresql")
     session.run(f"CREATE TABLE {table} (id BIGSERIAL PRIMARY KEY, created TIMESTAMPTZ DEFAULT now(), payload TEXT)")
     for line in (ROOT / "samples" / "outbox.log").read_text().splitlines():
         session.run(f"INSERT INTO {table} (payload) VALUES (%s)", (line,))

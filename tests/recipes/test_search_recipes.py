@@ -26,7 +26,7 @@ def recipe(monkeypatch: pytest.MonkeyPatch, name: str, **places: str) -> Path:
     return ROOT / "pipelines" / f"{name}.yaml"
 
 
-def found(node: OpenSearch, index: str) -> list[Any]:
+def search_documents(node: OpenSearch, index: str) -> list[Any]:
     """All documents of a pattern, by their time."""
     node.ask("POST", f"/{index}/_refresh")
     status, answer = node.ask(
@@ -53,7 +53,7 @@ def test_events_of_a_topic_are_documents_once(
 
     ran = engine.run(pipeline, "--once")
 
-    documents = found(opensearch, f"{name}-*")
+    documents = search_documents(opensearch, f"{name}-*")
     assert ran.status == 0, ran.err
     assert (ran.done["events"], len(documents)) == (10, 8)
     assert {document["_index"] for document in documents} == {f"{name}-2026.11.20"}
@@ -74,9 +74,9 @@ def test_syslog_that_is_heard_is_found(engine: Engine, monkeypatch: pytest.Monke
             sock.sendall(b"\n".join(lines[1:]) + b"\n")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.sendto(lines[0], ("127.0.0.1", port))
-        wait_for(lambda: len(found(opensearch, f"{name}-*")) >= len(lines), what="the documents")
+        wait_for(lambda: len(search_documents(opensearch, f"{name}-*")) >= len(lines), what="the documents")
 
-    documents = [document["_source"] for document in found(opensearch, f"{name}-*")]
+    documents = [document["_source"] for document in search_documents(opensearch, f"{name}-*")]
     assert len(documents) == len(lines)
     assert {document["host"]["ip"] for document in documents} == {"127.0.0.1"}
     assert "no structured data" in {document["message"] for document in documents}

@@ -83,7 +83,7 @@ def is_same(one: Any, other: Any) -> bool:
     return one == other
 
 
-def _found(case: Mapping[str, Any]) -> tuple[Any, Any]:
+def _run_case(case: Mapping[str, Any]) -> tuple[Any, Any]:
     """What a script gives, and what it should give."""
     rows = [plain(row) for row in run_script(case["expr"], case["message"], DECLARED.get(case["expr"]))]
     if case["type"] == "records":
@@ -107,7 +107,7 @@ def _outcome(name: str, case: Mapping[str, Any]) -> str:
         if case.get("volatile"):
             types_after(case["expr"], case["message"])
             return "equal"
-        found, expected = _found(case)
+        found, expected = _run_case(case)
     except SourceError as error:
         if case["type"] in ("absent", "error"):
             return "equal"  # the old engine logs an error and gives no value

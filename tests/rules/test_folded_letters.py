@@ -35,7 +35,7 @@ EXPRESSIONS = {
 """Each with a text that it is found in. One needs the package regex, which takes other letters for i than RE2 does."""
 
 
-def found(condition: Condition, texts: list[str]) -> list[bool]:
+def evaluate(condition: Condition, texts: list[str]) -> list[bool]:
     offsets = Engine([condition], SCHEMA).run(pa.RecordBatch.from_pydict({"a": texts}, SCHEMA)).offsets.tolist()
     return [after > before for before, after in itertools.pairwise(offsets)]
 
@@ -43,7 +43,7 @@ def found(condition: Condition, texts: list[str]) -> list[bool]:
 @pytest.fixture(scope="module", autouse=True)
 def kernels() -> None:
     """Compiled outside of hypothesis, which watches every line."""
-    found(Leaf(Pattern("a", "x", ("x",))), ["x"])
+    evaluate(Leaf(Pattern("a", "x", ("x",))), ["x"])
 
 
 def disguised(text: str) -> st.SearchStrategy[str]:
@@ -60,7 +60,7 @@ def test_an_expression_matches_the_same_with_and_without_its_literals(pattern: s
 
     assert known
     assert (
-        found(Leaf(Pattern("a", pattern, known)), texts)
+        evaluate(Leaf(Pattern("a", pattern, known)), texts)
         == regexes.compile_matcher(pattern, automata=False)(pa.array(texts)).to_pylist()
     )
 
@@ -94,7 +94,7 @@ def test_a_text_with_a_wildcard_inside_is_compared_as_one_without(parts: list[st
     document = Document("r", 1, {**rule, "detection": {"one": {"a": "?".join(parts)}, "condition": "one"}})
 
     # when
-    (answer,) = found(rules_from_documents({"r": [document]}, {}).rules[0].condition, [text])
+    (answer,) = evaluate(rules_from_documents({"r": [document]}, {}).rules[0].condition, [text])
 
     # then
     wanted = "\0".join(parts)

@@ -37,20 +37,20 @@ Event = dict[str, Any]
 
 def holds(condition: Condition, event: Event) -> bool:
     if isinstance(condition, Leaf):
-        return decided(condition.predicate, event) != condition.negated
+        return predicate_holds(condition.predicate, event) != condition.negated
     return (all if isinstance(condition, And) else any)(holds(part, event) for part in condition.parts)
 
 
-def decided(one: Predicate, event: Event) -> bool:
+def predicate_holds(one: Predicate, event: Event) -> bool:
     if isinstance(one, Present):
         return event[one.field] is not None
     values = event[one.field] if isinstance(event[one.field], list) else [event[one.field]]  # type: ignore[union-attr]
-    return any(value is not None and one_decided(one, value, event) for value in values)
+    return any(value is not None and holds_for_value(one, value, event) for value in values)
 
 
-def one_decided(one: Predicate, value: Any, event: Event) -> bool:
+def holds_for_value(one: Predicate, value: Any, event: Event) -> bool:
     if isinstance(one, Text):
-        return text_decided(one, str(value))
+        return text_holds(one, str(value))
     if isinstance(one, Pattern):
         return re.search(one.pattern.replace(r"\z", r"\Z"), str(value)) is not None
     if isinstance(one, Number):
@@ -64,7 +64,7 @@ def one_decided(one: Predicate, value: Any, event: Event) -> bool:
         return False
 
 
-def text_decided(one: Text, value: str) -> bool:
+def text_holds(one: Text, value: str) -> bool:
     size = len(one.text)
     starts = {
         "equals": [0] if len(value) == size else [],
@@ -246,7 +246,7 @@ def test_many_literals_are_found_in_long_texts(wanted: list[Text], values: list[
     found = engine.run(batch_of([{"a": value} for value in values]))
 
     # then
-    assert as_lists(found) == [[n for n, one in enumerate(found_by) if text_decided(one, value)] for value in values]
+    assert as_lists(found) == [[n for n, one in enumerate(found_by) if text_holds(one, value)] for value in values]
 
 
 def test_constant_conditions() -> None:

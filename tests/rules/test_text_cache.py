@@ -22,18 +22,18 @@ class Counting:
 
     def __call__(self, array: pa.Array) -> Hits:
         self.looked += len(array)
-        found = [wanted(text) for text in array.to_pylist()]
+        found = [matching_predicates(text) for text in array.to_pylist()]
         first = [0]
         for one in found:
             first.append(first[-1] + len(one))
         return Hits(np.array(first), np.array([predicate for one in found for predicate in one], np.int32))
 
 
-def wanted(text: str | None) -> list[int]:
+def matching_predicates(text: str | None) -> list[int]:
     return [] if text is None else [1] * ("a" in text or "b" in text) + [2] * (len(text.encode()) > 3)
 
 
-def held(memory: TextCache, texts: list[str | None], look: Counting) -> list[list[int]]:
+def look_up(memory: TextCache, texts: list[str | None], look: Counting) -> list[list[int]]:
     array = pa.array(texts, pa.string())
     code, hits = memory.look_up(array, look) or (np.arange(len(texts)), look(array))
     return [hits.predicates[hits.first[n] : hits.first[n + 1]].tolist() if n >= 0 else [] for n in code.tolist()]
@@ -45,10 +45,10 @@ def test_a_text_is_evaluated_once() -> None:
     texts = [*WORDS, None] * 20
 
     # when
-    found = [held(memory, texts, look) for _ in range(3)]
+    found = [look_up(memory, texts, look) for _ in range(3)]
 
     # then
-    assert found == [[wanted(text) for text in texts]] * 3
+    assert found == [[matching_predicates(text) for text in texts]] * 3
     assert look.looked == len(WORDS)
 
 
@@ -63,10 +63,10 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, texts: int, size:
         batch = [chance.choice([*WORDS, None]) for _ in range(chance.randrange(12))]
 
         # when
-        found = held(memory, batch, look)
+        found = look_up(memory, batch, look)
 
         # then
-        assert found == [wanted(text) for text in batch]
+        assert found == [matching_predicates(text) for text in batch]
 
 
 def test_the_cache_pauses_when_texts_do_not_repeat() -> None:
@@ -75,8 +75,8 @@ def test_the_cache_pauses_when_texts_do_not_repeat() -> None:
 
     # when
     for number in range(5):
-        held(memory, [f"{number} {n}" for n in range(MIN_VALUES)], look)
-    held(memory, ["same"] * 50, look)
+        look_up(memory, [f"{number} {n}" for n in range(MIN_VALUES)], look)
+    look_up(memory, ["same"] * 50, look)
 
     # then
     assert look.looked == 5 * MIN_VALUES + 50
@@ -89,7 +89,7 @@ def test_pauses_grow_while_texts_do_not_repeat(monkeypatch: pytest.MonkeyPatch) 
 
     # when
     for batch in range(600):
-        held(memory, [f"{batch} {n}" for n in range(MIN_VALUES)], look)
+        look_up(memory, [f"{batch} {n}" for n in range(MIN_VALUES)], look)
 
     # then
     assert tried == [0, 17, 50, 115, 244, 501]
@@ -99,13 +99,13 @@ def test_texts_that_begin_to_repeat_are_cached() -> None:
     # given
     memory, look = TextCache(), Counting()
     for batch in range(20):
-        held(memory, [f"{batch} {n}" for n in range(MIN_VALUES)], look)
+        look_up(memory, [f"{batch} {n}" for n in range(MIN_VALUES)], look)
 
     # when
     for _ in range(100):
-        found = held(memory, ["same"] * MIN_VALUES, look)
+        found = look_up(memory, ["same"] * MIN_VALUES, look)
     before = look.looked
-    again = held(memory, ["same"] * MIN_VALUES, look)
+    again = look_up(memory, ["same"] * MIN_VALUES, look)
 
     # then
     assert look.looked == before
@@ -118,8 +118,8 @@ def test_a_small_batch_of_new_texts_starts_no_pause() -> None:
 
     # when
     for number in range(5):
-        held(memory, [f"{number} {n}" for n in range(MIN_VALUES - 1)], look)
-    held(memory, ["same"] * 50, look)
+        look_up(memory, [f"{number} {n}" for n in range(MIN_VALUES - 1)], look)
+    look_up(memory, ["same"] * 50, look)
 
     # then
     assert look.looked == 5 * (MIN_VALUES - 1) + 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from fakes import Lines, made
+from fakes import Lines, make_plan
 from running import Engine, Etl
 
 from connectors.elasticsearch.source import ElasticsearchSource
@@ -50,7 +50,9 @@ class Far(Lines):
 
 
 def run(tmp_path: Path, source: Source, once: bool = True) -> PipelineRun:
-    return PipelineRun(made({"log": source}, {"all": ("log", [])}, {"out": "all"}), StateFolder(tmp_path), RunMode(once=once))
+    return PipelineRun(
+        make_plan({"log": source}, {"all": ("log", [])}, {"out": "all"}), StateFolder(tmp_path), RunMode(once=once)
+    )
 
 
 @pytest.mark.parametrize(

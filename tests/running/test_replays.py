@@ -17,7 +17,7 @@ from etl.config.model import Pipeline
 from etl.running.dead_letters.entry_points import NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
 from etl.running.dead_letters.replayed_events import UNREADABLE, LetterWriter, ReplaySource
-from etl.running.dead_letters.settled_letters import SettledLetters, as_taken
+from etl.running.dead_letters.settled_letters import SettledLetters, to_record
 from etl.spark.state.json_files import write_json
 
 PIPELINE = """
@@ -103,7 +103,7 @@ def test_letters_of_two_files_of_one_name_are_settled_apart(tmp_path: Path) -> N
     file = LetterFile("dead.jsonl", path)
     path.write_bytes(lines(letter("a")))
     (dead / "replays" / "0001").mkdir(parents=True)
-    write_json(dead / "replays" / "0001" / "taken.json", as_taken([file], {"dead.jsonl": [0]}))
+    write_json(dead / "replays" / "0001" / "taken.json", to_record([file], {"dead.jsonl": [0]}))
     path.write_bytes(lines(letter("b"), letter("c")))
 
     SettledLetters.load(dead).drop([file], {"dead.jsonl": [0, 1]})
@@ -116,19 +116,19 @@ def test_a_replay_that_was_killed_before_it_began_has_taken_nothing(tmp_path: Pa
     path.write_bytes(lines(letter("a")))
     file = LetterFile("dead.jsonl", path)
     (tmp_path / "dead" / "replays" / "0001.new").mkdir(parents=True)
-    write_json(tmp_path / "dead" / "replays" / "0001.new" / "taken.json", as_taken([file], {"dead.jsonl": [0]}))
+    write_json(tmp_path / "dead" / "replays" / "0001.new" / "taken.json", to_record([file], {"dead.jsonl": [0]}))
 
     assert SettledLetters.load(tmp_path / "dead").count(file) == 0
 
 
-def reached(shop: Pipeline, at: str) -> tuple[list[str], list[str], dict[str, list[str]], tuple[str, ...]]:
+def describe_entry(shop: Pipeline, at: str) -> tuple[list[str], list[str], dict[str, list[str]], tuple[str, ...]]:
     entry = entry_point(shop, at)
     streams = [f"{one.name}[{one.first_step}:]" for one in entry.streams.values()]
     return entry.fields.names, streams, {name: list(one.inputs) for name, one in entry.sinks.items()}, entry.left_out
 
 
 def test_letters_of_a_step_reach_what_is_behind_it_and_no_state(shop: Pipeline) -> None:
-    fields, streams, sinks, left_out = reached(shop, "visits[1] convert")
+    fields, streams, sinks, left_out = describe_entry(shop, "visits[1] convert")
 
     assert fields == ["user", "took"]
     assert streams == ["visits[1:]", "all[0:]"]
@@ -145,14 +145,14 @@ def test_a_union_keeps_the_fields_of_inputs_that_letters_do_not_come_from(shop: 
 
 
 def test_letters_of_a_sink_reach_it_alone(shop: Pipeline) -> None:
-    fields, streams, sinks, _ = reached(shop, "sink archive")
+    fields, streams, sinks, _ = describe_entry(shop, "sink archive")
 
     assert {"name", "ok"} <= set(fields)
     assert (streams, list(sinks)) == ([], ["archive"])
 
 
 def test_a_step_that_has_moved_is_found_by_its_type(shop: Pipeline) -> None:
-    assert reached(shop, "visits[0] convert")[1] == ["visits[1:]", "all[0:]"]
+    assert describe_entry(shop, "visits[0] convert")[1] == ["visits[1:]", "all[0:]"]
 
 
 @pytest.mark.parametrize(

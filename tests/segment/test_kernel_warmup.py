@@ -105,7 +105,7 @@ KernelCache._file = copied_file
 MANY = {"type": "event_count", "rules": ["x"], "group-by": ["a"], "timespan": "1m", "condition": {"gte": 2}}
 X = {"head": "X", "member": "X", "part": "", "order": 0, "rule": "x"}
 
-def made(name):
+def make_step(name):
     incoming = pa.schema({"a": pa.string(), "at": TIMESTAMP})
     if name == "correlate":
         rules = {"rules": [{"name": "x", "where": "a = 'x'"}], "correlations": [{"title": "X", "correlation": MANY}]}
@@ -124,7 +124,7 @@ def compiled():
     return sorted(path.name.split("-")[0] for path in kernels().iterdir())
 
 def run(name):
-    step, incoming = made(name)
+    step, incoming = make_step(name)
     for folder in ("cache", "warm", "lane"):
         Path(own, name, folder).mkdir(mode=0o700, parents=True)
     os.environ["SLUICE_CACHE"] = str(Path(own, name, "cache"))

@@ -73,7 +73,7 @@ def write_correlation(path: Path, correlation: dict[str, Any]) -> None:
     path.write_text(json.dumps({"title": "Many", "name": "many", "correlation": correlation}))
 
 
-def seen(alerts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def as_tuples(alerts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(one["rule.title"], one["ip"], one["port"], one["last_seen"].timestamp(), one["correlation.count"]) for one in alerts]
 
 
@@ -83,8 +83,8 @@ def test_alerts_have_the_types_of_the_groups_fields(tmp_path: Path) -> None:
     first = run([event(n, number=n) for n in range(3)])
     second = run([event(4, action="login", number=3)], [event(60, action="other")])
 
-    assert seen(first) == [("Many", "a", 22, 2.0, 3)]
-    assert seen(second) == [("Then", None, 22, 4.0, 2)]
+    assert as_tuples(first) == [("Many", "a", 22, 2.0, 3)]
+    assert as_tuples(second) == [("Then", None, 22, 4.0, 2)]
 
 
 def test_a_window_closes_with_the_micro_batch_that_moves_the_watermark_past_its_end(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_window_closes_with_the_micro_batch_that_moves_the_watermark_past_its_
 
     assert run([event(0)]) == []
     assert run([event(14.9, action="other")]) == []
-    assert seen(run([event(15, action="other")])) == [("Few", "a", None, 0.0, 1)]
+    assert as_tuples(run([event(15, action="other")])) == [("Few", "a", None, 0.0, 1)]
     assert run([event(90, action="other")]) == []
     assert run.lane.kept == ()
 
@@ -132,7 +132,7 @@ def test_rules_that_change_between_micro_batches_count_from_the_next(tmp_path: P
     (remembered,) = lane.remembered()
     assert (remembered["correlation.measure"], remembered["threshold"]) == (2.0, 2.0)
     later = [event(2, "b", number=3), event(3, "b", number=4), event(3, number=5)]
-    assert sorted((alert[1], alert[-1]) for alert in seen(lane(later))) == [("a", 2), ("b", 2)]
+    assert sorted((alert[1], alert[-1]) for alert in as_tuples(lane(later))) == [("a", 2), ("b", 2)]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_correlation_that_stays_goes_on_when_others_change(tmp_path: Path, now
     run([event(0, number=1), event(1, number=2)])
     changed.lane.kept, changed.lane.clock, changed.lane.batches = run.lane.kept, run.lane.clock, 1
 
-    assert [alert[1:] for alert in seen(changed([event(2, number=3)]))] == [("a", 22, 2.0, 3)]
+    assert [alert[1:] for alert in as_tuples(changed([event(2, number=3)]))] == [("a", 22, 2.0, 3)]
 
 
 # ── Laws ──────────────────────────────────────────────────────────────────────────────────────────

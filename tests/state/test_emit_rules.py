@@ -114,7 +114,7 @@ class Oracle:
         return now // seconds > self.before // seconds or seconds in self.quiet
 
 
-def found_in(results: list[Row]) -> list[tuple[str, int, int, str | None, int]]:
+def as_tuples(results: list[Row]) -> list[tuple[str, int, int, str | None, int]]:
     edges = [[round((row[f"window_{edge}"] - EPOCH).total_seconds()) for edge in ("start", "end")] for row in results]
     return sorted(((row["why"], *e, row["user"], row["n"]) for row, e in zip(results, edges, strict=True)), key=str)
 
@@ -145,9 +145,9 @@ def check(
                 offset += len(split)
             expected, late, begun = oracle.run([row for split in batch for row in split], quiet), lane.late, copy(lane)
             micros = frozenset(seconds * 1_000_000 for seconds in quiet)
-            assert (found_in(lane.run(*splits, quiet=micros)), lane.late - late) == expected
+            assert (as_tuples(lane.run(*splits, quiet=micros)), lane.late - late) == expected
             if replays:
-                assert found_in(begun.run(*splits, quiet=micros)) == expected[0]
+                assert as_tuples(begun.run(*splits, quiet=micros)) == expected[0]
                 lane = begun
 
 
@@ -246,7 +246,7 @@ def test_a_window_that_closed_before_late_was_there_takes_no_late_events(tmp_pat
     lane.step = window(size="10s", late="0s", emit_reason="why", emit=("on_close", {"late": {"for": "1h"}}))
     results = [*lane.run([event(3, 3), event(4, 25)]), *lane.run([event(5, 4), event(6, 12)])]
 
-    assert found_in(results) == [("late", 10, 20, "a", 2), ("on_close", 10, 20, "a", 1)]
+    assert as_tuples(results) == [("late", 10, 20, "a", 2), ("on_close", 10, 20, "a", 1)]
     assert lane.late == 2
 
 
@@ -309,7 +309,7 @@ def test_lengths_in_a_field(option: str, batches: Any, merges: bool) -> None:
             now, kept = max(now, latest - 5), kept + in_time
 
             rows = [event(100 * number + at, time, user=user, length=length) for at, (time, user, length) in enumerate(batch)]
-            found = found_in(lane.run(rows))
+            found = as_tuples(lane.run(rows))
 
             whole = counted(kept)
             changed = [("on_change", *key, n) for key, n in whole.items() if n != old.get(key) or key not in old]
@@ -350,7 +350,7 @@ def test_a_window_between_two_that_change_keeps_its_events(tmp_path: Path) -> No
 
     results = lane.run([event(1, 5), event(2, 25)])
 
-    assert [(row[1], row[-1]) for row in found_in(results)] == [(0, 1), (20, 1)]
+    assert [(row[1], row[-1]) for row in as_tuples(results)] == [(0, 1), (20, 1)]
 
 
 def test_late_events_of_several_intervals_are_one_result_also_where_windows_overlap_much(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_late_events_of_several_intervals_are_one_result_also_where_windows_over
             lane.run([event(number, time)])
         results = lane.run([event(9, 60)])
 
-    late = sorted((start, n) for why, start, _, _, n in found_in(results) if why == "late")
+    late = sorted((start, n) for why, start, _, _, n in as_tuples(results) if why == "late")
     assert late == [*((start, 4) for start in range(2, 9)), (9, 3), (10, 2)]
 
 

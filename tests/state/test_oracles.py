@@ -100,7 +100,7 @@ def run_join(step: Join, events: Sequence[Event], cuts: Sequence[Cut]) -> Pairs:
     return Counter((row["n"], row.get("right.n")) for row in found)
 
 
-def taken_in(events: Sequence[Event], cuts: Sequence[Cut], late: int) -> list[Event]:
+def events_on_time(events: Sequence[Event], cuts: Sequence[Cut], late: int) -> list[Event]:
     return on_time(events, cuts, lambda event: event["t"], late)
 
 
@@ -147,7 +147,7 @@ def test_pairs_are_those_of_polars(
 
     found = run_join(step, events, cuts)
 
-    assert found == joined_by_polars(kind, *matches(taken_in(events, cuts, late), before, after, has_condition))
+    assert found == joined_by_polars(kind, *matches(events_on_time(events, cuts, late), before, after, has_condition))
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_latest_versions_are_those_of_polars(
 
     found = run_join(step, events, cuts)
 
-    taken = frame(taken_in(events, cuts, late))
+    taken = frame(events_on_time(events, cuts, late))
     lefts, rights = taken.filter(side=0), taken.filter(side=1).drop_nulls(["user", "room"])
     versions = lefts.sort("t", "n").join_asof(
         rights.sort("t", "n"), on="t", by=["user", "room"], tolerance=before, check_sortedness=False
@@ -252,7 +252,7 @@ def test_running_values_are_those_of_polars(
 
     found = run_over(step, events, cuts)
 
-    assert [row for row in found if row[0] >= 0] == over_by_polars(taken_in(events, cuts, late), within, rows, ttl)
+    assert [row for row in found if row[0] >= 0] == over_by_polars(events_on_time(events, cuts, late), within, rows, ttl)
 
 
 # top

@@ -135,7 +135,7 @@ def test_results_are_those_of_a_loop_over_all_events(
     assert not running.kept
 
 
-def taken(stream: list[list[list[Event]]], limit: int, span: int) -> Iterator[Event]:
+def limited_events(stream: list[list[list[Event]]], limit: int, span: int) -> Iterator[Event]:
     """Those of the events that are not late which a limit takes: the first ones of a side, keys and span."""
     counts: Counter[tuple[Any, ...]] = Counter()
     on_time = set(in_time(stream))
@@ -162,7 +162,7 @@ def test_with_a_limit_results_are_those_of_the_events_that_are_taken(
         running = lane(step, folder, merges)
         results = [one for splits in batches for one in run(running, splits)] + end(running)
 
-    events = list(taken(batches, limit, span))
+    events = list(limited_events(batches, limit, span))
     assert numbers(results) == pairs_of(kind, events, shift=shift)
     assert running.over_limit == len(list(in_time(batches))) - len(events)
     assert not running.kept

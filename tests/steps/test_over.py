@@ -94,10 +94,10 @@ def _on_time(stream: list[list[list[Event]]]) -> list[Event]:
 def _expected(frame: list[Event], rows: int | None) -> dict[str, Any]:
     """The running values of the last event of a frame."""
 
-    def given(name: str) -> list[Any]:
+    def values_of(name: str) -> list[Any]:
         return [event[name] for event in frame if event[name] is not None]
 
-    x, f, s = given("x"), given("f"), given("s")
+    x, f, s = values_of("x"), values_of("f"), values_of("s")
     own = frame[-1]
     return {
         "n": own["n"],

@@ -15,12 +15,12 @@ from etl.steps.script import Script
 SCHEMA = pa.schema([("level", pa.string()), ("message", pa.string()), ("rows", pa.list_(pa.struct([("n", pa.int64())])))])
 
 
-def made(script: str) -> Script:
+def make_script(script: str) -> Script:
     return Script.model_validate({"type": "script", "script": script})
 
 
 def test_it_is_the_steps_that_the_script_says() -> None:
-    step = made("level=lower(level);if(level=='debug'){break();};splitArray(rows);rm(message);")
+    step = make_script("level=lower(level);if(level=='debug'){break();};splitArray(rows);rm(message);")
 
     assert [part.type for part in step.parts(SCHEMA)] == ["set", "filter", "unnest", "rename", "drop"]
     assert step.fields(SCHEMA) == pa.schema([("level", pa.string()), ("n", pa.int64())])
@@ -39,7 +39,7 @@ def test_it_is_the_steps_that_the_script_says() -> None:
     ],
 )
 def test_findings_have_places_in_the_script(script: str, found: tuple[str, str, int | None]) -> None:
-    [finding] = made(script).check(SCHEMA)
+    [finding] = make_script(script).check(SCHEMA)
 
     assert (finding.code, finding.severity, finding.at) == found
 

@@ -104,7 +104,7 @@ def test_a_field_of_which_nothing_is_known_has_no_elements() -> None:
     assert column(unnested(batch, empty="keep"), "records") == [None, None]
 
 
-def found(incoming: pa.Schema, **options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
+def check_codes(incoming: pa.Schema, **options: Any) -> list[tuple[str, tuple[str | int, ...]]]:
     return [(one.code, one.path) for one in Unnest(**{"field": "records", **options}).check(incoming)]
 
 
@@ -113,15 +113,15 @@ def test_findings() -> None:
     text = pa.schema([("records", pa.string()), ("a", pa.int64()), ("b.c", pa.int64())])
     array = pa.schema([("records", pa.list_(pa.string())), ("a", pa.int64()), ("b.c", pa.int64())])
 
-    assert found(incoming, field="recods") == [("unknown-field", ("field",))]
-    assert found(text) == [("wrong-type", ("field",))]
-    assert found(text, field="a") == [("wrong-type", ("field",))]
-    assert found(array, target="b") == [("field-conflict", ("target",))]
-    assert found(array, target="a.x") == [("field-conflict", ("target",))]
-    assert found(array, position="b") == [("field-conflict", ("position",))]
-    assert found(array, position="records") == [("duplicate-field", ("position",))]
-    assert found(array, target=OFFSET)[0] == ("reserved-field", ("target",))
-    assert found(array, target="message", position="n") == []
+    assert check_codes(incoming, field="recods") == [("unknown-field", ("field",))]
+    assert check_codes(text) == [("wrong-type", ("field",))]
+    assert check_codes(text, field="a") == [("wrong-type", ("field",))]
+    assert check_codes(array, target="b") == [("field-conflict", ("target",))]
+    assert check_codes(array, target="a.x") == [("field-conflict", ("target",))]
+    assert check_codes(array, position="b") == [("field-conflict", ("position",))]
+    assert check_codes(array, position="records") == [("duplicate-field", ("position",))]
+    assert check_codes(array, target=OFFSET)[0] == ("reserved-field", ("target",))
+    assert check_codes(array, target="message", position="n") == []
     (finding,) = Unnest(field="records").check(text)
     assert isinstance(finding, Finding)
     assert finding.message == "field 'records' is string, and unnest takes an array"

@@ -60,7 +60,7 @@ def versioned() -> Iterator[type[Versioned]]:
     Versioned.rows, Versioned.asked, Versioned.told = [], [], Changes(("ip",), "gone")
 
 
-def wanted(match: Match = "exact") -> TableRequest:
+def table_request(match: Match = "exact") -> TableRequest:
     return TableRequest("t", Versioned.model_validate({"key": "ip"}), Shape(("ip",), pa.schema([("score", pa.int64())]), match))
 
 
@@ -75,7 +75,7 @@ def scores(folder: Path, one: TableRequest, *keys: str) -> list[int | None]:
 
 
 def test_only_what_changed_is_read(tmp_path: Path, versioned: type[Versioned]) -> None:
-    one = wanted()
+    one = table_request()
     versioned.rows = [row("10.0.0.1", 1, 1), row("10.0.0.2", 2, 2), row("10.0.0.3", 3, 3), row("10.0.0.4", 4, 3, True)]
     refresh(one, tmp_path)
 
@@ -94,7 +94,7 @@ def test_only_what_changed_is_read(tmp_path: Path, versioned: type[Versioned]) -
 
 
 def test_without_changes_nothing_is_built(tmp_path: Path, versioned: type[Versioned]) -> None:
-    one = wanted()
+    one = table_request()
     versioned.rows = [row("10.0.0.1", 1, 1)]
     first, _ = refresh(one, tmp_path)
 
@@ -103,7 +103,7 @@ def test_without_changes_nothing_is_built(tmp_path: Path, versioned: type[Versio
 
 @pytest.mark.parametrize("match", ["cidr", "like"])
 def test_any_kind_of_key_may_change(tmp_path: Path, versioned: type[Versioned], match: Match) -> None:
-    one = wanted(match)
+    one = table_request(match)
     versioned.rows = [row("10.0.0.1", 1, 1), row("10.0.0.2", 2, 2)]
     refresh(one, tmp_path)
 
@@ -114,7 +114,7 @@ def test_any_kind_of_key_may_change(tmp_path: Path, versioned: type[Versioned], 
 
 
 def test_address_keys_that_become_texts_are_merged(tmp_path: Path, versioned: type[Versioned]) -> None:
-    one = wanted()
+    one = table_request()
     versioned.rows = [row(f"10.0.0.{n}", n, 1) for n in range(20)]
     refresh(one, tmp_path)
 
@@ -127,7 +127,7 @@ def test_address_keys_that_become_texts_are_merged(tmp_path: Path, versioned: ty
 
 
 def test_it_is_read_whole_when_that_is_due(tmp_path: Path, versioned: type[Versioned]) -> None:
-    one = wanted()
+    one = table_request()
     versioned.told = Changes(("ip",), "gone", timedelta(0))
     versioned.rows = [row("10.0.0.1", 1, 1), row("10.0.0.2", 2, 2)]
     refresh(one, tmp_path)
@@ -141,7 +141,7 @@ def test_it_is_read_whole_when_that_is_due(tmp_path: Path, versioned: type[Versi
 
 @pytest.mark.parametrize("harm", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-8])])
 def test_without_the_rows_of_before_it_is_read_whole(tmp_path: Path, versioned: type[Versioned], harm: Any) -> None:
-    one = wanted()
+    one = table_request()
     versioned.rows = [row("10.0.0.1", 1, 1)]
     refresh(one, tmp_path)
     harm(tmp_path / one.id / "000001.rows")
@@ -154,7 +154,7 @@ def test_without_the_rows_of_before_it_is_read_whole(tmp_path: Path, versioned: 
 def test_a_failed_reading_keeps_what_is_in_use(
     tmp_path: Path, versioned: type[Versioned], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = wanted()
+    one = table_request()
     versioned.rows = [row("10.0.0.1", 1, 1)]
     refresh(one, tmp_path)
     versioned.rows = [row("10.0.0.1", 2, 2)]
@@ -174,7 +174,7 @@ def test_a_warning_says_that_rows_share_keys(
 ) -> None:
     versioned.rows = [row("10.0.0.1", 1, 1), row("10.0.0.1", 2, 1)]
 
-    refresh(wanted(), tmp_path)
+    refresh(table_request(), tmp_path)
 
     assert "tell them apart by `id`" in caplog.text
 
@@ -192,7 +192,7 @@ STEPS = st.lists(
 def test_a_table_read_by_its_changes_equals_the_whole_table(
     tmp_path_factory: pytest.TempPathFactory, steps: list[list[tuple[str, int, bool]]]
 ) -> None:
-    folder, one, known = tmp_path_factory.mktemp("tables"), wanted(), dict[str, Row]()
+    folder, one, known = tmp_path_factory.mktemp("tables"), table_request(), dict[str, Row]()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(incremental_reading, "_ROWS_IN_BATCH", 2)
         patch.setattr(incremental_reading, "_BATCHES_AT_ONCE", 2)

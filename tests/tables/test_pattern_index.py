@@ -18,7 +18,7 @@ from etl.tables.table_file import MappedTable, Match, Shape, TableCounts, build
 VALUE = pa.schema([("value", pa.int64())])
 
 
-def made(folder: Path, match: Match, patterns: Sequence[str | None]) -> tuple[MappedTable, TableCounts]:
+def build_table(folder: Path, match: Match, patterns: Sequence[str | None]) -> tuple[MappedTable, TableCounts]:
     batch = pa.RecordBatch.from_pydict(
         {"k": pa.array(patterns, pa.string()), "value": pa.array(range(len(patterns)), pa.int64())}
     )
@@ -43,7 +43,7 @@ LIKES = ["abc", "ab%", "%bc", "%x%", "%lo_g%er", "a\\%b%", "_", "ab%", "%é%ü",
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
 def test_the_first_pattern_that_fits_counts(tmp_path: Path, type_: pa.DataType) -> None:
-    table, built = made(tmp_path, "like", LIKES)
+    table, built = build_table(tmp_path, "like", LIKES)
 
     texts = ["abc", "abd", "xbc", "x", "lolong stringer", None, "a%bc", "a_bc", "Abc", "zéü", "", "q", "ABC"]
 
@@ -52,19 +52,19 @@ def test_the_first_pattern_that_fits_counts(tmp_path: Path, type_: pa.DataType) 
 
 
 def test_all_patterns_that_fit_are_found_in_the_order_of_the_table(tmp_path: Path) -> None:
-    table, _ = made(tmp_path, "like", LIKES)
+    table, _ = build_table(tmp_path, "like", LIKES)
 
     assert every(table, ["abc", None, "no", "x", "q"]) == [[0, 1, 2, 7], [], [], [3, 6], [6, 9]]
 
 
 def test_a_text_may_have_a_literal_many_times(tmp_path: Path) -> None:
-    table, _ = made(tmp_path, "like", ["%abcdefgh%z", "%abcdefgh%"])
+    table, _ = build_table(tmp_path, "like", ["%abcdefgh%z", "%abcdefgh%"])
 
     assert every(table, ["abcdefgh" * 1000 + "z", "abcdefgh"]) == [[0, 1], [1]]
 
 
 def test_regular_expressions_are_found(tmp_path: Path) -> None:
-    table, built = made(
+    table, built = build_table(
         tmp_path, "regex", ["ev[i1]l+", "^a+$", "(?i)FOO|barx", "(?<=x)secret", "[0-9]+", r"(\w)\1zz", "(?P<n>qq)"]
     )
 
@@ -76,7 +76,7 @@ def test_regular_expressions_are_found(tmp_path: Path) -> None:
 
 
 def test_bad_patterns_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    table, built = made(tmp_path, "regex", ["(", None, "abc", ""])
+    table, built = build_table(tmp_path, "regex", ["(", None, "abc", ""])
 
     assert first(table, ["abc", "("]) == [2, None]
     assert built == TableCounts(1, 1, 0, 3)
@@ -84,14 +84,14 @@ def test_bad_patterns_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest
 
 
 def test_patterns_without_a_literal_cause_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    made(tmp_path, "like", ["%", "_%_", "%a%"])
+    build_table(tmp_path, "like", ["%", "_%_", "%a%"])
 
     assert "2 of 3 patterns have no literal of two letters that every match contains" in caplog.text
 
 
 @pytest.mark.parametrize("patterns", [[], ["("], ["%"]])
 def test_a_table_may_hold_no_literal(tmp_path: Path, patterns: list[str]) -> None:
-    table, _ = made(tmp_path, "regex", patterns)
+    table, _ = build_table(tmp_path, "regex", patterns)
 
     assert first(table, ["a", None]) == [None, None]
     assert every(table, []) == []
@@ -102,7 +102,7 @@ def test_a_slow_pattern_is_stopped_and_logged_once(
 ) -> None:
     for name, value in (("SECONDS", 0.001), ("FEW", 3), ("GRANTED", 0.005), ("SHARE", 0.0)):
         monkeypatch.setattr(backtracking, name, value)
-    table, _ = made(tmp_path, "regex", ["(?<=q)(a|a)*(?=b)runaway", "runaway"])
+    table, _ = build_table(tmp_path, "regex", ["(?<=q)(a|a)*(?=b)runaway", "runaway"])
     texts = ["q" + "a" * 200 + " runaway"] * 20
 
     with caplog.at_level(logging.WARNING):
@@ -118,7 +118,7 @@ def test_a_slow_pattern_is_stopped_and_logged_once(
 def test_a_text_with_more_hits_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(literal_database, "_FIRST_ROOM", 4)
     patterns = [f"%lit{n}%" for n in range(10)]
-    table, _ = made(tmp_path, "like", patterns)
+    table, _ = build_table(tmp_path, "like", patterns)
 
     assert every(table, ["".join(f"lit{n}" for n in range(10)), "lit3", "".join(f"lit{n}" for n in range(8))]) == [
         list(range(10)), [3], list(range(8)),
@@ -134,7 +134,7 @@ PIECES = st.sampled_from(["a", "b", "ab", "abc", "abcdefgh", "bcdefghi", "ABC", 
     st.lists(st.lists(PIECES, max_size=8).map("".join), max_size=8),
 )
 def test_likes_are_what_arrow_says(tmp_path_factory: pytest.TempPathFactory, patterns: list[str], texts: list[str]) -> None:
-    table, _ = made(tmp_path_factory.mktemp("t"), "like", patterns)
+    table, _ = build_table(tmp_path_factory.mktemp("t"), "like", patterns)
     column = pa.array(texts, pa.string())
     fits = [pc.match_like(column, pattern).to_pylist() for pattern in patterns]
     wanted = [[n for n in range(len(patterns)) if fits[n][row]] for row in range(len(texts))]
@@ -154,7 +154,7 @@ PARTS = st.sampled_from(
     st.lists(st.lists(st.sampled_from(["a", "b", "ABC", "abc", "abcdefgh", "x", "\n"]), max_size=6).map("".join), max_size=8),
 )
 def test_regexes_are_what_re2_says(tmp_path_factory: pytest.TempPathFactory, patterns: list[str], texts: list[str]) -> None:
-    table, _ = made(tmp_path_factory.mktemp("t"), "regex", patterns)
+    table, _ = build_table(tmp_path_factory.mktemp("t"), "regex", patterns)
     column = pa.array(texts, pa.string())
     fits = [pc.match_substring_regex(column, pattern).to_pylist() for pattern in patterns]
     wanted = [[n for n in range(len(patterns)) if fits[n][row]] for row in range(len(texts))]

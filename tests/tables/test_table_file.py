@@ -18,7 +18,9 @@ from etl.tables.table_file import MappedTable, Match, Shape, TableCounts, build
 VALUE = pa.schema([("value", pa.int64())])
 
 
-def made(folder: Path, keys: Sequence[pa.Array], several: bool = False, size: int = 1000) -> tuple[MappedTable, TableCounts]:
+def build_table(
+    folder: Path, keys: Sequence[pa.Array], several: bool = False, size: int = 1000
+) -> tuple[MappedTable, TableCounts]:
     names = [f"k{n}" for n in range(len(keys))]
     whole = pa.RecordBatch.from_arrays([*keys, pa.array(range(len(keys[0])), pa.int64())], names=[*names, "value"])
     path = folder / "t.table"
@@ -33,7 +35,7 @@ def looked_up(table: MappedTable, *keys: pa.Array) -> list[Any]:
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
 def test_addresses_are_found_as_numbers(tmp_path: Path, type_: pa.DataType) -> None:
-    table, built = made(tmp_path, [pa.array(["10.0.0.1", "255.255.255.255", "0.0.0.0", "192.0.2.7"])])
+    table, built = build_table(tmp_path, [pa.array(["10.0.0.1", "255.255.255.255", "0.0.0.0", "192.0.2.7"])])
 
     wanted = pa.array(
         ["192.0.2.7", "10.0.0.2", "010.0.0.1", "10.0.0.1 ", None, "", "0.0.0.0", "255.255.255.255", "10.0.0.1"], type_
@@ -45,7 +47,7 @@ def test_addresses_are_found_as_numbers(tmp_path: Path, type_: pa.DataType) -> N
 
 
 def test_a_table_with_other_keys_than_addresses_is_read_again_as_texts(tmp_path: Path) -> None:
-    table, _ = made(tmp_path, [pa.array([*(f"10.0.{n >> 8}.{n & 255}" for n in range(3000)), "host"])], size=100)
+    table, _ = build_table(tmp_path, [pa.array([*(f"10.0.{n >> 8}.{n & 255}" for n in range(3000)), "host"])], size=100)
 
     assert looked_up(table, pa.array(["10.0.3.1", "host", "10.9.0.0"])) == [769, 3000, None]
     assert table._index.form == "text"
@@ -53,19 +55,19 @@ def test_a_table_with_other_keys_than_addresses_is_read_again_as_texts(tmp_path:
 
 @pytest.mark.parametrize("type_", [pa.int8(), pa.int32(), pa.int64(), pa.uint32()])
 def test_whole_numbers_are_keys(tmp_path: Path, type_: pa.DataType) -> None:
-    table, _ = made(tmp_path, [pa.array([7, 0, 100], type_)])
+    table, _ = build_table(tmp_path, [pa.array([7, 0, 100], type_)])
 
     assert looked_up(table, pa.array([100, 7, 8, None, -1], pa.int64())) == [2, 0, None, None, None]
 
 
 def test_large_and_negative_numbers_are_keys(tmp_path: Path) -> None:
-    table, _ = made(tmp_path, [pa.array([-1, 1 << 40, -(1 << 63)], pa.int64())])
+    table, _ = build_table(tmp_path, [pa.array([-1, 1 << 40, -(1 << 63)], pa.int64())])
 
     assert looked_up(table, pa.array([1 << 40, -(1 << 63), -1, 1])) == [1, 2, 0, None]
 
 
 def test_the_first_row_of_a_key_counts(tmp_path: Path) -> None:
-    table, built = made(tmp_path, [pa.array(["a", "b", "a", "a", "b", "c"])])
+    table, built = build_table(tmp_path, [pa.array(["a", "b", "a", "a", "b", "c"])])
 
     assert looked_up(table, pa.array(["a", "b", "c"])) == [0, 1, 5]
     assert (built.keys, built.rows, built.again) == (3, 3, 3)
@@ -75,7 +77,7 @@ def test_the_first_row_of_a_key_counts(tmp_path: Path) -> None:
     "keys", [["a", "b", "a", "a", "b", "c"], ["1.1.1.1", "2.2.2.2", "1.1.1.1", "1.1.1.1", "2.2.2.2", "3.3.3.3"]]
 )
 def test_all_rows_of_a_key_can_be_kept(tmp_path: Path, keys: list[str]) -> None:
-    table, built = made(tmp_path, [pa.array(keys)], several=True)
+    table, built = build_table(tmp_path, [pa.array(keys)], several=True)
 
     found = table.find([pa.array([keys[5], "none", keys[0], keys[1]])])
     counts, rows = table.all_rows(found)
@@ -87,7 +89,7 @@ def test_all_rows_of_a_key_can_be_kept(tmp_path: Path, keys: list[str]) -> None:
 
 
 def test_rows_without_a_key_are_left_out(tmp_path: Path) -> None:
-    table, built = made(tmp_path, [pa.array(["a", None, "", "b"])])
+    table, built = build_table(tmp_path, [pa.array(["a", None, "", "b"])])
 
     assert looked_up(table, pa.array(["a", "", None, "b"])) == [0, None, None, 3]
     assert built.missing == 2
@@ -95,14 +97,14 @@ def test_rows_without_a_key_are_left_out(tmp_path: Path) -> None:
 
 def test_several_fields_are_one_key(tmp_path: Path) -> None:
     users, hosts = ["a\x1f", "a", "x"], ["b", "\x1fb", "y"]
-    table, built = made(tmp_path, [pa.array(users), pa.array(hosts)])
+    table, built = build_table(tmp_path, [pa.array(users), pa.array(hosts)])
 
     assert looked_up(table, pa.array([*users, "x", None]), pa.array([*hosts, "z", "y"])) == [0, 1, 2, None, None]
     assert built.again == 0
 
 
 def test_an_empty_table_finds_nothing(tmp_path: Path) -> None:
-    table, built = made(tmp_path, [pa.array([], pa.string())])
+    table, built = build_table(tmp_path, [pa.array([], pa.string())])
 
     assert looked_up(table, pa.array(["a", None])) == [None, None]
     assert built.rows == 0
@@ -160,7 +162,7 @@ def test_names_of_domains_have_no_case_and_may_end_with_the_root(tmp_path: Path)
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(st.lists(st.text(max_size=20), unique=True, max_size=60), st.lists(st.text(max_size=20), max_size=20))
 def test_every_key_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactory, keys: list[str], others: list[str]) -> None:
-    table, _ = made(tmp_path_factory.mktemp("t"), [pa.array(keys, pa.string())])
+    table, _ = build_table(tmp_path_factory.mktemp("t"), [pa.array(keys, pa.string())])
     rows = {key: row for row, key in enumerate(keys) if key}
 
     wanted = [*keys, *others, *(key + "x" for key in keys)]
@@ -187,7 +189,7 @@ def test_values_come_back_as_they_went_in(
 
 
 def test_an_index_needs_no_other_file(tmp_path: Path) -> None:
-    table, _ = made(tmp_path, [pa.array(["a"])])
+    table, _ = build_table(tmp_path, [pa.array(["a"])])
 
     (tmp_path / "t.table").unlink()
 
@@ -203,6 +205,6 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("os.fsync", full)
 
     with pytest.raises(OSError, match="No space left"):
-        made(tmp_path, [pa.array(["a"])])
+        build_table(tmp_path, [pa.array(["a"])])
 
     assert list(tmp_path.iterdir()) == []

@@ -85,7 +85,7 @@ def test_spark_starts_only_for_outputs_that_it_computes(tmp_path: Path) -> None:
     assert wants_spark(shown, shown.cases[0])
 
 
-def told(ran: Result) -> list[str]:
+def lines_of(ran: Result) -> list[str]:
     return [line.rpartition("/")[2] for line in ran.lines()]
 
 
@@ -102,7 +102,7 @@ def test_a_difference_names_field_and_line(tmp_path: Path) -> None:
 """,
     )
 
-    assert told(ran) == ["p.yaml:24: failed[1]", "  - user_name: rob", "  + user_name: bob"]
+    assert lines_of(ran) == ["p.yaml:24: failed[1]", "  - user_name: rob", "  + user_name: bob"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_difference_names_field_and_line(tmp_path: Path) -> None:
     ],
 )
 def test_all_ways_to_expect(tmp_path: Path, expected: str, lines: list[str]) -> None:
-    assert told(verdict(tmp_path, f"    input: {{auth: [anna from 1]}}\n    expect: {expected}\n")) == lines
+    assert lines_of(verdict(tmp_path, f"    input: {{auth: [anna from 1]}}\n    expect: {expected}\n")) == lines
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_all_ways_to_expect(tmp_path: Path, expected: str, lines: list[str]) -> 
     ],
 )
 def test_dead_letters_are_never_passed_over(tmp_path: Path, letters: str, lines: list[str]) -> None:
-    found = told(verdict(tmp_path, f"    input: {{auth: [zzz]}}\n    expect: {{failed: none}}\n{letters}"))
+    found = lines_of(verdict(tmp_path, f"    input: {{auth: [zzz]}}\n    expect: {{failed: none}}\n{letters}"))
 
     assert [line.replace("'", "").replace('"', "") for line in found] == lines
 

@@ -21,7 +21,7 @@ from etl.config.model import Pipeline
 from etl.running.dead_letters.entry_points import EntryPoint, NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
 from etl.running.dead_letters.replayed_events import LetterWriter
-from etl.running.dead_letters.settled_letters import SettledLetters, as_taken, lines_by_file
+from etl.running.dead_letters.settled_letters import SettledLetters, lines_by_file, to_record
 from etl.running.planning import RunRequest, planned_run
 from etl.running.service import RunService
 from etl.running.shared_session import SharedSession
@@ -122,7 +122,7 @@ def take_letters(
     if not portions:
         shutil.rmtree(draft)
         return taken
-    write_json(draft / "taken.json", as_taken(files, lines))
+    write_json(draft / "taken.json", to_record(files, lines))
     write_json(draft / "portions.json", portions)
     os.rename(draft, draft.with_suffix(""))
     taken.letters = sum(writer.rows for writer in writers.values())

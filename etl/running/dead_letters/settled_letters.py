@@ -54,7 +54,7 @@ class SettledLetters:
 
     def drop(self, files: Sequence[LetterFile], lines: Mapping[str, Iterable[int]]) -> None:
         """Record letters as dropped."""
-        for name, one in as_taken(files, lines).items():
+        for name, one in to_record(files, lines).items():
             key = name, one["head"]
             self._files[key] = _unite([*self._files.get(key, ()), *one["lines"]])
         heads = {file.name: file.head() for file in files}
@@ -75,7 +75,7 @@ def lines_by_file(batches: Iterable[pa.RecordBatch]) -> dict[str, list[int]]:
     return found
 
 
-def as_taken(files: Sequence[LetterFile], lines: Mapping[str, Iterable[int]]) -> dict[str, dict[str, Any]]:
+def to_record(files: Sequence[LetterFile], lines: Mapping[str, Iterable[int]]) -> dict[str, dict[str, Any]]:
     """The lines of files as a record: file → head and ranges."""
     return {
         file.name: {"head": file.head(), "lines": _unite([line, line + 1] for line in lines[file.name])}

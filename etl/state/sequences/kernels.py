@@ -112,7 +112,7 @@ def find_open(events: Any, pattern: Any, span: Any, found: Any, work: Any) -> An
 
 
 @kernel
-def list_taken(taken: Any, masks: Any, pattern: Any, most: Any, work: Any, events: Any, elements: Any) -> Any:
+def list_matched_events(taken: Any, masks: Any, pattern: Any, most: Any, work: Any, events: Any, elements: Any) -> Any:
     """The events of each match, at most the last ``most``, and the elements that took them; returns how many there are."""
     count = np.int64(0)
     for match in range(taken.shape[0]):

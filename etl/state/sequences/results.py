@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.api import TIMESTAMP, nest
 from etl.state.keyed.event_rows import as_times
-from etl.state.sequences.kernels import list_taken
+from etl.state.sequences.kernels import list_matched_events
 from etl.state.sequences.key_events import KeyEvents
 from etl.state.sequences.runs import CompiledPattern, MatchArrays, ScratchArrays
 from etl.state.windows.aggregation import Numbers
@@ -98,7 +98,7 @@ class EventList:
         sizes = np.minimum(taken[:, :, 2].sum(axis=1), self.most)
         events, elements = np.empty((2, sizes.sum()), np.int64)
         pattern, work = matches.pattern, ScratchArrays.of(matches.pattern.automaton)
-        list_taken(taken, matches.events.masks, pattern, self.most, work, events, elements)
+        list_matched_events(taken, matches.events.masks, pattern, self.most, work, events, elements)
         offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), self._structs(matches.events, events, elements))
 

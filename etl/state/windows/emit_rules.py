@@ -147,7 +147,9 @@ class OnCondition(_OnArrival):
 
     def _table_of_groups(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
         names = windows.aggregation.keys
-        return pa.table({_END: pa.array(groups.ends), **{n: groups.taken(groups.partials.select([n])).column(n) for n in names}})
+        return pa.table(
+            {_END: pa.array(groups.ends), **{n: groups.take_rows(groups.partials.select([n])).column(n) for n in names}}
+        )
 
     def _mark(self, windows: ShapeRun, groups: WindowGroups) -> pa.Table:
         """Marks, in panes that are over no earlier than their windows."""

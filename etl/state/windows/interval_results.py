@@ -114,7 +114,7 @@ class OnLateEvents:
         parts = []
         for groups in windows.merged(rows, windows.shape.ends(rows.starts, after, until), keys=(LATE,)):
             late = groups.where(groups.numbers(LATE) >= groups.ends)
-            parts.append(late.taken(late.partials).append_column(_END, pa.array(late.ends)))
+            parts.append(late.take_rows(late.partials).append_column(_END, pa.array(late.ends)))
         if parts:
             merged = windows.aggregation.merge(pa.concat_tables(parts), (_END,))
             ends = merged.column(_END).to_numpy()

@@ -62,7 +62,7 @@ class WindowGroups:
     starts: Numbers
     ends: Numbers
 
-    def taken(self, table: pa.Table) -> pa.Table:
+    def take_rows(self, table: pa.Table) -> pa.Table:
         """A row for each result, of a table with a row for each of ``partials``."""
         return table if self.rows is None else table.take(pa.array(self.rows))
 
@@ -117,7 +117,7 @@ class ShapeRun:
 
     def batch(self, groups: WindowGroups, reason: str) -> pa.RecordBatch:
         """The results of these groups, whatever ``having`` says."""
-        finished = groups.taken(self.aggregation.finish(groups.partials))
+        finished = groups.take_rows(self.aggregation.finish(groups.partials))
         return self.aggregation.batch(finished, groups.starts, groups.ends, reason)
 
     def results(self, groups: WindowGroups, reason: str) -> pa.RecordBatch:

@@ -74,12 +74,12 @@ def test_certificates_are_verified(scheme: str, tmp_path: Path) -> None:
     with KINDS[scheme](tls=certificates) as server:
         authority = str(certificates.authority)
 
-        def found(**tls: str) -> list[str]:
+        def probe_messages(**tls: str) -> list[str]:
             return [finding.message for finding in database(server, scheme, tls=tls).sink(create=True).probe(events(0, 1).schema)]
 
-        assert found(authority=authority, verify="authority") == []
-        assert found(verify="none") == []
-        for wrong in (found(authority=authority), found()):
+        assert probe_messages(authority=authority, verify="authority") == []
+        assert probe_messages(verify="none") == []
+        for wrong in (probe_messages(authority=authority), probe_messages()):
             assert len(wrong) == 1
             assert "check tls" in wrong[0]
             assert server.address in wrong[0]

@@ -39,7 +39,7 @@ def filled(database: Database, first: int, last: int, **columns: Any) -> None:
     database.sink(create=True, delivery="at_least_once").open(task(batch)).write(batch)
 
 
-def taken(source: DatabaseSource, at: Offset, limit: Limit = ALL, parallelism: int = 1) -> tuple[list[Any], Offset]:
+def read_batch(source: DatabaseSource, at: Offset, limit: Limit = ALL, parallelism: int = 1) -> tuple[list[Any], Offset]:
     """Read a micro-batch; return its ids and end offset."""
     end = json.loads(json.dumps(source.latest(at, limit)))
     found: list[Any] = []
@@ -55,11 +55,11 @@ def test_a_table_is_read_once(database: Database) -> None:
     filled(database, 0, 10)
     once = source(database)
 
-    found, end = taken(once, once.start())
+    found, end = read_batch(once, once.start())
 
     assert sorted(found) == list(range(10))
     assert once.ended(end)
-    assert taken(once, end) == ([], end)
+    assert read_batch(once, end) == ([], end)
 
 
 def test_a_table_with_an_id_is_read_in_bounded_batches(database: Database) -> None:
@@ -68,7 +68,7 @@ def test_a_table_with_an_id_is_read_in_bounded_batches(database: Database) -> No
     at, batches = once.start(), []
 
     while not once.ended(at):
-        found, at = taken(once, at, Limit(max_bytes=3000, event_bytes=100.0))
+        found, at = read_batch(once, at, Limit(max_bytes=3000, event_bytes=100.0))
         batches.append(found)
 
     assert batches == [[*range(30)], [*range(30, 60)], [*range(60, 90)], [*range(90, 100)], []]
@@ -84,7 +84,7 @@ def test_parts_of_a_range_are_read_in_parallel(database: Database, monkeypatch: 
 
     assert [(split.start, split.end) for split in splits] == [(1000, 1025), (1025, 1050), (1050, 1075), (1075, 1100)]
     assert splits == once.splits({}, end, 4)
-    assert taken(once, {}, parallelism=4)[0] == list(range(1000, 1100))
+    assert read_batch(once, {}, parallelism=4)[0] == list(range(1000, 1100))
 
 
 def test_a_split_read_again_gives_the_same_events(database: Database) -> None:
@@ -102,13 +102,13 @@ def test_a_split_read_again_gives_the_same_events(database: Database) -> None:
 def test_new_rows_are_followed_by_id(database: Database) -> None:
     filled(database, 0, 5)
     follow = source(database, id="id", follow=True)
-    found, at = taken(follow, follow.start())
+    found, at = read_batch(follow, follow.start())
     assert (found, follow.ended(at)) == ([0, 1, 2, 3, 4], False)
     assert follow.latest(at, ALL) == at
 
     filled(database, 5, 8)
 
-    assert taken(follow, at)[0] == [5, 6, 7]
+    assert read_batch(follow, at)[0] == [5, 6, 7]
 
 
 def test_rows_with_the_same_time_are_distinguished_by_id(database: Database) -> None:
@@ -117,11 +117,11 @@ def test_rows_with_the_same_time_are_distinguished_by_id(database: Database) -> 
     fields = {**FIELDS, "changed": "timestamp"}
     follow = source(database, fields=fields, id="id", time="changed", follow=True)
 
-    first, at = taken(follow, {}, Limit(1 << 40, max_events=2))
-    second, at = taken(follow, at, Limit(1 << 40, max_events=2))
+    first, at = read_batch(follow, {}, Limit(1 << 40, max_events=2))
+    second, at = read_batch(follow, at, Limit(1 << 40, max_events=2))
 
     assert (first, second) == ([0, 1], [2, 3])
-    assert taken(follow, at)[0] == []
+    assert read_batch(follow, at)[0] == []
 
 
 @pytest.mark.parametrize("limit", [ALL, Limit(1 << 62, max_events=2), Limit(1 << 62, max_events=2, bounded=True)])
@@ -138,7 +138,7 @@ def test_rows_without_an_id_are_not_followed(database: Database, limit: Limit) -
 
     until = following.latest(at, ALL) if limit.bounded else None
     for _ in range(3):
-        some, at = taken(following, at, Limit(limit.max_bytes, limit.max_events, limit.bounded, until))
+        some, at = read_batch(following, at, Limit(limit.max_bytes, limit.max_events, limit.bounded, until))
         found += some
 
     assert found == [-1, 0, 1]
@@ -151,17 +151,17 @@ def test_an_id_with_nulls_is_an_error(database: Database) -> None:
 
     with pytest.raises(ComponentError, match=r"there are rows whose 'id' is null.*remove id"):
         by_id.latest(by_id.start(), ALL)
-    assert sorted(taken(as_a_whole, as_a_whole.start())[0], key=str) == [-1, None]
+    assert sorted(read_batch(as_a_whole, as_a_whole.start())[0], key=str) == [-1, None]
 
 
 def test_a_changed_row_is_read_again(database: Database) -> None:
     filled(database, 0, 3, version=pa.array([1, 2, 3], pa.int64()))
     follow = source(database, fields={**FIELDS, "version": "bigint"}, id="id", time="version", follow=True)
-    _, at = taken(follow, {})
+    _, at = read_batch(follow, {})
 
     database.run("UPDATE {t} SET version = 4 WHERE id = 1")
 
-    assert taken(follow, at)[0] == [1]
+    assert read_batch(follow, at)[0] == [1]
 
 
 def test_rows_younger_than_the_lag_wait(database: Database) -> None:
@@ -173,8 +173,8 @@ def test_rows_younger_than_the_lag_wait(database: Database) -> None:
     lagging = source(database, fields=fields, id="id", time="changed", follow=True, lag="5m")
     eager = source(database, fields=fields, id="id", time="changed", follow=True, lag="0s")
 
-    assert taken(lagging, {})[0] == [0]
-    assert taken(eager, {})[0] == [0, 1]
+    assert read_batch(lagging, {})[0] == [0]
+    assert read_batch(eager, {})[0] == [0, 1]
 
 
 def test_a_source_can_begin_at_the_end(database: Database) -> None:
@@ -184,7 +184,7 @@ def test_a_source_can_begin_at_the_end(database: Database) -> None:
 
     filled(database, 5, 7)
 
-    assert taken(follow, at)[0] == [5, 6]
+    assert read_batch(follow, at)[0] == [5, 6]
 
 
 def test_a_query_is_read_like_a_table(database: Database) -> None:
@@ -194,7 +194,7 @@ def test_a_query_is_read_like_a_table(database: Database) -> None:
 
     assert list(by_query.check()) == []
     assert list(by_query.probe()) == []
-    assert taken(by_query, {})[0] == [0, 2, 4, 6, 8]
+    assert read_batch(by_query, {})[0] == [0, 2, 4, 6, 8]
 
 
 def test_every_type_is_read(database: Database) -> None:

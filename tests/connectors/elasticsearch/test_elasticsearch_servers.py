@@ -40,19 +40,19 @@ def index(request: pytest.FixtureRequest) -> Iterator[str]:
             server.ask("DELETE", f"/{one.replace('%', '%25')}")
 
 
-def asked(node: SearchNode, method: str, path: str, body: Any = None) -> Any:
+def request(node: SearchNode, method: str, path: str, body: Any = None) -> Any:
     status, answer = node.ask(method, path, json.dumps(body).encode() if body is not None else None)
     assert status < 300, answer
     return json.loads(answer)
 
 
 def documents(node: SearchNode, index: str) -> list[Any]:
-    asked(node, "POST", f"/{index}/_refresh")
-    return asked(node, "POST", f"/{index}/_search", {"size": 10_000, "sort": ["n"]})["hits"]["hits"]
+    request(node, "POST", f"/{index}/_refresh")
+    return request(node, "POST", f"/{index}/_search", {"size": 10_000, "sort": ["n"]})["hits"]["hits"]
 
 
 def fill(node: SearchNode, index: str, events: list[dict[str, Any]], shards: int = 3) -> None:
-    asked(node, "PUT", f"/{index}", {"settings": {"number_of_shards": shards, "number_of_replicas": 0}})
+    request(node, "PUT", f"/{index}", {"settings": {"number_of_shards": shards, "number_of_replicas": 0}})
     body = "".join(f'{{"index":{{"_id":"d{n}"}}}}\n{json.dumps(event)}\n' for n, event in enumerate(events))
     status, answer = node.ask("POST", f"/{index}/_bulk?refresh=true", body.encode(), "application/x-ndjson")
     assert (status, json.loads(answer)["errors"]) == (200, False)
@@ -109,7 +109,7 @@ def test_events_become_documents_once(node: SearchNode, index: str) -> None:
 
 
 def test_only_a_document_that_does_not_fit_is_rejected(node: SearchNode, index: str) -> None:
-    asked(node, "PUT", f"/{index}", {"mappings": {"properties": {"n": {"type": "long"}, "v": {"type": "integer"}}}})
+    request(node, "PUT", f"/{index}", {"mappings": {"properties": {"n": {"type": "long"}, "v": {"type": "integer"}}}})
 
     (rejects,) = write(node, index, batch(n=[1, 2, 3], v=["1", "many", "3"])).rejected
 
@@ -156,9 +156,9 @@ def test_updates_merge_and_indexing_replaces(node: SearchNode, index: str) -> No
 
 def test_a_blocked_index_is_a_temporary_error(node: SearchNode, index: str) -> None:
     block = "index.blocks.read_only_allow_delete"
-    asked(node, "PUT", f"/{index}", {"settings": {block: True}})
+    request(node, "PUT", f"/{index}", {"settings": {block: True}})
     blocked = write(node, index, batch(n=[1, 2]))
-    asked(node, "PUT", f"/{index}/_settings", {block: None})
+    request(node, "PUT", f"/{index}/_settings", {block: None})
     after = write(node, index, batch(n=[1, 2]))
 
     assert blocked.retryable is not None
@@ -176,7 +176,7 @@ def test_a_missing_ingest_pipeline_ends_the_run_and_is_found_by_the_probe(opense
 
 
 def test_documents_pass_an_ingest_pipeline(opensearch: SearchNode, index: str) -> None:
-    asked(opensearch, "PUT", f"/_ingest/pipeline/{index}", {"processors": [{"set": {"field": "by", "value": "pipeline"}}]})
+    request(opensearch, "PUT", f"/_ingest/pipeline/{index}", {"processors": [{"set": {"field": "by", "value": "pipeline"}}]})
 
     write(opensearch, index, batch(n=[1]), pipeline=index)
 
@@ -185,8 +185,8 @@ def test_documents_pass_an_ingest_pipeline(opensearch: SearchNode, index: str) -
 
 def test_a_data_stream_accepts_creates(opensearch: SearchNode, index: str) -> None:
     template = {"index_patterns": [index], "data_stream": {}, "template": {"settings": {"number_of_replicas": 0}}}
-    asked(opensearch, "PUT", f"/_index_template/{index}", template)
-    asked(opensearch, "PUT", f"/_data_stream/{index}")
+    request(opensearch, "PUT", f"/_index_template/{index}", template)
+    request(opensearch, "PUT", f"/_data_stream/{index}")
     events = batch(n=[1, 2], **{"@timestamp": pa.array([0, 1], pa.timestamp("us", "UTC"))})
     try:
         for _ in range(2):
@@ -199,14 +199,14 @@ def test_a_data_stream_accepts_creates(opensearch: SearchNode, index: str) -> No
         assert codes == ["data-stream", "data-stream-action"]
         assert list(sink(opensearch, index, data_stream=True).probe(events.schema)) == []
     finally:
-        asked(opensearch, "DELETE", f"/_data_stream/{index}")
-        asked(opensearch, "DELETE", f"/_index_template/{index}")
+        request(opensearch, "DELETE", f"/_data_stream/{index}")
+        request(opensearch, "DELETE", f"/_index_template/{index}")
 
 
 def test_a_probe_reads_the_mapping(node: SearchNode, index: str) -> None:
     fields = pa.schema([("n", pa.string()), ("source.ip", pa.int64()), ("text", pa.string())])
     assert [finding.code for finding in sink(node, index).probe(fields)] == ["unknown-index"]
-    asked(node, "PUT", f"/{index}", {"mappings": {"properties": {"n": {"type": "long"}, "source.ip": {"type": "ip"}}}})
+    request(node, "PUT", f"/{index}", {"mappings": {"properties": {"n": {"type": "long"}, "source.ip": {"type": "ip"}}}})
 
     findings = list(sink(node, index).probe(fields))
 
@@ -240,7 +240,7 @@ def test_documents_added_during_the_read_are_not_read(node: SearchNode, index: s
     one = source(node, index, page=50)
     end = one.latest(one.start(), ALL)
     write(node, index, batch(n=[1000]))
-    asked(node, "POST", f"/{index}/_refresh")
+    request(node, "POST", f"/{index}/_refresh")
 
     assert len(read(one, one.splits(one.start(), end, 3))) == 100
 

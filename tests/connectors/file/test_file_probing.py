@@ -21,7 +21,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(path: str | Path, **options: Any) -> list[tuple[str, str | None]]:
+def probe_messages(path: str | Path, **options: Any) -> list[tuple[str, str | None]]:
     findings = list(FileSource(path=str(path), **options).probe())
     assert all((one.severity, one.path) == ("error", ("path",)) for one in findings)
     return [(one.message, one.hint) for one in findings]
@@ -31,13 +31,13 @@ def test_files_that_can_be_read_give_no_finding(here: Path) -> None:
     (here / "a.log").write_text("one\n")
     (here / "empty.log").touch()
 
-    assert said("*.log") == said("a.log") == said(here / "a.log") == []
+    assert probe_messages("*.log") == probe_messages("a.log") == probe_messages(here / "a.log") == []
 
 
 def test_a_missing_folder_is_reported_with_the_nearest_existing_one(here: Path) -> None:
     (here / "var").mkdir()
 
-    assert said("var/log/app/*.log") == [
+    assert probe_messages("var/log/app/*.log") == [
         (
             f"no file matches 'var/log/app/*.log' in working directory {str(here)!r}",
             f"there is no folder 'var/log/app'; the nearest that exists is {str(here / 'var')!r}",
@@ -46,7 +46,7 @@ def test_a_missing_folder_is_reported_with_the_nearest_existing_one(here: Path) 
 
 
 def test_an_absolute_path_needs_no_working_directory(here: Path) -> None:
-    assert said(here / "*.log") == [
+    assert probe_messages(here / "*.log") == [
         (f"no file matches {str(here / '*.log')!r}", f"folder {str(here)!r} exists, with 0 other names")
     ]
 
@@ -54,13 +54,13 @@ def test_an_absolute_path_needs_no_working_directory(here: Path) -> None:
 def test_a_similar_name_is_suggested(here: Path) -> None:
     (here / "auth.log").touch()
 
-    assert said(here / "auht.log") == [(f"there is no file {str(here / 'auht.log')!r}", "did you mean 'auth.log'?")]
+    assert probe_messages(here / "auht.log") == [(f"there is no file {str(here / 'auht.log')!r}", "did you mean 'auth.log'?")]
 
 
 def test_files_that_exclude_excludes_are_reported(here: Path) -> None:
     (here / "a.log").touch()
 
-    ((message, hint),) = said(here / "*.log", exclude=["a.*"])
+    ((message, hint),) = probe_messages(here / "*.log", exclude=["a.*"])
 
     assert message == f"exclude excludes all files that match {str(here / '*.log')!r}"
     assert hint == "make `exclude` narrower: a.*"
@@ -70,7 +70,7 @@ def test_files_that_exclude_excludes_are_reported(here: Path) -> None:
 def test_a_folder_is_not_a_glob(here: Path, slash: str) -> None:
     (here / "logs").mkdir()
 
-    assert said(f"{here}/logs{slash}") == [
+    assert probe_messages(f"{here}/logs{slash}") == [
         (
             f"'{here}/logs{slash}' is a folder",
             f"write '{here}/logs/*' for the files in it, '{here}/logs/**' for those in all folders below, too",
@@ -81,14 +81,14 @@ def test_a_folder_is_not_a_glob(here: Path, slash: str) -> None:
 def test_a_pipe_is_not_a_file(here: Path) -> None:
     os.mkfifo(here / "pipe")
 
-    ((message, _),) = said(here / "pipe")
+    ((message, _),) = probe_messages(here / "pipe")
 
     assert message == f"{str(here / 'pipe')!r} is not a regular file"
 
 
 @pytest.mark.parametrize(("path", "hint"), [("~/x.log", "write ${HOME}"), ("{a,b}.log", "braces are literal")])
 def test_shell_syntax_is_literal(here: Path, path: str, hint: str) -> None:
-    ((_, found),) = said(path)
+    ((_, found),) = probe_messages(path)
 
     assert found is not None
     assert hint in found
@@ -106,7 +106,7 @@ def test_unreadable_files_are_counted_and_one_is_named(here: Path, monkeypatch: 
 
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "open", refuse)
-        found = said(here / "*.log")
+        found = probe_messages(here / "*.log")
 
     (message, hint) = found[0]
     assert message == f"3 files match '{here}/*.log', of which 2 cannot be opened: '{here}/a.log': Permission denied"

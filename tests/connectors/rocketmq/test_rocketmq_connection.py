@@ -141,7 +141,7 @@ def test_a_connection_with_unexpected_data_is_stale() -> None:
 BROKERS = b'{"brokerAddrTable":{"broker-a":{}},"clusterAddrTable":{}}'
 
 
-def knows(topics: dict[str, bytes], brokers: bytes = BROKERS) -> Reply:
+def name_server(topics: dict[str, bytes], brokers: bytes = BROKERS) -> Reply:
     """A name server with routes of some topics."""
 
     def reply(said: dict[str, object]) -> bytes:
@@ -161,7 +161,7 @@ WEB = b'{"brokerDatas":[{"brokerAddrs":{"0":"127.0.0.1:1"},"brokerName":"broker-
 
 
 def test_the_next_name_server_is_used_if_one_is_down_or_has_no_route() -> None:
-    with server(knows({})) as forgetful, server(knows({"web": WEB})) as knowing:
+    with server(name_server({})) as forgetful, server(name_server({"web": WEB})) as knowing:
         names = NameServers(ConnectionSettings(("127.0.0.1:1", forgetful, knowing), timeout=5.0))
 
         assert names.find_route("web").addresses == {"broker-a": ("127.0.0.1:1",)}
@@ -170,7 +170,7 @@ def test_the_next_name_server_is_used_if_one_is_down_or_has_no_route() -> None:
 
 
 def test_an_unknown_topic_is_reported_with_the_existing_ones() -> None:
-    with server(knows({"web-logs": WEB, "orders": WEB})) as address:
+    with server(name_server({"web-logs": WEB, "orders": WEB})) as address:
         names = NameServers(ConnectionSettings((address,), timeout=5.0))
         with pytest.raises(UnknownTopicError, match=r"there is no topic 'web-log'; did you mean 'web-logs'\?"):
             names.find_route("web-log")
@@ -180,7 +180,7 @@ def test_an_unknown_topic_is_reported_with_the_existing_ones() -> None:
 
 
 def test_no_broker_yet_is_temporary() -> None:
-    with server(knows({}, b'{"brokerAddrTable":{}}')) as address:
+    with server(name_server({}, b'{"brokerAddrTable":{}}')) as address:
         names = NameServers(ConnectionSettings((address,), timeout=5.0))
         with pytest.raises(ConnectionError, match="no broker has registered"):
             names.find_route("web")

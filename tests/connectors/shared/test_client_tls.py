@@ -22,7 +22,7 @@ SECRET = "hunter2-key"
 
 
 @contextmanager
-def asked(certificates: Certificates, tls: ClientTls, host: str = "127.0.0.1", clients: bool = False) -> Iterator[Client]:
+def serve_tls(certificates: Certificates, tls: ClientTls, host: str = "127.0.0.1", clients: bool = False) -> Iterator[Client]:
     """A client of a server with TLS; ``clients``: the server requires a client certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.server.certificate, certificates.server.key)
@@ -41,13 +41,13 @@ def trusting(certificates: Certificates, **more: object) -> ClientTls:
 
 
 def test_a_certificate_of_a_known_authority_is_trusted(certificates: Certificates) -> None:
-    with asked(certificates, trusting(certificates)) as client:
+    with serve_tls(certificates, trusting(certificates)) as client:
         assert client.request("GET", "/").status == 200
 
 
 def test_a_certificate_of_another_authority_is_not_trusted(certificates: Certificates) -> None:
     with (
-        asked(certificates, ClientTls()) as client,
+        serve_tls(certificates, ClientTls()) as client,
         pytest.raises(ComponentError, match=r"127.0.0.1:\d+: the server's certificate"),
     ):
         client.request("GET", "/")
@@ -56,11 +56,11 @@ def test_a_certificate_of_another_authority_is_not_trusted(certificates: Certifi
 def test_a_certificate_with_another_name_needs_verify_authority(certificates: Certificates, tmp_path: Path) -> None:
     others = Certificates(tmp_path, names="DNS:elsewhere.example")
 
-    with asked(others, trusting(others)) as client, pytest.raises(ComponentError, match="see tls"):
+    with serve_tls(others, trusting(others)) as client, pytest.raises(ComponentError, match="see tls"):
         client.request("GET", "/")
-    with asked(others, trusting(others, verify="authority")) as client:
+    with serve_tls(others, trusting(others, verify="authority")) as client:
         assert client.request("GET", "/").status == 200
-    with asked(others, ClientTls(verify="none")) as client:
+    with serve_tls(others, ClientTls(verify="none")) as client:
         assert client.request("GET", "/").status == 200
 
 
@@ -70,10 +70,10 @@ def test_the_client_certificate_is_presented(certificates: Certificates) -> None
     together = trusting(certificates, certificate=str(pair.together))
 
     for tls in (shown, together):
-        with asked(certificates, tls, clients=True) as client:
+        with serve_tls(certificates, tls, clients=True) as client:
             assert client.request("GET", "/").status == 200
     with (
-        asked(certificates, trusting(certificates), clients=True) as client,
+        serve_tls(certificates, trusting(certificates), clients=True) as client,
         pytest.raises(ComponentError, match="requires a client certificate"),
     ):
         client.request("GET", "/")

@@ -314,7 +314,7 @@ ALERTS = """
 @pytest.mark.spark
 @pytest.mark.slow
 def test_correlations_of_a_table_change_in_a_running_stream(engine: Engine) -> None:
-    def told() -> set[str]:
+    def alert_titles() -> set[str]:
         out = engine.etl.folder / "alerts.jsonl"
         lines = out.read_text().splitlines(keepends=True) if out.exists() else []
         return {json.loads(line)["rule"]["title"] for line in lines if line.endswith("\n")}
@@ -323,7 +323,7 @@ def test_correlations_of_a_table_change_in_a_running_stream(engine: Engine) -> N
         store.execute("create table rules (id text primary key, rule text)")
         store.execute("insert into rules values ('1', ?)", [CORRELATION])
         with streaming(engine, ALERTS) as stream:
-            wait_for(lambda: told() == {"Shells"}, what="the first alert")
+            wait_for(lambda: alert_titles() == {"Shells"}, what="the first alert")
 
             # when one groups by what alerts cannot tell, and another does not
             by_host = BY_NUMBER.replace("Numbers", "Hosts").replace("process, n", "host")
@@ -331,11 +331,11 @@ def test_correlations_of_a_table_change_in_a_running_stream(engine: Engine) -> N
             store.execute("insert into rules values ('3', ?)", [BY_NUMBER.replace("process, n", "process")])
 
             # then
-            wait_for(lambda: told() == {"Shells", "Numbers"}, what="the alert of the new correlation")
+            wait_for(lambda: alert_titles() == {"Shells", "Numbers"}, what="the alert of the new correlation")
             wait_for(lambda: any("'Hosts': it groups by 'host'" in line for line in stream.said), what="the word about the other")
 
     # then
-    assert told() == {"Shells", "Numbers"}
+    assert alert_titles() == {"Shells", "Numbers"}
     assert sorted(stream.delivered()) == list(range(stream.total()))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import Count, Lines, Row, made
+from fakes import Count, Lines, Row, make_plan
 
 from etl.api import NEVER, ComponentError, Step
 from etl.plan.query_plan import Plan
@@ -26,7 +26,7 @@ class Others(Lines):
 
 
 def counting(count: Count, *before: Row) -> Plan:
-    return made({"src": Lines()}, {"s": ("src", [Row(adds="t"), *before, count])}, {"out": "s"})
+    return make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), *before, count])}, {"out": "s"})
 
 
 def names(plan: Plan) -> list[str]:
@@ -83,39 +83,39 @@ def test_a_refused_change_is_not_stored(state: StateFolder) -> None:
 
 
 def test_a_query_that_gains_a_source_continues_from_its_checkpoint(state: StateFolder) -> None:
-    match_checkpoints(made({"a": Lines()}, {}, {"out": "a"}), state)
+    match_checkpoints(make_plan({"a": Lines()}, {}, {"out": "a"}), state)
 
-    plan, notes = match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"out": "a b"}), state)
+    plan, notes = match_checkpoints(make_plan({"a": Lines(), "b": Lines()}, {}, {"out": "a b"}), state)
 
     assert names(plan) == ["a"]
     assert notes == ["query 'a' has gained 'b', which it reads from the start"]
 
 
 def test_two_checkpoints_cannot_be_merged(state: StateFolder) -> None:
-    match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
+    match_checkpoints(make_plan({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
 
     with pytest.raises(ComponentError, match="its sources were read by 'a', 'b', with a checkpoint each"):
-        match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
+        match_checkpoints(make_plan({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
 
 
 def test_one_checkpoint_cannot_be_split(state: StateFolder) -> None:
-    match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
+    match_checkpoints(make_plan({"a": Lines(), "b": Lines()}, {}, {"x": "a b"}), state)
 
     with pytest.raises(ComponentError, match="with a checkpoint each"):
-        match_checkpoints(made({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
+        match_checkpoints(make_plan({"a": Lines(), "b": Lines()}, {}, {"x": "a", "y": "b"}), state)
 
 
 def test_a_source_of_another_type_is_refused(state: StateFolder) -> None:
-    match_checkpoints(made({"a": Lines()}, {}, {"x": "a"}), state)
+    match_checkpoints(make_plan({"a": Lines()}, {}, {"x": "a"}), state)
 
     with pytest.raises(ComponentError, match="source 'a' was of type lines and is others now"):
-        match_checkpoints(made({"a": Others()}, {}, {"x": "a"}), state)
+        match_checkpoints(make_plan({"a": Others()}, {}, {"x": "a"}), state)
 
 
 def test_a_renamed_source_is_noted(state: StateFolder) -> None:
-    match_checkpoints(made({"a": Lines()}, {}, {"x": "a"}), state)
+    match_checkpoints(make_plan({"a": Lines()}, {}, {"x": "a"}), state)
 
-    _, notes = match_checkpoints(made({"b": Lines()}, {}, {"x": "b"}), state)
+    _, notes = match_checkpoints(make_plan({"b": Lines()}, {}, {"x": "b"}), state)
 
     assert notes == [
         "query 'b' is new: it begins at its sources' start",
@@ -126,7 +126,7 @@ def test_a_renamed_source_is_noted(state: StateFolder) -> None:
 def test_two_queries_do_not_go_on_with_one_checkpoint(state: StateFolder) -> None:
     def plan(expression: str) -> Plan:
         steps = {name: ("src", [Row(), Set.model_validate({"type": "set", "fields": {"x": expression}})]) for name in "ab"}
-        return made({"src": Lines()}, steps, {"one": "a", "two": "b"})
+        return make_plan({"src": Lines()}, steps, {"one": "a", "two": "b"})
 
     match_checkpoints(plan("1"), state)
     for name in ("one", "two"):
@@ -142,7 +142,7 @@ def test_two_queries_do_not_go_on_with_one_checkpoint(state: StateFolder) -> Non
 
 def windowed(**options: Any) -> Plan:
     step = {"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}, **options}
-    return made({"src": Lines()}, {"s": ("src", [Row(adds="t"), Window.model_validate(step)])}, {"out": "s"})
+    return make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), Window.model_validate(step)])}, {"out": "s"})
 
 
 def test_what_a_window_gives_may_change_and_keeps_its_state(state: StateFolder) -> None:
@@ -208,7 +208,7 @@ def test_a_window_whose_state_spark_kept_is_refused(state: StateFolder) -> None:
 
 def window(aggregates: dict[str, str], *before: Step) -> Plan:
     options = {"size": "1m", "group_by": ["host"], "aggregates": aggregates}
-    return made(
+    return make_plan(
         {"src": Lines()}, {"s": ("src", [Set(fields={"host": "'h'"}), *before, Window.model_validate(options)])}, {"out": "s"}
     )
 
@@ -237,7 +237,7 @@ def steps(*options: dict[str, Any]) -> Plan:
     made_of = [
         {"time": time, "size": "1m", "aggregates": {"n": "count(*)"}, **one} for time, one in zip(times, options, strict=True)
     ]
-    return made({"src": Lines()}, {"s": ("src", [Row(adds="t"), *map(Window.model_validate, made_of)])}, {"out": "s"})
+    return make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), *map(Window.model_validate, made_of)])}, {"out": "s"})
 
 
 def stored(state: StateFolder, plan: Plan, *watermarks: int) -> Manifests:
@@ -284,7 +284,7 @@ def test_a_further_step_begins_with_empty_state(state: StateFolder) -> None:
     window = Window.model_validate({"time": "t", "size": "1m", "aggregates": {"n": "count(*)"}})
     dedupe = Dedupe.model_validate({"keys": ["t"], "time": "t", "within": "1h"})
     manifests = stored(state, windowed(), 70)
-    further = made({"src": Lines()}, {"s": ("src", [Row(adds="t"), dedupe, window])}, {"out": "s"})
+    further = make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), dedupe, window])}, {"out": "s"})
 
     with pytest.raises(ComponentError, match=r"it had 1 stateful steps and has 2 now\n.*--new-state 's-window/s\[1\] dedupe'"):
         match_checkpoints(further, state)
