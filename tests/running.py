@@ -155,7 +155,7 @@ class Running:
     """The run's result, if it runs in a thread."""
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """The text of its messages, and the summary of its totals."""
         from etl.cli.run.summary import format_summary
 
@@ -164,8 +164,8 @@ class Running:
 
     def says(self, text: str) -> None:
         """Wait until it reports a text; fails when the run ends before."""
-        wait_for(lambda: text in self.said or self.ended, what=text)
-        assert text in self.said, self.said
+        wait_for(lambda: text in self.output or self.ended, what=text)
+        assert text in self.output, self.output
 
     @property
     def ended(self) -> bool:

@@ -26,7 +26,7 @@ class Stream:
     _found: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
-    def said(self) -> list[str]:
+    def output(self) -> list[str]:
         """What the run has reported."""
         return [message.text for message in self.run.messages]
 
@@ -62,8 +62,8 @@ class Stream:
         try:
             wait_for(lambda: number in self.delivered() or self.run.ended, what=f"event {number}")
         except AssertionError as error:
-            raise AssertionError(f"{error}:\n{''.join(self.said)}") from None
-        assert not self.run.ended, "".join(self.said)
+            raise AssertionError(f"{error}:\n{''.join(self.output)}") from None
+        assert not self.run.ended, "".join(self.output)
         met = self.delivered()[number]
         return [rule["id"] for rule in met], {rule["version"] for rule in met}
 

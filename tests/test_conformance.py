@@ -158,9 +158,9 @@ def test_secrets_are_not_printed(component: type[Component]) -> None:
     }
     given = {name: {"password": SecretStr(secret)} if "dict" in kind else SecretStr(secret) for name, kind in fields.items()}
     for value in values(component):
-        told = value.model_copy(update=given)
+        message = value.model_copy(update=given)
 
-        assert secret not in f"{told!r} {told} {told.model_dump()} {told.model_dump_json()}"
+        assert secret not in f"{message!r} {message} {message.model_dump()} {message.model_dump_json()}"
 
 
 def test_importing_all_components_is_light() -> None:

@@ -231,7 +231,7 @@ def test_defects_have_no_traceback_without_debug(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "reason"),
     [
         (RuntimeError("can't start new thread"), "no more processes and threads (ulimit -u"),
         (MemoryError(), "no memory is left"),
@@ -240,7 +240,7 @@ def test_defects_have_no_traceback_without_debug(monkeypatch: pytest.MonkeyPatch
     ids=["threads", "memory", "files"],
 )
 def test_what_a_machine_has_no_more_of_is_no_defect(
-    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: Exception, reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: object, **__: object) -> None:
         raise error
@@ -248,9 +248,9 @@ def test_what_a_machine_has_no_more_of_is_no_defect(
     monkeypatch.setattr(main_module.cli, "main", broken)
 
     assert etl("list") == 1
-    told = capsys.readouterr().err
-    assert said in told
-    assert "defect" not in told
+    message = capsys.readouterr().err
+    assert reason in message
+    assert "defect" not in message
 
 
 def test_the_schema_of_files_of_tests(capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,11 +285,13 @@ def test_debug_may_stand_first(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_terminal_that_lacks_a_letter_gets_its_number(folder: Path) -> None:
     argv = [sys.executable, "-m", "etl", "explain", "ssh-failed-logins"]
-    told = {of: subprocess.run(argv, capture_output=True, cwd=folder, env=os.environ | {"PYTHONIOENCODING": of}) for of in CODES}
+    message = {
+        of: subprocess.run(argv, capture_output=True, cwd=folder, env=os.environ | {"PYTHONIOENCODING": of}) for of in CODES
+    }
 
-    assert {of: (one.returncode, one.stderr) for of, one in told.items()} == dict.fromkeys(CODES, (0, b""))
-    assert "→" in told["utf-8"].stdout.decode()
-    assert b"\\u2192" in told["latin-1"].stdout
+    assert {of: (one.returncode, one.stderr) for of, one in message.items()} == dict.fromkeys(CODES, (0, b""))
+    assert "→" in message["utf-8"].stdout.decode()
+    assert b"\\u2192" in message["latin-1"].stdout
 
 
 CODES = ("utf-8", "latin-1")

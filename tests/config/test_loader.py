@@ -152,8 +152,11 @@ def test_overrides(tmp_path: Path) -> None:
 def test_an_option_that_lost_its_colon_gets_a_hint(glued: str, tmp_path: Path) -> None:
     found = checked(tmp_path, f"source: {{type: lines, {glued}}}\n")
 
-    (told,) = (problem for problem in found.problems if problem.code == "unknown-option")
-    assert (told.message, told.hint) == (f"has no option {glued!r}", "path needs a colon and a blank after it: path: …")
+    (shown_text,) = (problem for problem in found.problems if problem.code == "unknown-option")
+    assert (shown_text.message, shown_text.hint) == (
+        f"has no option {glued!r}",
+        "path needs a colon and a blank after it: path: …",
+    )
 
 
 def test_a_secret_that_lost_its_colon_is_not_shown(tmp_path: Path) -> None:

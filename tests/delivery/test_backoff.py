@@ -116,13 +116,13 @@ def test_a_failure_is_shown_once_then_when_it_changes_and_then_rarely() -> None:
     now = [0.0]
     limiter = NoticeLimiter(clock=lambda: now[0])
 
-    told = []
+    message = []
     for at in range(0, 400, 10):
         now[0] = at
         if limiter.should_show(notice(f"port {at} refused the connection")):
-            told.append(at)
+            message.append(at)
 
-    assert told == [0, 60, 180]
+    assert message == [0, 60, 180]
     assert limiter.should_show(notice("timed out"))
     assert limiter.should_show(notice("timed out", subject="sink 'y'"))
 

@@ -154,11 +154,11 @@ def test_the_error_after_the_last_attempt_has_the_cause() -> None:
 
     with pytest.raises(
         DeliveryFailedError, match=r"sink 'out' did not take 2 events in 3 attempts: .*No space left on device"
-    ) as told:
+    ) as message:
         out.write(events("a", "b"))
 
     assert len(writer.batches) == 3
-    assert told.value.summary == "[Errno 28] No space left on device", "for a run that goes on, and loses nothing either"
+    assert message.value.summary == "[Errno 28] No space left on device", "for a run that goes on, and loses nothing either"
 
 
 def test_without_attempts_it_retries_until_the_sink_accepts_events() -> None:

@@ -52,20 +52,20 @@ class Following:
     log: Path
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """Its standard error."""
         return self.log.read_text()
 
     def says(self, text: str) -> None:
         """Wait for a text on its standard error."""
-        wait_for(lambda: text in self.said or self.process.poll() is not None, what=text)
-        assert text in self.said, self.said
+        wait_for(lambda: text in self.output or self.process.poll() is not None, what=text)
+        assert text in self.output, self.output
 
     def end(self) -> str:
         """Stop it with SIGTERM, as systemd does; return its standard error."""
         os.killpg(self.process.pid, signal.SIGTERM)
-        assert self.process.wait(60) == 0, self.said
-        return self.said
+        assert self.process.wait(60) == 0, self.output
+        return self.output
 
     def kill(self) -> None:
         """Kill it with SIGKILL."""
@@ -110,9 +110,9 @@ def test_with_spool_other_sinks_continue_and_all_is_delivered_in_order_later(eng
         wait_for(lambda: len(delivered(folders / "one")) == 6000, what="the next events")
 
     assert delivered(folders / "one") == list(range(6000))
-    assert "sink 'one': " in run.said
-    assert "connection refused; its events wait in the spool" in run.said
-    assert "6,000 in = 6,000 out + 0 filtered + 0 dead\n" in run.said
+    assert "sink 'one': " in run.output
+    assert "connection refused; its events wait in the spool" in run.output
+    assert "6,000 in = 6,000 out + 0 filtered + 0 dead\n" in run.output
 
 
 def test_with_block_the_query_waits_and_a_signal_ends_it(engine: Engine, start: Start, folders: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_run_waits_for_a_source_that_is_down_at_the_start_and_within_a_split(e
         set_fault(folders / "from", "down")
 
     assert delivered(folders / "one") == list(range(1000))
-    assert "source 'numbers': " in run.said
+    assert "source 'numbers': " in run.output
 
 
 def test_a_signal_during_the_start_stops_the_run(start: Start, folders: Path) -> None:

@@ -117,7 +117,7 @@ def test_two_conditions_joined_as_texts_are_no_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "at", "said"),
+    ("query", "at", "reason"),
     [
         ("SELECT level FROM events JOIN t ON events.level = t.level", 25, "JOIN"),
         ("SELECT level FROM events, t", 24, "JOIN"),
@@ -136,11 +136,11 @@ def test_two_conditions_joined_as_texts_are_no_condition() -> None:
         ("SELECT level", 0, "lacks FROM"),
     ],
 )
-def test_a_query_that_is_more_than_a_select_is_refused_by_name(query: str, at: int, said: str) -> None:
+def test_a_query_that_is_more_than_a_select_is_refused_by_name(query: str, at: int, reason: str) -> None:
     (finding,) = Sql(query=query).check(FIELDS)
 
     assert finding.at == at
-    assert said in finding.message
+    assert reason in finding.message
 
 
 def test_messages_do_not_repeat_long_expressions() -> None:

@@ -115,7 +115,7 @@ def test_bad_patterns_are_placed(pattern: str, code: str, at: int | None) -> Non
 
 
 @pytest.mark.parametrize(
-    ("pattern", "at", "said"),
+    ("pattern", "at", "reason"),
     [
         ("from %{IP:source.ip", 5, "has no closing brace"),
         ("from %{IP:source ip} x", 5, "the part ' ip' is ignored"),
@@ -123,11 +123,11 @@ def test_bad_patterns_are_placed(pattern: str, code: str, at: int | None) -> Non
         (r"\%{IP} %{IP:a} [%{}] 100%", None, ""),
     ],
 )
-def test_what_only_looks_like_a_reference_is_a_warning(pattern: str, at: int | None, said: str) -> None:
+def test_what_only_looks_like_a_reference_is_a_warning(pattern: str, at: int | None, reason: str) -> None:
     found = [one for one in Grok(patterns=["x", pattern]).check(MESSAGES) if one.code == "bad-reference"]
 
     assert [(one.at, one.severity, one.path) for one in found] == ([] if at is None else [(at, "warning", ("patterns", 1))])
-    assert all(said in one.message for one in found)
+    assert all(reason in one.message for one in found)
 
 
 def test_unknown_name_gets_the_nearest() -> None:

@@ -75,9 +75,9 @@ def test_every_name_can_stand_alone_in_a_pipeline(pattern_set: Any) -> None:
     events = pa.schema([("message", pa.string())])
     names = [name for name in load(pattern_set) if not name.startswith("_")]
 
-    said = {name: list(Grok(patterns=[f"%{{{name}}}"], pattern_set=pattern_set).check(events)) for name in names}
+    reason = {name: list(Grok(patterns=[f"%{{{name}}}"], pattern_set=pattern_set).check(events)) for name in names}
 
-    assert {name: findings for name, findings in said.items() if findings} == {}
+    assert {name: findings for name, findings in reason.items() if findings} == {}
 
 
 @pytest.mark.parametrize("pattern_set", SETS)

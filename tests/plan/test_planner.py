@@ -53,8 +53,8 @@ def test_a_step_after_a_union_of_branches_is_planned_once() -> None:
     assert [(part.into, part.gathers) for part in (*one.branches, two, both)] == [("both", None), ("both", None), (None, "both")]
     assert ([node.id for node in both.steps], both.sinks) == (["both[0] row"], ("out",))
     assert both.incoming.names == ["message", "t"]
-    said = [line.strip() for line in render_plan(planned)]
-    assert (said.count("→ union both"), said.count("union both")) == (2, 1)
+    reason = [line.strip() for line in render_plan(planned)]
+    assert (reason.count("→ union both"), reason.count("union both")) == (2, 1)
 
 
 def test_branches_may_have_two_unions() -> None:

@@ -63,16 +63,16 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("rule", "said"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("rule", "reason"), BAD.values(), ids=BAD)
 def test_a_bad_rule_is_named_and_the_others_run(
-    rule: dict[str, Any], said: str, folder: Path, caplog: pytest.LogCaptureFixture
+    rule: dict[str, Any], reason: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     # when
     found = matched(folder, rule)
 
     # then
     assert found == [["good"], [], [], []]
-    assert said in caplog.text
+    assert reason in caplog.text
     assert "1 rule is left out, the first: " in caplog.text
     assert len(caplog.text) < 2000
 
@@ -134,20 +134,20 @@ def test_a_field_that_events_lack_is_no_error(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("condition", "reason"),
     [
         ("s and t", "process cannot be 'bash' and 'sh', unless it is a list"),
         ("s and not s", "process equals 'sh' is asked for and refused"),
         ("(s and t) or (s and not s)", "process cannot be"),
     ],
 )
-def test_a_contradiction_matches_nothing_and_is_reported(folder: Path, condition: str, said: str) -> None:
+def test_a_contradiction_matches_nothing_and_is_reported(folder: Path, condition: str, reason: str) -> None:
     # when
     found = matched(folder, sigma("never", {"process": "sh"}, condition))
 
     # then
     assert found == [["good"], [], [], []]
-    assert f"'never': {said}" in CliRunner().invoke(command, ["check", str(folder)]).output
+    assert f"'never': {reason}" in CliRunner().invoke(command, ["check", str(folder)]).output
 
 
 @pytest.mark.parametrize("condition", ["s or t", "not s", "s and not t", "not (s and t)"])

@@ -24,7 +24,7 @@ def rule(name: str, where: str) -> dict[str, Any]:
 
 
 def test_shared_predicates_databases_and_witnesses() -> None:
-    told = notes(
+    message = notes(
         rule("a", "process = 'sh' and user = 'root'"),
         rule("b", "process = 'sh' and n = 1"),
         rule("c", "process like '%nginx%' and ip_in(ip, '10.0.0.0/8')"),
@@ -33,7 +33,7 @@ def test_shared_predicates_databases_and_witnesses() -> None:
         rule("f", "n = 1 and n <> 1 and user = 'x' and user = 'y'"),
     )
 
-    assert told[1:] == [
+    assert message[1:] == [
         "predicates: 14, 12 of them distinct",
         "shared: process equals 'sh' by 2 rules, n = 1 by 2 rules",
         "user: 4 literals in one scan (4 whole); 1 test for null",
@@ -53,13 +53,13 @@ def test_the_lines_stay_few_however_many_rules() -> None:
     many = [rule(f"rule {n}", f"f{n % 40} is null" if n % 2 else f"f{n % 40} like '%a{'x' * 300}{n}%'") for n in range(500)]
 
     # when
-    told = list(Rules.model_validate({"rules": many}).notes(wide))
+    message = list(Rules.model_validate({"rules": many}).notes(wide))
 
     # then
-    assert len(told) <= 14
-    assert max(map(len, told)) <= 400
-    assert "34 further fields: " in "\n".join(told)
-    assert "without a witness, looked at in every row: 250 rules: 'rule 1', 'rule 3', 'rule 5', …" in told
+    assert len(message) <= 14
+    assert max(map(len, message)) <= 400
+    assert "34 further fields: " in "\n".join(message)
+    assert "without a witness, looked at in every row: 250 rules: 'rule 1', 'rule 3', 'rule 5', …" in message
 
 
 def test_rules_of_tables_are_read_by_the_run() -> None:
@@ -84,9 +84,9 @@ sink: {{type: discard}}
 """)
 
     # when
-    told = CliRunner().invoke(command, [str(file)]).output
+    message = CliRunner().invoke(command, [str(file)]).output
 
     # then
     first = "1 rule, version " if where.startswith("process") else "0 rules, version "
-    assert first in told
-    assert ("; 1 left out, the first: " in told) == where.startswith("nothing")
+    assert first in message
+    assert ("; 1 left out, the first: " in message) == where.startswith("nothing")

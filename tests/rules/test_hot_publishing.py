@@ -42,7 +42,7 @@ def test_rules_are_published_into_a_running_stream(engine: Engine) -> None:
         # when a file becomes bad, then its old rules stay, under their version
         publish(rules / "b.yml", own("second").replace("where", "wear"))
         assert stream.soon() == (["second"], third)
-        wait_for(lambda: "stay as they were" in "".join(stream.said), what="the word about the bad file")
+        wait_for(lambda: "stay as they were" in "".join(stream.output), what="the word about the bad file")
 
         # when it is mended, and another is removed, then
         publish(rules / "b.yml", own("third"))
@@ -52,5 +52,5 @@ def test_rules_are_published_into_a_running_stream(engine: Engine) -> None:
 
     # then
     assert sorted(stream.delivered()) == list(range(stream.total()))
-    bad = [line for line in stream.said if "stay as they were" in line]
+    bad = [line for line in stream.output if "stay as they were" in line]
     assert f"{rules}/b.yml:1: 'second': " in bad[0]

@@ -97,10 +97,10 @@ def test_a_rule_of_a_file_with_the_id_of_one_of_the_step_is_left_out(tmp_path: P
     force, found = step.compile_rules(SCHEMA), list(step.check(SCHEMA))
 
     # then
-    said = f"{file}:1: 'other': its id 'a' is that of rules[0] of the step itself"
+    reason = f"{file}:1: 'other': its id 'a' is that of rules[0] of the step itself"
     assert [rule.title for rule in force.rules] == ["a"]
-    assert [str(problem) for problem in force.problems] == [said]
-    assert [(one.code, one.message) for one in found] == [("bad-rule", said.removeprefix(f"{file}:1: "))]
+    assert [str(problem) for problem in force.problems] == [reason]
+    assert [(one.code, one.message) for one in found] == [("bad-rule", reason.removeprefix(f"{file}:1: "))]
 
 
 def test_problems_of_one_place_come_by_file_and_line(tmp_path: Path) -> None:
@@ -153,11 +153,11 @@ def pipeline(tmp_path: Path) -> Path:
 
 def test_the_rules_of_a_pipeline_are_tested(pipeline: Path) -> None:
     # when
-    told = etl("test", str(pipeline))
+    shown_text = etl("test", str(pipeline))
 
     # then
-    assert told.exit_code == 1
-    assert told.output == f"{pipeline}:8: 'many', test 1: it does not fire\n4 tests of 3 rules, 1 failed\n"
+    assert shown_text.exit_code == 1
+    assert shown_text.output == f"{pipeline}:8: 'many', test 1: it does not fire\n4 tests of 3 rules, 1 failed\n"
 
 
 def test_a_test_is_written_as_one(tmp_path: Path) -> None:
@@ -172,11 +172,11 @@ def test_the_rules_of_a_pipeline_are_checked_in_front_of_its_fields(pipeline: Pa
     (pipeline.parent / "g.yml").write_text("name: typed\nwhere: n + 1\n---\nname: lost\nwhere: m = 1\n")
 
     # when
-    told = etl("check", str(pipeline))
+    shown_text = etl("check", str(pipeline))
 
     # then
-    assert told.exit_code == 1
-    lines = told.output.splitlines()
+    assert shown_text.exit_code == 1
+    lines = shown_text.output.splitlines()
     assert lines[0] == "steps[1] rules:"
     assert lines[1].startswith(f"{pipeline.parent}/g.yml:2: 'typed': ")
     assert lines[2].startswith(f"{pipeline.parent}/g.yml:5: 'lost': there is no field 'm' here")
@@ -220,12 +220,12 @@ def test_an_empty_file_is_named(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
 
     # when
-    told = etl("check", str(tmp_path))
+    shown_text = etl("check", str(tmp_path))
     found = [(one.code, one.severity, one) for one in rules(files=[str(tmp_path / "?.yml")]).check(SCHEMA)]
 
     # then
-    said = [f"{tmp_path}/{name}: there is no rule in it" for name in ("a.yml", "b.yml")]
-    assert [line for line in told.output.splitlines() if "no rule" in line] == said
-    assert "1 rule loaded, 1 problem" in told.output
+    reason = [f"{tmp_path}/{name}: there is no rule in it" for name in ("a.yml", "b.yml")]
+    assert [line for line in shown_text.output.splitlines() if "no rule" in line] == reason
+    assert "1 rule loaded, 1 problem" in shown_text.output
     empty = [one for code, severity, one in found if (code, severity) == ("no-rule-files", "warning")]
-    assert [f"{one.location.file}: {one.message}" for one in empty if one.location] == said
+    assert [f"{one.location.file}: {one.message}" for one in empty if one.location] == reason

@@ -52,14 +52,14 @@ def etl(*arguments: str) -> Result:
 
 def test_check_lists_what_is_loaded_and_what_is_not(folder: Path) -> None:
     # when
-    told = etl("check", str(folder), "--columns", "Image, user_name, a, b")
+    shown_text = etl("check", str(folder), "--columns", "Image, user_name, a, b")
 
     # then
-    assert told.exit_code == 1
-    assert f"{folder}/sigma.yml:14: 'Broken': " in told.output
-    assert "3 rules loaded, 1 problem," in told.output
-    assert "the stream has no field 'Args', which 1 rule asks for" in told.output
-    assert "slower: " in told.output
+    assert shown_text.exit_code == 1
+    assert f"{folder}/sigma.yml:14: 'Broken': " in shown_text.output
+    assert "3 rules loaded, 1 problem," in shown_text.output
+    assert "the stream has no field 'Args', which 1 rule asks for" in shown_text.output
+    assert "slower: " in shown_text.output
 
 
 UNREADABLE = """\
@@ -83,13 +83,13 @@ def test_check_reports_sql_that_is_wrong_for_any_stream(folder: Path) -> None:
     file.write_text(UNREADABLE)
 
     # when
-    told, known = etl("check", str(file)), etl("check", str(file), "--columns", "a,b")
+    shown_text, known = etl("check", str(file)), etl("check", str(file), "--columns", "a,b")
 
     # then
-    assert f"{file}:2: 'open': something is missing beside 'and'" in told.output
-    assert f"{file}:5: 'unknown function': there is no function 'frobnicate'" in told.output
-    assert f"{file}:8: 'number': a condition is needed" in told.output
-    assert "1 rule loaded, 3 problems," in told.output
+    assert f"{file}:2: 'open': something is missing beside 'and'" in shown_text.output
+    assert f"{file}:5: 'unknown function': there is no function 'frobnicate'" in shown_text.output
+    assert f"{file}:8: 'number': a condition is needed" in shown_text.output
+    assert "1 rule loaded, 3 problems," in shown_text.output
     assert f"{file}:11: 'typed by nobody yet': there is no field 'c' here" in known.output
 
 
@@ -99,10 +99,10 @@ def test_an_event_without_fields_is_an_event(folder: Path) -> None:
     file.write_text("name: nobody\nwhere: message is null\ntests: [{event: {}}, {event: {message: x}, matches: false}]\n")
 
     # when
-    told = etl("test", str(file))
+    shown_text = etl("test", str(file))
 
     # then
-    assert (told.exit_code, told.output) == (0, "2 tests of 1 rule, 0 failed\n")
+    assert (shown_text.exit_code, shown_text.output) == (0, "2 tests of 1 rule, 0 failed\n")
 
 
 def test_check_ends_with_one_when_it_is_strict(folder: Path) -> None:

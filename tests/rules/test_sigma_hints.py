@@ -23,7 +23,7 @@ def correlation(**options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "reason"),
     [
         (rule({"f|contain": "x"}), "did you mean 'contains'?"),
         (rule({"f|zzzzzz": "x"}), "modifiers are all, base64, "),
@@ -49,12 +49,12 @@ def correlation(**options: Any) -> dict[str, Any]:
         (correlation(rules=None), "such as correlation: {type: event_count"),
     ],
 )
-def test_the_message_says_what_is_accepted(tmp_path: Path, document: dict[str, Any], said: str) -> None:
+def test_the_message_says_what_is_accepted(tmp_path: Path, document: dict[str, Any], reason: str) -> None:
     (tmp_path / "r.yml").write_text(json.dumps(document))
 
     (problem,) = read_rules([str(tmp_path / "r.yml")]).problems
 
-    assert said in problem.message.partition("; ")[2]
+    assert reason in problem.message.partition("; ")[2]
 
 
 def test_a_document_that_is_no_rule_is_shown(tmp_path: Path) -> None:

@@ -21,32 +21,32 @@ class FailingRun:
         self.notes: list[str] = []
         self.stopped = False
         self.interrupted = False
-        self.said: list[str] = []
+        self.output: list[str] = []
 
     @contextmanager
     def prepared(self) -> Iterator[object]:
-        self.said.append("lock")
+        self.output.append("lock")
         try:
             yield object()
         finally:
-            self.said.append("unlock")
+            self.output.append("unlock")
 
     def renew(self) -> None:
-        self.said.append("renew")
+        self.output.append("renew")
 
     def work(self, session: Any, commits: object) -> None:
-        self.said.append("work")
-        if self.said.count("work") == 1:
+        self.output.append("work")
+        if self.output.count("work") == 1:
             raise ComponentError("the disk is full")
 
     def wait_for_stop(self, seconds: float) -> bool:
-        self.said.append(f"wait {seconds:g}")
+        self.output.append(f"wait {seconds:g}")
         return False
 
 
 @contextmanager
 def receiving(run: FailingRun) -> Iterator[None]:
-    if run.said.count("lock") == 2:
+    if run.output.count("lock") == 2:
         raise ComponentError("the port is in use")
     yield
 
@@ -66,5 +66,5 @@ def test_an_attempt_that_could_not_start_is_prepared_again(monkeypatch: pytest.M
         ["renew", "lock", "unlock", "wait 2"],
         ["renew", "lock", "work", "unlock"],
     )
-    assert run.said == [*first, *second, *third]
+    assert run.output == [*first, *second, *third]
     assert (one.status, one.failures) == ("ended", 2)

@@ -38,8 +38,8 @@ def main() -> int:
 
 def _names() -> list[str]:
     options = argparse.ArgumentParser(prog="make servers", description="Start real servers on loopback, until Ctrl-C.")
-    told = f"any of {', '.join(KINDS)}; by default all but {' and '.join(sorted(OTHER_VERSIONS))}"
-    options.add_argument("servers", nargs="*", metavar="SERVER", help=told)
+    message = f"any of {', '.join(KINDS)}; by default all but {' and '.join(sorted(OTHER_VERSIONS))}"
+    options.add_argument("servers", nargs="*", metavar="SERVER", help=message)
     names: list[str] = options.parse_args().servers
     if unknown := [name for name in names if name not in KINDS]:
         options.error(f"there is no server {unknown[0]!r}; there are {', '.join(KINDS)}")

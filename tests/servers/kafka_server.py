@@ -85,10 +85,10 @@ class Kafka(Server):
 
     def client(self) -> dict[str, str | int | float | bool]:
         """Options of a client (librdkafka) of this broker."""
-        told: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "security.protocol": self.protocol}
+        message: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "security.protocol": self.protocol}
         if self.sasl:
-            told |= {"sasl.mechanism": self.sasl, "sasl.username": USER, "sasl.password": PASSWORD}
-        return told | ({"ssl.ca.location": str(self.tls.authority)} if self.tls else {})
+            message |= {"sasl.mechanism": self.sasl, "sasl.username": USER, "sasl.password": PASSWORD}
+        return message | ({"ssl.ca.location": str(self.tls.authority)} if self.tls else {})
 
     def prepare(self) -> None:
         """Create the storage with the users of SCRAM, and write the settings."""
@@ -105,7 +105,7 @@ class Kafka(Server):
     def ready(self) -> bool:
         """Return whether its log says that it started: it opens its port before it can answer."""
         assert self.process is not None
-        return "Kafka Server started" in self.process.said()
+        return "Kafka Server started" in self.process.output()
 
     def _logins(self) -> dict[str, object]:
         asking = [name for name, protocol in self.more.items() if protocol.startswith("SASL")]

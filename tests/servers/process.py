@@ -54,7 +54,7 @@ class Process:
     def running(self) -> bool:
         return self.popen.poll() is None
 
-    def said(self) -> str:
+    def output(self) -> str:
         """Return its output since its start."""
         with self.log.open("rb") as log:
             log.seek(self.begin)
@@ -62,7 +62,7 @@ class Process:
 
     def tail(self) -> str:
         """Return the last lines of its log."""
-        return "\n".join(self.said().splitlines()[-LAST_LINES:])
+        return "\n".join(self.output().splitlines()[-LAST_LINES:])
 
     def stop(self, ask: int = signal.SIGTERM, seconds: float = 30) -> None:
         """Ask it to end and wait; kill it after a time limit."""

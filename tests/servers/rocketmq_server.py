@@ -116,7 +116,7 @@ class RocketMq(Server):
         """Return whether it answers, and every running name server has its routes."""
         remoting.call(self.broker, remoting.BROKER_STATE, {}, self.account)
         known = [remoting.has_route(names.address, DEFAULT_TOPIC) for names in self.names if names.process]
-        return all(known) and "READY" in (self.process.said() if self.process else "")
+        return all(known) and "READY" in (self.process.output() if self.process else "")
 
     def create_topic(self, topic: str, queues: int = 4, attributes: str = "") -> None:
         """Create a topic and wait until name servers have its route."""

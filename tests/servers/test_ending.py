@@ -37,7 +37,7 @@ class Small(Server):
         return Command(["sh", "-c", self.script], self.folder)
 
     def ready(self) -> bool:
-        return self.process is not None and "serving" in self.process.said()
+        return self.process is not None and "serving" in self.process.output()
 
 
 class Apart(Small):

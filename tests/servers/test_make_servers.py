@@ -37,7 +37,7 @@ def _accept_interrupts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         (partial(Kafka, port=9), ("127.0.0.1:9", "-", "-", "type: kafka, servers: ['127.0.0.1:9']")),
         (
@@ -52,10 +52,10 @@ def _accept_interrupts() -> None:
     ],
     ids=["kafka", "rocketmq", "opensearch", "mariadb"],
 )
-def test_a_row_has_the_options_for_connecting(kind: Callable[[], Server], told: tuple[str, ...]) -> None:
+def test_a_row_has_the_options_for_connecting(kind: Callable[[], Server], message: tuple[str, ...]) -> None:
     server = kind()
 
-    assert command.row("name", server) == ("name", *told)
+    assert command.row("name", server) == ("name", *message)
     server.discard()
 
 
@@ -103,9 +103,9 @@ def test_servers_run_until_ctrl_c(sign: signal.Signals) -> None:
 
         running.send_signal(sign)
         try:
-            _, said = running.communicate(timeout=SECONDS)
+            _, reason = running.communicate(timeout=SECONDS)
         finally:
             running.kill()  # otherwise a server that ignores the signal is waited for without end
 
     assert (running.returncode, address.startswith("127.0.0.1:")) == (0, True)
-    assert "ending all servers" in said
+    assert "ending all servers" in reason

@@ -129,8 +129,8 @@ def test_each_type_gives_an_alert_a_burst(engine: Engine, etl: Etl, rules: Path)
 
     assert alerts(etl) == FOUND
     assert totals.to_spark["steps-correlate"].left == 9  # the event without an address counts for nothing
-    told = json.loads(next(line for line in (etl.folder / "out.jsonl").read_text().splitlines() if "Many users" in line))
-    assert told["correlation"] == {
+    shown_text = json.loads(next(line for line in (etl.folder / "out.jsonl").read_text().splitlines() if "Many users" in line))
+    assert shown_text["correlation"] == {
         "type": "value_count",
         "count": 4,
         "measure": 3.0,
@@ -138,7 +138,7 @@ def test_each_type_gives_an_alert_a_burst(engine: Engine, etl: Etl, rules: Path)
         "values": ["anna", "root", "bertil"],
         "samples": ["anna", "root", "bertil"],
     }
-    assert told["window_end"] == "2026-11-20T06:05:00.000000Z"
+    assert shown_text["window_end"] == "2026-11-20T06:05:00.000000Z"
 
 
 @pytest.mark.spark

@@ -113,7 +113,7 @@ def test_late_events_are_counted(step: str, engine: Engine) -> None:
     totals = running.finished()
 
     assert (list(totals.late.values()), totals.dead) == ([2], 1)
-    assert "2 events came too late for their step and were dropped" in running.said
+    assert "2 events came too late for their step and were dropped" in running.output
     assert _passed(folder, "n") == [(1,), (2,), (6,)]
 
 

@@ -133,7 +133,7 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "reason"),
     [
         (lambda data: data[:-200], "is incomplete: remove it"),
         (lambda data: data.replace(b'{"', b"{}", 1), "is damaged: remove it"),
@@ -142,14 +142,14 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
     ],
 )
 def test_a_file_that_is_damaged_or_of_another_format_is_built_again(
-    tmp_path: Path, damage: Callable[[bytes], bytes], said: str
+    tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
 ) -> None:
     (wanted,) = tables_of([step()]).values()
     made, _ = refresh(wanted, tmp_path)
     file = tmp_path / wanted.id / made.file
     file.write_bytes(damage(file.read_bytes()))
 
-    with pytest.raises(ComponentError, match=said):
+    with pytest.raises(ComponentError, match=reason):
         LiveTable(tmp_path / wanted.id).newest()
     again, new = refresh(wanted, tmp_path)
 
@@ -248,7 +248,7 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("match", "rows", "said"),
+    ("match", "rows", "reason"),
     [
         ("exact", [{"ip": "a"}, {"score": 1}, {"ip": ""}], "ip is null"),
         (
@@ -259,12 +259,12 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
         ("regex", [{"ip": "a"}, {"ip": "(a"}], "ip is '(a', which is not a pattern"),
     ],
 )
-def test_the_first_row_without_a_key_is_told(tmp_path: Path, match: str, rows: list[dict[str, Any]], said: str) -> None:
+def test_the_first_row_without_a_key_is_told(tmp_path: Path, match: str, rows: list[dict[str, Any]], reason: str) -> None:
     (wanted,) = tables_of([step(table(rows), match=match, add={"score": "score"})]).values()
 
     built, _ = refresh(wanted, tmp_path)
 
-    assert (built.what.first, built.what.first_row) == (said, 1)
+    assert (built.what.first, built.what.first_row) == (reason, 1)
 
 
 def test_a_range_that_ends_before_it_begins_is_told(tmp_path: Path) -> None:

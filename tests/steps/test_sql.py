@@ -96,9 +96,9 @@ def test_fields_are_those_that_spark_gives(spark: SparkSession, query: str) -> N
     )
 
     assert list(step.check(SCHEMA)) == []
-    told = step.fields(SCHEMA)
-    assert told.names == given.names
-    assert [str(f.type).replace("element", "item") for f in told] == [str(f.type).replace("element", "item") for f in given]
+    message = step.fields(SCHEMA)
+    assert message.names == given.names
+    assert [str(f.type).replace("element", "item") for f in message] == [str(f.type).replace("element", "item") for f in given]
 
 
 @pytest.mark.spark

@@ -27,13 +27,13 @@ class Versioned(LookupTable):
     rows: ClassVar[list[Row]] = []
     asked: ClassVar[list[str | int | None]] = []
     """The mark of each reading, None of whole ones."""
-    told: ClassVar[Changes] = Changes(("ip",), "gone")
+    message: ClassVar[Changes] = Changes(("ip",), "gone")
 
     def column(self, name: str) -> pa.DataType:
         return {"gone": pa.bool_(), "score": pa.int64()}.get(name, pa.string())
 
     def changes(self) -> Changes | None:
-        return self.told
+        return self.message
 
     def mark(self) -> str | int | None:
         return max((row["at"] for row in self.rows), default=0)
@@ -57,7 +57,7 @@ class Versioned(LookupTable):
 @pytest.fixture
 def versioned() -> Iterator[type[Versioned]]:
     yield Versioned
-    Versioned.rows, Versioned.asked, Versioned.told = [], [], Changes(("ip",), "gone")
+    Versioned.rows, Versioned.asked, Versioned.message = [], [], Changes(("ip",), "gone")
 
 
 def table_request(match: Match = "exact") -> TableRequest:
@@ -128,7 +128,7 @@ def test_address_keys_that_become_texts_are_merged(tmp_path: Path, versioned: ty
 
 def test_it_is_read_whole_when_that_is_due(tmp_path: Path, versioned: type[Versioned]) -> None:
     one = table_request()
-    versioned.told = Changes(("ip",), "gone", timedelta(0))
+    versioned.message = Changes(("ip",), "gone", timedelta(0))
     versioned.rows = [row("10.0.0.1", 1, 1), row("10.0.0.2", 2, 2)]
     refresh(one, tmp_path)
 

@@ -50,7 +50,7 @@ def test_an_authorised_user_writes_and_reads(secured: SecuredOpenSearch) -> None
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "reason"),
     [
         ({"password": "hunter2"}, "answers 401.*check user and password"),
         ({"user": None, "password": None}, "answers 401.*check user and password"),
@@ -61,11 +61,11 @@ def test_an_authorised_user_writes_and_reads(secured: SecuredOpenSearch) -> None
     ],
     ids=["password", "nobody", "no right", "name", "authority", "no TLS"],
 )
-def test_an_unauthorised_user_gets_the_reason(secured: SecuredOpenSearch, other: dict[str, Any], said: str) -> None:
+def test_an_unauthorised_user_gets_the_reason(secured: SecuredOpenSearch, other: dict[str, Any], reason: str) -> None:
     urls = [url.replace("PORT", str(secured.port)) for url in other.get("urls", [secured.address])]
     sink = ElasticsearchSink.model_validate(options(secured, **{**other, "urls": urls}))
 
-    with pytest.raises((ComponentError, ConnectionError), match=said) as raised:
+    with pytest.raises((ComponentError, ConnectionError), match=reason) as raised:
         _refused(sink)
 
     assert str(secured.port) in str(raised.value)

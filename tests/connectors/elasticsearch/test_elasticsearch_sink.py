@@ -338,7 +338,7 @@ def test_a_request_to_a_busy_server_is_retried(cluster: FakeCluster, status: int
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "expected_text"),
     [
         (Reply(401, b'{"error":{"type":"security_exception","reason":"who?"}}'), "401: security_exception: who\\?; check user"),
         (Reply(403, b"no"), "403: no; this login lacks the right"),
@@ -349,10 +349,10 @@ def test_a_request_to_a_busy_server_is_retried(cluster: FakeCluster, status: int
         ),
     ],
 )
-def test_permanent_errors_end_the_run(cluster: FakeCluster, reply: Reply, said: str) -> None:
+def test_permanent_errors_end_the_run(cluster: FakeCluster, reply: Reply, expected_text: str) -> None:
     cluster.replies = [reply]
 
-    with pytest.raises(ComponentError, match=said) as caught:
+    with pytest.raises(ComponentError, match=expected_text) as caught:
         write(cluster, batch(2), user="etl", password=SECRET)
 
     assert SECRET not in str(caught.value)

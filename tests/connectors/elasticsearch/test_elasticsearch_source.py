@@ -61,9 +61,9 @@ def server() -> Iterator[FakeServer]:
 @given(st.lists(sources, max_size=5))
 def test_documents_are_read_unchanged(documents: list[Any]) -> None:
     hits = [hit(n, document) for n, document in enumerate(documents)]
-    said = body(hits, pit_id='p"hits":[')
+    expected_text = body(hits, pit_id='p"hits":[')
 
-    found = parse_hits(answer(said), 10)
+    found = parse_hits(answer(expected_text), 10)
 
     assert [json.loads(text) for text in found.source.to_pylist()] == documents
     assert found.id.to_pylist() == [one["_id"] for one in hits]
@@ -90,7 +90,7 @@ def test_offsets_of_many_documents_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "expected_text",
     [
         b"",
         b"<html>",
@@ -102,9 +102,9 @@ def test_offsets_of_many_documents_differ() -> None:
         body([hit(n, {}) for n in range(11)]),
     ],
 )
-def test_an_invalid_search_response_is_temporary(said: bytes) -> None:
+def test_an_invalid_search_response_is_temporary(expected_text: bytes) -> None:
     with pytest.raises(ConnectionError, match="no response of a search"):
-        parse_hits(answer(said), 10)
+        parse_hits(answer(expected_text), 10)
 
 
 # ── Times ──
@@ -191,7 +191,7 @@ def test_a_busy_server_is_temporary(server: FakeServer, reply: Reply) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "expected_text"),
     [
         (Reply(401, b"who?"), "401.*check user"),
         (Reply(403, b"no"), "403.*lacks the right"),
@@ -202,12 +202,12 @@ def test_a_busy_server_is_temporary(server: FakeServer, reply: Reply) -> None:
         (Reply(400, b'{"error":{"type":"parsing_exception","reason":"no query"}}'), "parsing_exception: no query"),
     ],
 )
-def test_permanent_errors_end_the_run(server: FakeServer, reply: Reply, said: str) -> None:
+def test_permanent_errors_end_the_run(server: FakeServer, reply: Reply, expected_text: str) -> None:
     searching(server, reply)
     one = source(server, api_key=SECRET)
     (split,) = one.splits(one.start(), one.latest(one.start(), ALL), 1)
 
-    with pytest.raises(ComponentError, match=said) as caught:
+    with pytest.raises(ComponentError, match=expected_text) as caught:
         list(one.read(split))
     assert SECRET not in str(caught.value)
 

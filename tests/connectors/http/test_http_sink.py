@@ -215,20 +215,20 @@ def test_events_that_were_accepted_are_not_sent_again(server: FakeServer) -> Non
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "expected_text"),
     [
         (Reply(cut=0), "it closed the connection without a response; is it https?"),
         (Reply(200, b"long answer", cut=3), "it closed the connection within a response"),
     ],
     ids=str,
 )
-def test_a_lost_response_is_temporary(server: FakeServer, reply: Reply, said: str) -> None:
+def test_a_lost_response_is_temporary(server: FakeServer, reply: Reply, expected_text: str) -> None:
     server.replies = [reply]
 
     result = write(server, batch(2))
 
     assert again(result) == [0, 1]
-    assert result.cause == f"{server.url}: {said}"
+    assert result.cause == f"{server.url}: {expected_text}"
 
 
 def test_a_slow_server_is_temporary(server: FakeServer) -> None:

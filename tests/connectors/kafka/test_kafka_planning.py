@@ -206,7 +206,7 @@ def test_credentials_become_properties_and_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "kind", "said"),
+    ("name", "text", "kind", "reason"),
     [
         ("_TRANSPORT", "h:1/bootstrap: Connect to ipv4#1.2.3.4:1 failed: Connection refused (after 0ms in state CONNECT)",
          ConnectionError, "kafka h:1: Connect to 1.2.3.4:1 failed: Connection refused"),
@@ -217,7 +217,7 @@ def test_credentials_become_properties_and_are_not_shown() -> None:
         ("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed", ComponentError, "rights"),
     ],
 )  # fmt: skip
-def test_errors_are_temporary_or_permanent(name: str, text: str, kind: type[Exception], said: str) -> None:
+def test_errors_are_temporary_or_permanent(name: str, text: str, kind: type[Exception], reason: str) -> None:
     class Error:
         def name(self) -> str:
             return name
@@ -228,4 +228,4 @@ def test_errors_are_temporary_or_permanent(name: str, text: str, kind: type[Exce
     raised = to_exception("h:1", Error())  # type: ignore[arg-type]
 
     assert type(raised) is kind
-    assert said in str(raised)
+    assert reason in str(raised)

@@ -203,17 +203,17 @@ def test_where_a_new_pipeline_begins(broker: Broker, options: dict[str, Any], ex
 
 
 @pytest.mark.parametrize(
-    ("offsets", "said"),
+    ("offsets", "reason"),
     [
         ({"0": 5}, "TOPIC/0 cannot start at offset 5, it ends at 4"),
         ({"1": 0}, "there is no partition TOPIC/1; did you mean 'TOPIC/0'"),
     ],
 )
-def test_start_offsets_that_do_not_exist(broker: Broker, offsets: dict[str, int], said: str) -> None:
+def test_start_offsets_that_do_not_exist(broker: Broker, offsets: dict[str, int], reason: str) -> None:
     topic = broker.topic()
     broker.produce(topic, [b"m"] * 4)
 
-    with pytest.raises(ComponentError, match=f"start_offsets: {said.replace('TOPIC', topic)}"):
+    with pytest.raises(ComponentError, match=f"start_offsets: {reason.replace('TOPIC', topic)}"):
         source(broker, topic, start="offsets", start_offsets={topic: offsets}).start()
 
 

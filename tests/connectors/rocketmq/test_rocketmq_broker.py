@@ -273,8 +273,8 @@ def test_new_queues_are_found_and_read_from_their_first_message(rocketmq: Rocket
 
 def test_an_error_names_a_missing_topic(rocketmq: RocketMq) -> None:
     topic = topic_of(rocketmq)
-    for name, said in ((topic[:-1] + "x", f"did you mean '{topic}'"), ("nothing-like-it", r"create: \{queues: 8\} creates it")):
-        with pytest.raises(ComponentError, match=f"there is no topic '{name}'; .*{said}"):
+    for name, reason in ((topic[:-1] + "x", f"did you mean '{topic}'"), ("nothing-like-it", r"create: \{queues: 8\} creates it")):
+        with pytest.raises(ComponentError, match=f"there is no topic '{name}'; .*{reason}"):
             source_of(rocketmq, name).start()
         with pytest.raises(ComponentError, match=f"there is no topic '{name}'"):
             send_events(rocketmq, name, events(1))
@@ -317,9 +317,9 @@ def test_the_error_of_a_refused_login_has_no_password(rocketmq_acl: RocketMq, lo
     source = RocketmqSource.model_validate(options)
 
     for ask in (source.start, lambda: list(source.probe())):
-        with pytest.raises(ComponentError, match=rf"rocketmq {rocketmq_acl.broker} .*check user and password") as told:
+        with pytest.raises(ComponentError, match=rf"rocketmq {rocketmq_acl.broker} .*check user and password") as shown_text:
             ask()
-        assert "wrong-word" not in str(told.value)
+        assert "wrong-word" not in str(shown_text.value)
     with pytest.raises(ComponentError, match="check user and password"):
         send_events(rocketmq_acl, topic, events(1), **{"user": None, "password": None, **login})
 

@@ -49,9 +49,9 @@ def server(reply: Reply) -> Iterator[str]:
                 try:
                     while prefix := asked.read(8):
                         total, head = PREFIX.unpack(prefix)
-                        said = json.loads(asked.read(head))
+                        reason = json.loads(asked.read(head))
                         asked.read(total - 4 - head)
-                        connection.sendall(reply(said))
+                        connection.sendall(reply(reason))
                 except OSError:
                     continue
 
@@ -78,8 +78,8 @@ def opened(address: str, timeout: float = 5.0) -> Connection:
 def test_answers_in_another_order_find_their_requests() -> None:
     asked: list[object] = []
 
-    def last_first(said: dict[str, object]) -> bytes:
-        asked.append(said["opaque"])
+    def last_first(reason: dict[str, object]) -> bytes:
+        asked.append(reason["opaque"])
         return b"" if len(asked) < 3 else b"".join(frame(number, body=str(number).encode()) for number in reversed(asked))
 
     with server(last_first) as address:
@@ -91,7 +91,7 @@ def test_answers_in_another_order_find_their_requests() -> None:
 
 
 def test_unexpected_answers_are_dropped() -> None:
-    with server(lambda said: frame(77) + frame(1, flag=0) + frame(said["opaque"], body=b"mine") + frame(78)) as address:
+    with server(lambda reason: frame(77) + frame(1, flag=0) + frame(reason["opaque"], body=b"mine") + frame(78)) as address:
         connection = opened(address)
 
         assert connection.call(GET_ROUTE, {}).body == b"mine"
@@ -100,24 +100,24 @@ def test_unexpected_answers_are_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "error", "said"),
+    ("reply", "error", "reason"),
     [
-        (lambda said: b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "a frame of RocketMQ"),
-        (lambda said: PREFIX.pack(6, 2) + b"[]", ProtocolError, "the header of a frame is not"),
-        (lambda said: b"", TimeoutError, "no answer in time"),
+        (lambda reason: b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "a frame of RocketMQ"),
+        (lambda reason: PREFIX.pack(6, 2) + b"[]", ProtocolError, "the header of a frame is not"),
+        (lambda reason: b"", TimeoutError, "no answer in time"),
     ],
     ids=["http", "list", "silence"],
 )
-def test_an_error_names_a_server_of_another_kind(reply: Reply, error: type[Exception], said: str) -> None:
+def test_an_error_names_a_server_of_another_kind(reply: Reply, error: type[Exception], reason: str) -> None:
     with server(reply) as address:
         connection = opened(address, 0.2)
-        with pytest.raises(error, match=f"rocketmq {address}: {said}"):
+        with pytest.raises(error, match=f"rocketmq {address}: {reason}"):
             connection.call(GET_ROUTE, {})
         connection.close()
 
 
 def test_a_connection_that_ends_is_temporary() -> None:
-    def cut(said: dict[str, object]) -> bytes:
+    def cut(reason: dict[str, object]) -> bytes:
         raise OSError
 
     with server(cut) as address:
@@ -128,7 +128,7 @@ def test_a_connection_that_ends_is_temporary() -> None:
 
 
 def test_a_connection_with_unexpected_data_is_stale() -> None:
-    with server(lambda said: frame(said["opaque"])) as address:
+    with server(lambda reason: frame(reason["opaque"])) as address:
         connection = opened(address)
         connection.call(GET_ROUTE, {})
         assert not connection.is_stale
@@ -144,15 +144,15 @@ BROKERS = b'{"brokerAddrTable":{"broker-a":{}},"clusterAddrTable":{}}'
 def name_server(topics: dict[str, bytes], brokers: bytes = BROKERS) -> Reply:
     """A name server with routes of some topics."""
 
-    def reply(said: dict[str, object]) -> bytes:
-        fields = said["extFields"]
+    def reply(reason: dict[str, object]) -> bytes:
+        fields = reason["extFields"]
         assert isinstance(fields, dict)
-        if said["code"] == GET_CLUSTER:
-            return frame(said["opaque"], body=brokers)
-        if said["code"] == GET_ROUTE and fields["topic"] in topics:
-            return frame(said["opaque"], body=topics[fields["topic"]])
+        if reason["code"] == GET_CLUSTER:
+            return frame(reason["opaque"], body=brokers)
+        if reason["code"] == GET_ROUTE and fields["topic"] in topics:
+            return frame(reason["opaque"], body=topics[fields["topic"]])
         body = json.dumps({"topicList": ["TBW102", "%RETRY%x", *topics]}).encode()
-        return frame(said["opaque"], 17) if said["code"] == GET_ROUTE else frame(said["opaque"], body=body)
+        return frame(reason["opaque"], 17) if reason["code"] == GET_ROUTE else frame(reason["opaque"], body=body)
 
     return reply
 
@@ -208,18 +208,18 @@ def test_the_type_of_a_topic_is_read_from_the_broker(code: int, body: bytes, nes
 def test_all_messages_are_pulled_if_the_type_of_the_topic_is_unknown(code: int, asked: str) -> None:
     reading = RangeReader(MessageColumns(), "group", "a || b", None, "fail")
 
-    with server(lambda said: frame(said["opaque"], code, b"{}")) as address:
+    with server(lambda reason: frame(reason["opaque"], code, b"{}")) as address:
         assert reading._subscription(opened(address), QUEUE) == (asked, TAG)
 
 
 def test_a_filter_warns_once_if_the_type_of_the_topic_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
-    def reply(said: dict[str, object]) -> bytes:
-        return frame(said["opaque"], NO_PERMISSION if said["code"] == GET_TOPIC_CONFIG else SUCCESS)
+    def reply(reason: dict[str, object]) -> bytes:
+        return frame(reason["opaque"], NO_PERMISSION if reason["code"] == GET_TOPIC_CONFIG else SUCCESS)
 
     reading = RangeReader(MessageColumns(), "group", "*", "a > 1", "fail")
     with server(reply) as address:
         for _ in range(2):
             assert reading._subscription(opened(address), QUEUE) == ("a > 1", SQL)
 
-    (told,) = caplog.messages
-    assert told.startswith(f"rocketmq {address} does not give the type of topic 'web'")
+    (message,) = caplog.messages
+    assert message.startswith(f"rocketmq {address} does not give the type of topic 'web'")

@@ -53,7 +53,7 @@ def test_requests_of_a_broker_are_not_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "said"),
+    ("prefix", "expected_text"),
     [
         (b"HTTP/1.1", "cannot begin with"),
         (b"\x00\x00\x00\x03\x00\x00\x00\x00", "cannot begin with"),
@@ -63,8 +63,8 @@ def test_requests_of_a_broker_are_not_answers() -> None:
         (b"\xff\xff\xff\xff\x00\x00\x00\x04", "cannot begin with"),
     ],
 )
-def test_an_error_shows_bytes_that_are_not_a_frame(prefix: bytes, said: str) -> None:
-    with pytest.raises(ProtocolError, match=said):
+def test_an_error_shows_bytes_that_are_not_a_frame(prefix: bytes, expected_text: str) -> None:
+    with pytest.raises(ProtocolError, match=expected_text):
         frames.parse_prefix(prefix)
 
 
@@ -169,7 +169,7 @@ def test_an_invalid_tag_expression_is_an_error(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "remark", "kind", "said"),
+    ("code", "remark", "kind", "expected_text"),
     [
         (2, "[TIMEOUT_CLEAN_QUEUE]broker busy", BusyError, "answers 2: "),
         (NO_PERMISSION, "check signature failed.", ComponentError, "check user and password"),
@@ -178,9 +178,9 @@ def test_an_invalid_tag_expression_is_an_error(expression: str) -> None:
         (999, "", BusyError, "without a reason"),
     ],
 )
-def test_exceptions_of_answers(code: int, remark: str, kind: type[Exception], said: str) -> None:
+def test_exceptions_of_answers(code: int, remark: str, kind: type[Exception], expected_text: str) -> None:
     error = to_exception("rocketmq h:1", Response(1, code, remark, {}, b""))
 
     assert type(error) is kind
-    assert re.search(said, str(error))
+    assert re.search(expected_text, str(error))
     assert "\n" not in str(error)

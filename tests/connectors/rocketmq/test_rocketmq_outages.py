@@ -53,9 +53,9 @@ def test_missing_servers_are_a_temporary_error_that_names_them() -> None:
     source = RocketmqSource.model_validate({"servers": places, "topics": ["web"]})
 
     for ask in (source.start, lambda: list(source.probe())):
-        with pytest.raises(ConnectionError) as told:
+        with pytest.raises(ConnectionError) as shown_text:
             ask()
-        assert all(f"rocketmq {address}: Connection refused" in str(told.value) for address in places)
+        assert all(f"rocketmq {address}: Connection refused" in str(shown_text.value) for address in places)
 
 
 def test_an_unknown_certificate_ends_the_run(server: RocketMq, tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_malformed_nested_messages_are_a_dead_letter(flags: int, tags: str) -> N
 
     rows = read([block], tags=tags) + read([block], 3, tags=tags)
 
-    assert [row for row in offsets(rows) if isinstance(row, str)] == ["corrupt-body"], "told of where it begins"
+    assert [row for row in offsets(rows) if isinstance(row, str)] == ["corrupt-body"], "reported at its first part"
     assert (1, "m1") in offsets(rows)
     assert (9, "m9") in offsets(rows)
 

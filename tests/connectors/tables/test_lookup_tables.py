@@ -93,9 +93,9 @@ def test_values_of_another_type_are_counted_and_the_first_is_shown(
 
     # then
     assert {row["ip"]: row["score"] for row in found}["e"] is None
-    (said,) = [record.getMessage() for record in caplog.records if "null: " in record.getMessage()]
+    (reason,) = [record.getMessage() for record in caplog.records if "null: " in record.getMessage()]
     shown = "x\\x1b[31m" + "y" * 34 + "…"
-    assert said == (
+    assert reason == (
         f"{tmp_path / name}: 2 values are not of their column's type and count as null: "
         f"the first, in line {line}, column 'score', is '{shown}', not int"
     )
@@ -151,15 +151,15 @@ def test_values_with_newlines_and_quotes_are_one_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "columns", "said"),
+    ("text", "columns", "reason"),
     [
         (CSV, ["ip", "none"], "has no column 'none'; it has ip, category, score"),
         ("", ["ip"], "has no column"),
         (b"ip\n\xff\xfe\n", ["ip"], "cannot be read as csv"),
     ],
 )
-def test_errors_describe_what_is_wrong_with_a_file(tmp_path: Path, text: str | bytes, columns: list[str], said: str) -> None:
-    with pytest.raises(ComponentError, match=said):
+def test_errors_describe_what_is_wrong_with_a_file(tmp_path: Path, text: str | bytes, columns: list[str], reason: str) -> None:
+    with pytest.raises(ComponentError, match=reason):
         rows(file(tmp_path / "t.csv", text), *columns)
 
 

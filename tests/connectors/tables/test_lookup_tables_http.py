@@ -48,11 +48,11 @@ def test_a_text_is_one_row() -> None:
             rows(of, "rule")
 
 
-@pytest.mark.parametrize(("body", "said"), [(b"\xff\xfe", "not UTF-8"), (b"x" * 100, "more than max_bytes")])
-def test_a_text_that_is_not_a_table_is_an_error(body: bytes, said: str) -> None:
+@pytest.mark.parametrize(("body", "reason"), [(b"\xff\xfe", "not UTF-8"), (b"x" * 100, "more than max_bytes")])
+def test_a_text_that_is_not_a_table_is_an_error(body: bytes, reason: str) -> None:
     with FakeServer(lambda request: Reply(body=body)).running() as server:
         of = HttpTable.model_validate({"url": server.url, "format": "text", "key": "text", "max_bytes": 50})
-        with pytest.raises(ComponentError, match=said):
+        with pytest.raises(ComponentError, match=reason):
             rows(of, "text")
 
 
@@ -115,7 +115,7 @@ def test_a_304_without_a_condition_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "error", "said"),
+    ("reply", "error", "reason"),
     [
         (Reply(404, b"gone"), ComponentError, "answers 404: gone"),
         (Reply(302, headers={"Location": "http://other/"}), ComponentError, "answers 302: it redirects to 'http://other/'"),
@@ -124,8 +124,8 @@ def test_a_304_without_a_condition_is_an_error() -> None:
         (Reply(200, CSV * 100), ComponentError, "more than max_bytes, 1,000"),
     ],
 )
-def test_a_response_that_is_not_a_table_is_an_error(reply: Reply, error: type[Exception], said: str) -> None:
-    with FakeServer(lambda request: reply).running() as server, pytest.raises(error, match=said):
+def test_a_response_that_is_not_a_table_is_an_error(reply: Reply, error: type[Exception], reason: str) -> None:
+    with FakeServer(lambda request: reply).running() as server, pytest.raises(error, match=reason):
         rows(table(server, max_bytes=1000), "ip")
 
 

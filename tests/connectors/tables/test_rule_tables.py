@@ -251,7 +251,7 @@ def test_rules_of_tables_change_in_a_running_stream(engine: Engine, feed: tuple[
             wait_for(lambda: matches_exactly(stream, ["fed", "more", "store"]), what="the end of a rule")
             wait_for(lambda: {"table feed", "table store[1]"} <= refused(stream), what="the word about bad rules")
             answer.status = 503
-            wait_for(lambda: "the earlier version stays in use" in "".join(stream.said), what="the word about the server")
+            wait_for(lambda: "the earlier version stays in use" in "".join(stream.output), what="the word about the server")
             assert matches_exactly(stream, ["fed", "more", "store"])
             rows = {f'sluice_table_rows{{pipeline="hot",table="{name}"}} 1' for name in ("feed", "store")}
             numbers = engine.etl.folder / "state" / "metrics.prom"
@@ -332,7 +332,7 @@ def test_correlations_of_a_table_change_in_a_running_stream(engine: Engine) -> N
 
             # then
             wait_for(lambda: alert_titles() == {"Shells", "Numbers"}, what="the alert of the new correlation")
-            wait_for(lambda: any("'Hosts': it groups by 'host'" in line for line in stream.said), what="the word about the other")
+            wait_for(lambda: any("'Hosts': it groups by 'host'" in line for line in stream.output), what="the message about it")
 
     # then
     assert alert_titles() == {"Shells", "Numbers"}
@@ -346,7 +346,7 @@ def insert(store: Database, id_: str, rule: str) -> None:
 
 def refused(stream: Stream) -> set[str]:
     """Return the tables whose changed rules were refused, by the log."""
-    lines = [line for line in stream.said if "stay as they were" in line]
+    lines = [line for line in stream.output if "stay as they were" in line]
     return {name for name in ("table feed", "table store[1]") if any(f"{name}:" in line for line in lines)}
 
 

@@ -228,8 +228,8 @@ def test_the_drain_delivers_a_batch_whose_commit_failed(state: StateFolder, drai
 def test_events_that_the_sink_rejects_are_dead_letters_once(state: StateFolder, drained: Callable[..., Totals]) -> None:
     end, dead = ends(state, refused=frozenset({2, 3}))
     end.is_waiting.set()
-    told = replace(spooled(state, "b", 3, 4, delivered=True), events=1)  # the task that gave it to the sink reported the 3
-    end.commit(BatchId("q", 0), [Staged("", 0, 1, [4])], [spooled(state, "a", 1, 2), told])
+    message = replace(spooled(state, "b", 3, 4, delivered=True), events=1)  # the task that gave it to the sink reported the 3
+    end.commit(BatchId("q", 0), [Staged("", 0, 1, [4])], [spooled(state, "a", 1, 2), message])
 
     totals = drained(end, dead)
 

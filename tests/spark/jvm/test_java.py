@@ -54,8 +54,8 @@ def test_a_reduced_runtime_gets_a_java_without_the_missing_module(tmp_path: Path
     home = java.home_for_spark(runtime(tmp_path / "reduced home", "21.0.1", "java.base java.sql"), tmp_path / "wrapped")
 
     words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "Main"]
-    said = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert said == ["-Xmx1g", "a b", "Main"]
+    reason = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert reason == ["-Xmx1g", "a b", "Main"]
 
 
 def test_a_complete_runtime_is_used_unchanged(tmp_path: Path) -> None:
