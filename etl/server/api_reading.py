@@ -10,7 +10,7 @@ from etl.running.message_log import read_messages
 from etl.server import documents as api
 from etl.server.endpoints import Call, Endpoint, Parameter
 from etl.server.records import format_time
-from etl.server.views import graph_of, pipeline_of, status_of
+from etl.server.views import graph_of, pipeline_of, state_of, status_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +58,10 @@ def _logs(call: Call) -> list[Any]:
     job = call.server.job(call.pipeline)
     path = call.server.engine.state(str(job.name)).messages
     return [api.MessageDocument(**one) for one in read_messages(path, call.values["limit"], call.values["after"])]
+
+
+def _state(call: Call) -> list[api.StepStateDocument]:
+    return list(state_of(call.server.engine.state(str(call.server.job(call.pipeline).name))))
 
 
 def _samples(call: Call) -> api.SamplesDocument:
@@ -116,6 +120,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", f"{PIPELINE}/graph", "A pipeline as a graph, with the numbers of its nodes.", _graph, api.GraphDocument),
     Endpoint("GET", f"{PIPELINE}/history", "Sums of the last ten minutes, one sample a second.", _history, api.HistoryDocument),
     Endpoint("GET", f"{PIPELINE}/dead", "Open dead letters: groups, and the last ones.", _dead, api.DeadLettersDocument),
+    Endpoint("GET", f"{PIPELINE}/state", "What steps with state remember.", _state, list[api.StepStateDocument]),
     Endpoint("GET", f"{PIPELINE}/versions", "The accepted versions, oldest first.", _versions, list[api.VersionDocument]),
     Endpoint(
         "GET",

@@ -225,6 +225,17 @@ class DeadLettersDocument(ApiModel):
     last: list[DeadLetterDocument]
 
 
+class StepStateDocument(ApiModel):
+    """What a step remembers, after its last micro-batch."""
+
+    query: str
+    step: str = Field(description="The type of the step.")
+    batch: int = Field(description="The number of the micro-batch.")
+    rows: int
+    bytes: int = Field(description="Bytes of its files.")
+    watermark: str | None = Field(description="The event time before which it expects no more events, ISO 8601.")
+
+
 class SampleDocument(ApiModel):
     """An event."""
 

@@ -8,12 +8,16 @@ from typing import Any
 
 from etl.config.model import Pipeline
 from etl.config.problems import Problem
+from etl.contract.state import NEVER
 from etl.receipts import Counts
 from etl.server import documents as api
 from etl.server.job import Job
 from etl.server.pipeline_server import PipelineServer
 from etl.server.records import format_time
 from etl.spark.reports.totals import MAX_LOGGED_NAMES, SinkTotals, Totals
+from etl.spark.state.folder import StateFolder
+from etl.spark.state.json_files import read_json
+from etl.state.reader import read_query_state
 
 
 def status_of(server: PipelineServer, job: Job) -> api.StatusDocument:
@@ -115,6 +119,19 @@ def _sinks(pipeline: Pipeline, totals: Totals) -> Iterator[api.SinkDocument]:
             seconds=round(sink.seconds, 3),
             **{field: getattr(sink, field) for field in ("incoming", "made", "filtered", "dead", "spooled", "retries")},
         )
+
+
+def state_of(folder: StateFolder) -> Iterator[api.StepStateDocument]:
+    """What the steps on the state lane remember. Raises ComponentError for a damaged state."""
+    known = read_json(folder.root / "plan.json") or {}
+    for query, stored in known.items():
+        found = read_query_state(folder.rows(query)) if folder.rows(query).is_dir() else None
+        for stage, step in zip(stored.get("stages", ()), found.steps if found else (), strict=False):
+            assert found is not None
+            watermark = None if step.watermark == NEVER else format_time(step.watermark / 1e6)
+            yield api.StepStateDocument(
+                query=query, step=stage["step"], batch=found.batch, rows=step.rows, bytes=step.bytes, watermark=watermark
+            )
 
 
 def graph_of(job: Job) -> api.GraphDocument:

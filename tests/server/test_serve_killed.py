@@ -61,7 +61,10 @@ def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path
     (port,) = free()
     pipeline = 'source: {type: file, path: "{here}/a.log"}\nsteps: [{type: filter, where: "message <> \'WORD\'"}]\n'
     pipeline += 'sink: {type: file, path: "{here}/a.jsonl"}\n'
-    listener = f'source: {{type: syslog, listen: "tcp://127.0.0.1:{port}"}}\nsink: {{type: file, path: "{{here}}/b.jsonl"}}\n'
+    listener = (
+        f'source: {{type: syslog, listen: "tcp://127.0.0.1:{port}"}}\nsteps: [{{type: dedupe, keys: [message], within: 1h}}]\n'
+    )
+    listener += 'sink: {type: file, path: "{here}/b.jsonl"}\n'
     (tmp_path / "jobs" / "shop").mkdir(parents=True)
     etl.pipeline(pipeline, "jobs/shop/a.yaml")
     etl.pipeline(pipeline.replace("WORD", "7"), "a.yaml")
@@ -95,6 +98,9 @@ def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path
         assert not lines(tmp_path / "b.jsonl")
         assert run("start", "shop/b").out == "shop/b: running\n"
         wait_for(lambda: len(lines(tmp_path / "b.jsonl")) == 1, what="the event of the pause")
+        state = "/api/pipelines/shop/b/state"
+        wait_for(lambda: client("GET", state).json != [], what="the state after the first micro-batch")
+        assert [(one["step"], one["rows"]) for one in client("GET", state).json] == [("dedupe", 1)]
         status = run("status", "shop/a")
         assert "shop/a: running, version 2" in status.out, status.err
         process.send_signal(signal.SIGTERM)
