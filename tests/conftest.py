@@ -44,29 +44,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what lies in tests/delivery. Under `make test`, tests of a file stay in one process, and those that share servers or
-    use Spark in two, because these start once a process. What takes longest begins first, so that no process ends alone."""
+    """Mark what lies in tests/delivery. Under `make test`, tests of a file stay in one process, and so do those that share
+    servers, because these start once a process. What takes longest begins first, so that no process ends alone."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
     if not is_grouped(config):
         return
-    runs, long = ({group_of(item) for item in items if has_marker(item, *names)} for names in (("spark", "servers"), ("slow",)))
-    turns = {group: turn % 2 for turn, group in enumerate(sorted(runs))}
+    with_spark, slow = ({group_of(item) for item in items if has_marker(item, name)} for name in ("spark", "slow"))
 
     def order(item: pytest.Item) -> int:
         if names := asked(item):
-            return (3 if "rocketmq_acl" in names else 2) if names <= BROKERS else 0
+            return (2 if "rocketmq_acl" in names else 1) if names <= BROKERS else 0
         group = group_of(item)
-        return (1, 4)[turns[group]] if group in turns else 5 if group in long else 6
+        return 3 if group in with_spark else 4 if group in slow else 5
 
     for item in items:
-        add_to_group(item, group_of(item) if (at := order(item)) > 4 else SPARK_GROUPS[at > 1])
+        at = order(item)
+        add_to_group(item, SERVER_GROUPS[at > 0] if at < 3 else group_of(item))
     items.sort(key=order)
 
 
-SPARK_GROUPS = ("databases and Spark", "brokers and Spark")
-"""Groups of tests that use servers or Spark: in two processes, so that the third one starts no session."""
+SERVER_GROUPS = ("databases", "brokers")
+"""Groups of tests that use servers: each in one process. Tests that use Spark go to any process, which starts one session."""
 
 
 def group_of(item: pytest.Item) -> str:

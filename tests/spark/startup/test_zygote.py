@@ -174,6 +174,19 @@ def opening(tmp_path: Path) -> Iterator[Python]:
         yield started
 
 
+def zygote_of(python: Python) -> int:
+    """The process that forks, once it does: before, the launcher starts Python itself, whose parent is that of the tests."""
+    seen: list[int] = []
+
+    def has_forked() -> bool:
+        found = json.loads(python.start(LOOK).communicate("", timeout=60)[0])
+        seen.append(found["parent"])
+        return bool(found["forked"])
+
+    wait_for(has_forked, 60)
+    return seen[-1]
+
+
 def the_one_that_opened(tmp_path: Path) -> int:
     wait_for(lambda: list((tmp_path / "opened").iterdir()), seconds=60)
     (opened,) = (tmp_path / "opened").iterdir()
@@ -288,7 +301,7 @@ def test_the_streams_are_closed_with_the_fork(python: Python) -> None:
 
 
 def test_without_the_zygote_python_is_started(own_python: Python) -> None:
-    zygote = json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+    zygote = zygote_of(own_python)
     os.kill(zygote, signal.SIGKILL)
     wait_for(lambda: ended(zygote), 30)
 
@@ -338,7 +351,7 @@ def next_run() -> Path:
 
 
 def test_the_next_run_leaves_the_folder_of_a_run_that_goes_on_without_its_zygote(own_python: Python) -> None:
-    zygote = json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+    zygote = zygote_of(own_python)
     os.kill(zygote, signal.SIGKILL)
     wait_for(lambda: ended(zygote), 30)
 
@@ -349,7 +362,7 @@ def test_the_next_run_leaves_the_folder_of_a_run_that_goes_on_without_its_zygote
 
 def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_python: Python) -> None:
     left = Path(own_python.driver.path).parent
-    zygote = json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+    zygote = zygote_of(own_python)
     os.kill(zygote, signal.SIGKILL)
     own_python.driver.kill()
     wait_for(lambda: ended(zygote), 30)
@@ -376,7 +389,7 @@ def test_the_zygote_ends_with_a_killed_driver_and_leaves_no_files(own_python: Py
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_zygote_ignores_signals_to_all_processes_of_a_run(python: Python, number: signal.Signals) -> None:
-    zygote = json.loads(python.start(LOOK).communicate("", timeout=60)[0])["parent"]
+    zygote = zygote_of(python)
 
     os.kill(zygote, number)
 
