@@ -9,7 +9,7 @@ from pathlib import Path
 from etl.api import Limit
 from etl.plan.frames import Read, StateGraph
 from etl.plan.query_plan import Plan, QueryPlan
-from etl.receipts import Receipt
+from etl.receipts import decode_all
 from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_stages import stages_of
 from etl.spark.query_context import QueryContext, SplitTask
@@ -47,7 +47,7 @@ def run_on_lane(plan: Plan, query: QueryPlan, folder: Path, now: float | None = 
     first, *others = _tasks(read, time.time() if now is None else now)
     reader = SplitReader(context, read.sources, read.segment, read, 0, lane)
     for row in reader.read(replace(first, joined=tuple(others))):
-        assert Receipt.decode(row.column("receipt")[0].as_py()).outcome is not None
+        assert all(one.outcome is not None for one in decode_all(row.column("receipt")[0].as_py()))
 
 
 def _tasks(read: Read, now: float) -> list[SplitTask]:

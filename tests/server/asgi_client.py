@@ -38,8 +38,13 @@ async def _request(app: Any, method: str, path: str, body: bytes, headers: dict[
     }
     sent: list[dict[str, Any]] = []
 
+    given = iter([{"type": "http.request", "body": body, "more_body": False}])
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        for message in given:
+            return message
+        await asyncio.Event().wait()  # the client stays until the answer is there
+        raise AssertionError
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

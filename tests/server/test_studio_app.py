@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -16,7 +17,8 @@ from asgi_client import Answer, request
 
 from etl.server.access import MAX_BODY_BYTES
 from etl.server.studio import page
-from etl.server.studio.standalone import opened, standalone_app
+from etl.server.studio.format_search import open_file
+from etl.server.studio.standalone import standalone_app
 from etl.server.studio.worker_process import StudioError, WorkerProcess
 
 TOKEN = {"authorization": "Bearer secret"}
@@ -102,19 +104,27 @@ def test_a_query_with_other_keys_says_which(app: Any) -> None:
 
 def test_the_command_opens_a_pipeline_or_lines(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("source:")
-    (tmp_path / "a.log").write_bytes(b"caf\xe9\n")
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress(b"one\r\ntwo\n"))
 
-    assert opened(tmp_path / "a.yaml")["kind"] == "pipeline"
-    assert (opened(tmp_path / "a.log")["kind"], opened(tmp_path / "a.log")["text"]) == ("lines", "caf\ufffd\n")
+    assert open_file(tmp_path / "a.yaml")["kind"] == "pipeline"
+    assert (open_file(tmp_path / "a.log.gz")["kind"], open_file(tmp_path / "a.log.gz")["text"]) == ("lines", "one\ntwo\n")
+
+
+def test_files_of_the_page_are_compressed_for_browsers_that_ask_for_it(app: Any) -> None:
+    answer = request(app, "GET", "/static/app.js", accept_encoding="gzip")
+
+    assert answer.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(answer.body) == (page.STATIC / "app.js").read_bytes()
+    assert request(app, "GET", "/static/../guard.py").status == 404
 
 
 @pytest.mark.slow
 def test_a_request_that_takes_too_long_ends_and_the_next_one_is_answered() -> None:
-    worker = WorkerProcess(max_seconds=0.0)
+    worker = WorkerProcess(max_seconds=0.02)
     try:
         worker.call("warm")
-        with pytest.raises(StudioError, match="took longer than 0 s"):
-            worker.call("try", text="", lines="")
+        with pytest.raises(StudioError, match=r"took longer than 0\.02 s"):
+            worker.call("infer", text="\n".join(f"{n} line {n % 7} of user{n}: done" for n in range(5_000)))
         with pytest.raises(StudioError, match="TypeError"):
             worker.call("try", wrong=1)
     finally:

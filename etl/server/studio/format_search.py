@@ -19,6 +19,15 @@ MAX_CANDIDATES = 8
 """Most recipes and parsers that the page lists."""
 
 
+def open_file(file: Path) -> dict[str, str]:
+    """The file that the page opens with: a pipeline to edit, or the first lines of a log, compressed or not."""
+    about = {"name": file.name, "path": str(file.absolute())}
+    if file.suffix in (".yaml", ".yml"):
+        return {**about, "kind": "pipeline", "text": file.read_text("utf-8", "replace")}
+    with open_sample(file) as sample:
+        return {**about, "kind": "lines", "text": "".join(f"{line}\n" for line in sample.lines)}
+
+
 def find_format(text: str, wanted: str | None = None, origin: str = "lines.log") -> dict[str, Any]:
     """What reads these lines, the best first, and a pipeline of the best or the ``wanted`` one.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -36,8 +38,11 @@ def page_routes() -> list[BaseRoute]:
     """The document at each screen's address, its files, and the schema that the editor completes from."""
     return [
         *(Route(path, _document) for path in (*sorted(SCREENS), "/pipelines/{name:path}")),
-        Route("/static/schema.json", _schema),
-        Mount("/static", _Files(directory=STATIC)),
+        Mount(
+            "/static",
+            routes=[Route("/schema.json", _schema), Mount("/", _Files(directory=STATIC))],
+            middleware=[Middleware(GZipMiddleware, minimum_size=1024)],
+        ),
     ]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.api import OFFSET, format_type
 from etl.testing.values import to_rows
 
-MAX_TEXT = 2_000
+MAX_TEXT = 8_000
 """Most characters of a text; longer ones are cut, because a table shows the beginning."""
 
 MAX_EXACT = 2**53

@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute, Route
 from etl.server.access import Access, Guard
 from etl.server.requests import error_handlers
 from etl.server.studio.page import page_routes
-from etl.server.studio.pasted_lines import MAX_TEXT_BYTES
 from etl.server.studio.routes import PREFIX, answer_json, studio_routes
 from etl.server.studio.worker_process import StudioError, WorkerProcess
 from etl.server.tokens import OneToken
@@ -42,7 +41,8 @@ def standalone_app(folder: Path, file: Path | None, token: str) -> Starlette:
     worker = WorkerProcess()
 
     async def about(_: Request) -> Response:
-        return JSONResponse({"server": False, "folder": str(folder), "file": None if file is None else opened(file)})
+        found = None if file is None else await run_in_threadpool(worker.call, "open", file=file)
+        return JSONResponse({"server": False, "folder": str(folder), "file": found})
 
     async def save(request: Request) -> Response:
         return await answer_json(request, SaveQuery, lambda asked: save_files(folder, asked))
@@ -77,14 +77,6 @@ def server_pages(worker: WorkerProcess) -> list[BaseRoute]:
         return JSONResponse({"server": True, "folder": "", "file": None})
 
     return [Route(PREFIX, about), *studio_routes(worker), *page_routes()]
-
-
-def opened(file: Path) -> dict[str, str]:
-    """A file's name and text: a pipeline to edit, or lines."""
-    with file.open("rb") as stream:
-        data = stream.read(MAX_TEXT_BYTES)
-    kind = "pipeline" if file.suffix in (".yaml", ".yml") else "lines"
-    return {"name": file.name, "path": str(file.absolute()), "kind": kind, "text": data.decode("utf-8", "replace")}
 
 
 def save_files(folder: Path, asked: SaveQuery) -> dict[str, list[str]]:

@@ -19,6 +19,9 @@ MAX_SECONDS = 20.0
 MAX_FIRST_SECONDS = 120.0
 """The same for the first request of a process, which imports the engine and compiles kernels."""
 
+MAX_WAITING = 8
+"""Most requests that wait for the process; each holds a thread of the server."""
+
 MAX_MEMORY_BYTES = 4 << 30
 """Most memory of the process: a step that makes a million events of one ends here."""
 
@@ -37,12 +40,23 @@ class WorkerProcess:
     def __init__(self, max_seconds: float = MAX_SECONDS) -> None:
         self._max_seconds = max_seconds
         self._answered = False
+        self._waiting = 0
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
 
     def call(self, name: str, /, **arguments: Any) -> Any:
-        """The value of a function of `FUNCTIONS`. Raises StudioError for errors of the request, and after `MAX_SECONDS`."""
+        """The value of one of the functions below. Raises StudioError for errors of the request, after `MAX_SECONDS`, and when
+        `MAX_WAITING` other requests wait."""
+        if self._waiting >= MAX_WAITING:
+            raise StudioError("too many people use the studio of this server at the moment; try again")
+        self._waiting += 1
+        try:
+            return self._call(name, arguments)
+        finally:
+            self._waiting -= 1
+
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         with self._lock:
             connection = self._running()
             try:
@@ -110,11 +124,12 @@ def _answer(name: str, arguments: Mapping[str, Any]) -> _Answer:
 def _functions() -> Mapping[str, Callable[..., Any]]:
     """What the process can do; imported there, as the server needs none of it."""
     from etl.server.studio.drafted_test import draft_test
-    from etl.server.studio.format_search import find_format
+    from etl.server.studio.format_search import find_format, open_file
     from etl.server.studio.step_trial import TrialRequest, try_pipeline
 
     return {
         "infer": find_format,
+        "open": open_file,
         "try": lambda **request: try_pipeline(TrialRequest(**request)),
         "test": draft_test,
         "warm": lambda: None,

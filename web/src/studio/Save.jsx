@@ -5,7 +5,7 @@ import { Link, apiPath, pipelinePath } from "../shared/link.jsx";
 
 const stem = (name) => name.replace(/\.ya?ml$/, "").replace(/[^A-Za-z0-9_-]+/g, "-").replace(/^[^A-Za-z]+/, "") || "pipeline";
 
-export function Save({ about, yaml, lines, name: given }) {
+export function Save({ about, yaml, lines, name: given, now }) {
   const dialog = useRef(null);
   const [message, setMessage] = useState(null);
   const [exists, setExists] = useState(false);
@@ -18,7 +18,7 @@ export function Save({ about, yaml, lines, name: given }) {
     setDeployed(null);
     setTest(null);
     dialog.current.showModal();
-    if (lines.trim()) setTest(await post("/api/studio/test", { text: yaml, lines, name: stem(about.file?.name ?? "pipeline") }).catch((error) => ({ error: error.message })));
+    if (lines.trim()) setTest(await post("/api/studio/test", { text: yaml, lines, name: stem(about.file?.name ?? "pipeline"), ...(now ? { now } : {}) }).catch((error) => ({ error: error.message })));
   }
 
   async function save(name) {

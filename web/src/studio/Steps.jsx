@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { count } from "../shared/format.js";
 import { TEMPLATES } from "./templates.js";
 
-export function Steps({ trial, chosen, onChoose, onAdd }) {
+export function Steps({ trial, chosen, onChoose, onAdd, now, onNow }) {
   const streams = Map.groupBy ? Map.groupBy(trial.steps, (step) => step.stream) : groupBy(trial.steps);
   const several = streams.size > 1;
   return (
@@ -17,6 +17,8 @@ export function Steps({ trial, chosen, onChoose, onAdd }) {
         </div>
       ))}
       <AddStep onAdd={onAdd} />
+      <span class="grow" />
+      <label class="clock">clock <input value={now} placeholder="as it is, or 2026-11-20T06:30Z" title="The time at which the lines are read: for dates without a year, and windows without an event time" spellcheck={false} onChange={(event) => onNow(event.target.value.trim())} /></label>
     </nav>
   );
 }

@@ -29,6 +29,7 @@ export function Studio({ about }) {
   const [origin, setOrigin] = useKept("origin", "lines.log");
   const [yaml, setYaml] = useKept("yaml", "");
   const [name] = useKept("name", "");
+  const [now, setNow] = useKept("now", "");
   const [found, setFound] = useState(null);
   const [pasting, setPasting] = useState(!lines);
   const [step, setStep] = useState("");
@@ -36,7 +37,7 @@ export function Studio({ about }) {
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState("");
   const editor = useRef(null);
-  const { trial, problems, failed } = useTrial(yaml, lines, step);
+  const { trial, problems, failed } = useTrial(yaml, lines, step, now);
 
   useEffect(() => {
     if (!about.file || lines) return;
@@ -101,7 +102,7 @@ export function Studio({ about }) {
           <h2>Pipeline</h2>
           <Verdict problems={problems} trial={trial} failed={failed} />
           <span class="grow" />
-          <Save about={about} yaml={yaml} lines={lines} name={name} />
+          <Save about={about} yaml={yaml} lines={lines} name={name} now={now} />
         </header>
         <Editor handle={editor} text={yaml} onChange={setYaml} problems={problems} fields={(line) => fieldsAt(trial, line)} />
         <Problems problems={problems} failed={failed} onChoose={(line) => editor.current?.goTo(line)} />
@@ -109,7 +110,7 @@ export function Studio({ about }) {
       {(busy || error) && <p class={`status ${error ? "bad" : ""}`} role="status">{busy ? <><span class="spinner" /> {busy}</> : error}</p>}
       {trial && lines && (
         <>
-          <Steps trial={trial} chosen={trial.shown?.id} onChoose={(id) => (setStep(id), editor.current?.goTo(trial.steps.find((one) => one.id === id).line))} onAdd={add} />
+          <Steps trial={trial} chosen={trial.shown?.id} onChoose={(id) => (setStep(id), editor.current?.goTo(trial.steps.find((one) => one.id === id).line))} onAdd={add} now={now} onNow={setNow} />
           {chosen && <Events step={chosen} trial={trial} hovered={hovered} onHover={setHovered} />}
         </>
       )}
@@ -123,21 +124,21 @@ const nextId = (id) => id.replace(/\[(\d+)\]$/, (_, number) => `[${Number(number
 const fieldsAt = (trial) => trial?.shown?.before.fields ?? [];
 
 /** The pipeline tried on the lines after each change: the last good result stays while the text has errors. */
-function useTrial(yaml, lines, step) {
+function useTrial(yaml, lines, step, now) {
   const [state, setState] = useState({ trial: null, problems: [], failed: null });
   useEffect(() => {
     if (!yaml.trim()) return undefined;
     const control = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const answer = await post("/api/studio/try", { text: yaml, lines, step }, control.signal);
+        const answer = await post("/api/studio/try", { text: yaml, lines, step, ...(now ? { now } : {}) }, control.signal);
         setState((old) => ({ trial: answer.steps ? answer : old.trial, problems: answer.problems, failed: null }));
       } catch (problem) {
         if (problem.name !== "AbortError") setState((old) => ({ ...old, failed: problem.message }));
       }
     }, PAUSE_MS);
     return () => (clearTimeout(timer), control.abort());
-  }, [yaml, lines, step]);
+  }, [yaml, lines, step, now]);
   return state;
 }
 
