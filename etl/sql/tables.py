@@ -105,9 +105,10 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
         steps += rsql_syslog_steps(table, fields)
     elif options.type in _LINES:
         steps = _reading_steps(table, options, fields) + steps
+    changes = table.at if any(step.options["type"] == "changelog" for step in steps) else None
     order = {column.name: at for at, column in enumerate(table.columns)}
     columns = tuple(sorted((*columns, *metadata), key=lambda column: order[column.name]))
-    relation = Relation((name,), (*steps, *filled), Scope(columns).qualified(table.name), is_exact=not metadata)
+    relation = Relation((name,), (*steps, *filled), Scope(columns).qualified(table.name), None, changes, is_exact=not metadata)
     for column in table.columns:
         if column.expression is not None:
             relation = _with_computed(relation, column, table.name)
@@ -134,6 +135,8 @@ def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str])
         paths = {field_name(name): name for name in HIDDEN if field_name(name) in fields and _declares(table, name)}
         read_json: dict[str, Any] = {"type": "json", "fields": fields}
         return [StepText(read_json | ({"paths": paths} if paths else {}), table.at)]
+    if format_ == "debezium-json":
+        return _debezium_steps(table, options, fields)
     if format_ == "csv":
         read: dict[str, Any] = {"type": "csv", "names": list(fields), "fields": fields}
         return [StepText(read | ({"delimiter": delimiter} if delimiter else {}), table.at)]
@@ -142,7 +145,19 @@ def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str])
             raise ScriptError("invalid-value", f"the format {format_!r} gives one column of type STRING", table.at)
         [name] = fields
         return [StepText({"type": "rename", "fields": {"message": name}}, table.at)] if name != "message" else []
-    raise ScriptError("invalid-value", f"there is no format {format_!r}", options.at, "'json', 'csv' or 'raw'")
+    raise ScriptError("invalid-value", f"there is no format {format_!r}", options.at, "'json', 'debezium-json', 'csv' or 'raw'")
+
+
+def _debezium_steps(table: CreateTable, options: Options, fields: dict[str, str]) -> list[StepText]:
+    """Messages with a row before and after each change → a changelog. A message without a value, which follows one that removes
+    a row, says nothing."""
+    rows = {f"{row}.{name}": type_ for row in ("before", "after") for name, type_ in fields.items()}
+    read: dict[str, Any] = {"type": "json", "fields": {"op": "string", **rows}}
+    if options.texts.get("debezium-json.schema-include", "false").lower() == "true":
+        read["paths"] = {name: f"payload.{name}" for name in read["fields"]}
+    changes: dict[str, Any] = {"type": "changelog"} | ({"key": list(table.primary_key)} if table.primary_key else {})
+    steps = [{"type": "filter", "where": "message is not null"}, read, changes]
+    return [StepText(step, table.at) for step in steps]
 
 
 def _declares(table: CreateTable, name: str) -> bool:

@@ -24,6 +24,7 @@ COMPONENTS = (
     Entry("step", "lookup", "etl.steps.lookup:Lookup"),
     Entry("step", "related", "etl.steps.related:Related"),
     Entry("step", "unnest", "etl.steps.unnest:Unnest"),
+    Entry("step", "changelog", "etl.steps.changelog:Changelog"),
     Entry("step", "script", "etl.steps.script:Script"),
     Entry("step", "sql", "etl.steps.sql:Sql"),
     Entry("step", "python", "etl.steps.python:Python"),

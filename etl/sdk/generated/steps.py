@@ -91,6 +91,38 @@ class Steps:
         """
         return self._step("cef", locals(), ())
 
+    def changelog(
+        self,
+        *,
+        before: str = UNSET,
+        after: str = UNSET,
+        op: str = UNSET,
+        key: FilePath | Sequence[FilePath] = UNSET,
+    ) -> Stream:
+        """Make a changelog of events that have a row before and after a change, as messages of Debezium do.
+
+        The members of ``after`` and ``before``, which are the same, become the fields of rows, under their own names. ``op`` says
+        what an event does: `c` (create) and `r` (read) add the row ``after``, `d` (delete) removes the row ``before``, and `u`
+        (update) does both. Later steps and sinks take the rows as [changes of results](../../changes.md). Other fields stay.
+
+        An event without the row that its ``op`` needs is rejected with the code ``bad-change``, and so is one with another ``op``: a
+        database that does not write the row before an update has to be told to (`REPLICA IDENTITY FULL` of PostgreSQL). With ``key``
+        sinks that replace rows by it take the changes; each of its values is then the row that its last event gives.
+
+        An event is given once for each message: a message that the source has twice changes the rows twice.
+
+        Example::
+
+            stream.changelog(key=['id'])
+
+        Args:
+            before: Field whose members are the row before the change. Default: before.
+            after: Field whose members are the row after the change. Default: after.
+            op: Field with what the event does: c, r, u or d. Default: op.
+            key: Fields of rows by which they replace each other; none means all fields. Default: [].
+        """
+        return self._step("changelog", locals(), ())
+
     def convert(
         self,
         fields: Mapping[str, TypeText],
