@@ -226,9 +226,21 @@ def sink_options(table: CreateTable, options: Options) -> dict[str, Any]:
         more |= {"id": list(table.primary_key)} | ({} if ("action",) in options.values else {"action": "index"})
     if options.type == "kafka" and table.primary_key and ("key",) not in options.values:
         more["key"] = list(table.primary_key)
+    if options.type == "kafka" and options.kind == "flink":
+        _check_written_format(table, options)
     if options.type == "file" and (format_ := options.texts.get("format")):
         more |= {"changes": "debezium"} if format_ == "debezium-json" else {"format": format_}
     return more
+
+
+def _check_written_format(table: CreateTable, options: Options) -> None:
+    """Messages are written as JSON. Raises ScriptError for another format, which would be written as JSON, too."""
+    for option in table.options:
+        if option.name in ("format", "value.format") and option.value != "json":
+            hint = "write 'json'; 'connector' = 'upsert-kafka' with a PRIMARY KEY writes changes, a row or none for each key"
+            if option.value == "debezium-json":
+                hint += "; a file takes 'debezium-json'"
+            raise ScriptError("invalid-value", f"messages are not written as {option.value!r}", option.value_at, hint)
 
 
 def lookup_options(table: CreateTable, options: Options, keys: list[str]) -> dict[str, Any]:
