@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.api import Schema, nearest
+from etl.expressions.library import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -69,6 +70,9 @@ def function_hint(name: str, names: Collection[str], prefixed: Collection[str] =
 
     ``prefixed``: functions that have this name in scripts.
     """
+    why = catalogue.unsupported_functions().get(name)
+    if why is not None:
+        return f"Flink has it; here {why}"
     if prefixed:
         return f"in expressions of YAML it is {' or '.join(repr(one) for one in prefixed)}"
     other = _OTHER_NAMES.get(name)

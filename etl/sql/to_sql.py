@@ -14,7 +14,7 @@ from etl.sql.script import compile_script
 Path = tuple[str | int, ...]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SETTINGS = ("name", "description", "run", "dead_letters")
-_PARTS = ("sources", "streams", "sinks", "tables")
+_PARTS = ("functions", "sources", "streams", "sinks", "tables")
 
 
 class NotSqlError(ValueError):
@@ -47,6 +47,8 @@ def to_script(value: Mapping[str, Any], catalogue: Catalogue) -> str:
 def long_form(value: Mapping[str, Any]) -> dict[str, Any]:
     """The value with `sources`, `streams` and `sinks`, whose names differ."""
     found = {key: part for key, part in value.items() if key not in ("source", "steps", "sink")}
+    if found.get("functions"):
+        found["functions"] = {name: {"function": name, **entry} for name, entry in found["functions"].items()}
     if "source" in value:
         steps = value.get("steps") or []
         found["sources"] = {"main": value["source"]}
@@ -116,7 +118,7 @@ class _Writer:
         for key in self.pipeline:
             if key not in (*_SETTINGS, *_PARTS):
                 raise NotSqlError((key,), f"SQL has no words for {key!r}")
-        parts = [*self._settings(), *self._tables()]
+        parts = [*self._settings(), *self._functions(), *self._tables()]
         text = "\n\n".join(parts)
         self._spans = []
         for name, stream in self.pipeline["streams"].items():
@@ -146,6 +148,15 @@ class _Writer:
             yield f"SET {_quote(f'run.{name}')} = {_quote(_text(value))};"
         if letters := self.pipeline.get("dead_letters"):
             yield f"SET 'dead_letters' = {_quote(_text(letters))};"
+
+    def _functions(self) -> Iterator[str]:
+        for name, entry in (self.pipeline.get("functions") or {}).items():
+            owner = entry.get("file") or entry.get("module")
+            more = next((key for key in entry if key not in ("file", "module", "function")), None)
+            if more or not owner:
+                raise NotSqlError(("functions", name, *([more] if more else [])), f"CREATE FUNCTION has no words for {more!r}")
+            target = f"{owner}:{entry['function']}"
+            yield f"CREATE FUNCTION {identifier(name)} AS {_quote(target)} LANGUAGE PYTHON;"
 
     def _tables(self) -> Iterator[str]:
         for key, columns in (("tables", "(PERIOD FOR SYSTEM_TIME) "), ("sources", ""), ("sinks", "")):

@@ -13,6 +13,7 @@ from running import ROOT
 from etl.catalogue import installed
 from etl.cli.main import cli
 from etl.config.document.parser import read
+from etl.config.loader import inspect
 from etl.sql.script import compile_script
 from etl.sql.to_sql import NotSqlError, long_form, same, to_script
 
@@ -152,3 +153,48 @@ def test_mistakes_in_functions_have_their_place(query: str, at: str, message: st
     [error] = compile_script(SOURCE + query, installed()).errors
     assert str(error) == message
     assert at in (SOURCE + query)[max(0, error.at - 9) :][: len(at) + 9]
+
+
+def test_functions_of_the_user_are_declared() -> None:
+    value = {
+        "functions": {"twice": {"file": "f.py"}, "half": {"module": "m.n", "function": "halves"}},
+        "source": {"type": "file", "path": "in.txt"},
+        "steps": [{"type": "filter", "where": "half(twice(message)) > 1"}],
+        "sink": {"type": "console"},
+    }
+
+    text = to_script(value, installed())
+
+    assert "CREATE FUNCTION twice AS 'f.py:twice' LANGUAGE PYTHON;" in text
+    assert "CREATE FUNCTION half AS 'm.n:halves' LANGUAGE PYTHON;" in text
+    assert same(long_form(value), compiled(text))
+
+
+def test_an_option_that_create_function_does_not_have_is_named() -> None:
+    value = {"functions": {"twice": {"file": "f.py", "timeout": "3s"}}, "source": {"type": "stdin"}}
+
+    with pytest.raises(NotSqlError, match="CREATE FUNCTION has no words for 'timeout'") as raised:
+        to_script(value, installed())
+
+    assert raised.value.path == ("functions", "twice", "timeout")
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        ("CEIL()", "lacks an argument"),
+        ("FLOOR()", "lacks an argument"),
+        ("DATE_FORMAT()", "takes 2 arguments"),
+        ("JSON_ARRAYAGG()", "a value"),
+        ("CURRENT_WATERMARK(s)", "here an expression sees one event"),
+        ("TUMBLE(s, s)", "here windows stand in GROUP BY TUMBLE"),
+        ("ML_PREDICT(s)", "here there are no models"),
+    ],
+)
+def test_calls_that_cannot_be(call: str, shown: str, tmp_path: Path) -> None:
+    script = tmp_path / "job.sql"
+    script.write_text(f"{SOURCE}SELECT {call} AS r FROM (SELECT message AS s FROM logs) t;\n", "utf-8")
+
+    problems = inspect(script).problems
+
+    assert any(shown in f"{one.message} {one.hint}" for one in problems), [str(one) for one in problems]

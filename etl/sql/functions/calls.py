@@ -75,6 +75,8 @@ def _time_part(unit: str) -> Callable[[Any, Any], Any]:
 
 def _date_format(node: Any, written: Any) -> Any:
     """Also rsqldb's ``DATE_FORMAT(text, pattern, pattern of the result)``."""
+    if not node.expressions:
+        return call("flink_date_format")
     time, *patterns = node.expressions
     if len(patterns) == 2:
         time = call("flink_to_timestamp", time, patterns[0])

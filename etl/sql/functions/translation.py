@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from etl.expressions.tree import start
 from etl.sql.functions.calls import rewrite_function
 from etl.sql.functions.casts import rewrite_cast
 from etl.sql.functions.intervals import interval_value, rewrite_comparison
@@ -39,6 +40,7 @@ from etl.sql.functions.special_forms import (
     rewrite_trim,
     rewrite_unicode_text,
 )
+from etl.sql.statements import ScriptError
 
 
 def translate(node: Any, written: Any) -> Any:
@@ -46,6 +48,8 @@ def translate(node: Any, written: Any) -> Any:
     rewrite = _REWRITES.get(type(node).__name__)
     if type(node).__name__ not in _TAKES_INTERVALS:
         node = _with_interval_values(node, written)
+    if rewrite and written.error_messages():
+        raise ScriptError("wrong-type", f"{written.sql(dialect='spark')} lacks an argument", start(written))
     found = rewrite(node, written) if rewrite else node
     if found is not node and found.meta.get("start") is None and written.meta.get("start") is not None:
         found.meta["start"] = written.meta["start"]

@@ -99,6 +99,8 @@ class JsonCalls:
         else:
             is_distinct = self._match(TokenType.DISTINCT)
             value = self._parse_bitwise()
+            if value is None:
+                raise self._missing("a value")
             arguments = [exp.Distinct(expressions=[value]) if is_distinct else value]
         default = "null" if name == "JSON_OBJECTAGG" else "absent"
         return _call(name, [*arguments, exp.Literal.string(self._null_mode() or default)])

@@ -43,5 +43,19 @@ UNSUPPORTED: Mapping[str, str] = {
     "current_watermark": "an expression sees one event, not the stream's watermark",
     "source_watermark": "WATERMARK FOR column AS column - INTERVAL … says it",
     "call": "a function is called by its name",
+    **dict.fromkeys(("object_of", "object_update"), "there are no types of classes; ROW(…) and CAST(… AS ROW<…>) make rows"),
+    **dict.fromkeys(("ml_predict", "ml_evaluate", "vector_search"), "there are no models; a function of your own can call one"),
+    "group_id": "GROUPING_ID(…) tells the grouping sets apart",
+    "streamrecord_timestamp": "declare the source's time as a column: t TIMESTAMP METADATA FROM 'timestamp' VIRTUAL",
+    **dict.fromkeys(
+        ("tumble", "hop", "cumulate", "session"),
+        "windows stand in GROUP BY TUMBLE(time, INTERVAL …), or in FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL …))",
+    ),
+    "descriptor": "it names the time within TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), …))",
+    "classifier": "name the variable: MEASURES A.x, B.x",
+    **dict.fromkeys(("match_rowtime", "match_proctime"), "they stand in MEASURES of MATCH_RECOGNIZE"),
+    **dict.fromkeys(
+        ("from_changelog", "to_changelog"), "sinks say which changes they take; 'format' = 'debezium-json' writes changes"
+    ),
 }
 """Name → why the function does not exist here."""
