@@ -186,7 +186,7 @@ def test_an_option_that_create_function_does_not_have_is_named() -> None:
         ("FLOOR()", "lacks an argument"),
         ("DATE_FORMAT()", "takes 2 arguments"),
         ("JSON_ARRAYAGG()", "a value"),
-        ("CURRENT_WATERMARK(s)", "here an expression sees one event"),
+        ("CURRENT_WATERMARK(s)", "because the watermark is that of a whole micro-batch"),
         ("TUMBLE(s, s)", "here windows stand in GROUP BY TUMBLE"),
         ("ML_PREDICT(s)", "here there are no models"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.expressions.library.catalogue import find, script_function
+from etl.expressions.library.catalogue import find, script_function, unsupported_functions
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.rsql.script_names import library_name
 from etl.sql.functions.intervals import time_distance
@@ -14,20 +14,14 @@ from etl.sql.functions.special_forms import rewrite_current_time, rewrite_row, s
 from etl.sql.functions.typed_nodes import call, refuse_mixture, sql_type, typed
 from etl.sql.statements import ScriptError, start
 
-_OF_FLINK = {
-    "current_watermark": "because the watermark is that of a whole micro-batch, and no row has one: late rows of windows are "
-    "counted, and SET 'table.exec.emit.allow-lateness' takes them",
-    "source_watermark": "because sources here give none: write WATERMARK FOR t AS t - INTERVAL '5' SECOND",
-}
-"""Functions that only Flink can have → why."""
-
 
 def rewrite_function(node: Any, written: Any) -> Any:
     name = str(node.this).lower()
     if own_function(name) is not None:
         return node
-    if name in _OF_FLINK:
-        raise ScriptError("unknown-function", f"Flink has {name.upper()}, we do not", start(written), _OF_FLINK[name])
+    if name in ("current_watermark", "source_watermark"):
+        why = f"because {unsupported_functions()[name]}"
+        raise ScriptError("unknown-function", f"Flink has {name.upper()}, we do not", start(written), why)
     rewrite = _CALLS.get(name)
     if rewrite:
         return rewrite(node, written)

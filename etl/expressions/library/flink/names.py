@@ -40,8 +40,9 @@ SAME_AS_SPARK: Mapping[str, str] = {name: name for name in _SAME}
 """Name in scripts → Spark's function with the same meaning for all values."""
 
 UNSUPPORTED: Mapping[str, str] = {
-    "current_watermark": "an expression sees one event, not the stream's watermark",
-    "source_watermark": "WATERMARK FOR column AS column - INTERVAL … says it",
+    "current_watermark": "the watermark is that of a whole micro-batch, and no row has one: late rows of windows are counted, "
+    "and SET 'table.exec.emit.allow-lateness' takes them",
+    "source_watermark": "sources give none: write WATERMARK FOR t AS t - INTERVAL '5' SECOND",
     "call": "a function is called by its name",
     **dict.fromkeys(("object_of", "object_update"), "there are no types of classes; ROW(…) and CAST(… AS ROW<…>) make rows"),
     **dict.fromkeys(("ml_predict", "ml_evaluate", "vector_search"), "there are no models; a function of your own can call one"),
