@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from etl.migration.draft import NotCarriedError
-from etl.migration.ingest.painless import Painless, appended
-from etl.migration.ingest.painless_tree import parse_script
-from etl.migration.ingest.processing import Processing, static_name
+from etl.migration.ingest.painless.methods import appended
+from etl.migration.ingest.painless.parser import parse_script
+from etl.migration.ingest.painless.scripts import Script
+from etl.migration.ingest.processing import Processing, as_list, static_name
 from etl.migration.ingest.templates import INGEST_TIME, slots
 from etl.migration.values import (
     NUMBER,
     TEXT,
-    TEXTS,
     TRUTH,
     WHOLE,
     Value,
     as_type,
     both,
-    call,
     choose,
     is_null,
     negation,
@@ -100,18 +98,14 @@ def rename(one: Processing) -> None:
 
 def remove(one: Processing) -> None:
     if one.option("keep"):
-        kept = [static_name(name) for name in _list(one.option("keep"))]
+        kept = [static_name(name) for name in as_list(one.option("keep"))]
         gone = [
             n for n in one.draft.types if not any(n == k or n.startswith(k + ".") for k in kept) and n not in one.draft.temporary
         ]
         one.draft.drop(gone, one.where)
         return
-    for name in _list(one.need("field")):
+    for name in as_list(one.need("field")):
         one.draft.drop([static_name(name), *one.draft.under(static_name(name))], one.where)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 _TYPES = {"integer": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "string": TEXT, "boolean": TRUTH, "ip": TEXT}
@@ -140,78 +134,6 @@ def convert(one: Processing) -> None:
         one.failed(both(negation(is_null(source)), is_null(changed)) or is_null(changed))
 
 
-def _function(make: Callable[[Processing, Value], Value]) -> Callable[[Processing], None]:
-    """A processor that sets the target to a function of the field."""
-
-    def run(one: Processing) -> None:
-        names = one.need("field")
-        for name in _list(names):
-            item = one if not isinstance(names, list) else _with_field(one, name)
-            source = item.source()
-            if source is not None:
-                item.set(item.target, make(item, source))
-
-    return run
-
-
-def _with_field(one: Processing, name: str) -> Processing:
-    return replace(one, options={**one.options, "field": name})
-
-
-def _of_text(function: str) -> Callable[[Processing], None]:
-    def make(one: Processing, source: Value) -> Value:
-        if source.is_array:
-            return Value(f"transform({source.sql}, x -> {function}(x))", source.type, source.reads)
-        return call(function, [as_type(source, TEXT)], TEXT)
-
-    return _function(make)
-
-
-def _split(one: Processing, source: Value) -> Value:
-    separator = str(one.need("separator"))
-    text = as_type(source, TEXT)
-    if not one.option("preserve_trailing"):
-        text = call("regexp_replace", [text, text_value(f"(?:{separator})+\\z"), text_value("")], TEXT)
-    return call("split", [Value(f"nullif({text.sql}, '')", TEXT, text.reads), text_value(separator)], TEXTS)
-
-
-def _gsub(one: Processing, source: Value) -> Value:
-    return call(
-        "regexp_replace",
-        [as_type(source, TEXT), text_value(str(one.need("pattern"))), text_value(str(one.need("replacement")))],
-        TEXT,
-    )
-
-
-def _join(one: Processing, source: Value) -> Value:
-    return call("array_join", [source, text_value(str(one.need("separator")))], TEXT) if source.is_array else source
-
-
-def _sort(one: Processing, source: Value) -> Value:
-    found = call("array_sort", [source], source.type)
-    return call("reverse", [found], source.type) if one.option("order") == "desc" else found
-
-
-def foreach(one: Processing) -> None:
-    """``foreach`` with a processor that appends each element to another field, or changes the elements in place."""
-    inner = one.need("processor")
-    ((name, options),) = inner.items()
-    source = one.source()
-    if source is None:
-        return
-    if name == "append" and slots(str(options.get("value"))) == [ELEMENT] and source.is_array:
-        target = static_name(options["field"])
-        before = one.draft.field(target)
-        one.draft.set({target: choose(one.where, appended(before, source, options.get("allow_duplicates", True)), before)})
-    elif name in _ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:
-        one.set(one.field_name(), Value(f"transform({source.sql}, x -> {_ELEMENTWISE[name]}(x))", source.type, source.reads))
-    else:
-        raise NotCarriedError(f"a loop with {name}; expressions on arrays may do it: transform(tags, x -> lower(x))")
-
-
-ELEMENT = "_ingest._value"
-_ELEMENTWISE = {"lowercase": "lower", "uppercase": "upper", "trim": "trim"}
-
 _REMOVES_NULLS = re.compile(r"removeIf\(\s*(\w+)\s*->\s*\1\s*==\s*null\b")
 """A script that many pipelines end with, in the words of Elastic's own."""
 
@@ -224,45 +146,13 @@ def script(one: Processing) -> None:
         raise NotCarriedError("a script without its source")
     if _REMOVES_NULLS.search(source):
         return  # a field without a value is missing here anyway
-    values = Painless(one.draft, one.option("params")).run(parse_script(source), one.where)
+    values = Script(one.draft, one.option("params")).run(parse_script(source), one.where)
     one.draft.set(dict(values))
 
 
 def drop_event(one: Processing) -> None:
     condition = "false" if one.where is None else negation(one.where).sql
     one.draft.add({"type": "filter", "where": condition})
-
-
-_IDS = {
-    "source_ip": "source.ip",
-    "destination_ip": "destination.ip",
-    "source_port": "source.port",
-    "destination_port": "destination.port",
-    "transport": "network.transport",
-}
-
-
-def community_id(one: Processing) -> None:
-    source, target, *others = (one.draft.field(static_name(one.option(name, default))) for name, default in _IDS.items())
-    if source.is_null or target.is_null:
-        return
-    ports = [as_type(value, WHOLE) for value in others[:2]]
-    value = call("community_id", [source, target, *ports, others[2]], TEXT)
-    one.set(static_name(one.option("target_field", "network.community_id")), value)
-
-
-def fingerprint(one: Processing) -> None:
-    names = [static_name(name) for name in _list(one.need("fields"))]
-    hashes = {"MD5": "md5({})", "SHA-1": "sha1({})", "SHA-256": "sha2({}, 256)", "SHA-512": "sha2({}, 512)"}
-    hash_ = hashes.get(one.option("method", "SHA-1"))
-    if hash_ is None:
-        raise NotCarriedError(f"the hash {one.option('method')} is not one of {', '.join(hashes)}")
-    salt = str(one.option("salt", ""))
-    parts = [as_type(one.draft.field(name), TEXT) for name in sorted(names)]
-    joined = ", ".join([f"'{salt}'", *(f"coalesce({part.sql}, '')" for part in parts)])
-    one.draft.comment("fingerprint: other hashes than Elasticsearch's, of the same fields")
-    reads = frozenset(name for part in parts for name in part.reads)
-    one.set(static_name(one.option("target_field", "fingerprint")), Value(hash_.format(f"concat_ws('|', {joined})"), TEXT, reads))
 
 
 def geoip(one: Processing) -> None:
@@ -282,25 +172,8 @@ CHANGING: Mapping[str, Callable[[Processing], None]] = {
     "rename": rename,
     "remove": remove,
     "convert": convert,
-    "lowercase": _of_text("lower"),
-    "uppercase": _of_text("upper"),
-    "trim": _of_text("trim"),
-    "urldecode": _of_text("flink_url_decode"),
-    "html_strip": _function(
-        lambda one, x: call("regexp_replace", [as_type(x, TEXT), text_value("<[^>]*>"), text_value("")], TEXT)
-    ),
-    "bytes": _function(
-        lambda one, x: Value(f"cast(parse_size(regexp_replace(lower({x.sql}), 'b$', 'ib')) as bigint)", WHOLE, x.reads)
-    ),
-    "gsub": _function(_gsub),
-    "split": _function(_split),
-    "join": _function(_join),
-    "sort": _function(_sort),
     "script": script,
     "drop": drop_event,
-    "foreach": foreach,
-    "community_id": community_id,
-    "fingerprint": fingerprint,
     "geoip": geoip,
     "ip_location": geoip,
     "dot_expander": nothing,  # a dotted name is the member of an object here anyway

@@ -11,15 +11,16 @@ from typing import Any
 
 from etl.migration.draft import Draft, NotCarriedError
 from etl.migration.ingest.changing import CHANGING, NO_COUNTERPART
-from etl.migration.ingest.painless import Painless
-from etl.migration.ingest.painless_tree import parse_condition
+from etl.migration.ingest.functions import FUNCTIONS
+from etl.migration.ingest.painless.expressions import Expressions
+from etl.migration.ingest.painless.parser import parse_condition
 from etl.migration.ingest.parsing import PARSING, ZONE_FIELD
 from etl.migration.ingest.processing import Processing
 from etl.migration.report import ImportReport, NotCarried
 from etl.migration.sampling import Member
 from etl.migration.values import FALSE, TRUE, Value, both, text_value
 
-PROCESSORS: Mapping[str, Callable[[Processing], None]] = {**CHANGING, **PARSING}
+PROCESSORS: Mapping[str, Callable[[Processing], None]] = {**CHANGING, **FUNCTIONS, **PARSING}
 
 MAX_DEPTH = 10
 """Pipelines that call each other."""
@@ -141,7 +142,7 @@ class IngestImport:
             return TRUE if text else FALSE
         if isinstance(text, dict):
             text = text.get("source", "")
-        evaluator = Painless(self.draft)
+        evaluator = Expressions(self.draft)
         if knows_zone and ZONE_FIELD not in self.draft.types:
             evaluator.fields[ZONE_FIELD] = text_value(self.timezone)
         found = evaluator.condition(parse_condition(str(text)))

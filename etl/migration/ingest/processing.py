@@ -174,6 +174,11 @@ def static_name(value: Any) -> str:
     return clean_name(value.removeprefix("_source.").removeprefix("ctx."))
 
 
+def as_list(value: Any) -> list[Any]:
+    """An option that is a value or a list of them."""
+    return value if isinstance(value, list) else [value]
+
+
 def parsed_fields(type_: str, options: Mapping[str, Any]) -> Mapping[str, str]:
     """The fields that a parser gives, with their types. Options with variables of the environment do not change them."""
     parser = build_parser(type_, {name: value for name, value in options.items() if "${" not in str(value)})

@@ -1,161 +1,36 @@
-"""Syntax trees of Painless, the language of conditions and scripts in ingest pipelines, and the parser that makes them.
+"""Painless → syntax trees.
 
-Source of the grammar: Elasticsearch's Painless language specification. Loops over what only an event knows,
-functions and lambdas have no counterpart in a pipeline of steps, so they are refused.
+Source of the grammar: Elasticsearch's Painless language specification. Functions, lambdas and loops that are not over a list have
+no counterpart in a pipeline of steps, so they are refused.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from etl.migration.draft import NotCarriedError
-
-MAX_CHARACTERS = 1 << 16
-
-
-@dataclass(frozen=True)
-class Literal:
-    value: str | int | float | bool | None
-
-
-@dataclass(frozen=True)
-class FieldPath:
-    """``ctx.a.b``, without ``ctx``."""
-
-    parts: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return ".".join(self.parts)
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A local variable, or ``params``."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Member:
-    target: Node
-    name: str
-
-
-@dataclass(frozen=True)
-class ListLiteral:
-    items: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class EmptyMap:
-    """``[:]`` or ``new HashMap()``."""
-
-
-@dataclass(frozen=True)
-class MapLiteral:
-    """``['a': 1]``."""
-
-    entries: tuple[tuple[Node, Node], ...]
-
-
-@dataclass(frozen=True)
-class Unary:
-    operator: str
-    value: Node
-
-
-@dataclass(frozen=True)
-class Binary:
-    operator: str
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True)
-class Ternary:
-    condition: Node
-    then: Node
-    other: Node
-
-
-@dataclass(frozen=True)
-class MethodCall:
-    target: Node
-    name: str
-    arguments: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """``/…/``."""
-
-    text: str
-
-
-Node = (
-    Literal
-    | FieldPath
-    | Variable
-    | Member
-    | ListLiteral
-    | EmptyMap
-    | MapLiteral
-    | Unary
-    | Binary
-    | Ternary
-    | MethodCall
-    | Pattern
+from etl.migration.ingest.painless.tokens import TokenReader
+from etl.migration.ingest.painless.tree import (
+    Assignment,
+    Binary,
+    Call,
+    EmptyMap,
+    FieldPath,
+    ForEach,
+    If,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Member,
+    MethodCall,
+    Node,
+    Pattern,
+    Return,
+    Statement,
+    Ternary,
+    Unary,
+    Variable,
 )
-
-
-@dataclass(frozen=True)
-class Assignment:
-    target: Node
-    operator: str
-    value: Node
-
-
-@dataclass(frozen=True)
-class If:
-    condition: Node
-    then: tuple[Statement, ...]
-    other: tuple[Statement, ...]
-
-
-@dataclass(frozen=True)
-class ForEach:
-    """``for (def x : list) {…}``, of a constant list."""
-
-    variable: str
-    items: Node
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True)
-class Return:
-    value: Node | None
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call whose result is not used."""
-
-    call: Node
-
-
-Statement = Assignment | If | ForEach | Return | Call
-
-_TOKEN = re.compile(
-    r"""\s+|//[^\n]*|/\*.*?\*/
-    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LlFfDd]?)
-    |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-    |(?P<name>[A-Za-z_]\w*)
-    |(?P<sign>==~|=~|===|!==|==|!=|<=|>=|&&|\|\||\?\.|\?:|\+=|-=|\*=|/=|\+\+|--|[-+*/%<>=!?:.,;()\[\]{}])""",
-    re.VERBOSE | re.DOTALL,
-)
-_PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)+)/[imsux]*")
 
 _PRECEDENCE = (
     {"||"},
@@ -226,49 +101,7 @@ def _as_expression(statements: tuple[Statement, ...]) -> Node:
     raise NotCarriedError("its condition is a script with variables; write it as a filter or an expression")
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        if len(text) > MAX_CHARACTERS:
-            raise NotCarriedError(f"a script of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
-        self.text = text
-        self.tokens = self._tokens()
-        self.at = 0
-
-    def _tokens(self) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
-        at = 0
-        while at < len(self.text):
-            if (
-                self.text[at] == "/"
-                and (not found or found[-1][1] in ("=~", "==~", "(", "="))
-                and (match := _PATTERN.match(self.text, at))
-            ):
-                found.append(("pattern", match[1]))
-            elif (match := _TOKEN.match(self.text, at)) is None:
-                raise NotCarriedError(f"Painless that cannot be read, at {self.text[at : at + 20]!r}")
-            elif match.lastgroup:
-                found.append((match.lastgroup, match[0]))
-            at = match.end()
-        return found
-
-    def peek(self, ahead: int = 0) -> tuple[str, str]:
-        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ("end", "")
-
-    def take(self, *signs: str) -> str:
-        kind, text = self.peek()
-        if kind in ("sign", "name") and text in signs:
-            self.at += 1
-            return text
-        return ""
-
-    def need(self, sign: str) -> None:
-        if not self.take(sign):
-            raise NotCarriedError(f"Painless that cannot be read: {sign!r} is missing before {self.peek()[1] or 'the end'!r}")
-
-    def end(self) -> None:
-        if self.peek()[0] != "end":
-            raise NotCarriedError(f"Painless that cannot be read, at {self.peek()[1]!r}")
-
+class _Parser(TokenReader):
     def statements(self) -> tuple[Statement, ...]:
         found: list[Statement] = []
         while self.peek()[0] != "end":

@@ -1,0 +1,146 @@
+"""Processors that set a field to a function of others: lowercase, split, gsub, community_id and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from etl.migration.draft import NotCarriedError
+from etl.migration.ingest.painless.methods import appended
+from etl.migration.ingest.processing import Processing, as_list, static_name
+from etl.migration.ingest.templates import slots
+from etl.migration.values import (
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Value,
+    as_type,
+    call,
+    choose,
+    text_value,
+)
+
+
+def _function(make: Callable[[Processing, Value], Value]) -> Callable[[Processing], None]:
+    """A processor that sets the target to a function of the field."""
+
+    def run(one: Processing) -> None:
+        names = one.need("field")
+        for name in as_list(names):
+            item = one if not isinstance(names, list) else _with_field(one, name)
+            source = item.source()
+            if source is not None:
+                item.set(item.target, make(item, source))
+
+    return run
+
+
+def _with_field(one: Processing, name: str) -> Processing:
+    return replace(one, options={**one.options, "field": name})
+
+
+def _of_text(function: str) -> Callable[[Processing], None]:
+    def make(one: Processing, source: Value) -> Value:
+        if source.is_array:
+            return Value(f"transform({source.sql}, x -> {function}(x))", source.type, source.reads)
+        return call(function, [as_type(source, TEXT)], TEXT)
+
+    return _function(make)
+
+
+def _split(one: Processing, source: Value) -> Value:
+    separator = str(one.need("separator"))
+    text = as_type(source, TEXT)
+    if not one.option("preserve_trailing"):
+        text = call("regexp_replace", [text, text_value(f"(?:{separator})+\\z"), text_value("")], TEXT)
+    return call("split", [Value(f"nullif({text.sql}, '')", TEXT, text.reads), text_value(separator)], TEXTS)
+
+
+def _gsub(one: Processing, source: Value) -> Value:
+    return call(
+        "regexp_replace",
+        [as_type(source, TEXT), text_value(str(one.need("pattern"))), text_value(str(one.need("replacement")))],
+        TEXT,
+    )
+
+
+def _join(one: Processing, source: Value) -> Value:
+    return call("array_join", [source, text_value(str(one.need("separator")))], TEXT) if source.is_array else source
+
+
+def _sort(one: Processing, source: Value) -> Value:
+    found = call("array_sort", [source], source.type)
+    return call("reverse", [found], source.type) if one.option("order") == "desc" else found
+
+
+def foreach(one: Processing) -> None:
+    """``foreach`` with a processor that appends each element to another field, or changes the elements in place."""
+    inner = one.need("processor")
+    ((name, options),) = inner.items()
+    source = one.source()
+    if source is None:
+        return
+    if name == "append" and slots(str(options.get("value"))) == [ELEMENT] and source.is_array:
+        target = static_name(options["field"])
+        before = one.draft.field(target)
+        one.draft.set({target: choose(one.where, appended(before, source, options.get("allow_duplicates", True)), before)})
+    elif name in _ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:
+        one.set(one.field_name(), Value(f"transform({source.sql}, x -> {_ELEMENTWISE[name]}(x))", source.type, source.reads))
+    else:
+        raise NotCarriedError(f"a loop with {name}; expressions on arrays may do it: transform(tags, x -> lower(x))")
+
+
+ELEMENT = "_ingest._value"
+_ELEMENTWISE = {"lowercase": "lower", "uppercase": "upper", "trim": "trim"}
+
+_IDS = {
+    "source_ip": "source.ip",
+    "destination_ip": "destination.ip",
+    "source_port": "source.port",
+    "destination_port": "destination.port",
+    "transport": "network.transport",
+}
+
+
+def community_id(one: Processing) -> None:
+    source, target, *others = (one.draft.field(static_name(one.option(name, default))) for name, default in _IDS.items())
+    if source.is_null or target.is_null:
+        return
+    ports = [as_type(value, WHOLE) for value in others[:2]]
+    value = call("community_id", [source, target, *ports, others[2]], TEXT)
+    one.set(static_name(one.option("target_field", "network.community_id")), value)
+
+
+def fingerprint(one: Processing) -> None:
+    names = [static_name(name) for name in as_list(one.need("fields"))]
+    hashes = {"MD5": "md5({})", "SHA-1": "sha1({})", "SHA-256": "sha2({}, 256)", "SHA-512": "sha2({}, 512)"}
+    hash_ = hashes.get(one.option("method", "SHA-1"))
+    if hash_ is None:
+        raise NotCarriedError(f"the hash {one.option('method')} is not one of {', '.join(hashes)}")
+    salt = str(one.option("salt", ""))
+    parts = [as_type(one.draft.field(name), TEXT) for name in sorted(names)]
+    joined = ", ".join([f"'{salt}'", *(f"coalesce({part.sql}, '')" for part in parts)])
+    one.draft.comment("fingerprint: other hashes than Elasticsearch's, of the same fields")
+    reads = frozenset(name for part in parts for name in part.reads)
+    one.set(static_name(one.option("target_field", "fingerprint")), Value(hash_.format(f"concat_ws('|', {joined})"), TEXT, reads))
+
+
+FUNCTIONS: Mapping[str, Callable[[Processing], None]] = {
+    "lowercase": _of_text("lower"),
+    "uppercase": _of_text("upper"),
+    "trim": _of_text("trim"),
+    "urldecode": _of_text("flink_url_decode"),
+    "html_strip": _function(
+        lambda one, x: call("regexp_replace", [as_type(x, TEXT), text_value("<[^>]*>"), text_value("")], TEXT)
+    ),
+    "bytes": _function(
+        lambda one, x: Value(f"cast(parse_size(regexp_replace(lower({x.sql}), 'b$', 'ib')) as bigint)", WHOLE, x.reads)
+    ),
+    "gsub": _function(_gsub),
+    "split": _function(_split),
+    "join": _function(_join),
+    "sort": _function(_sort),
+    "foreach": foreach,
+    "community_id": community_id,
+    "fingerprint": fingerprint,
+}

@@ -1,0 +1,1 @@
+"""Painless, the language of conditions and scripts in ingest pipelines → expressions in Spark SQL."""

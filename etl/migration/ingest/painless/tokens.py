@@ -1,0 +1,65 @@
+"""Tokens of Painless, and a reader that takes them one after the other."""
+
+from __future__ import annotations
+
+import re
+
+from etl.migration.draft import NotCarriedError
+
+MAX_CHARACTERS = 1 << 16
+
+_TOKEN = re.compile(
+    r"""\s+|//[^\n]*|/\*.*?\*/
+    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[LlFfDd]?)
+    |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<sign>==~|=~|===|!==|==|!=|<=|>=|&&|\|\||\?\.|\?:|\+=|-=|\*=|/=|\+\+|--|[-+*/%<>=!?:.,;()\[\]{}])""",
+    re.VERBOSE | re.DOTALL,
+)
+_PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)+)/[imsux]*")
+
+
+class TokenReader:
+    """The tokens of a text, as kind and text; raises NotCarriedError where there are none."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_CHARACTERS:
+            raise NotCarriedError(f"a script of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
+        self.text = text
+        self.tokens = self._tokens()
+        self.at = 0
+
+    def _tokens(self) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        at = 0
+        while at < len(self.text):
+            if (
+                self.text[at] == "/"
+                and (not found or found[-1][1] in ("=~", "==~", "(", "="))
+                and (match := _PATTERN.match(self.text, at))
+            ):
+                found.append(("pattern", match[1]))
+            elif (match := _TOKEN.match(self.text, at)) is None:
+                raise NotCarriedError(f"Painless that cannot be read, at {self.text[at : at + 20]!r}")
+            elif match.lastgroup:
+                found.append((match.lastgroup, match[0]))
+            at = match.end()
+        return found
+
+    def peek(self, ahead: int = 0) -> tuple[str, str]:
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ("end", "")
+
+    def take(self, *signs: str) -> str:
+        kind, text = self.peek()
+        if kind in ("sign", "name") and text in signs:
+            self.at += 1
+            return text
+        return ""
+
+    def need(self, sign: str) -> None:
+        if not self.take(sign):
+            raise NotCarriedError(f"Painless that cannot be read: {sign!r} is missing before {self.peek()[1] or 'the end'!r}")
+
+    def end(self) -> None:
+        if self.peek()[0] != "end":
+            raise NotCarriedError(f"Painless that cannot be read, at {self.peek()[1]!r}")

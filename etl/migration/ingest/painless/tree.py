@@ -1,0 +1,139 @@
+"""Syntax trees of Painless, the language of conditions and scripts in ingest pipelines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Literal:
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class FieldPath:
+    """``ctx.a.b``, without ``ctx``."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A local variable, or ``params``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Member:
+    target: Node
+    name: str
+
+
+@dataclass(frozen=True)
+class ListLiteral:
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class EmptyMap:
+    """``[:]`` or ``new HashMap()``."""
+
+
+@dataclass(frozen=True)
+class MapLiteral:
+    """``['a': 1]``."""
+
+    entries: tuple[tuple[Node, Node], ...]
+
+
+@dataclass(frozen=True)
+class Unary:
+    operator: str
+    value: Node
+
+
+@dataclass(frozen=True)
+class Binary:
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Ternary:
+    condition: Node
+    then: Node
+    other: Node
+
+
+@dataclass(frozen=True)
+class MethodCall:
+    target: Node
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """``/…/``."""
+
+    text: str
+
+
+Node = (
+    Literal
+    | FieldPath
+    | Variable
+    | Member
+    | ListLiteral
+    | EmptyMap
+    | MapLiteral
+    | Unary
+    | Binary
+    | Ternary
+    | MethodCall
+    | Pattern
+)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    target: Node
+    operator: str
+    value: Node
+
+
+@dataclass(frozen=True)
+class If:
+    condition: Node
+    then: tuple[Statement, ...]
+    other: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class ForEach:
+    """``for (def x : list) {…}``, of a constant list."""
+
+    variable: str
+    items: Node
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Return:
+    value: Node | None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call whose result is not used."""
+
+    call: Node
+
+
+Statement = Assignment | If | ForEach | Return | Call
