@@ -27,6 +27,9 @@ from etl.sql.select import SelectCompiler, distinct_rows
 from etl.sql.statements import CreateView, ScriptError, start, unknown_table
 from etl.sql.windows import TABLE_WINDOWS, in_order, window_of
 
+_MAX_DEPTH = 6
+"""Queries in conditions, one in FROM of the other: each is compiled twice, once for its columns."""
+
 
 class Queries:
     """Compiles queries over the tables and views that a script has declared so far."""
@@ -40,6 +43,7 @@ class Queries:
         self._conditions = QueryConditions(compiled, self)
         self._view_relations: dict[str, Relation] = {}
         self._compiling: list[str] = []
+        self._depth = 0
 
     def _view(self, view: CreateView) -> Relation:
         key = view.name.lower()
@@ -160,7 +164,11 @@ class Queries:
         return node, relation
 
     def scope_of(self, node: Any) -> Scope:
-        """The columns of all that stands in FROM of a SELECT; nothing is added to the pipeline."""
+        """The columns of all that stands in FROM of a SELECT; nothing is added to the pipeline. Raises ScriptError."""
+        if self._depth == _MAX_DEPTH:
+            hint = "declare the innermost ones as views"
+            raise ScriptError("unsupported-sql", f"more than {_MAX_DEPTH} queries in conditions are nested", start(node), hint)
+        self._depth += 1
         with self._compiled.tentatively():
             views = dict(self._view_relations)
             bare = node.copy()
@@ -169,6 +177,7 @@ class Queries:
                 return self.from_rows(bare)[1].scope
             finally:
                 self._view_relations = views
+                self._depth -= 1
 
     def entry_rows(self, node: Any, rank: RankLimit | None = None) -> Relation:
         """The rows of one entry of FROM."""

@@ -85,3 +85,13 @@ def test_a_topic_with_keys_is_read_as_messages_with_a_warning() -> None:
         "'last' has a row for each message of its topic, not the last one of each key"
     ]
     assert not compiled.errors
+
+
+def test_queries_in_conditions_are_nested_up_to_a_depth() -> None:
+    query = "SELECT bytes FROM logs"
+    for _ in range(9):
+        query = f"SELECT bytes FROM logs WHERE bytes > (SELECT max(bytes) FROM ({query}) AS q WHERE q.bytes > 1)"
+
+    assert [str(one) for one in compile_script(TABLES + query, installed()).errors] == [
+        "more than 6 queries in conditions are nested"
+    ]

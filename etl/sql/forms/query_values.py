@@ -128,10 +128,10 @@ class QueryValues:
 
         if select.args.get("where") is None:
             return select, []
-        own, correlated = split_correlated(select, self._queries.scope_of(select))
+        inner = self._queries.scope_of(select)
+        own, correlated = split_correlated(select, inner)
         if not correlated:
             return select, []
-        inner = self._queries.scope_of(select)
         pairs = [_pair(part, inner, relation) for part in correlated]
         select = select.copy()
         select.set("where", exp.Where(this=exp.and_(*own)) if own else None)
