@@ -1,9 +1,9 @@
 // Dead letters of all pipelines in groups: where and why, an example, and a way to try it with the pipeline as it is now.
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../shared/api.js";
-import { count } from "../shared/format.js";
+import { count, time } from "../shared/format.js";
 import { Link, apiPath, go, pipelinePath } from "../shared/link.jsx";
-import { useStatuses } from "../shared/live.js";
+import { usePolled, useStatuses } from "../shared/live.js";
 
 export function DeadLetters() {
   const { statuses, error } = useStatuses();
@@ -22,7 +22,7 @@ export function DeadLetters() {
         {some.map(({ name, counters }) => (
           <section class="card" key={name}>
             <header class="bar"><h2><Link to={pipelinePath(name)}>{name}</Link> <small>{count(counters.dead)}</small></h2></header>
-            <DeadGroups name={name} groups={found.get(name) ?? []} />
+            <DeadGroups name={name} rejected={found.get(name) ?? []} />
           </section>
         ))}
       </div>
@@ -30,14 +30,17 @@ export function DeadLetters() {
   );
 }
 
-export function DeadGroups({ name, groups }) {
+/** The open dead letters of a pipeline; ``rejected`` are those of the run, for pipelines that write them elsewhere. */
+export function DeadGroups({ name, rejected }) {
+  const { value } = usePolled(`${apiPath(name)}/dead`, 4000);
+  const groups = value?.groups.length ? value.groups : rejected;
   if (!groups.length) return <p class="empty">No dead letters in this run.</p>;
   const ordered = groups.toSorted((one, other) => other.events - one.events);
   return (
     <div class="letters">
       {ordered.map((group) => (
         <article key={`${group.at} ${group.code}`}>
-          <h3><b>{count(group.events)} ×</b> <span class="tag bad">{group.code}</span> at {group.at}</h3>
+          <h3><b>{count(group.events)} ×</b> <span class="tag bad">{group.code}</span> at {group.at} {group.last && <small>last {time(group.last)}</small>}</h3>
           <p>{group.reason}</p>
           {group.example && <pre tabIndex={0}>{group.example}</pre>}
           {group.example && <button class="quiet small" onClick={() => tryNow(name, group.example)}>Try with the pipeline as it is now</button>}

@@ -1,7 +1,7 @@
 // One pipeline: its graph with live rates, what the chosen node did, charts, dead letters, versions, messages, and its file.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, post } from "../shared/api.js";
-import { compact, count, plural, rate, seconds, time } from "../shared/format.js";
+import { compact, count, plural, rate, seconds, shown, time } from "../shared/format.js";
 import { Link, apiPath, go } from "../shared/link.jsx";
 import { usePolled, useRates } from "../shared/live.js";
 import { Chart, perSecond } from "./Chart.jsx";
@@ -45,8 +45,9 @@ export function Pipeline({ name }) {
           </section>
         )}
         {view === "graph" && <Node one={one} id={node} />}
+        {view === "graph" && node && <Samples key={node} api={api} name={node.slice(node.indexOf(":") + 1)} />}
         {view === "charts" && <Charts api={api} />}
-        {view === "dead" && <section class="card"><DeadGroups name={name} groups={one.rejected} /></section>}
+        {view === "dead" && <section class="card"><DeadGroups name={name} rejected={one.rejected} /></section>}
         {view === "versions" && <Versions api={api} />}
         {view === "messages" && <Messages api={api} />}
         {view === "file" && <File api={api} one={one} />}
@@ -73,6 +74,29 @@ function Node({ one, id }) {
         </tbody>
       </table>
     </div></section>
+  );
+}
+
+/** The last events at the chosen node, as they pass: the pipeline never waits for who looks. */
+function Samples({ api, name }) {
+  const { value, error } = usePolled(`${api}/samples?stream=${encodeURIComponent(name)}&limit=25`, 2000);
+  const fields = Object.entries(value?.fields ?? {});
+  return (
+    <section class="card">
+      <header class="bar"><h2>Events at {name} <small>the last ones that passed while you look</small></h2></header>
+      {error && <p class="status bad pad">{error.message}</p>}
+      {!error && !value?.events.length && <p class="empty">Waiting for events…</p>}
+      {value?.events.length > 0 && (
+        <div class="scroll" tabIndex={0} role="region" aria-label="Events">
+          <table>
+            <thead><tr>{fields.map(([field, type]) => <th scope="col" key={field}>{field}<small>{type}</small></th>)}</tr></thead>
+            <tbody>{value.events.toReversed().map(({ id, event }) => (
+              <tr key={id}>{fields.map(([field]) => <td key={field}>{event[field] === undefined || event[field] === null ? <i>null</i> : shown(event[field])}</td>)}</tr>
+            ))}</tbody>
+          </table>
+        </div>
+      )}
+    </section>
   );
 }
 
