@@ -16,7 +16,8 @@ NO_SEGMENT = -1
 """The segment number of a receipt that is of no segment: it only advances the event time, or names rows."""
 
 ROWS_SEGMENTS = 1 << 16
-"""The segment number of the first input of a stateful step whose rows are made of what Spark gives: others follow it."""
+"""The least segment number of a task that makes rows for a stateful step of what Spark gives, one for each input and upstream
+step: beyond those of segments."""
 
 LONGEST_EXAMPLE = 4096
 """Maximum number of characters of a dead letter's event in a report."""

@@ -155,7 +155,8 @@ def _two_readers(node: StepNode, on_spark: Frame, others: Iterable[str] = ()) ->
     reason = (
         f"Spark reads {read}, and all of its events go to the first stateful step: {beside} cannot reach one in the same query"
     )
-    return StepPlanError(node, reason, "read all sources with type spark, or none; or unite them before the first stateful step")
+    hint = f"unite them before the first stateful step; or write {read} to files or a topic by another pipeline, and read these"
+    return StepPlanError(node, reason, hint)
 
 
 def merge_branch(known: Branch, way: Branch) -> Branch:

@@ -233,4 +233,11 @@ OPTIONS = {
     "two windows, then window": Case(
         (chained("window_start", "sum"),), ("window_start", "key", "sum"), united, SIDES, (window("size: 200ms"),)
     ),
+    "two windows, Spark, then window": Case(
+        ("{type: set, fields: {sound: soundex(key)}}", chained("window_start", "sum")),
+        ("window_start", "key", "sum"),
+        united,
+        SIDES,
+        (window("size: 200ms"),),
+    ),
 }

@@ -67,27 +67,32 @@ def test_explain_shows_the_set_in_front(etl: Etl) -> None:
 
 
 BETWEEN = """
-    source: {type: file, path: "{here}/in/*.jsonl"}
-    steps:
-      - {type: json, fields: {at: timestamp, user: string, text: string}}
-      - {type: window, time: at, size: 1m, late: 0s, group_by: [user], aggregates: {n: count(*)}}
-      - {type: set, fields: {sound: soundex(user)}}
-      - {type: regex, field: sound, patterns: ["^(?<letter>.)"], keep_field: true}
-      - {type: window, time: window_start, size: 1h, group_by: [sound, letter], aggregates: {n: sum(n), users: count(*)}}
-    sink: {type: file, path: "{here}/out.jsonl"}
+    sources: {lines: {type: file, path: "{here}/in/*.jsonl"}}
+    streams:
+      events: {from: lines, steps: [{type: json, fields: {at: timestamp, user: string, text: string}}]}
+      short: {from: events, steps: [{type: window, time: at, size: 1m, late: 0s, group_by: [user], aggregates: {n: count(*)}}]}
+      long: {from: events, steps: [{type: window, time: at, size: 2m, late: 0s, group_by: [user], aggregates: {n: count(*)}}]}
+      sounds:
+        from: [short, long]
+        steps:
+          - {type: set, fields: {sound: soundex(user)}}
+          - {type: regex, field: sound, patterns: ["^(?<letter>.)"], keep_field: true}
+          - {type: window, time: window_start, size: 1h, group_by: [sound, letter], aggregates: {n: sum(n), users: count(*)}}
+    sinks:
+      out: {from: sounds, type: file, path: "{here}/out.jsonl"}
 """
 
 
 @pytest.mark.spark
-def test_spark_computes_between_two_stateful_steps(engine: Engine, etl: Etl) -> None:
+def test_spark_computes_between_two_stateful_steps_and_another(engine: Engine, etl: Etl) -> None:
     write(etl, "1", ("06:00:01", "anna", ""), ("06:00:02", "Anne", ""), ("06:01:30", "bertil", ""))
     engine(BETWEEN)
     write(etl, "2", ("06:02:30", "anna", ""), ("06:02:31", "anna", ""))
     ran = engine(BETWEEN, drain=True)
 
     assert sorted(delivered(etl), key=str) == [
-        {"sound": "A500", "letter": "A", "n": 4, "users": 3},
-        {"sound": "B634", "letter": "B", "n": 1, "users": 1},
+        {"sound": "A500", "letter": "A", "n": 8, "users": 6},
+        {"sound": "B634", "letter": "B", "n": 2, "users": 2},
     ]
     assert ran.dead == 0
 

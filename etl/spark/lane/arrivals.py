@@ -44,6 +44,8 @@ class RowTarget:
     stage: int = 0
     input: int | None = None
     """None for a stage whose inputs have the numbers of its sides."""
+    upstream: int | None = None
+    """The stage whose results the events are, None for those of sources: an input gets the results of several one by one."""
     read_at: int | None = None
     """The time of reading of the micro-batch, microseconds since the epoch. Without it event times may be any time ahead."""
 
@@ -74,12 +76,12 @@ class _PartitionRows:
 
     def __init__(self, query: QueryContext, target: RowTarget) -> None:
         self._query, self._target = query, target
-        number = target.input or 0
-        self._context = split_context(query, f"rows-{number}", ROWS_SEGMENTS + number)
+        number, upstream = target.input or 0, -1 if target.upstream is None else target.upstream
+        self._context = split_context(query, f"rows-{number}-{upstream + 1}", ROWS_SEGMENTS + (number << 8) + upstream + 1)
         manifests = Manifests(query.state.rows(query.query), query.durable)
         batch = self._context.batch.number
         before = manifests.read(batch - 1).stage(target.stage)
-        origin = "0" if target.input is None else f"spark{target.input}"
+        origin = "0" if target.input is None else f"spark{target.input}.{upstream + 1}"
         name = f"rows-{batch:012d}-{origin}-{target.stage}-{self._context.order:06d}"
         self._writer = RowWriter(operator_of(target.step, target.incoming), manifests, name, before.watermark, before.emission)
         field = (target.step.event_time() or ("",))[0]

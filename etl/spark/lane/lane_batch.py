@@ -43,10 +43,10 @@ class SparkRunner(Protocol):
     def run_after_state(self, results: Sequence[Receipt]) -> list[Receipt]:
         """Run the steps after the last stage, whose tasks gave these receipts. Returns the receipts of the tasks after them."""
 
-    def run_between(self, number: int, events: Sequence[Receipt], read_at: int, of_sources: bool) -> list[Receipt]:
+    def run_between(self, number: int, events: Sequence[Receipt], read_at: int, upstream: int | None) -> list[Receipt]:
         """Run the steps that lead to an input of a stage, over the files of tasks that gave these receipts. Returns the receipts
-        of the tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none; ``of_sources``:
-        whether the events are of sources, and not results of a stage."""
+        of the tasks that wrote rows for the stage. ``read_at``: the time of reading of events that have none; ``upstream``: the
+        stage whose results the events are; None for those of sources."""
 
 
 class MoreTasksNeeded(Exception):  # noqa: N818
@@ -141,7 +141,7 @@ class Lane:
             written = [receipt for receipt in receipts if event_file(self.query, batch, receipt, number).exists()]
             if written and spark is None:
                 raise MoreTasksNeeded
-            found += spark.run_between(number, written, read_at, stage is None) if spark and written else []
+            found += spark.run_between(number, written, read_at, stage) if spark and written else []
         return found
 
     def _run_parts(

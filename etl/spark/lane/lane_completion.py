@@ -72,7 +72,7 @@ class BatchSparkRunner:
         given = results_of(self.session, files, self.lane.stages[-1].segment.roots[""].outgoing)
         return collect_receipts(run_segment(apply_after_state(plan, given, query), plan.segment, query, plan.parts))
 
-    def run_between(self, number: int, events: Sequence[Receipt], read_at: int, of_sources: bool) -> list[Receipt]:
+    def run_between(self, number: int, events: Sequence[Receipt], read_at: int, upstream: int | None) -> list[Receipt]:
         """Run the steps that lead to an input of a stage, and write their results as rows for the stage."""
         from pyspark.sql.functions import lit, timestamp_micros
 
@@ -92,6 +92,7 @@ class BatchSparkRunner:
             reports=stage.reports,
             stage=one.stage,
             input=number,
-            read_at=read_at if of_sources else None,
+            upstream=upstream,
+            read_at=read_at if upstream is None else None,
         )
         return collect_receipts(write_rows_of_partitions(needed, query, target))
