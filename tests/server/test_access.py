@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from jobs_and_client import LOOPBACK, Client, Jobs
 from running import Etl, wait_for
+from servers.certificates import Certificates
 
 from etl.api import EtlError
+from etl.cli.server.connection import Connection
 from etl.server import listening as server_listening
 from etl.server.access import MAX_BODY_BYTES, Access
 from etl.server.app import create_app
-from etl.server.listening import listening
+from etl.server.listening import Tls, listening
 from etl.server.tokens import Tokens, hash_token, new_token, token_line
 
 A = "/api/pipelines/shop/a"
@@ -209,3 +211,23 @@ def test_a_file_of_tokens_with_another_line_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(EtlError, match=r"t:1: not a line of a token"):
         Tokens(tmp_path / "t")
+
+
+def test_clients_check_the_certificate_of_the_server(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Certificates(tmp_path / "certificates")
+    tls = Tls(made.server.certificate, made.server.key)
+    with listening(create_app(jobs.server), LOOPBACK, tls) as address:
+        connection = Connection.of(f"https://localhost:{address.port}")
+        with pytest.raises(EtlError, match=r"no server answers at https://localhost:\d+: .*CERTIFICATE_VERIFY_FAILED"):
+            connection.get("/api/pipelines")
+        monkeypatch.setenv("SSL_CERT_FILE", str(made.authority))
+        assert connection.get("/api/pipelines")["pipelines"] == []
+        with pytest.raises(EtlError, match="no server answers at http://localhost"):
+            Connection.of(f"http://localhost:{address.port}").get("/api/pipelines")
+
+    (tmp_path / "key.pem").write_text("no key")
+    with (
+        pytest.raises(EtlError, match=r"cannot listen at .* with these files of TLS"),
+        listening(create_app(jobs.server), LOOPBACK, Tls(made.server.certificate, tmp_path / "key.pem")),
+    ):
+        pass
