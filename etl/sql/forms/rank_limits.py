@@ -19,15 +19,15 @@ def rank_limit(node: Any) -> tuple[RankLimit | None, Any]:
     inner = from_.this if from_ is not None else None
     if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select):
         return None, None
-    return _found(node.args.get("where"), inner.this.expressions) or (None, None)
+    return _find_limit(node.args.get("where"), inner.this.expressions) or (None, None)
 
 
 def qualify_limit(node: Any) -> tuple[RankLimit, Any] | None:
     """The same for ``WHERE rank <= n`` in the query itself that computes the rank, which stands for QUALIFY."""
-    return _found(node.args.get("where"), node.expressions)
+    return _find_limit(node.args.get("where"), node.expressions)
 
 
-def _found(where: Any, items: Sequence[Any]) -> tuple[RankLimit, Any] | None:
+def _find_limit(where: Any, items: Sequence[Any]) -> tuple[RankLimit, Any] | None:
     """The limit of the rank among these items, and what else WHERE says, False for nothing."""
     from sqlglot import exp
 

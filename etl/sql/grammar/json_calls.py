@@ -1,6 +1,6 @@
 """Parses calls of JSON functions, whose arguments are not a plain list: ``JSON_VALUE(x, '$.a' RETURNING INT NULL ON ERROR)``.
 
-They become calls with plain arguments, as `etl.expressions.library.flink.json_functions` takes them.
+They become calls with plain arguments, as `etl.expressions.library.flink.json.functions` takes them.
 """
 
 from __future__ import annotations

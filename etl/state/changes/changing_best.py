@@ -39,7 +39,7 @@ class ChangingBest(RunningBest):
     def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
         """The positions of rankings whose event is another one than before, and past rows."""
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
-        firsts, panes, known = self._known(groups, past, rows)
+        firsts, panes, known = self._past_best(groups, past, rows)
         firsts, known = self._alive(firsts, known, groups, rows)
         both = whole([known, rows.select(self._stored_columns(rows))])
         owners = np.append(np.repeat(np.arange(len(groups.hash)), np.diff(firsts)), groups.numbers())

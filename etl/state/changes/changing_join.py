@@ -110,7 +110,7 @@ class ChangingJoin(PairEvents, WeightedRows):
         found[groups.order] = left
         return found
 
-    def known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
+    def past_rows(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
         """Of the keys of new rows those of the other side; and of the same where the other one is given without a match, or a
         row is removed that may have expired."""
         side, removes = numbers(new, SIDE_FIELD), numbers(new, WEIGHT) < 0
@@ -130,7 +130,7 @@ class ChangingJoin(PairEvents, WeightedRows):
         if not tables:
             return
         new = whole(tables)
-        known = self.known(new, kept.tables(clock.now + 1))
+        known = self.past_rows(new, kept.tables(clock.now + 1))
         new = self.combine(new)
         rows = whole([known, existing_columns(new, known.column_names)])
         before = np.append(self._left(known), np.zeros(len(new), np.int64))

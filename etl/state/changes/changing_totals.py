@@ -117,7 +117,7 @@ class ChangingTotals:
         if not tables:
             return
         new = self.combine(whole(tables))
-        known = self._known(new, kept.tables(clock.now + 1))
+        known = self._past_results(new, kept.tables(clock.now + 1))
         if self.ttl.micros is not None:
             new = self._without_expired(new, known)
         after = self._merged([known, new])
@@ -126,7 +126,7 @@ class ChangingTotals:
         if self.ttl.micros is not None and len(new):
             yield self._rows_to_keep(known, new, after, before)
 
-    def _known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
+    def _past_results(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
         """The partial results of these groups so far, merged, with their panes."""
         groups = EventsByKey.of(hashes_of(new), np.zeros(len(new), np.int64))
         found = [run.take(pa.array(rows)) for _, run, rows in rows_of_keys(groups, tables)]

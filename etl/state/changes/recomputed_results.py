@@ -45,7 +45,7 @@ class RecomputedResults(WeightedRows):
         if not tables:
             return
         new = whole(tables)
-        known = self.known(new, kept.tables(clock.now + 1))
+        known = self.past_rows(new, kept.tables(clock.now + 1))
         known = known.filter(pa.array(self.ttl.are_current(known))) if self.ttl.micros is not None else known
         new = new.select(known.column_names)
         before, after = self._expanded(known), self._expanded(whole([known, new]))

@@ -103,7 +103,7 @@ class WeightedRows(ABC):
         """Whether there are events."""
         return arrived is not None
 
-    def known(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
+    def past_rows(self, new: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
         """The rows of the keys of new ones so far. Raises ComponentError for a key with too many."""
         return whole(
             [existing_columns(new, self._columns).slice(0, 0), *self.looked_up(new, tables, lambda run, rows: rows >= 0)]

@@ -62,7 +62,7 @@ class RunningBest(WaitingEvents):
     def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
         """The changes in the order of time; of an event that replaces another one, that one is before it."""
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
-        known_firsts, panes, known = self._known(groups, past, rows)
+        known_firsts, panes, known = self._past_best(groups, past, rows)
         both = whole([known, rows.select(self._stored_columns(rows))])
         of_events = groups.order + len(known)
         changes = self._rank(known_firsts, groups.firsts, of_events, both)
@@ -98,7 +98,7 @@ class RunningBest(WaitingEvents):
         rank_events(RankInput(known, firsts, events, *values), limit, ttl, np.empty(limit, np.int64), changes)
         return changes
 
-    def _known(self, groups: EventsByKey, past: Sequence[pa.Table], rows: pa.Table) -> tuple[Numbers, Numbers, pa.Table]:
+    def _past_best(self, groups: EventsByKey, past: Sequence[pa.Table], rows: pa.Table) -> tuple[Numbers, Numbers, pa.Table]:
         """The best rows of these keys so far by key and rank, where those of each key begin, and the pane of each key."""
         names = self._stored_columns(rows)
         panes = np.full(len(groups.hash), NEVER)

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from etl.expressions.arithmetic import type_name
 from etl.expressions.bound_node import BoundNode, apply_failing
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.library.flink.json_paths import quote
-from etl.expressions.library.flink.json_writing import to_json
+from etl.expressions.library.flink.json.paths import quote
+from etl.expressions.library.flink.json.writing import to_json
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value, on_columns
 from etl.expressions.output_limit import fail_largest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.expressions.library.flink.json_paths import MISSING, parse_path, read_json, select, write_json
+from etl.expressions.library.flink.json.paths import MISSING, parse_path, read_json, select, write_json
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import RowError, by_value
 from etl.expressions.widening import DOUBLE, INT32, STRING

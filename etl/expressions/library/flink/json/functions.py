@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, text_literal
-from etl.expressions.library.flink.json_paths import MISSING, parse_path, read_json, select, write_json
+from etl.expressions.library.flink.json.paths import MISSING, parse_path, read_json, select, write_json
 from etl.expressions.library.function import flink_function
 from etl.expressions.library.kernels import RowError, by_value
 from etl.expressions.widening import BOOLEAN, DOUBLE, INT32, STRING

@@ -16,8 +16,8 @@ from etl.expressions.arithmetic import type_name
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, text_literal
 from etl.expressions.library.flink.casts import double_to_text
-from etl.expressions.library.flink.json_functions import json_function
-from etl.expressions.library.flink.json_paths import quote, read_json, write_json
+from etl.expressions.library.flink.json.functions import json_function
+from etl.expressions.library.flink.json.paths import quote, read_json, write_json
 from etl.expressions.library.kernels import RowError, by_value
 from etl.expressions.widening import DATE, NULL, STRING
 

@@ -1,0 +1,57 @@
+"""Names follow the table of words in CONTRIBUTING.md: nouns for values, verbs for work."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RIDDLES = (
+    "told|said|seen|kept|asked|given|reached|felt|heard|held|known|wanted|found|taken|made|"
+    "standing|becoming|anew|ear|ours|patience"
+)
+"""No name consists of one of these words, which say of a thing only what happened to it."""
+
+MAX_LINES = 600
+"""Lines of a module. One of more than 250 may hold two ideas; the longest now is a language of its own."""
+
+MAX_MODULES = 25
+"""Modules of a folder."""
+
+FOLDERS = ("etl", "connectors", "parsers")
+GENERATED = ROOT / "etl" / "sdk" / "generated"
+
+
+def modules() -> Iterator[Path]:
+    """All modules of the product that are written by hand."""
+    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return (path for path in paths if GENERATED not in path.parents)
+
+
+def names(path: Path) -> Iterator[tuple[str, int]]:
+    """The names of the classes and functions of a module, with their lines."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.lineno
+
+
+def test_no_name_is_a_riddle() -> None:
+    riddle = re.compile(rf"_*(?:{RIDDLES})", re.IGNORECASE)
+
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {name}" for path in modules() for name, line in names(path) if riddle.fullmatch(name)
+    ]
+    assert wrong == [], "a function begins with a verb, a value is a noun: see the words of CONTRIBUTING.md"
+
+
+def test_modules_have_one_idea() -> None:
+    long = [str(path.relative_to(ROOT)) for path in modules() if path.read_text("utf-8").count("\n") > MAX_LINES]
+    assert long == [], f"more than {MAX_LINES} lines: look for the second idea inside"
+
+
+def test_folders_are_one_room() -> None:
+    counts = Counter(path.parent.relative_to(ROOT) for path in modules() if path.name != "__init__.py")
+    assert {str(folder): count for folder, count in counts.items() if count > MAX_MODULES} == {}, "divide it into packages"
