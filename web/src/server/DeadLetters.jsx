@@ -46,7 +46,7 @@ export function DeadGroups({ name, rejected }) {
           {group.example && <button class="quiet small" onClick={() => tryNow(name, group.example)}>Try with the pipeline as it is now</button>}
         </article>
       ))}
-      <p class="note">Send them through the pipeline again, once each, after it is mended: <code>etl dead replay {name}</code></p>
+      <p class="note">To send them through the mended pipeline, once each: stop {name}, then <code>etl dead replay FILE --state FOLDER</code>, with its file and its folder in the state of the server.</p>
     </div>
   );
 }

@@ -77,6 +77,9 @@ function Node({ one, id }) {
   );
 }
 
+/** The value of a field such as ``source.ip`` in an event of objects. */
+const at = (event, field) => (field in event ? event[field] : field.split(".").reduce((value, key) => value?.[key], event));
+
 /** The last events at the chosen node, as they pass: the pipeline never waits for who looks. */
 function Samples({ api, name }) {
   const { value, error } = usePolled(`${api}/samples?stream=${encodeURIComponent(name)}&limit=25`, 2000);
@@ -91,7 +94,7 @@ function Samples({ api, name }) {
           <table>
             <thead><tr>{fields.map(([field, type]) => <th scope="col" key={field}>{field}<small>{type}</small></th>)}</tr></thead>
             <tbody>{value.events.toReversed().map(({ id, event }) => (
-              <tr key={id}>{fields.map(([field]) => <td key={field}>{event[field] === undefined || event[field] === null ? <i>null</i> : shown(event[field])}</td>)}</tr>
+              <tr key={id}>{fields.map(([field]) => <td key={field}>{at(event, field) === undefined || at(event, field) === null ? <i>null</i> : shown(at(event, field))}</td>)}</tr>
             ))}</tbody>
           </table>
         </div>
