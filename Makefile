@@ -78,7 +78,7 @@ generated: $(READY)
 # Writes all generated files anew: the schema, the reference, methods of the Python front end, and what lint prints for the recorded mistakes. Read the diff.
 refresh: $(READY)
 	$(BIN)/etl schema > schemas/pipeline.schema.json
-	$(BIN)/etl schema --api > schemas/openapi.json
+	$(BIN)/etl schema --api > schemas/openapi.json.new && mv schemas/openapi.json.new schemas/openapi.json
 	$(BIN)/python -m etl.reference docs/reference
 	$(BIN)/python -m etl.sdk.generator etl/sdk/generated
 	PYTHONPATH=tests $(BIN)/python tests/config/test_mistakes.py

@@ -180,5 +180,5 @@ def test_components_log_below_the_logger_of_the_run() -> None:
 
     found = {f"{path.relative_to(ROOT)}: {name}" for path in files for name in named.findall(path.read_text())}
 
-    assert [one for one in sorted(found) if not re.search(r': "sluice(\.[a-z.]+)?"$', one)] == []
+    assert [one for one in sorted(found) if not re.search(r': "(sluice(\.[a-z.]+)?|uvicorn)"$', one)] == []
     assert len(found) > 10

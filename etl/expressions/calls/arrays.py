@@ -123,7 +123,7 @@ def concat(*values: BoundNode) -> BoundNode:
     """``concat(a, b)`` of arrays; null where one of them is."""
     given = _of_one_type(values)
     if given is None:
-        return no_arrow_form("concat() of these", pa.null())
+        return no_arrow_form("concat() of these", _common_list([value.type for value in values]))
     return _of_rows(given[0].type, _concat, *given)
 
 
@@ -160,7 +160,7 @@ def array_append(value: BoundNode, item: BoundNode) -> BoundNode:
     """``array_append(a, x)``: null where the array is null; a null element is appended."""
     given = _of_one_type([value], [item])
     if given is None:
-        return no_arrow_form("array_append() of these", value.type)
+        return no_arrow_form("array_append() of these", _common_list([value.type], [item.type]))
     return _of_rows(given[0].type, lambda lists, items: _concat(lists, _interleave([items])), *given)
 
 
@@ -187,7 +187,7 @@ def array_union(value: BoundNode, other: BoundNode) -> BoundNode:
     """``array_union(a, b)``: each element of both once."""
     given = _of_one_type([value, other])
     if given is None:
-        return no_arrow_form("array_union() of these", value.type)
+        return no_arrow_form("array_union() of these", _common_list([value.type, other.type]))
     return _of_rows(given[0].type, lambda one, two: _distinct(_concat(one, two)), *given)
 
 
@@ -215,6 +215,13 @@ def _of_one_type(arrays: Sequence[BoundNode], items: Sequence[BoundNode] = ()) -
     if any(one.type.value_type != type_ for one in arrays):
         return None
     return [*arrays, *(cast(one, type_) for one in items)]
+
+
+def _common_list(lists: Sequence[pa.DataType], items: Sequence[pa.DataType] = ()) -> pa.DataType:
+    """The type of an array of all elements; null where they have none in common."""
+    inner = [one.value_type if pa.types.is_list(one) else one for one in lists]
+    type_ = common_type_of([*inner, *items])
+    return pa.null() if type_ is None else pa.list_(type_)
 
 
 def _of_rows(type_: pa.DataType, run: Any, *parts: BoundNode) -> BoundNode:
