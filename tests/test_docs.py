@@ -262,13 +262,13 @@ def test_rules_and_scripts_of_rocketmq_streams_become_what_the_page_shows(tmp_pa
     page = ROOT / "docs" / "rocketmq-streams.md"
     files = named(page, "text", "yaml")
     files["enrich.script"] = read(files["enrich.yaml"].encode()).value["steps"][1]["script"]
-    files["mistake.rules"] = "(cmd,notlike,a)\n"
+    files |= {"mistake.rules": "(cmd,like)\n", "misspelt.rules": "(cmd,notlike,a)\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
 
     shown = [(line, printed) for line, printed in sessions(page) if "--stubs" not in line]
 
-    assert [line.split()[-1] for line, _ in shown] == ["filters.rules", "mistake.rules", "enrich.script"]
+    assert [line.split()[-1] for line, _ in shown] == ["filters.rules", "mistake.rules", "misspelt.rules", "enrich.script"]
     for line, printed in shown:
         assert prints(tmp_path, line) == printed
 

@@ -130,8 +130,8 @@ def _convert(file: Path, convert: Callable[[str], tuple[Any, list[SourceError]]]
     for error in errors[:_MOST_ERRORS]:
         click.echo(error.shown(str(file), text), err=True)
     if len(errors) > _MOST_ERRORS:
-        click.echo(f"{len(errors) - _MOST_ERRORS:,} more errors", err=True)
-    if errors:
+        click.echo(f"{len(errors) - _MOST_ERRORS:,} more errors and warnings", err=True)
+    if any(not error.is_warning for error in errors):
         raise click.exceptions.Exit(1)
     return value
 
@@ -142,6 +142,7 @@ def _convert_rules(text: str) -> tuple[Any, list[SourceError]]:
     rules, errors = read_rules_file(text)
     if not rules and not errors:
         errors.append(SourceError("no-rules", "there is no rule in it", 0, "a rule is (field,function,value)&(…)"))
+    errors += [warning for rule in rules for warning in rule.warnings]
     return [{"name": rule.name, "where": rule.where} for rule in rules], errors
 
 
@@ -158,6 +159,6 @@ def _convert_script(text: str) -> tuple[Any, list[SourceError]]:
 
 
 _MOST_ERRORS = 100
-"""Errors of a file that are shown."""
+"""Errors and warnings of a file that are shown, errors first."""
 
 _LANGUAGES = {"rules": _convert_rules, "script": _convert_script}

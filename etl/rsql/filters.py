@@ -1,7 +1,8 @@
 """Filter expressions, ``(field,function,value)&((…)|!(…))`` → conditions in Spark SQL.
 
 A field that is missing or null makes a part false, also that of a negative function (``!=``, ``notLike``), as in Spark SQL, where
-only a condition that is true counts; after ``!`` the part is made false by name, so that ``!`` makes it true.
+only a condition that is true counts; after ``!`` the part is made false by name, so that ``!`` makes it true. A part whose
+function does not exist is false, as in the old engine, with a warning.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class FilterReader:
     def __init__(self, text: str, at: int = 0) -> None:
         self._text = text
         self.at = at
+        self.warnings: list[SourceError] = []
 
     def read(self) -> str:
         """The condition in Spark SQL. Raises SourceError."""
@@ -80,7 +82,19 @@ class FilterReader:
             self.at += 1
 
     def _part(self, at: int) -> str:
+        """The condition of a part; ``false`` and a warning for a function that does not exist."""
         pieces = self._pieces(at)
+        try:
+            return self._condition(pieces)
+        except SourceError as error:
+            if error.code != "unknown-function":
+                raise
+            never = SourceError(error.code, f"{error}: the part is never true", error.at, error.hint)
+            never.is_warning = True
+            self.warnings.append(never)
+            return "false"
+
+    def _condition(self, pieces: list[_Piece]) -> str:
         texts = [piece.text for piece in pieces]
         if len(pieces) == 1:
             return condition(texts[0], None, [], pieces[0].at, pieces[0].at)
@@ -88,7 +102,7 @@ class FilterReader:
         if function.text != function.text.strip():
             raise SourceError(
                 "unknown-function",
-                f"there is no function {function.text!r}: RocketMQ Streams reads the blanks, too, and the part is never true",
+                f"there is no function {function.text!r}, since the blanks are part of the name",
                 function.at,
                 f"write {function.text.strip()!r} without blanks",
             )

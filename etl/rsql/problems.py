@@ -16,6 +16,8 @@ class SourceError(ValueError):
         self.code = code
         self.at = at
         self.hint = hint
+        self.is_warning = False
+        """Whether the text is converted nevertheless."""
         self.further: tuple[SourceError, ...] = ()
         """What else is wrong with the same text, in its order."""
 
@@ -25,11 +27,12 @@ class SourceError(ValueError):
         return (self, *self.further)
 
     def shown(self, file: str, text: str) -> str:
-        """``file:line:column: code: message``, and the hint on a line of its own."""
+        """``file:line:column: [warning: ]code: message``, and the hint on a line of its own."""
         before = text[: self.at]
         line, column = before.count("\n") + 1, self.at - (before.rfind("\n") + 1) + 1
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{file}:{line}:{column}: {self.code}: {self}{hint}"
+        severity = "warning: " if self.is_warning else ""
+        return f"{file}:{line}:{column}: {severity}{self.code}: {self}{hint}"
 
 
 def first_of(errors: Iterable[SourceError]) -> SourceError:

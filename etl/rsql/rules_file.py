@@ -17,11 +17,12 @@ _NAME = re.compile(r"([\w][\w .-]*?)[ \t]*[:=][ \t]*(?=[(!])")
 
 @dataclass(frozen=True, slots=True)
 class ConvertedRule:
-    """A rule of the file: its name, its condition in Spark SQL, and where it stands."""
+    """A rule of the file: its name, its condition in Spark SQL, where it stands, and warnings."""
 
     name: str
     where: str
     at: int
+    warnings: tuple[SourceError, ...] = ()
 
 
 def read_rules_file(text: str) -> tuple[list[ConvertedRule], list[SourceError]]:
@@ -50,7 +51,7 @@ def read_rules_file(text: str) -> tuple[list[ConvertedRule], list[SourceError]]:
             at = len(text) if line_end < 0 else line_end
             continue
         names.add(name)
-        rules.append(ConvertedRule(name, where, begin))
+        rules.append(ConvertedRule(name, where, begin, tuple(reader.warnings)))
         at = reader.at
     return rules, errors
 

@@ -21,14 +21,8 @@ OTHERWISE = {
 }
 """Expressions whose verdicts are others, and why; those marked as bugs are left out."""
 
-REFUSED = {
-    "(vmip,isNull)": "rule-syntax",
-    "(name, = , Alice)": "unknown-function",
-    "(name,nosuchfunction,x)": "unknown-function",
-    "(tag,in_expression_resouce,'ns;nl')": "unknown-function",
-    "(tag,not_in_expression_resouce,'ns;nl')": "unknown-function",
-}
-"""Expressions that are never true or an error in the old engine → the code of the error here."""
+REFUSED = {"(vmip,isNull)": "rule-syntax"}
+"""Expressions that are an error in the old engine → the code of the error here."""
 
 
 def verdict(where: str, message: dict[str, Any]) -> bool:
@@ -92,8 +86,6 @@ def test_what_the_old_engine_documents_and_does_not_do(acceptance: Path, express
         ("a = 1", "1:1: rule-syntax: '(' is expected, not 'a = 1'"),
         ("(,=,1)", "1:2: rule-syntax: the part has no field"),
         ("(a,=)", "1:4: rule-syntax: the function '=' has no value"),
-        ("(a,Equals,1)", "1:4: unknown-function: there is no function 'Equals'"),
-        ("(a,notlike,1)", "1:4: unknown-function: there is no function 'notlike'\n  hint: did you mean 'notLike'?"),
         ("(a,>,int,x)", "1:4: invalid-value: 'x' is no number"),
         ("(a,ipContains,10.0.0.300)", "1:4: invalid-value: '10.0.0.300' is no network"),
         ("(" * 200 + "a,=,1" + ")" * 200, "1:102: rule-syntax: more than 100 brackets are inside each other"),
@@ -106,8 +98,29 @@ def test_errors_name_the_place(text: str, shown: str) -> None:
     assert errors[0].shown("f", text).removeprefix("f:").startswith(shown)
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "shown"),
+    [
+        (
+            "(a,Equals,1)",
+            "false",
+            "4: warning: unknown-function: there is no function 'Equals': the part is never true\n  hint: ",
+        ),
+        ("!(a,notlike,1)|(b,=,2)", "(not coalesce(false, false) or cast(b as string) = '2')", "hint: did you mean 'notLike'?"),
+        ("(a, = ,1)", "false", "hint: write '=' without blanks"),
+        ("(a,in_resouce,'n;l')&(b,=,2)", "false and cast(b as string) = '2'", "hint: a step lookup with the table"),
+        ("(a,operator,'nosuch(a)')", "false", "there is no function 'nosuch': the part is never true"),
+    ],
+)
+def test_a_part_with_an_unknown_function_is_never_true_and_a_warning_says_so(text: str, where: str, shown: str) -> None:
+    [rule], errors = read_rules_file(text)
+
+    assert (rule.where, errors) == (where, [])
+    assert shown in rule.warnings[0].shown("f", text)
+
+
 def test_a_file_holds_many_rules_with_names_and_comments() -> None:
-    text = "# shells\nshell: (cmd,contains,sh)\n  & (uid,=,0)\n\n(ip,=,1.2.3.4); (a,bad,1)\nlast = !(a,=,x)\nshell: (a,=,y)\n"
+    text = "# shells\nshell: (cmd,contains,sh)\n  & (uid,=,0)\n\n(ip,=,1.2.3.4); (a,=)\nlast = !(a,=,x)\nshell: (a,=,y)\n"
 
     rules, errors = read_rules_file(text)
 
@@ -116,7 +129,7 @@ def test_a_file_holds_many_rules_with_names_and_comments() -> None:
         ("rule_2", "ip = '1.2.3.4'"),
         ("last", "not coalesce(a = 'x', false)"),
     ]
-    assert [(error.code, error.at) for error in errors] == [("unknown-function", 68), ("duplicate-name", 91)]
+    assert [(error.code, error.at) for error in errors] == [("rule-syntax", 68), ("duplicate-name", 87)]
     assert isinstance(errors[0], SourceError)
 
 
