@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any
 
+import pyarrow as pa
+
+from etl.expressions.analysis import analyse
 from etl.migration.values import NULL, Value, both, choose, field_value, is_null
+from etl.types import parse_type
 
 FIELD_NAME = re.compile(r"[A-Za-z_@][\w@-]*(\.[A-Za-z_@][\w@-]*)*", re.ASCII)
 
@@ -117,6 +122,7 @@ class Draft:
             self._check_name(name)
             if len(value.sql) > MAX_EXPRESSION:
                 raise NotCarriedError(f"the expression for {name} would have {len(value.sql):,} characters; write it by hand")
+            self.check(value)
         reads = {name for value in values.values() for name in value.reads} | {*values}
         last = self.steps[-1] if self.steps else None
         types = {name: "string" if value.is_null else value.type for name, value in values.items()}
@@ -127,6 +133,13 @@ class Draft:
         else:
             self.add({"type": "set", "fields": fields}, {n: t for n, t in types.items() if not values[n].is_null})
         self.certain -= {*values}
+
+    def check(self, value: Value) -> None:
+        """Refuse an expression that is wrong on the fields that there are."""
+        fields = [(name, parse_type(self.types[name])) for name in sorted(value.reads) if name in self.types]
+        for one in analyse(value.sql, pa.schema(fields)).findings:
+            if one.severity == "error":
+                raise NotCarriedError(f"as an expression, {shorten(value.sql, 80)}: {one.message}")
 
     def _check_name(self, name: str) -> None:
         if not FIELD_NAME.fullmatch(name):
@@ -215,5 +228,6 @@ class Draft:
         self.set({new: moved, old: choose(where, NULL, source)})
 
     def finish(self) -> None:
-        """Drop the temporary fields."""
+        """Drop the temporary fields, and parsers of open objects that nothing reads."""
+        self.steps = [step for step in self.steps if step.options.get("fields") != {}]
         self.drop(self.temporary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -64,7 +65,7 @@ def constant(value: object) -> Value:
     if isinstance(value, int):
         return Value(str(value), WHOLE)
     if isinstance(value, float):
-        return Value(f"{value!r}D", NUMBER)
+        return Value(f"{value!r}D" if math.isfinite(value) else f"cast('{value}' as double)", NUMBER)
     if isinstance(value, list):
         return array_of([constant(one) for one in value])
     return text_value(str(value))

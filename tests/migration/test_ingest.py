@@ -140,6 +140,11 @@ def test_a_script_is_one_step() -> None:
         ({"enrich": {}}, "a lookup with a table does the same"),
         ({"convert": {"field": "message", "type": "auto"}}, "type: auto"),
         ("text", "a processor is a mapping"),
+        ({"grok": {"field": "message", "patterns": 7}}, "the option 'patterns' is '7', and has to be a text or a list of texts"),
+        ({"foreach": {"field": "message", "processor": 7}}, "has to be a processor"),
+        ({"gsub": {"field": "message", "pattern": "(", "replacement": ""}}, "is not a regular expression"),
+        ({"sort": {"field": "message"}}, "takes an array"),
+        ({"script": {"source": "ctx.a = Long.parseLong(ctx.message, ctx.message)"}}, "with 2 arguments"),
     ],
 )
 def test_what_has_no_counterpart_is_said_at_its_place(processor: Any, reason: str) -> None:

@@ -13,6 +13,7 @@ from etl.migration.ingest.painless.scripts import Script
 from etl.migration.ingest.processing import Processing, as_list, static_name
 from etl.migration.ingest.templates import INGEST_TIME, slots
 from etl.migration.values import (
+    FALSE,
     NUMBER,
     TEXT,
     TRUTH,
@@ -151,8 +152,9 @@ def script(one: Processing) -> None:
 
 
 def drop_event(one: Processing) -> None:
-    condition = "false" if one.where is None else negation(one.where).sql
-    one.draft.add({"type": "filter", "where": condition})
+    condition = FALSE if one.where is None else negation(one.where)
+    one.draft.check(condition)
+    one.draft.add({"type": "filter", "where": condition.sql})
 
 
 def geoip(one: Processing) -> None:

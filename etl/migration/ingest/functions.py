@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from etl.expressions.quoting import quoted_text
 from etl.migration.draft import NotCarriedError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.processing import Processing, as_list, static_name
@@ -119,7 +120,7 @@ def fingerprint(one: Processing) -> None:
         raise NotCarriedError(f"the hash {one.option('method')} is not one of {', '.join(hashes)}")
     salt = str(one.option("salt", ""))
     parts = [as_type(one.draft.field(name), TEXT) for name in sorted(names)]
-    joined = ", ".join([f"'{salt}'", *(f"coalesce({part.sql}, '')" for part in parts)])
+    joined = ", ".join([quoted_text(salt), *(f"coalesce({part.sql}, '')" for part in parts)])
     one.draft.comment("fingerprint: other hashes than Elasticsearch's, of the same fields")
     reads = frozenset(name for part in parts for name in part.reads)
     one.set(static_name(one.option("target_field", "fingerprint")), Value(hash_.format(f"concat_ws('|', {joined})"), TEXT, reads))

@@ -9,7 +9,7 @@ from typing import Any
 
 from etl.migration.captures import rename_in_pattern, unify_types
 from etl.migration.draft import Members, NotCarriedError, clean_name
-from etl.migration.ingest.processing import Processing, build_parser
+from etl.migration.ingest.processing import Processing, as_list, build_parser
 from etl.migration.ingest.templates import slots
 from etl.migration.sampling import member_path
 from etl.migration.values import TEXT, TIME, Value, as_type, call, choose, field_value, is_null, negation, text_value
@@ -41,10 +41,12 @@ _FORMATS = {"ISO8601": "iso8601", "UNIX": "epoch", "UNIX_MS": "epoch_millis"}
 
 def date(one: Processing) -> None:
     target = one.option("target_field", "@timestamp")
+    if target == one.field_name() and one.source() is None:
+        return
     if one.draft.field(one.field_name()).type == TIME:
         one.set(target, one.draft.field(one.field_name()))
         return
-    formats = [_FORMATS.get(text, _letters(text)) for text in one.need("formats")]
+    formats = [_FORMATS.get(text, _letters(text)) for text in as_list(one.need("formats"))]
     for text in formats:
         build_parser("timestamp", {"field": "x", "formats": [text]})
     options = {"formats": formats, "timezone": _zone(one)}
@@ -84,6 +86,8 @@ def json_object(one: Processing) -> None:
     name = one.field_name()
     prefix = "" if root else f"{one.target}."
     if not root and one.target == name:
+        if one.source() is None:
+            return
         moved = one.draft.new_temporary("json")
         one.draft.rename({name: moved})
         one = _on(one, moved)
@@ -185,7 +189,7 @@ def user_agent(one: Processing) -> None:
     source = one.source()
     if source is None:
         return
-    if not one.draft.under(target) and one.where is None:
+    if not one.draft.under(target) and one.where is None and source.type == TEXT:
         one.draft.add(
             {"type": "user_agent", "field": one.field_name(), "target": target, "on_error": "keep", "keep_field": True},
             {f"{target}.{name}": TEXT for name in ("original", *_AGENT)},

@@ -12,6 +12,7 @@ from typing import Any
 from etl.migration.draft import Draft, NotCarriedError
 from etl.migration.ingest.changing import CHANGING, NO_COUNTERPART
 from etl.migration.ingest.functions import FUNCTIONS
+from etl.migration.ingest.options import checked_options
 from etl.migration.ingest.painless.expressions import Expressions
 from etl.migration.ingest.painless.parser import parse_condition
 from etl.migration.ingest.parsing import PARSING, ZONE_FIELD
@@ -58,7 +59,7 @@ class IngestImport:
             raise NotCarriedError(f"pipelines call each other more than {MAX_DEPTH} deep, at {name}")
         document = self.pipelines[name]
         self._depth += 1
-        self._processors(name, ("processors",), document.get("processors") or [], where, document.get("on_failure") or (), {})
+        self._processors(name, ("processors",), document.get("processors") or [], where, _list(document.get("on_failure")), {})
         self._depth -= 1
 
     def _processors(
@@ -97,6 +98,7 @@ class IngestImport:
         handlers: Sequence[Any],
         constants: Mapping[str, str],
     ) -> None:
+        options = checked_options(options)
         where = both(where, self._condition(options.get("if"), name == "date"))
         if where == FALSE:
             return
@@ -151,6 +153,10 @@ class IngestImport:
         if found.sql.startswith("not coalesce('") or (found.sql.startswith("'") and found.sql.endswith(" is not null")):
             return None
         return found
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 def _entry(entry: Any) -> tuple[str, Mapping[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from etl.migration.draft import Draft, NotCarriedError, clean_name
@@ -272,7 +273,13 @@ class Expressions:
         made = STATICS.get(name)
         if made is None:
             raise NotCarriedError(f"{name}(…) in Painless")
-        return NULL if any(one.is_null for one in arguments) else made(*arguments)
+        if any(one.is_null for one in arguments):
+            return NULL
+        try:
+            signature(made).bind(*arguments)
+        except TypeError:
+            raise NotCarriedError(f"{name}(…) in Painless with {len(arguments)} arguments") from None
+        return made(*arguments)
 
     def _size(self, value: Value) -> Value:
         return NULL if value.is_null else call("size" if value.is_array else "length", [value], WHOLE)
