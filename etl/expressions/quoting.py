@@ -21,17 +21,28 @@ def _reserved_words() -> frozenset[str]:
     from sqlglot.dialects.spark import Spark
     from sqlglot.parsers.spark import SparkParser
 
-    words = (word.lower() for word, token in Spark.Tokenizer.KEYWORDS.items() if token not in SparkParser.ID_VAR_TOKENS)
-    return frozenset(words) | {
-        "user",
-        "current_user",
-        "current_date",
-        "current_timestamp",
-        "date",
-        "timestamp",
-        "interval",
-        "end",
-    }
+    no_names = {token for token in Spark.Tokenizer.KEYWORDS.values() if token not in SparkParser.ID_VAR_TOKENS}
+    no_names |= {*SparkParser.STATEMENT_PARSERS, *Spark.Tokenizer.COMMANDS}
+    words = (word.lower() for word, token in Spark.Tokenizer.KEYWORDS.items() if token in no_names)
+    functions = (name.lower() for name in SparkParser.NO_PAREN_FUNCTION_PARSERS)
+    return (
+        frozenset(words)
+        | frozenset(functions)
+        | {
+            "if",
+            "in",
+            "all",
+            "null",
+            "user",
+            "current_user",
+            "current_date",
+            "current_timestamp",
+            "date",
+            "timestamp",
+            "interval",
+            "end",
+        }
+    )
 
 
 def quoted_text(text: str) -> str:

@@ -60,6 +60,8 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
     found = find_unsupported_syntax(text, tokens, query=query)
     if found is not None:
         raise BadExpressionError(found.message, found.at, found.hint)
+    if not query:
+        _read_first_word_as_field(tokens, parser)
     try:
         return list(parser(dialect=grammar).parse(tokens, text))
     except SqlglotError as error:
@@ -67,6 +69,20 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
         raise BadExpressionError(*_explain(error, text), hint) from error
     except RecursionError as error:
         raise BadExpressionError(TOO_DEEP, 0, DEEP_HINT) from error
+
+
+_AFTER_A_FIELD = frozenset(["is", "in", "like", "ilike", "rlike", "between", "not", "and", "or", "div"])
+
+
+def _read_first_word_as_field(tokens: list[Any], parser: Any) -> None:
+    """Let a word that begins a statement be a field where an operator follows: ``comment = 'x'``, ``load is null``."""
+    from sqlglot.tokenizer_core import TokenType
+
+    if not tokens or tokens[0].token_type not in parser.STATEMENT_PARSERS:
+        return
+    after = tokens[1].text.lower() if len(tokens) > 1 else ""
+    if not after[:1].isalpha() or after in _AFTER_A_FIELD:
+        tokens[0].token_type = TokenType.VAR
 
 
 _FILTER = re.compile(r"\s*!?\(+[\w.]+,[=!<>~\w]+,")

@@ -157,7 +157,7 @@ NEEDED = {
     "suppress": {"suppress_repeats", "find_rows"},
     "over": {"find_starts", "find_rows", "find_smallest", "count_distinct"},
     "correlate": {"slide"},
-    "sequence": {"find_matches", "list_taken"},
+    "sequence": {"find_matches", "list_matched_events"},
 }
 
 
