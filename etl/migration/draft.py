@@ -75,7 +75,8 @@ class Draft:
     """What a user has to know of the whole."""
     members: list[Members] = field(default_factory=list)
     _count: int = 0
-    _comments: list[str] = field(default_factory=list)
+    last_comments: list[str] = field(default_factory=list)
+    """Comments for the next step, or for the end."""
 
     def field(self, name: str) -> Value:
         """The value of a field; null if no step before has given it."""
@@ -97,7 +98,7 @@ class Draft:
 
     def comment(self, text: str) -> None:
         """Say something above the next step."""
-        self._comments.append(text)
+        self.last_comments.append(text)
 
     def remark(self, text: str) -> None:
         if text not in self.remarks:
@@ -107,8 +108,8 @@ class Draft:
         """Add a step that gives fields."""
         for name in fields or {}:
             self._check_name(name)
-        self.steps.append(DraftStep(options, self._comments))
-        self._comments = []
+        self.steps.append(DraftStep(options, self.last_comments))
+        self.last_comments = []
         self.types.update(fields or {})
         self.certain -= {*(fields or {})}
         return options
@@ -127,7 +128,7 @@ class Draft:
         last = self.steps[-1] if self.steps else None
         types = {name: "string" if value.is_null else value.type for name, value in values.items()}
         fields = {name: f"cast(null as {self.types[name]})" if one.is_null else one.sql for name, one in values.items()}
-        if last and last.options["type"] == "set" and not self._comments and not reads & {*last.options["fields"]}:
+        if last and last.options["type"] == "set" and not self.last_comments and not reads & {*last.options["fields"]}:
             last.options["fields"] |= fields
             self.types |= {name: type_ for name, type_ in types.items() if not values[name].is_null}
         else:
@@ -177,7 +178,7 @@ class Draft:
         if not names:
             return
         last = self.steps[-1] if self.steps else None
-        if last and last.options["type"] == "drop" and not self._comments:
+        if last and last.options["type"] == "drop" and not self.last_comments:
             last.options["fields"] += names
         else:
             self.add({"type": "drop", "fields": names})
@@ -192,7 +193,7 @@ class Draft:
             last = self.steps[-1] if self.steps else None
             for old, new in plain.items():
                 self._check_name_beside(new, old)
-            if last and last.options["type"] == "rename" and not self._comments and not self._meets(last, plain):
+            if last and last.options["type"] == "rename" and not self.last_comments and not self._meets(last, plain):
                 last.options["fields"] |= plain
             else:
                 self.add({"type": "rename", "fields": plain})

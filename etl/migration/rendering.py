@@ -16,6 +16,7 @@ def render(name: str, description: str, source: Mapping[str, Any], draft: Draft,
     """A pipeline of one source, one stream and one sink."""
     head = {"name": name, **({"description": description} if description else {}), "sources": {"log": dict(source)}}
     steps = "".join(textwrap.indent(_comments(step.comments) + yaml_text([step.options]), "      ") for step in draft.steps)
+    steps += textwrap.indent(_comments(draft.last_comments), "      ")
     streams = f"streams:\n  events:\n    from: log\n    steps:\n{steps}" if steps else "streams:\n  events: {from: log}\n"
     return yaml_text(head) + streams + yaml_text({"sinks": {"events": {"from": "events", **sink}}})
 

@@ -127,7 +127,12 @@ def _header_steps(more: dict[str, Any], headers: dict[str, str], at: int) -> lis
 def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str]) -> list[StepText]:
     format_ = options.texts.get("format") or options.texts.get("value.format") or options.texts.get("format.type")
     delimiter = options.texts.get("fieldDelimiter") or options.texts.get("csv.field-delimiter")
-    if format_ is None and options.kind == "rsql" and delimiter is not None and options.texts.get("isJsonData") != "true":
+    if (
+        format_ is None
+        and options.kind == "rsql"
+        and delimiter is not None
+        and (options.texts.get("isJsonData") or "").lower() != "true"
+    ):
         format_ = "csv"
     if format_ is None and options.kind == "rsql" and (options.texts.get("isJsonData") or "true").lower() == "false":
         format_ = "raw"

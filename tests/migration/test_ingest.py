@@ -208,3 +208,9 @@ def test_files_that_are_no_pipelines(etl: Etl, tmp_path: Path, text: str, messag
     assert found.status == 1
     assert message in found.err
     assert "Traceback" not in found.err
+
+
+def test_what_is_left_out_at_the_end_is_said_there(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "x.yml").write_text(yaml.safe_dump({"processors": [grok("%{WORD:a}"), {"enrich": {}}]}))
+
+    assert "# NOT CARRIED OVER: processors[1].enrich" in etl("import", "x.yml").out.partition("sinks:")[0]

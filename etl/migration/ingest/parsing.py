@@ -149,7 +149,12 @@ def _merge(one: Processing, members: Members, step: dict[str, Any], taken: Mappi
 def key_value(one: Processing) -> None:
     prefix = f"{one.option('target_field')}." if one.option("target_field") else ""
     added = one.option("prefix") or ""
+    if left := sorted({"strip_brackets", "exclude_keys"} & {*one.options}):
+        raise NotCarriedError(f"kv with {', '.join(left)}; the parser key_value has brackets, quotes and fields")
     options: dict[str, Any] = {"fields": {}}
+    for theirs, ours in (("trim_key", "trim_keys"), ("trim_value", "trim_values")):
+        if one.option(theirs):
+            options[ours] = str(one.option(theirs))
     options |= _separator("pair", one.need("field_split")) | _separator("value", one.need("value_split"))
     build_parser("key_value", {"field": "x", **options, "fields": {"x": "string"}})
     keys = {clean_name(name): ("string", name) for name in one.option("include_keys") or []}

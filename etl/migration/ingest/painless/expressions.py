@@ -225,6 +225,8 @@ class Expressions:
             and isinstance(node.arguments[0], tree.Pattern)
         ):
             text = self.value(node.target)
+            if node.name == "replaceFirst":
+                raise NotCarriedError(".replaceFirst(…) in Painless")
             if node.name == "matches":
                 return self._matches(text, node.arguments[0], whole=True)
             return call("regexp_replace", [text, text_value(node.arguments[0].text), self.value(node.arguments[1])], TEXT)
