@@ -66,6 +66,18 @@ def test_functions_of_arrays(text: str, expected: list[Any]) -> None:
     assert compile_expression(text, LISTS.schema)(LISTS).values.to_pylist() == expected
 
 
+def test_elements_below_a_null_array_do_not_count() -> None:
+    lists = pa.ListArray.from_arrays(
+        pa.array([0, 2, 4, 6], pa.int32()), pa.array([*"xyxyzz"]), mask=pa.array([False, True, False])
+    )
+    batch = pa.record_batch([lists, ["y", "y", "x"]], names=["a", "s"])
+    found = [
+        compile_expression(text, batch.schema)(batch).values.to_pylist() for text in ("array_distinct(a)", "array_contains(a, s)")
+    ]
+
+    assert found == [[["x", "y"], None, ["z"]], [True, None, False]]
+
+
 def test_split_at_a_plain_text() -> None:
     assert values("split(s, ',')") == [["a", "b"], None, [""]]
     assert values(r"split(t, '\\|')") == [["x"], ["y"], None]

@@ -108,7 +108,7 @@ def array_contains(value: BoundNode, item: BoundNode) -> BoundNode:
 def _contains(lists: pa.ListArray, items: pa.Array) -> pa.Array:
     import numpy as np
 
-    elements, parents = lists.flatten(), pc.list_parent_indices(lists)
+    elements, parents = lists.flatten(), pa.array(_parents(lists))
     equal = pc.equal(elements, items.take(parents))
     found = np.zeros(len(lists), np.bool_)
     found[parents.filter(pc.fill_null(equal, False)).to_numpy()] = True
@@ -117,6 +117,14 @@ def _contains(lists: pa.ListArray, items: pa.Array) -> pa.Array:
     empty = pc.and_(pc.is_null(items), pc.is_valid(lists)).to_numpy(zero_copy_only=False)
     nulls = (unknown & ~found) | lists.is_null().to_numpy(zero_copy_only=False) | empty
     return pa.array(found, mask=nulls)
+
+
+def _parents(lists: pa.ListArray) -> Any:
+    """int64[elements]: the row of each element of ``flatten``, which leaves out those that null rows may have."""
+    import numpy as np
+
+    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    return np.repeat(np.arange(len(lists)), sizes)
 
 
 def concat(*values: BoundNode) -> BoundNode:
@@ -175,9 +183,9 @@ def array_distinct(value: BoundNode) -> BoundNode:
 def _distinct(lists: pa.ListArray) -> pa.ListArray:
     import numpy as np
 
-    elements, parents = lists.flatten(), pc.list_parent_indices(lists).to_numpy()
+    elements, parents = lists.flatten(), _parents(lists)
     codes = elements.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    _, first = np.unique(parents.astype(np.int64) * (len(elements) + 1) + codes, return_index=True)
+    _, first = np.unique(parents * (len(elements) + 1) + codes, return_index=True)
     first.sort()
     sizes = np.bincount(parents[first], minlength=len(lists))
     return _lists(sizes, elements.take(pa.array(first)), lists.is_null().to_numpy(zero_copy_only=False))

@@ -29,7 +29,8 @@ class Column:
     def rows(self) -> Any:
         """int64[n]: the row of each value."""
         if is_list_type(self.array.type):
-            return pc.list_parent_indices(self.array).to_numpy().astype(np.int64)
+            sizes = pc.fill_null(pc.list_value_length(self.array), 0)  # `flatten` leaves out the items of null rows
+            return np.repeat(np.arange(len(self.array)), sizes.to_numpy(zero_copy_only=False))
         return np.arange(len(self.array))
 
     def values_in(self, rows: Any) -> Any:
