@@ -46,6 +46,7 @@ class MessageLog:
         return entry
 
     def _write(self, line: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             if self._path.stat().st_size > MAX_BYTES:
                 os.replace(self._path, earlier(self._path))

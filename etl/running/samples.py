@@ -39,7 +39,7 @@ def tap_points(pipeline: Pipeline, name: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(point for feed in stream.inputs for point in tap_points(pipeline, feed)))
     if name in pipeline.sinks:
         return (f"sink {name}",)
-    names = [*pipeline.sources, *pipeline.streams, *pipeline.sinks]
+    names = list(dict.fromkeys([*pipeline.sources, *pipeline.streams, *pipeline.sinks]))
     hint = nearest(name, names) or f"there are {', '.join(names)}"
     raise EtlError(f"{name!r} is no source, stream or sink; {hint}")
 

@@ -94,6 +94,11 @@ class RunService:
         for run in self.runs:
             run.stop()
 
+    def cancel(self) -> None:
+        """Stop all pipelines within their micro-batch, which the next run processes again; callable from any thread."""
+        for run in self.runs:
+            run.cancel()
+
     def pause(self) -> None:
         """End all queries after their micro-batch; receivers go on. Callable from any thread, also before `work`."""
         for run in self.runs:

@@ -36,6 +36,9 @@ class EngineRun(Protocol):
     def stop(self) -> None:
         """End it after the micro-batch at work; returns at once."""
 
+    def cancel(self) -> None:
+        """End it within the micro-batch at work, which its next run processes again; returns at once."""
+
     def pause(self) -> None:
         """Stop reading after the micro-batch at work, and go on receiving; returns at once."""
 

@@ -19,6 +19,9 @@ from etl.server.jobs_folder import JobFile
 from etl.server.names import PipelineName
 from etl.server.records import Desired
 
+CANCEL_SECONDS = 90.0
+"""Seconds that a pipeline which stops has for its micro-batch. Service managers give the server 120 s."""
+
 JobStatus: TypeAlias = Literal["starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused"]
 """``waiting``: it starts again after a failure; ``ended``: its sources have no more events; ``failed``: it does not start again;
 ``refused``: its file has problems, and no earlier version runs."""
@@ -161,6 +164,11 @@ class Job:
             self._has_begun, self._before, self._failures = True, None, 0
         self._on_change(self)
 
+    @property
+    def may_run(self) -> bool:
+        """Whether it runs, or is to run."""
+        return self._is_at_work() or (self.desired != "stopped" and not self._closing)
+
     def _is_at_work(self) -> bool:
         return self.run is not None and self._running is not None and not self.run.wait(0)
 
@@ -216,7 +224,11 @@ class Job:
         self._stopping = True
         self._on_change(self)
         self.run.stop()
-        self.run.wait()
+        if not self.run.wait(CANCEL_SECONDS):
+            text = f"its micro-batch did not end in {CANCEL_SECONDS:g} s: it is cancelled, and the next run processes it again"
+            self.report("cancelled", text, "warning")
+            self.run.cancel()
+            self.run.wait()
         self._before = self._running if self._has_begun else self._before
         self._running, self._stopping = None, False
 

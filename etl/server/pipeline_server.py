@@ -42,6 +42,10 @@ class PipelineServer:
         self._rates: dict[PipelineName, Rates] = {}
         self.refused_files: Mapping[str, str] = {}
         """Files of the folder that are not pipelines of the server, with the reason."""
+        self._leaving: list[Job] = []
+        """Removed pipelines whose run has not ended yet."""
+        self._refused_beside: dict[PipelineName, frozenset[str]] = {}
+        """Pipeline whose file is refused → the files of those that ran beside it then."""
         self._gone: set[PipelineName] = set()
         """Pipelines whose file was not there at the last look; at the next one they are removed."""
         self._lock = threading.RLock()
@@ -65,7 +69,7 @@ class PipelineServer:
         jobs = self.jobs()
         for job in jobs:
             job.close()
-        return [job.name for job in jobs if not job.wait(seconds)]
+        return [job.name for job in [*jobs, *self._leaving] if not job.wait(seconds)]
 
     # ── Reading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -158,14 +162,18 @@ class PipelineServer:
         if job is not None and job.version is not None and job.version.file.digest == file.digest:
             job.refusal = None
             return
-        if job is not None and job.refusal is not None and job.refusal.digest == file.digest:
+        is_known = job is not None and job.refusal is not None and job.refusal.digest == file.digest
+        if is_known and self._refused_beside.get(name) in (None, self._files_beside(name)):
             return
         job = self._job(name)
         try:
             prepared = self.engine.prepare(str(name), file, self._others(name))
             version = JobVersion(file, self.versions.add(name, file))
         except (EtlError, OSError) as error:
-            job.refuse(Refusal.of(file, error))
+            self._refused_beside[name] = self._files_beside(name)
+            refusal = Refusal.of(file, error)
+            if not is_known or job.refusal is None or job.refusal.reason != refusal.reason:
+                job.refuse(refusal)
             self._fall_back(job, file)
             return
         job.deploy(version, prepared, self._desired.get(name))
@@ -192,6 +200,8 @@ class PipelineServer:
         self._desired.set(name, None)
         job.report("removed", "its file is removed; it stops after its micro-batch")
         job.close()
+        self._refused_beside.pop(name, None)
+        self._leaving = [one for one in self._leaving if not one.wait(0)] + [job]
 
     def _job(self, name: PipelineName) -> Job:
         if name not in self._jobs:
@@ -204,5 +214,13 @@ class PipelineServer:
         self.on_change(job)
 
     def _others(self, name: PipelineName) -> Sequence[Pipeline]:
-        """The pipelines that are to run beside this one."""
-        return [job.pipeline for other, job in self._jobs.items() if other != name and job.pipeline is not None]
+        """The pipelines that run, or are to run, beside this one."""
+        return [job.pipeline for job in self._beside(name) if job.pipeline is not None]
+
+    def _files_beside(self, name: PipelineName) -> frozenset[str]:
+        return frozenset(job.version.file.digest + str(job.name) for job in self._beside(name) if job.version is not None)
+
+    def _beside(self, name: PipelineName) -> list[Job]:
+        """Other pipelines that may run; a removed one counts until its run has ended."""
+        jobs = [*list(self._jobs.values()), *self._leaving]
+        return [job for job in jobs if job.name != name and job.may_run]

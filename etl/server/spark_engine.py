@@ -109,6 +109,10 @@ class SparkRun:
         """End after the micro-batch at work."""
         self._service.stop()
 
+    def cancel(self) -> None:
+        """End within the micro-batch at work."""
+        self._service.cancel()
+
     def pause(self) -> None:
         """Stop reading after the micro-batch at work."""
         self._service.pause()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 import secrets
 import threading
@@ -40,7 +41,7 @@ class OneToken:
 
     def role(self, token: str) -> Role | None:
         """The role of a token; None for another one."""
-        return "write" if hash_token(token) == self._hash else None
+        return "write" if hmac.compare_digest(hash_token(token), self._hash) else None
 
 
 class Tokens:

@@ -98,10 +98,12 @@ class PipelineRun:
     """Set when the caller stops the run."""
     _stop: threading.Event = field(default_factory=threading.Event)
     """Set when the queries are to end, also because one of them has failed."""
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+    """Set when the queries are to end within their micro-batch."""
     _resumed: threading.Event = field(default_factory=_set_event)
     """Clear while the run is paused."""
     _bounded_done: set[str] = field(default_factory=set)
-    """Bounded queries that this attempt has completed: a pause does not run them again."""
+    """Bounded queries that this run has completed: neither a pause nor a further attempt runs them again."""
     _has_lock: threading.Event = field(default_factory=threading.Event)
     """Set while this run holds the lock of the state folder."""
     _failed: list[RunError] = field(default_factory=list)
@@ -119,6 +121,11 @@ class PipelineRun:
         self._resumed.set()
         self._end_queries()
 
+    def cancel(self) -> None:
+        """Stop the run without waiting for its current micro-batches, which the next run processes again. From any thread."""
+        self._cancelled.set()
+        self.stop()
+
     def pause(self) -> None:
         """End the queries after their current micro-batches, and keep all else: lock, receivers, committers. From any thread."""
         self.interrupted = True
@@ -134,8 +141,10 @@ class PipelineRun:
         self.interrupted = False
         self._resumed.wait()
         self._clear_stop()
-        if self._has_lock.is_set() and not self._stop.is_set():
+        if self._has_lock.is_set():
             self.state.stopping.unlink(missing_ok=True)
+            if self._stop.is_set():
+                self.state.stopping.touch()
         self.id = _new_id()
         return not self.stopped
 
@@ -163,7 +172,6 @@ class PipelineRun:
         self.plan, self.id = self._planned, _new_id()
         self.notes.clear()
         self._failed.clear()
-        self._bounded_done.clear()
         self._clear_stop()
 
     @contextmanager
@@ -251,6 +259,8 @@ class PipelineRun:
             if (polls := polls + 1) % GATHER_INTERVAL == 0:
                 for plan, query in streams:
                     self._reports.gather(plan, query)
+            if self._cancelled.is_set():
+                queries.session.sparkContext.cancelJobsWithTag(self.id)
             queries.commits.tick()
             time.sleep(POLL_SECONDS)
         if self._failed:
@@ -293,7 +303,7 @@ class PipelineRun:
         for plan, query in streams:
             if not query.isActive:
                 self._restart_or_fail(streams, plan, query)
-            elif (self._stop.is_set() or self._is_limit_reached(plan)) and not query.status["isTriggerActive"]:
+            elif (self._stop.is_set() or self._is_limit_reached(plan)) and self._may_end(query):
                 query.stop()
 
     def _is_limit_reached(self, plan: QueryPlan) -> bool:
@@ -301,10 +311,14 @@ class PipelineRun:
             return True
         return self.mode.limit is not None and read_json(self.state.query(plan.name) / "limit.json") == 0
 
+    def _may_end(self, query: StreamingQuery) -> bool:
+        """Whether a query is between two micro-batches, or is not to complete the one at work."""
+        return self._cancelled.is_set() or not query.status["isTriggerActive"]
+
     def _stop_query(self, plan: QueryPlan, query: StreamingQuery) -> None:
         """Stop a query after its micro-batch."""
         while query.isActive:
-            if not query.status["isTriggerActive"]:
+            if self._may_end(query):
                 query.stop()
             time.sleep(POLL_SECONDS)
         self._note_failure(plan, query)
@@ -325,7 +339,9 @@ class PipelineRun:
             self._fail(plan, error)
 
     def _fail(self, plan: QueryPlan, error: BaseException) -> None:
-        """Record a failure, except the errors with which a query ends its backoff because the run stops."""
+        """Record a failure, except errors of a query that was cancelled, or ends its backoff because the run stops."""
+        if self._cancelled.is_set():
+            return
         if self._stop.is_set() and any(end.__name__ in str(error) for end in (BatchNotStarted, RunStopping)):
             return
         staging = self.state.root / "staging" / self.id / plan.name

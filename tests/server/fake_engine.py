@@ -78,9 +78,20 @@ class FakeRun:
     failures: int = 0
     totals: Totals = field(default_factory=Totals)
     is_stopped: bool = False
+    is_cancelled: bool = False
+    hangs: bool = False
+    """Whether its micro-batch does not end by itself."""
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
+        if not self.hangs:
+            self._end()
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self._end()
+
+    def _end(self) -> None:
         self.is_stopped = True
         self.status = "ended"
         self._ended.set()

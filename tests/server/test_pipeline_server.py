@@ -159,3 +159,17 @@ def test_names_lead_nowhere_else(text: str) -> None:
 
 def test_the_fake_is_an_engine(engine: FakeEngine) -> None:
     assert engine.state("shop/a").root.is_relative_to(engine.root)
+
+
+def test_a_micro_batch_that_does_not_end_is_cancelled(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.server.job.CANCEL_SECONDS", 0.1)
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    run = jobs.run("shop/a")
+    run.hangs = True
+
+    jobs.server.want(A, "stopped")
+    jobs.wait("shop/a", "stopped")
+
+    assert run.is_cancelled
