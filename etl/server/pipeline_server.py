@@ -100,6 +100,7 @@ class PipelineServer:
             self.secrets.add(prepared.pipeline)
             self.folder.write(name, content, language)
             job = self._job(name)
+            self._refused_beside.pop(name, None)
             job.deploy(JobVersion(file, self.versions.add(name, file)), prepared, self._desired.get(name))
         job.report("deployed", f"version {job.version.number if job.version else ''} is accepted")
         return job
@@ -176,6 +177,7 @@ class PipelineServer:
                 job.refuse(refusal)
             self._fall_back(job, file)
             return
+        self._refused_beside.pop(name, None)
         job.deploy(version, prepared, self._desired.get(name))
         job.report("deployed", f"version {version.number} is accepted")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from fake_engine import FakeEngine
 from jobs_and_client import Jobs
@@ -173,3 +175,22 @@ def test_a_micro_batch_that_does_not_end_is_cancelled(jobs: Jobs, monkeypatch: p
     jobs.wait("shop/a", "stopped")
 
     assert run.is_cancelled
+
+
+def test_a_version_that_does_not_start_is_tried_once_also_after_a_refusal(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    job = jobs.server.job(A)
+    jobs.put("shop/a", jobs.text("a").replace("filter", "fitler"))
+    wait_for(lambda: job.refusal is not None)
+    jobs.put("shop/b")
+    jobs.wait("shop/b", "running")
+
+    jobs.engine.broken.add("100d")
+    jobs.put("shop/a", jobs.text("a", "run: {trigger: 100d}\n"))
+    wait_for(lambda: any(b"100d" in run.file.content for run in jobs.engine.runs))
+    jobs.wait("shop/a", "running")
+    time.sleep(0.5)  # ten looks at the folder
+
+    assert sum(b"100d" in run.file.content for run in jobs.engine.runs) == 1
