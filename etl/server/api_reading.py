@@ -49,8 +49,7 @@ def _versions(call: Call) -> list[api.VersionDocument]:
 def _file(call: Call) -> api.FileDocument:
     job = call.server.job(call.pipeline)
     number = call.values["version"] or (job.version.number if job.version else 0)
-    version = call.server.versions.find(call.pipeline, number)
-    text = version.path.read_bytes().decode("utf-8", "replace")
+    version, text = call.server.read_version(call.pipeline, number)
     return api.FileDocument(number=number, language=version.language, text=text)
 
 

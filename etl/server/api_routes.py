@@ -70,6 +70,10 @@ padding:.5rem;box-sizing:border-box}</style><h1>Sluice</h1><form method="post" a
 <button>Log in</button></form></html>"""
 
 
+MAX_FORM_BYTES = 4096
+"""Most bytes of the form with a token: it is read before anybody is known."""
+
+
 def _login_page(request: Request) -> Response:
     return HTMLResponse(_LOGIN)
 
@@ -78,7 +82,10 @@ async def _log_in(request: Request) -> Response:
     """Take the token of a form, and give it to the browser as a cookie that scripts cannot read."""
     from urllib.parse import parse_qs
 
-    given = parse_qs((await request.body()).decode("ascii", "replace")).get("token", [""])[0].strip()
+    body = await request.body()
+    if len(body) > MAX_FORM_BYTES:
+        return error_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"the form has at most {MAX_FORM_BYTES} bytes")
+    given = parse_qs(body.decode("ascii", "replace")).get("token", [""])[0].strip()
     rights: access.Access = request.app.state.access
     if rights.tokens is not None and rights.tokens.role(given) is None:
         return error_response(HTTPStatus.UNAUTHORIZED, "no-token", "the file of tokens has no such token")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from etl.config.checks.targets import together
+from etl.config.loader import inspect_content
 from etl.config.model import Pipeline
-from etl.config.problems import Problem
+from etl.config.problems import ConfigError, Problem
 from etl.running.messages import OnMessage
 from etl.running.supervision import Status
 from etl.server.jobs_folder import JobFile
@@ -67,9 +70,27 @@ class PreparedPipeline(Protocol):
 class Engine(Protocol):
     """Checks, plans and runs pipelines."""
 
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Values of ``${NAME}`` in files."""
+
     def prepare(self, name: str, file: JobFile, others: Sequence[Pipeline]) -> PreparedPipeline:
         """Check a file, which need not be there yet, beside ``others`` that run, plan it, and compare it with its state. Writes
         nothing. Raises EtlError, as a ConfigError if the file has problems."""
 
     def state(self, name: str) -> StateFolder:
         """The state folder of a pipeline."""
+
+
+def check_file(
+    name: str, file: JobFile, others: Sequence[Pipeline], env: Mapping[str, str]
+) -> tuple[Pipeline, Sequence[Problem]]:
+    """The pipeline of a file beside ``others`` that run, and warnings about it. Raises ConfigError if the file has problems."""
+    checked = inspect_content(file.path, file.content, env)
+    if checked.pipeline is None:
+        raise ConfigError(checked.problems)
+    pipeline = replace(checked.pipeline, name=name)
+    shared = [problem for problem in together([*others, pipeline]) if problem.file == pipeline.file]
+    if any(problem.severity == "error" for problem in shared):
+        raise ConfigError(shared)
+    return pipeline, [*checked.problems, *shared]

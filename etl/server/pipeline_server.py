@@ -9,12 +9,13 @@ from pathlib import Path
 
 from etl.api import EtlError
 from etl.config.model import Pipeline
-from etl.server.engine import Engine, PreparedPipeline
+from etl.config.problems import ConfigError
+from etl.server.engine import Engine, PreparedPipeline, check_file
 from etl.server.job import Job, JobVersion, Refusal
 from etl.server.jobs_folder import FolderContent, JobFile, JobsFolder, Language, check_size
 from etl.server.names import PipelineName
 from etl.server.rates import Rates
-from etl.server.records import Desired, DesiredStates, Versions
+from etl.server.records import Desired, DesiredStates, Version, Versions
 from etl.server.sample_board import SampleBoard
 from etl.server.secret_values import SecretValues
 
@@ -84,6 +85,19 @@ class PipelineServer:
             return self._jobs[name]
         except KeyError:
             raise UnknownPipelineError(f"there is no pipeline {str(name)!r}") from None
+
+    def read_version(self, name: PipelineName, number: int) -> tuple[Version, str]:
+        """A version and its text, whose secrets are masked from now on. Raises EtlError, also for a file whose secrets cannot be
+        told because it is no valid pipeline any more.
+        """
+        version = self.versions.find(name, number)
+        file = version.file(self.folder.path(name, version.language))
+        try:
+            pipeline, _ = check_file(str(name), file, (), self.engine.env)
+        except ConfigError as error:
+            raise EtlError(f"version {number} is no valid pipeline any more, and its secrets are not known: {error}") from error
+        self.secrets.add(pipeline)
+        return version, file.content.decode("utf-8", "replace")
 
     def rates(self, name: PipelineName) -> Rates:
         """The rates of a pipeline."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from etl.api import ComponentError, EtlError
-from etl.config.checks.targets import together
-from etl.config.loader import inspect_content
 from etl.config.model import Pipeline
-from etl.config.problems import ConfigError, Problem
+from etl.config.problems import Problem
 from etl.running.messages import Message, OnMessage
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
 from etl.running.shared_session import SharedSession
 from etl.running.supervision import Status
+from etl.server.engine import check_file
 from etl.server.jobs_folder import JobFile
 from etl.spark.reports.totals import Totals
 from etl.spark.state.fingerprint import compare_checkpoints
@@ -39,19 +38,13 @@ class SparkEngine:
 
     def prepare(self, name: str, file: JobFile, others: Sequence[Pipeline]) -> SparkPipeline:
         """Check, plan and compare with the state, as `Engine.prepare`."""
-        checked = inspect_content(file.path, file.content, self.env)
-        if checked.pipeline is None:
-            raise ConfigError(checked.problems)
-        pipeline = replace(checked.pipeline, name=name)
-        shared = [problem for problem in together([*others, pipeline]) if problem.file == pipeline.file]
-        if any(problem.severity == "error" for problem in shared):
-            raise ConfigError(shared)
+        pipeline, warnings = check_file(name, file, others, self.env)
         service = RunService([pipeline], self.request, several=True, shared=self.session)
         run = service.runs[0]
         changes = compare_checkpoints(run.plan, run.state)[1]
         if changes:
             raise ComponentError(refusal(changes, run.state))
-        return SparkPipeline(pipeline, [*checked.problems, *shared], service)
+        return SparkPipeline(pipeline, warnings, service)
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from etl.api import EtlError
-from etl.config.checks.targets import together
-from etl.config.loader import inspect_content
 from etl.config.model import Pipeline
-from etl.config.problems import ConfigError, Problem
+from etl.config.problems import Problem
 from etl.receipts import Counts
 from etl.running.messages import Message, OnMessage
 from etl.running.supervision import Status
+from etl.server.engine import check_file
 from etl.server.jobs_folder import JobFile
 from etl.spark.reports.totals import SinkTotals, Totals
 from etl.spark.state.folder import StateFolder
@@ -38,16 +37,10 @@ class FakeEngine:
         return folder
 
     def prepare(self, name: str, file: JobFile, others: Sequence[Pipeline]) -> FakePrepared:
-        checked = inspect_content(file.path, file.content, self.env)
-        if checked.pipeline is None:
-            raise ConfigError(checked.problems)
-        pipeline = replace(checked.pipeline, name=name)
-        shared = [problem for problem in together([*others, pipeline]) if problem.file == pipeline.file]
-        if any(problem.severity == "error" for problem in shared):
-            raise ConfigError(shared)
+        pipeline, warnings = check_file(name, file, others, self.env)
         if any(word.encode() in file.content for word in self.unfit):
             raise EtlError("the state of the window does not fit: --new-state")
-        return FakePrepared(self, pipeline, [*checked.problems, *shared], file)
+        return FakePrepared(self, pipeline, warnings, file)
 
 
 @dataclass

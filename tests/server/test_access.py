@@ -67,6 +67,7 @@ def test_a_browser_logs_in_with_a_token(guarded: Client) -> None:
     page = guarded("GET", "/other", Accept="text/html")
     assert (page.status, page.headers["location"]) == (303, "/login")
     assert guarded("POST", "/api/session", "token=wrong").status == 401
+    assert guarded("POST", "/api/session", "token=" + "x" * 5000).status == 413
 
     answer = guarded("POST", "/api/session", f"token={READ}", **{"Content-Type": "application/x-www-form-urlencoded"})
 

@@ -9,6 +9,8 @@ from jobs_and_client import Client, Jobs
 from running import wait_for
 
 from etl.segment.taps import Taps
+from etl.server.jobs_folder import JobFile
+from etl.server.names import PipelineName
 
 A = "/api/pipelines/shop/a"
 
@@ -78,6 +80,20 @@ def test_secrets_are_masked_everywhere(jobs: Jobs, client: Client) -> None:
     assert "in-the-file" not in answers
     masked = client("GET", f"{A}/file").json["text"]
     assert client("PUT", A, masked).json["error"]["code"] == "masked-secret"
+
+
+def test_secrets_of_a_version_of_an_earlier_server_are_masked(jobs: Jobs, client: Client) -> None:
+    target, name = jobs.folder / "shop" / "a.yaml", PipelineName("shop", "a")
+    sink = 'sink: {type: http, urls: "http://localhost:1/", token: old-secret}'
+    old = f'source: {{type: file, path: "{jobs.folder}/x.log"}}\n{sink}\n'
+    jobs.server.versions.add(name, JobFile(target, old.encode()))
+    jobs.server.versions.add(name, JobFile(target, b"source: {type: none}\n# other-secret\n"))
+    assert client("PUT", A, jobs.text()).status == 200
+
+    assert "token: ***" in client("GET", f"{A}/file?version=1").json["text"]
+    refused = client("GET", f"{A}/file?version=2").text
+    assert "its secrets are not known" in refused
+    assert "other-secret" not in refused
 
 
 def test_wrong_requests_are_explained(jobs: Jobs, client: Client) -> None:
