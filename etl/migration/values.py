@@ -35,6 +35,11 @@ class Value:
         return self.type == NOTHING
 
     @property
+    def is_literal(self) -> bool:
+        """Whether it is one text, number or boolean."""
+        return not self.reads and (self.sql[0] in "'-0123456789" or self in (TRUE, FALSE))
+
+    @property
     def is_array(self) -> bool:
         return self.type.startswith("array<")
 
@@ -131,11 +136,10 @@ def choose(condition: Value | None, value: Value, other: Value) -> Value:
 
 
 def both(one: Value | None, other: Value | None) -> Value | None:
-    """Both conditions; None is always true."""
-    if one is None or one == TRUE:
-        return other
-    if other is None or other == TRUE:
-        return one
+    """Both conditions; None is always true, and what is always true is None."""
+    one, other = (None if x == TRUE else x for x in (one, other))
+    if one is None or other is None:
+        return one or other
     if FALSE in (one, other):
         return FALSE
     return Value(f"{_enclosed(one)} and {_enclosed(other)}", TRUTH, reads_of([one, other]))
@@ -161,6 +165,9 @@ def negation(value: Value) -> Value:
 
 
 def is_null(value: Value) -> Value:
+    """Whether a value is missing."""
+    if value.is_literal:
+        return FALSE
     return TRUE if value.is_null else Value(f"{value.sql} is null", TRUTH, value.reads)
 
 

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etl.migration.draft import Draft, NotCarriedError
-from etl.migration.ingest.changing import CHANGING, NO_COUNTERPART
-from etl.migration.ingest.functions import FUNCTIONS
+from etl.migration.ingest.field_processors import FIELD_PROCESSORS, NO_COUNTERPART
+from etl.migration.ingest.function_processors import FUNCTION_PROCESSORS
 from etl.migration.ingest.options import checked_options
 from etl.migration.ingest.painless.expressions import Expressions
 from etl.migration.ingest.painless.parser import parse_condition
-from etl.migration.ingest.parsing import PARSING, ZONE_FIELD
-from etl.migration.ingest.processing import Processing
+from etl.migration.ingest.parser_processors import PARSER_PROCESSORS, ZONE_FIELD
+from etl.migration.ingest.processor import Processor
 from etl.migration.report import ImportReport, NotCarried
 from etl.migration.sampling import Member
 from etl.migration.values import FALSE, TRUE, Value, both, text_value
 
-PROCESSORS: Mapping[str, Callable[[Processing], None]] = {**CHANGING, **FUNCTIONS, **PARSING}
+PROCESSORS: Mapping[str, Callable[[Processor], None]] = {**FIELD_PROCESSORS, **FUNCTION_PROCESSORS, **PARSER_PROCESSORS}
 
 MAX_DEPTH = 10
 """Pipelines that call each other."""
@@ -48,7 +48,7 @@ class IngestImport:
         if prefix := decoded_prefix(self.pipelines, self.samples.get("message", {})):
             self.draft.comment("the shipper has read the line as JSON")
             options = {"field": "message", **({"target_field": prefix} if prefix != "." else {"add_to_root": True})}
-            PARSING["json"](Processing("json", options, self.draft, None, lambda *_: None, samples=self.samples))
+            PARSER_PROCESSORS["json"](Processor("json", options, self.draft, None, lambda *_: None, samples=self.samples))
             self.draft.drop(["message"] if "message" not in self.samples["message"] else [])
         self._pipeline(name, None)
         self.draft.finish()
@@ -115,7 +115,7 @@ class IngestImport:
             self._processors(pipeline, (*at, name, "on_failure"), processors, condition, (), values)
 
         run(
-            Processing(
+            Processor(
                 name,
                 options,
                 self.draft,
@@ -147,12 +147,7 @@ class IngestImport:
         evaluator = Expressions(self.draft)
         if knows_zone and ZONE_FIELD not in self.draft.types:
             evaluator.fields[ZONE_FIELD] = text_value(self.timezone)
-        found = evaluator.condition(parse_condition(str(text)))
-        if found.sql.endswith(" is null") and found.sql.startswith("'"):
-            return FALSE
-        if found.sql.startswith("not coalesce('") or (found.sql.startswith("'") and found.sql.endswith(" is not null")):
-            return None
-        return found
+        return evaluator.condition(parse_condition(str(text)))
 
 
 def _list(value: Any) -> Sequence[Any]:

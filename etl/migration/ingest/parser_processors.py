@@ -9,7 +9,7 @@ from typing import Any
 
 from etl.migration.captures import rename_in_pattern, unify_types
 from etl.migration.draft import Members, NotCarriedError, clean_name
-from etl.migration.ingest.processing import Processing, as_list, build_parser
+from etl.migration.ingest.processor import Processor, as_list, build_parser
 from etl.migration.ingest.templates import slots
 from etl.migration.sampling import member_path
 from etl.migration.values import TEXT, TIME, Value, as_type, call, choose, field_value, is_null, negation, text_value
@@ -18,7 +18,7 @@ ZONE_FIELD = "event.timezone"
 """Where shippers note the zone of their host; the pipeline has one zone for all events."""
 
 
-def grok(one: Processing) -> None:
+def grok(one: Processor) -> None:
     patterns, definitions = one.need("patterns"), one.option("pattern_definitions") or {}
     texts = [patterns] if isinstance(patterns, str) else list(patterns)
     texts = unify_types([rename_in_pattern(str(text), {}) for text in (*texts, *definitions.values())])
@@ -31,7 +31,7 @@ def grok(one: Processing) -> None:
     one.parse("grok", options)
 
 
-def dissect(one: Processing) -> None:
+def dissect(one: Processor) -> None:
     separator = one.option("append_separator")
     one.parse("dissect", {"pattern": one.need("pattern"), **({"append_separator": separator} if separator else {})})
 
@@ -39,7 +39,7 @@ def dissect(one: Processing) -> None:
 _FORMATS = {"ISO8601": "iso8601", "UNIX": "epoch", "UNIX_MS": "epoch_millis"}
 
 
-def date(one: Processing) -> None:
+def date(one: Processor) -> None:
     target = one.option("target_field", "@timestamp")
     if target == one.field_name() and one.source() is None:
         return
@@ -70,7 +70,7 @@ def _letters(pattern: str) -> str:
     return "".join(part if part.startswith("'") else part.replace("u", "y").replace("e", "E") for part in parts)
 
 
-def _zone(one: Processing) -> str:
+def _zone(one: Processor) -> str:
     zone = str(one.option("timezone", "UTC"))
     if not (names := slots(zone)):
         return zone
@@ -79,7 +79,7 @@ def _zone(one: Processing) -> str:
     return one.timezone
 
 
-def json_object(one: Processing) -> None:
+def json_object(one: Processor) -> None:
     if one.option("add_to_root") and one.option("target_field"):
         raise NotCarriedError("add_to_root and target_field exclude each other")
     root = bool(one.option("add_to_root"))
@@ -100,11 +100,11 @@ def json_object(one: Processing) -> None:
     _open(one, "json", options, members)
 
 
-def _on(one: Processing, name: str) -> Processing:
+def _on(one: Processor, name: str) -> Processor:
     return replace(one, options={**one.options, "field": name, "target_field": one.target})
 
 
-def _open(one: Processing, type_: str, options: dict[str, Any], members: Members) -> None:
+def _open(one: Processor, type_: str, options: dict[str, Any], members: Members) -> None:
     """Add a parser whose fields are those that later processors name, and those of a sample."""
     source = one.source()
     if source is None:
@@ -134,7 +134,7 @@ def _open(one: Processing, type_: str, options: dict[str, Any], members: Members
         one.failed(negation(is_null(one.draft.field(text))))
 
 
-def _merge(one: Processing, members: Members, step: dict[str, Any], taken: Mapping[str, str]) -> None:
+def _merge(one: Processor, members: Members, step: dict[str, Any], taken: Mapping[str, str]) -> None:
     """Replace fields that are known by the members of their names, where the text has them."""
     merged: dict[str, Value] = {}
     for name, temporary in taken.items():
@@ -146,7 +146,7 @@ def _merge(one: Processing, members: Members, step: dict[str, Any], taken: Mappi
     one.draft.set(merged)
 
 
-def key_value(one: Processing) -> None:
+def key_value(one: Processor) -> None:
     prefix = f"{one.option('target_field')}." if one.option("target_field") else ""
     added = one.option("prefix") or ""
     if left := sorted({"strip_brackets", "exclude_keys"} & {*one.options}):
@@ -172,7 +172,7 @@ def _separator(what: str, regex: str) -> dict[str, Any]:
     return {f"{what}_separators": [plain]} if is_plain else {f"{what}_pattern": regex}
 
 
-def csv(one: Processing) -> None:
+def csv(one: Processor) -> None:
     names = one.need("target_fields")
     options: dict[str, Any] = {"names": [names] if isinstance(names, str) else names, "short": True}
     if one.option("separator"):
@@ -182,14 +182,14 @@ def csv(one: Processing) -> None:
     one.parse("csv", options)
 
 
-def uri_parts(one: Processing) -> None:
+def uri_parts(one: Processor) -> None:
     target = one.option("target_field", "url")
     one.parse("url", {"target": target, "decode": True})
     if one.option("remove_if_successful") and one.field_name() != f"{target}.original":
         one.draft.drop([one.field_name()])
 
 
-def user_agent(one: Processing) -> None:
+def user_agent(one: Processor) -> None:
     target = one.option("target_field", "user_agent")
     source = one.source()
     if source is None:
@@ -207,7 +207,7 @@ def user_agent(one: Processing) -> None:
 
 _AGENT = ("name", "version", "device.name", "os.name", "os.version", "os.full")
 
-PARSING: Mapping[str, Any] = {
+PARSER_PROCESSORS: Mapping[str, Any] = {
     "grok": grok,
     "dissect": dissect,
     "date": date,

@@ -1,4 +1,4 @@
-"""One processor while it is imported: its options, where it runs, and what happens where it fails."""
+"""A processor while it is imported: its options, where it runs, and what happens where it fails."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RunProcessors = Callable[[Sequence[Any], "Value | None", Mapping[str, str]], Non
 
 
 @dataclass
-class Processing:
+class Processor:
     """A processor of an ingest pipeline, with the draft that it adds steps to."""
 
     name: str

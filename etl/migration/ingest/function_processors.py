@@ -8,7 +8,7 @@ from dataclasses import replace
 from etl.expressions.quoting import quoted_text
 from etl.migration.draft import NotCarriedError
 from etl.migration.ingest.painless.methods import appended
-from etl.migration.ingest.processing import Processing, as_list, static_name
+from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import slots
 from etl.migration.values import (
     TEXT,
@@ -22,10 +22,10 @@ from etl.migration.values import (
 )
 
 
-def _function(make: Callable[[Processing, Value], Value]) -> Callable[[Processing], None]:
+def _function(make: Callable[[Processor, Value], Value]) -> Callable[[Processor], None]:
     """A processor that sets the target to a function of the field."""
 
-    def run(one: Processing) -> None:
+    def run(one: Processor) -> None:
         names = one.need("field")
         for name in as_list(names):
             item = one if not isinstance(names, list) else _with_field(one, name)
@@ -36,12 +36,12 @@ def _function(make: Callable[[Processing, Value], Value]) -> Callable[[Processin
     return run
 
 
-def _with_field(one: Processing, name: str) -> Processing:
+def _with_field(one: Processor, name: str) -> Processor:
     return replace(one, options={**one.options, "field": name})
 
 
-def _of_text(function: str) -> Callable[[Processing], None]:
-    def make(one: Processing, source: Value) -> Value:
+def _of_text(function: str) -> Callable[[Processor], None]:
+    def make(one: Processor, source: Value) -> Value:
         if source.is_array:
             return Value(f"transform({source.sql}, x -> {function}(x))", source.type, source.reads)
         return call(function, [as_type(source, TEXT)], TEXT)
@@ -49,7 +49,7 @@ def _of_text(function: str) -> Callable[[Processing], None]:
     return _function(make)
 
 
-def _split(one: Processing, source: Value) -> Value:
+def _split(one: Processor, source: Value) -> Value:
     separator = str(one.need("separator"))
     text = as_type(source, TEXT)
     if not one.option("preserve_trailing"):
@@ -57,7 +57,7 @@ def _split(one: Processing, source: Value) -> Value:
     return call("split", [Value(f"nullif({text.sql}, '')", TEXT, text.reads), text_value(separator)], TEXTS)
 
 
-def _gsub(one: Processing, source: Value) -> Value:
+def _gsub(one: Processor, source: Value) -> Value:
     return call(
         "regexp_replace",
         [as_type(source, TEXT), text_value(str(one.need("pattern"))), text_value(str(one.need("replacement")))],
@@ -65,16 +65,16 @@ def _gsub(one: Processing, source: Value) -> Value:
     )
 
 
-def _join(one: Processing, source: Value) -> Value:
+def _join(one: Processor, source: Value) -> Value:
     return call("array_join", [source, text_value(str(one.need("separator")))], TEXT) if source.is_array else source
 
 
-def _sort(one: Processing, source: Value) -> Value:
+def _sort(one: Processor, source: Value) -> Value:
     found = call("array_sort", [source], source.type)
     return call("reverse", [found], source.type) if one.option("order") == "desc" else found
 
 
-def foreach(one: Processing) -> None:
+def foreach(one: Processor) -> None:
     """``foreach`` with a processor that appends each element to another field, or changes the elements in place."""
     inner = one.need("processor")
     ((name, options),) = inner.items()
@@ -103,7 +103,7 @@ _IDS = {
 }
 
 
-def community_id(one: Processing) -> None:
+def community_id(one: Processor) -> None:
     source, target, *others = (one.draft.field(static_name(one.option(name, default))) for name, default in _IDS.items())
     if source.is_null or target.is_null:
         return
@@ -112,7 +112,7 @@ def community_id(one: Processing) -> None:
     one.set(static_name(one.option("target_field", "network.community_id")), value)
 
 
-def fingerprint(one: Processing) -> None:
+def fingerprint(one: Processor) -> None:
     names = [static_name(name) for name in as_list(one.need("fields"))]
     hashes = {"MD5": "md5({})", "SHA-1": "sha1({})", "SHA-256": "sha2({}, 256)", "SHA-512": "sha2({}, 512)"}
     hash_ = hashes.get(one.option("method", "SHA-1"))
@@ -126,7 +126,7 @@ def fingerprint(one: Processing) -> None:
     one.set(static_name(one.option("target_field", "fingerprint")), Value(hash_.format(f"concat_ws('|', {joined})"), TEXT, reads))
 
 
-FUNCTIONS: Mapping[str, Callable[[Processing], None]] = {
+FUNCTION_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
     "lowercase": _of_text("lower"),
     "uppercase": _of_text("upper"),
     "trim": _of_text("trim"),

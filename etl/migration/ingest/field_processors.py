@@ -10,7 +10,7 @@ from etl.migration.draft import NotCarriedError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.painless.parser import parse_script
 from etl.migration.ingest.painless.scripts import Script
-from etl.migration.ingest.processing import Processing, as_list, static_name
+from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import INGEST_TIME, slots
 from etl.migration.values import (
     FALSE,
@@ -28,7 +28,7 @@ from etl.migration.values import (
 )
 
 
-def set_field(one: Processing) -> None:
+def set_field(one: Processor) -> None:
     name = one.field_name()
     if one.option("copy_from"):
         _copy(one, static_name(one.option("copy_from")), name)
@@ -46,7 +46,7 @@ def _leaves(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return found
 
 
-def _copy(one: Processing, source: str, target: str) -> None:
+def _copy(one: Processor, source: str, target: str) -> None:
     if members := one.draft.under(source):
         for name in members:
             _set(one, target + name[len(source) :], one.draft.field(name))
@@ -54,7 +54,7 @@ def _copy(one: Processing, source: str, target: str) -> None:
     _set(one, target, one.draft.field(source))
 
 
-def _set(one: Processing, name: str, value: Value) -> None:
+def _set(one: Processor, name: str, value: Value) -> None:
     before = one.draft.field(name)
     if value.is_null and slots(str(one.option("value", ""))) == [INGEST_TIME]:
         return
@@ -74,7 +74,7 @@ def _filled(value: Value) -> Value:
     return Value(f"nullif({value.sql}, '')", TEXT, value.reads) if value.type == TEXT and value.reads else value
 
 
-def append(one: Processing) -> None:
+def append(one: Processor) -> None:
     name, given = one.field_name(), one.need("value")
     before = one.draft.field(name)
     for item in given if isinstance(given, list) else [given]:
@@ -85,7 +85,7 @@ def append(one: Processing) -> None:
         one.draft.set({name: choose(one.where, before, one.draft.field(name))})
 
 
-def rename(one: Processing) -> None:
+def rename(one: Processor) -> None:
     old, new = one.field_name(), static_name(one.need("target_field"))
     members = one.draft.under(old)
     if not members:
@@ -97,7 +97,7 @@ def rename(one: Processing) -> None:
         one.draft.rename(names, one.where)
 
 
-def remove(one: Processing) -> None:
+def remove(one: Processor) -> None:
     if one.option("keep"):
         kept = [static_name(name) for name in as_list(one.option("keep"))]
         gone = [
@@ -112,7 +112,7 @@ def remove(one: Processing) -> None:
 _TYPES = {"integer": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "string": TEXT, "boolean": TRUTH, "ip": TEXT}
 
 
-def convert(one: Processing) -> None:
+def convert(one: Processor) -> None:
     wanted = str(one.need("type")).lower()
     source = one.source()
     if wanted == "auto":
@@ -139,7 +139,7 @@ _REMOVES_NULLS = re.compile(r"removeIf\(\s*(\w+)\s*->\s*\1\s*==\s*null\b")
 """A script that many pipelines end with, in the words of Elastic's own."""
 
 
-def script(one: Processing) -> None:
+def script(one: Processor) -> None:
     if one.option("id") or one.option("lang", "painless") not in ("painless", None):
         raise NotCarriedError("a stored script, or one in another language than Painless")
     source = one.option("source") or one.option("inline")
@@ -151,24 +151,24 @@ def script(one: Processing) -> None:
     one.draft.set(dict(values))
 
 
-def drop_event(one: Processing) -> None:
+def drop_event(one: Processor) -> None:
     condition = FALSE if one.where is None else negation(one.where)
     one.draft.check(condition)
     one.draft.add({"type": "filter", "where": condition.sql})
 
 
-def geoip(one: Processing) -> None:
+def geoip(one: Processor) -> None:
     """Places need a file of MaxMind, which the user has to give: the step stands above the next one, as a comment."""
     name, target = one.field_name(), one.option("target_field", "geoip")
     database = one.option("database_file", "GeoLite2-City.mmdb")
     one.draft.comment(f"places need a file of MaxMind: {{type: geoip, field: {name}, target: {target}, database: {database}}}")
 
 
-def nothing(one: Processing) -> None:
+def nothing(one: Processor) -> None:
     """A processor that has nothing to do here."""
 
 
-CHANGING: Mapping[str, Callable[[Processing], None]] = {
+FIELD_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
     "set": set_field,
     "append": append,
     "rename": rename,
