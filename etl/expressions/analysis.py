@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from etl.api import Finding, PlanError, Schema, format_type
 from etl.expressions.bound_node import BoundNode, EvaluateRows
-from etl.expressions.chance import Chance, chance_of
 from etl.expressions.dictionary_columns import DictionaryColumns, expand, is_worth_encoding
+from etl.expressions.random_values import RandomSource, random_source_of
 from etl.expressions.rows import ActiveRows, Evaluation
 from etl.expressions.tree import DEEP_HINT, TOO_DEEP, BadExpressionError, parse, start
 from etl.udf.declaration import UserFunction, functions_of
@@ -51,7 +51,7 @@ class Analysis:
     """The functions it calls that Spark does not have."""
 
     is_volatile: bool = False
-    """Whether equal events may have different values: it calls a function of chance or of the clock."""
+    """Whether equal events may have different values: it calls a random function or one of the clock."""
 
     @property
     def errors(self) -> bool:
@@ -123,7 +123,7 @@ def compile_expression(text: str, schema: Schema) -> CompiledExpression:
         if combined is not None:
             combinations, count, numbers = combined
             return expand(_evaluate(run, dict(combinations), count, bound.type), numbers)
-        return _evaluate(run, columns, batch.num_rows, bound.type, chance_of(batch) if is_volatile else None)
+        return _evaluate(run, columns, batch.num_rows, bound.type, random_source_of(batch) if is_volatile else None)
 
     return evaluate
 
@@ -219,19 +219,19 @@ def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _evaluate(
-    run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType, chance: Chance | None = None
+    run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType, random: RandomSource | None = None
 ) -> Evaluation:
-    rows = ActiveRows(columns, length, chance)
+    rows = ActiveRows(columns, length, random)
     try:
         return rows.finish(run(rows))
     except pa.ArrowException as error:
         if length <= 1:
             return _fail_all(length, type_, str(error))
-    return _by_halves(run, columns, length, type_, chance)
+    return _by_halves(run, columns, length, type_, random)
 
 
 def _by_halves(
-    run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType, chance: Chance | None
+    run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType, random: RandomSource | None
 ) -> Evaluation:
     """Evaluate halves of the batch, to find the row with the value for which a kernel of Arrow raised an error."""
     middle = length // 2
@@ -241,7 +241,7 @@ def _by_halves(
             {name: column[first:last] for name, column in columns.items()},
             last - first,
             type_,
-            chance and chance.rows(first, last),
+            random and random.rows(first, last),
         )
         for first, last in ((0, middle), (middle, length))
     ]

@@ -63,7 +63,7 @@ class Binder:
 
     @property
     def is_volatile(self) -> bool:
-        """Whether a function of chance or of the clock is called."""
+        """Whether a random function or one of the clock is called."""
         return self._volatile_calls > 0
 
     def bind(self, node: Node) -> BoundNode:
@@ -201,7 +201,7 @@ class Binder:
         return self._volatile(function.bind(args)) if function.is_volatile else function.bind(args)
 
     def _volatile(self, bound: BoundNode) -> BoundNode:
-        """A call of chance or of the clock: no constant, though it reads no field, and with random values of its own."""
+        """A random call or one of the clock: no constant, though it reads no field, and with random values of its own."""
         self._reads += 1
         self._volatile_calls += 1
         number, run = self._volatile_calls, bound.run

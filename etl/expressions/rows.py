@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Rejects
-from etl.expressions.chance import Chance, any_chance
 from etl.expressions.output_limit import TOO_LARGE, is_too_large
+from etl.expressions.random_values import RandomSource, unrepeatable_source
 
 
 class Evaluation(NamedTuple):
@@ -33,19 +33,19 @@ class ActiveRows:
     runs over all rows, and the mask is narrowed to the rows for which Spark would have evaluated it.
     """
 
-    __slots__ = ("active", "chance", "columns", "failures", "length")
+    __slots__ = ("active", "columns", "failures", "length", "random")
 
-    def __init__(self, columns: Mapping[str, pa.Array], length: int, chance: Chance | None = None) -> None:
-        """``chance``: the source of random values, if the expression has any."""
+    def __init__(self, columns: Mapping[str, pa.Array], length: int, random: RandomSource | None = None) -> None:
+        """``random``: the source of random values, if the expression has any."""
         self.columns = columns
         self.length = length
-        self.chance = chance
+        self.random = random
         self.active: pa.BooleanArray | None = None
         self.failures: list[tuple[pa.BooleanArray, Any]] = []
 
     def narrow(self, mask: Any) -> ActiveRows:
         """Return the same rows with fewer active ones: those for which ``mask`` is true."""
-        narrowed = ActiveRows(self.columns, self.length, self.chance)
+        narrowed = ActiveRows(self.columns, self.length, self.random)
         narrowed.failures = self.failures
         mask = self.to_mask(mask)
         narrowed.active = mask if self.active is None else pc.and_(self.active, mask)
@@ -53,7 +53,7 @@ class ActiveRows:
 
     def in_call(self, number: int) -> ActiveRows:
         """Return the same rows with the random values of a call: those of each call in an expression are other ones."""
-        rows = ActiveRows(self.columns, self.length, (self.chance or any_chance(self.length)).of_call(number))
+        rows = ActiveRows(self.columns, self.length, (self.random or unrepeatable_source(self.length)).of_call(number))
         rows.active, rows.failures = self.active, self.failures
         return rows
 

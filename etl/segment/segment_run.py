@@ -25,7 +25,7 @@ from etl.delivery.sink_writer import SinkWriter
 from etl.delivery.spool import SinkSpool
 from etl.delivery.spooling_writer import SpoolingSinkWriter
 from etl.delivery.writer_opening import open_spooling_writer, open_writer
-from etl.expressions.chance import TaskScope, task_scope
+from etl.expressions.random_values import TaskScope, task_scope
 from etl.plan.frames import Exchange
 from etl.plan.segments import Output, Segment
 from etl.receipts import LONGEST_EXAMPLE, Counts, Receipt, RejectCount

@@ -121,7 +121,7 @@ class LibraryFunction:
     loops: bool = False
     """Whether Python computes it for each distinct value, because Arrow has no function for it."""
     is_volatile: bool = False
-    """Whether its value may differ between equal events: functions of chance and of the clock."""
+    """Whether its value may differ between equal events: random functions and those of the clock."""
     checks: Mapping[str, Callable[[str], str | None]] = field(default_factory=dict)
     """Name of an argument → why a constant text is not accepted, or None: lint says so."""
     is_in_spark: bool = False

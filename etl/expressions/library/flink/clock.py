@@ -1,7 +1,7 @@
 """Functions whose values differ from event to event without a field: the time of reading, random numbers, identifiers.
 
 Within a task all of them are the same when a micro-batch runs again: the time is that at which the micro-batch was planned, and
-`etl.expressions.chance` derives random values from the event's offset.
+`etl.expressions.random_values` derives random values from the event's offset.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from etl.api import TIMESTAMP
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.calls import chance_calls
+from etl.expressions.calls import random_calls
 from etl.expressions.calls.arguments import MisuseError
-from etl.expressions.chance import current_scope
 from etl.expressions.library.function import TIME, flink_function
 from etl.expressions.library.kernels import constant
+from etl.expressions.random_values import current_scope
 from etl.expressions.widening import DATE, INT64
 
 _DAY = 86_400
@@ -46,7 +46,7 @@ def _seed(seed: BoundNode | None) -> int | None:
 
 
 def _rand(*seed: BoundNode) -> BoundNode:
-    return chance_calls.rand(_seed(seed[0] if seed else None))
+    return random_calls.rand(_seed(seed[0] if seed else None))
 
 
 def _rand_integer(*arguments: BoundNode) -> BoundNode:
@@ -54,7 +54,7 @@ def _rand_integer(*arguments: BoundNode) -> BoundNode:
     known, most = constant(limit)
     if not known or most is None or not 1 <= most < 1 << 31:
         raise MisuseError("the limit of RAND_INTEGER is a constant number from 1 to 2147483647")
-    return chance_calls.rand_integer(int(most), _seed(seed[0] if seed else None))
+    return random_calls.rand_integer(int(most), _seed(seed[0] if seed else None))
 
 
 _SAME = "the same for an event that is read again"
@@ -88,6 +88,6 @@ FUNCTIONS = (
         "rand_integer", "seed_or_limit: integer, limit: integer?", "int", _rand_integer,
         f"A random whole number from 0 to less than the limit, {_SAME}.", "flink_rand_integer(1)", 0,
     ),
-    _volatile("uuid", "", "string", chance_calls.uuid, f"A random UUID, {_SAME}.", "length(flink_uuid())", 36),
+    _volatile("uuid", "", "string", random_calls.uuid, f"A random UUID, {_SAME}.", "length(flink_uuid())", 36),
 )  # fmt: skip
-"""Functions of the clock and of chance."""
+"""Functions of the clock and of random values."""

@@ -1,4 +1,4 @@
-"""Binds calls of random functions: ``rand()``, ``uuid()``. Their values are those of `etl.expressions.chance`."""
+"""Binds calls of random functions: ``rand()``, ``uuid()``. Their values are those of `etl.expressions.random_values`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from etl.expressions.bound_node import BoundNode
-from etl.expressions.chance import Chance, any_chance
+from etl.expressions.random_values import RandomSource, unrepeatable_source
 from etl.expressions.widening import DOUBLE, INT32, STRING
 
 if TYPE_CHECKING:
-    from etl.expressions.chance import Words
+    from etl.expressions.random_values import Words
 
 
-def _random(type_: pa.DataType, make: Callable[[Chance], pa.Array]) -> BoundNode:
-    return BoundNode(type_, lambda rows: make(rows.chance or any_chance(rows.length)))
+def _random(type_: pa.DataType, make: Callable[[RandomSource], pa.Array]) -> BoundNode:
+    return BoundNode(type_, lambda rows: make(rows.random or unrepeatable_source(rows.length)))
 
 
 def rand(seed: int | None = None) -> BoundNode:
     """A double from 0 to less than 1; calls with the same seed have the same ones."""
-    return _random(DOUBLE, lambda chance: pa.array((chance.words(seed=seed) >> 11) * 2.0**-53))
+    return _random(DOUBLE, lambda random: pa.array((random.words(seed=seed) >> 11) * 2.0**-53))
 
 
 def rand_integer(limit: int, seed: int | None = None) -> BoundNode:
@@ -30,16 +30,16 @@ def rand_integer(limit: int, seed: int | None = None) -> BoundNode:
     return _random(INT32, partial(_below, limit, seed))
 
 
-def _below(limit: int, seed: int | None, chance: Chance) -> pa.Array:
+def _below(limit: int, seed: int | None, random: RandomSource) -> pa.Array:
     import numpy as np
 
-    half = chance.words(seed=seed) >> np.uint64(32)
+    half = random.words(seed=seed) >> np.uint64(32)
     return pa.array((half * np.uint64(limit) >> np.uint64(32)).astype(np.int32))
 
 
 def uuid() -> BoundNode:
     """A UUID of version 4 (RFC 9562), of 122 random bits."""
-    return _random(STRING, lambda chance: _uuid_texts(chance.words(0), chance.words(1)))
+    return _random(STRING, lambda random: _uuid_texts(random.words(0), random.words(1)))
 
 
 def _uuid_texts(first: Words, second: Words) -> pa.StringArray:

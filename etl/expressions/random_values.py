@@ -49,8 +49,8 @@ class TaskScope:
         """The expressions evaluated next are those of this step, from the first on, over one batch."""
         self._step, self._evaluated = step, 0
 
-    def next_chance(self, batch: pa.RecordBatch) -> Chance:
-        """The chance of the step's next expression over a batch."""
+    def next_source(self, batch: pa.RecordBatch) -> RandomSource:
+        """The source of the step's next expression over a batch."""
         import numpy as np
 
         self._evaluated += 1
@@ -59,7 +59,7 @@ class TaskScope:
         numbers = counter.numbers(offsets)
         repeats = np.zeros(len(offsets), np.uint64) if numbers is None else numbers.astype(np.uint64)
         own = f"{self.identity}\0{self._step}\0{self._evaluated}"
-        return Chance(self.identity, own, offsets.to_numpy().astype(np.uint64), repeats)
+        return RandomSource(self.identity, own, offsets.to_numpy().astype(np.uint64), repeats)
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def current_scope() -> TaskScope | None:
 
 
 @dataclass(frozen=True)
-class Chance:
+class RandomSource:
     """The source of random values of one expression over the rows of a batch."""
 
     input_identity: str
@@ -90,13 +90,13 @@ class Chance:
     call: int = 0
     """Number of the call within the expression."""
 
-    def rows(self, first: int, last: int) -> Chance:
-        """That of some of the rows."""
-        return Chance(self.input_identity, self.identity, self.offsets[first:last], self.repeats[first:last])
+    def rows(self, first: int, last: int) -> RandomSource:
+        """The source for some of the rows."""
+        return RandomSource(self.input_identity, self.identity, self.offsets[first:last], self.repeats[first:last])
 
-    def of_call(self, number: int) -> Chance:
-        """That of a call of the expression."""
-        return Chance(self.input_identity, self.identity, self.offsets, self.repeats, number)
+    def of_call(self, number: int) -> RandomSource:
+        """The source for one call of the expression."""
+        return RandomSource(self.input_identity, self.identity, self.offsets, self.repeats, number)
 
     def words(self, part: int = 0, seed: int | None = None) -> Words:
         """64 random bits for each row; other ones for each ``part``. Calls with the same seed have the same ones."""
@@ -106,19 +106,19 @@ class Chance:
         return _mix(_mix(self.offsets, first) ^ self.repeats, second)
 
 
-def chance_of(batch: pa.RecordBatch) -> Chance:
-    """The chance of an expression over a batch, that of the running task if there is one."""
+def random_source_of(batch: pa.RecordBatch) -> RandomSource:
+    """The source of random values of an expression over a batch, of the running task if there is one."""
     scope = current_scope()
     if scope is None or OFFSET not in batch.schema.names:
-        return any_chance(batch.num_rows)
-    return scope.next_chance(batch)
+        return unrepeatable_source(batch.num_rows)
+    return scope.next_source(batch)
 
 
-def any_chance(length: int) -> Chance:
-    """One whose values are other ones each time."""
+def unrepeatable_source(length: int) -> RandomSource:
+    """A source without an event behind it: other values each time."""
     import numpy as np
 
-    return Chance("", os.urandom(16).hex(), np.arange(length, dtype=np.uint64), np.zeros(length, np.uint64))
+    return RandomSource("", os.urandom(16).hex(), np.arange(length, dtype=np.uint64), np.zeros(length, np.uint64))
 
 
 def _mix(values: Words, key: int) -> Words:
