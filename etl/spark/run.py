@@ -23,6 +23,7 @@ from etl.spark.reports.errors import RunError, explain_error
 from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports
 from etl.spark.reports.totals import Totals
+from etl.spark.run_signals import RunSignals
 from etl.spark.state.checkpoint import read_committed_offsets, repair_checkpoint
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder, lock_state
@@ -65,12 +66,6 @@ def _new_id() -> str:
     return time.strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:6]
 
 
-def _set_event() -> threading.Event:
-    event = threading.Event()
-    event.set()
-    return event
-
-
 @dataclass
 class PipelineRun:
     """A run of a pipeline. ``totals`` may be read at any time."""
@@ -92,87 +87,62 @@ class PipelineRun:
     """Sink → number of events in its spool at the end of the run."""
     start_limiter: StartLimiter | None = None
     """Limits how many queries start at the same time, over all pipelines of a command."""
-    interrupted: bool = False
-    """Whether the queries end, or have ended, because of a pause."""
-    _ends: threading.Event = field(default_factory=threading.Event)
-    """Set when the caller stops the run."""
-    _stop: threading.Event = field(default_factory=threading.Event)
-    """Set when the queries are to end, also because one of them has failed."""
-    _cancelled: threading.Event = field(default_factory=threading.Event)
-    """Set when the queries are to end within their micro-batch."""
-    _resumed: threading.Event = field(default_factory=_set_event)
-    """Clear while the run is paused."""
     _bounded_done: set[str] = field(default_factory=set)
     """Bounded queries that this run has completed: neither a pause nor a further attempt runs them again."""
-    _has_lock: threading.Event = field(default_factory=threading.Event)
-    """Set while this run holds the lock of the state folder."""
+    signals: RunSignals = field(init=False)
+    """What other threads ask of the run."""
     _failed: list[RunError] = field(default_factory=list)
     _reports: ProgressReports = field(init=False)
     _planned: Plan = field(init=False)
     """The plan before its queries got the names of their checkpoints."""
 
     def __post_init__(self) -> None:
+        self.signals = RunSignals(self.state.stopping)
         self._reports = ProgressReports(self.totals)
         self._planned = self.plan
 
     def stop(self) -> None:
         """Stop the run after its current micro-batches, and end all backoffs. May be called from a signal handler."""
-        self._ends.set()
-        self._resumed.set()
-        self._end_queries()
+        self.signals.stop()
 
     def cancel(self) -> None:
         """Stop the run without waiting for its current micro-batches, which the next run processes again. From any thread."""
-        self._cancelled.set()
-        self.stop()
+        self.signals.cancel()
 
     def pause(self) -> None:
         """End the queries after their current micro-batches, and keep all else: lock, receivers, committers. From any thread."""
-        self.interrupted = True
-        self._resumed.clear()
-        self._end_queries()
+        self.signals.pause()
 
     def resume(self) -> None:
         """Let a paused run go on; callable from any thread."""
-        self._resumed.set()
+        self.signals.resume()
 
     def wait_while_paused(self) -> bool:
         """Wait until the run is resumed or stopped; returns whether it goes on. Call it when `work` was ``interrupted``."""
-        self.interrupted = False
-        self._resumed.wait()
-        self._clear_stop()
-        if self._has_lock.is_set():
-            self.state.stopping.unlink(missing_ok=True)
-            if self._stop.is_set():
-                self.state.stopping.touch()
+        self.signals.wait_while_paused()
         self.id = _new_id()
         return not self.stopped
-
-    def _clear_stop(self) -> None:
-        self._stop.clear()
-        if self._ends.is_set() or not self._resumed.is_set():
-            self._stop.set()
-
-    def _end_queries(self) -> None:
-        self._stop.set()
-        if self._has_lock.is_set():
-            self.state.stopping.touch()
 
     @property
     def stopped(self) -> bool:
         """Whether `stop` was called."""
-        return self._ends.is_set()
+        return self.signals.is_stopped
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the queries end, or have ended, because of a pause."""
+        return self.signals.interrupted
 
     def wait_for_stop(self, seconds: float) -> bool:
         """Wait until `stop` is called, at most this long; returns whether it was."""
-        return self._ends.wait(seconds)
+        return self.signals.wait_for_stop(seconds)
 
     def renew(self) -> None:
         """Make a run that has failed ready for another attempt; its totals go on."""
         self.plan, self.id = self._planned, _new_id()
         self.notes.clear()
         self._failed.clear()
-        self._clear_stop()
+        self.signals.reset()
 
     @contextmanager
     def prepared(self) -> Iterator[SinkCommitters]:
@@ -180,7 +150,7 @@ class PipelineRun:
         self.state.prepare()
         with ExitStack() as stack:
             stack.enter_context(lock_state(self.state))
-            stack.enter_context(self._stoppable())
+            stack.enter_context(self.signals.owning_folder())
             self.plan, self.notes = match_checkpoints(self.plan, self.state, self.new_state)
             self.notes += [note for query in self.plan.queries for note in repair_checkpoint(self.state, query.name)]
             self.notes += self._warnings_about_own_files()
@@ -204,25 +174,12 @@ class PipelineRun:
             if source.reads(path)
         ]
 
-    @contextmanager
-    def _stoppable(self) -> Iterator[None]:
-        """While the body runs, `stop` may create the stop file in the state folder."""
-        self.state.stopping.unlink(missing_ok=True)
-        self._has_lock.set()
-        if self._stop.is_set():
-            self.state.stopping.touch()
-        try:
-            yield
-        finally:
-            self._has_lock.clear()
-            self.state.stopping.unlink(missing_ok=True)
-
     def work(self, session: SparkSession, commits: SinkCommitters) -> None:
         """Run all queries to their end. Raises RunError of the first that fails."""
         session.sparkContext.setLocalProperty(POOL, self.plan.pipeline)  # threads of its queries inherit it
         with name_logs(self.plan.pipeline), commits.run_drains(self.state.root / "staging" / self.id, self.totals) as drains:
             self._run(self._queries(session, commits), drains)
-            while not (self._failed or self._stop.is_set() or all(drain.settled for drain in drains)):
+            while not (self._failed or self.signals.queries_end.is_set() or all(drain.settled for drain in drains)):
                 self._record_drain_failures(drains)
                 time.sleep(POLL_SECONDS)
         self._record_drain_failures(drains)
@@ -239,12 +196,12 @@ class PipelineRun:
             mode=self.mode,
             run_id=self.id,
             reports=self._reports,
-            stop=self._stop,
+            stop=self.signals.queries_end,
         )
 
     def _run(self, queries: Queries, drains: Sequence[SpoolDrain]) -> None:
         """Run all queries to their end."""
-        bounded = [query for query in self.plan.queries if not query.streaming and query.name not in self._bounded_done]
+        bounded = self._bounded_left()
         streams = self._start_streams(queries)
         bounded_queries = threading.Thread(
             target=copy_context().run, args=(self._run_bounded_queries, queries, bounded), daemon=True
@@ -259,17 +216,20 @@ class PipelineRun:
             if (polls := polls + 1) % GATHER_INTERVAL == 0:
                 for plan, query in streams:
                     self._reports.gather(plan, query)
-            if self._cancelled.is_set():
+            if self.signals.is_cancelled:
                 queries.session.sparkContext.cancelJobsWithTag(self.id)
             queries.commits.tick()
             time.sleep(POLL_SECONDS)
         if self._failed:
-            self._end_queries()
+            self.signals.end_queries()
         for plan, query in streams:
             self._stop_query(plan, query)
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
         bounded_queries.join()  # it ends soon: a bounded query has only one micro-batch
+
+    def _bounded_left(self) -> list[QueryPlan]:
+        return [query for query in self.plan.queries if not query.streaming and query.name not in self._bounded_done]
 
     def _record_drain_failures(self, drains: Sequence[SpoolDrain]) -> None:
         for drain in drains:
@@ -280,7 +240,7 @@ class PipelineRun:
         """Start all streams; if one fails to start, stop the others."""
         streams = Streams(queries.start, self.start_limiter or StartLimiter(max(self.mode.parallelism, 1)))
         for plan in self.plan.queries:
-            if plan.streaming and not (self._failed or self._stop.is_set()):
+            if plan.streaming and not (self._failed or self.signals.queries_end.is_set()):
                 try:
                     streams.start(plan)
                 except Exception as error:
@@ -289,7 +249,7 @@ class PipelineRun:
 
     def _run_bounded_queries(self, queries: Queries, plans: list[QueryPlan]) -> None:
         for plan in plans:
-            if self._stop.is_set() or self._failed:
+            if self.signals.queries_end.is_set() or self._failed:
                 return
             try:
                 queries.session.sparkContext.addJobTag(self.id)  # fails, too, if the JVM has been killed
@@ -303,7 +263,7 @@ class PipelineRun:
         for plan, query in streams:
             if not query.isActive:
                 self._restart_or_fail(streams, plan, query)
-            elif (self._stop.is_set() or self._is_limit_reached(plan)) and self._may_end(query):
+            elif (self.signals.queries_end.is_set() or self._is_limit_reached(plan)) and self._may_end(query):
                 query.stop()
 
     def _is_limit_reached(self, plan: QueryPlan) -> bool:
@@ -313,7 +273,7 @@ class PipelineRun:
 
     def _may_end(self, query: StreamingQuery) -> bool:
         """Whether a query is between two micro-batches, or is not to complete the one at work."""
-        return self._cancelled.is_set() or not query.status["isTriggerActive"]
+        return self.signals.is_cancelled or not query.status["isTriggerActive"]
 
     def _stop_query(self, plan: QueryPlan, query: StreamingQuery) -> None:
         """Stop a query after its micro-batch."""
@@ -328,7 +288,7 @@ class PipelineRun:
         """Restart a failed query if that helps; otherwise record the failure."""
         error = query.exception()
         try:
-            if error is None or self._stop.is_set() or not streams.try_restart(plan, error):
+            if error is None or self.signals.queries_end.is_set() or not streams.try_restart(plan, error):
                 self._note_failure(plan, query)
         except Exception as refused:
             self._fail(plan, refused)
@@ -340,9 +300,9 @@ class PipelineRun:
 
     def _fail(self, plan: QueryPlan, error: BaseException) -> None:
         """Record a failure, except errors of a query that was cancelled, or ends its backoff because the run stops."""
-        if self._cancelled.is_set():
+        if self.signals.is_cancelled:
             return
-        if self._stop.is_set() and any(end.__name__ in str(error) for end in (BatchNotStarted, RunStopping)):
+        if self.signals.queries_end.is_set() and any(end.__name__ in str(error) for end in (BatchNotStarted, RunStopping)):
             return
         staging = self.state.root / "staging" / self.id / plan.name
         steps = list(spark_nodes(plan.frame))
