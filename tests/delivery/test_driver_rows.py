@@ -17,6 +17,7 @@ from etl.spark.lane.lane_completion import LaneCompletion
 
 SCRIPT = """
 import sys
+from contextlib import suppress
 from pathlib import Path
 import psutil, pyspark.util
 from etl.spark import session
@@ -28,9 +29,10 @@ connect = pyspark.util._create_local_socket
 def connect_and_kill(address):
     connected = connect(address)
     for process in psutil.Process().children(recursive=True):
-        if "java" in process.name():
-            process.kill()
-            process.wait()
+        with suppress(psutil.NoSuchProcess):  # one that has ended since
+            if "java" in process.name():
+                process.kill()
+                process.wait()
     return connected
 
 pyspark.util._create_local_socket = connect_and_kill
