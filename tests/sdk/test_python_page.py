@@ -90,8 +90,10 @@ def test_code_with_spark_runs_on_a_session_of_its_own(tmp_path: Path) -> None:
     capture = "out = io.StringIO()\nwith contextlib.redirect_stdout(out): "
     first = f"{capture}runpy.run_path('logins.py', run_name='__main__')\nprint(out.getvalue())"
     between = (  # a JVM that the system kills for want of memory leaves a process that starts another one
-        "import os, psutil; from etl.sdk import stop_spark\n"
-        "[psutil.Process(one.pid).kill() for one in psutil.Process().children(recursive=True) if one.name() == 'java']\n"
+        "import contextlib, os, psutil; from etl.sdk import stop_spark\n"
+        "for one in psutil.Process().children(recursive=True):\n"
+        "    with contextlib.suppress(psutil.NoSuchProcess):\n"
+        "        one.kill() if one.name() == 'java' else None\n"
         "psutil.wait_procs(psutil.Process().children(), 1); stop_spark(); os.remove('logins.jsonl')"
     )
     runs = [f"runpy.run_path({path.name!r}, run_name='__main__')" for path in with_spark]
