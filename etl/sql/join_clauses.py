@@ -10,21 +10,8 @@ from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.expressions import spark_text
 from etl.sql.forms.subqueries import as_column, with_any_key
 from etl.sql.forms.versions import version_join, version_time, versions_of
-from etl.sql.joins import (
-    KINDS,
-    Condition,
-    computed_sides,
-    conjuncts,
-    filtered_sides,
-    join_step,
-    own_columns,
-    read_condition,
-    sides_of,
-    warn_of_state,
-    with_own_keys,
-    without_columns,
-    without_times,
-)
+from etl.sql.join_conditions import Condition, computed_sides, conjuncts, filtered_sides, read_condition, sides_of
+from etl.sql.joins import KINDS, join_step, own_columns, warn_of_state, with_own_keys, without_columns, without_times
 from etl.sql.laterals import lateral_rows
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start

@@ -7,7 +7,7 @@ from typing import Any
 
 from etl.sql.columns import Scope
 from etl.sql.expressions import call_name, spark_text
-from etl.sql.joins import conjuncts
+from etl.sql.join_conditions import conjuncts
 from etl.sql.statements import ScriptError, start
 
 

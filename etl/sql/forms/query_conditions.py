@@ -9,7 +9,8 @@ from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import spark_text, value_queries
 from etl.sql.forms.query_values import QueryValues
 from etl.sql.forms.subqueries import is_plain, member_rows, membership_of, split_correlated
-from etl.sql.joins import conjuncts, warn_of_state
+from etl.sql.join_conditions import conjuncts
+from etl.sql.joins import warn_of_state
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import start
 

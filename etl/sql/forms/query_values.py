@@ -14,7 +14,8 @@ from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import call_name, find_aggregates, quoted, spark_text, unfiltered, value_queries
 from etl.sql.forms.subqueries import as_column, is_over, split_correlated, with_any_key
 from etl.sql.grouping import is_grouped
-from etl.sql.joins import Condition, join_step, warn_of_state
+from etl.sql.join_conditions import Condition
+from etl.sql.joins import join_step, warn_of_state
 from etl.sql.relation import Relation
 from etl.sql.statements import ScriptError, start, text_key
 

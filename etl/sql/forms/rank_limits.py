@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from etl.sql.expressions import call_name
-from etl.sql.joins import conjuncts
+from etl.sql.join_conditions import conjuncts
 from etl.sql.relation import RankLimit
 from etl.sql.statements import start
 

@@ -10,7 +10,8 @@ from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import is_word, plain_column, quoted, spark_text
 from etl.sql.grouping import is_grouped
-from etl.sql.joins import Condition, conjuncts, join_step, read_condition
+from etl.sql.join_conditions import Condition, conjuncts, read_condition
+from etl.sql.joins import join_step
 from etl.sql.relation import FOR_EVER, Relation, StepText
 from etl.sql.statements import ScriptError, start
 

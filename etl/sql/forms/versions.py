@@ -6,7 +6,8 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import call_name, duration, plain_column
-from etl.sql.joins import KINDS, Condition, conjuncts, join_step
+from etl.sql.join_conditions import Condition, conjuncts
+from etl.sql.joins import KINDS, join_step
 from etl.sql.relation import FOR_EVER, Relation
 from etl.sql.statements import CreateView, ScriptError, start
 

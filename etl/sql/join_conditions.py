@@ -1,0 +1,168 @@
+"""ON of a JOIN → equal columns, bounds in time, and further conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from etl.sql.columns import Scope, SqlColumn
+from etl.sql.expressions import seconds_of, spark_text
+from etl.sql.relation import Relation, StepText
+from etl.sql.statements import ScriptError, start
+
+
+@dataclass
+class Condition:
+    """The parts of the condition of a join."""
+
+    equal: list[tuple[SqlColumn, SqlColumn]] = field(default_factory=list)
+    """Pairs of a left and a right column."""
+    after: float | None = None
+    """Seconds by which the right row may be later."""
+    before: float | None = None
+    others: list[Any] = field(default_factory=list)
+
+
+def conjuncts(node: Any) -> Iterator[Any]:
+    """The parts of a condition that AND joins."""
+    from sqlglot import exp
+
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And):
+        yield from conjuncts(node.this)
+        yield from conjuncts(node.expression)
+    elif node is not None:
+        yield node
+
+
+def sides_of(node: Any, left: Scope, right: Scope) -> set[str]:
+    """The sides whose columns a condition names: ``left``, ``right``, and ``other`` for columns of neither and for queries."""
+    from sqlglot import exp
+
+    found = {"other"} if node.find(exp.Subquery, exp.Exists) else set()
+    for column in node.find_all(exp.Column):
+        try:
+            found.add(_side(column, left, right)[0])
+        except ScriptError:  # of a table that is joined later, or of none: reported where it is used
+            found.add("other")
+    return found
+
+
+def filtered_sides(
+    left: Relation, right: Relation, side: str, on: Sequence[Any], where: Sequence[Any]
+) -> tuple[Relation, Relation, list[Any], list[Any]]:
+    """Both relations with filters for what ON and WHERE say of one of them alone, and the other parts of ON and WHERE.
+
+    What is filtered before a join is not remembered. ``side`` is that of an outer join, whose rows without a match pass ON.
+    """
+    of = {id(part): sides_of(part, left.scope, right.scope) for part in (*on, *where)}
+    kept = {"": ("left", "right"), "LEFT": ("left",), "RIGHT": ("right",)}.get(side, ())
+    matched = {"": ("left", "right"), "LEFT": ("right",), "RIGHT": ("left",)}.get(side, ())
+    movable = [
+        (part, of[id(part)])
+        for parts, sides in ((on, matched), (where, kept))
+        for part in parts
+        for one in sides
+        if of[id(part)] == {one}
+    ]
+    moved = {id(part) for part, _ in movable}
+    left = _filter(left, [part for part, sides in movable if sides == {"left"}])
+    right = _filter(right, [part for part, sides in movable if sides == {"right"}])
+    return left, right, [part for part in on if id(part) not in moved], [part for part in where if id(part) not in moved]
+
+
+def _filter(relation: Relation, parts: Sequence[Any]) -> Relation:
+    from sqlglot import exp
+
+    if not parts:
+        return relation
+    text = spark_text(exp.and_(*parts), relation.scope)
+    return relation.then(StepText({"type": "filter", "where": text}, start(parts[0]), {("where",): start(parts[0])}))
+
+
+def read_condition(parts: Sequence[Any], left: Scope, right: Scope) -> Condition:
+    """Sort the parts of a condition."""
+    from sqlglot import exp
+
+    found = Condition()
+    for part in parts:
+        pair = _pair(part, left, right) if isinstance(part, exp.EQ) else None
+        if pair:
+            found.equal.append(pair)
+        elif not _read_bounds(part, left, right, found):
+            found.others.append(part)
+    return found
+
+
+def _side(node: Any, left: Scope, right: Scope) -> tuple[str, SqlColumn | None]:
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Column):
+        return "", None
+    parts = [part.name for part in node.parts]
+    for name, scope in (("left", left), ("right", right)):
+        try:
+            return name, scope.find(parts, start(node))
+        except ScriptError:
+            continue
+    raise Scope((*left.columns, *right.columns))._unknown(parts, start(node))
+
+
+def _pair(node: Any, left: Scope, right: Scope) -> tuple[SqlColumn, SqlColumn] | None:
+    one, other = _side(node.this, left, right), _side(node.expression, left, right)
+    if one[0] == "right" and other[0] == "left":
+        one, other = other, one
+    if one[0] == "left" and other[0] == "right" and one[1] and other[1]:
+        return one[1], other[1]
+    return None
+
+
+def computed_sides(node: Any, left: Scope, right: Scope) -> tuple[Any, Any] | None:
+    """The expressions over the left and over the right side that a condition sets equal."""
+    for one, other in ((node.this, node.expression), (node.expression, node.this)):
+        if sides_of(one, left, right) == {"left"} and sides_of(other, left, right) == {"right"}:
+            return one, other
+    return None
+
+
+def _read_bounds(node: Any, left: Scope, right: Scope, found: Condition) -> bool:
+    """Read ``r.t BETWEEN l.t - a AND l.t + b`` and comparisons of two time columns."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Between):
+        low = exp.GTE(this=node.this, expression=node.args["low"])
+        high = exp.LTE(this=node.this, expression=node.args["high"])
+        bounds = [_read_bounds(one, left, right, found) for one in (low, high)]  # both are read, also if the first is no bound
+        return all(bounds)
+    if not isinstance(node, (exp.GTE, exp.LTE, exp.GT, exp.LT)):
+        return False
+    one, other = _time(node.this, left, right), _time(node.expression, left, right)
+    if one is None or other is None or one[0] == other[0]:
+        return False
+    if isinstance(node, (exp.GTE, exp.GT)):
+        one, other = other, one
+    (first, added), (_, limit) = one, other  # first + added <= second + limit
+    bound = max(0.0, limit - added)
+    if first == "left":
+        found.before = bound if found.before is None else min(bound, found.before)
+    else:
+        found.after = bound if found.after is None else min(bound, found.after)
+    return isinstance(node, (exp.GTE, exp.LTE)) and limit >= added
+
+
+def _time(node: Any, left: Scope, right: Scope) -> tuple[str, float] | None:
+    """The side and the seconds that are added to its time."""
+    from sqlglot import exp
+
+    if isinstance(node, (exp.Sub, exp.Add)):
+        inner = _time(node.this, left, right)
+        if inner is None:
+            return None
+        try:
+            return inner[0], inner[1] + seconds_of(node.expression) * (1 if isinstance(node, exp.Add) else -1)
+        except ScriptError:
+            return None
+    side, column = _side(node, left, right)
+    return (side, 0.0) if column is not None and column.time is not None and column.time.late is not None else None
