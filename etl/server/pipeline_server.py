@@ -96,8 +96,9 @@ class PipelineServer:
             pipeline, _ = check_file(str(name), file, (), self.engine.env)
         except ConfigError as error:
             raise EtlError(f"version {number} is no valid pipeline any more, and its secrets are not known: {error}") from error
+        text = file.content.decode("utf-8", "replace")
         self.secrets.add(pipeline)
-        return version, file.content.decode("utf-8", "replace")
+        return version, text
 
     def rates(self, name: PipelineName) -> Rates:
         """The rates of a pipeline."""
