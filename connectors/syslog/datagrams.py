@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from connectors.syslog.block import Sender
-from connectors.syslog.framing import REJECT_SAMPLE_BYTES, TOO_LONG, Frames, RejectedMessage
+from connectors.shared.journal.event_blocks import Frames, RejectedMessage, Sender
+from connectors.syslog.framing import REJECT_SAMPLE_BYTES, TOO_LONG
 from etl.api import ComponentError
 
 SLOTS = 512

@@ -10,8 +10,9 @@ iteration of a Python loop.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from connectors.shared.journal.event_blocks import Frames, RejectedMessage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,25 +33,6 @@ _LAST_LINE_END = re.compile(rb"\n(?=[1-9][0-9]{0,8}(?:\Z| (?:\Z|<[0-9]{0,3}(?:\Z
 """The newline before a counted message, or before what may become one."""
 
 _SEPARATORS = re.compile(rb"[\r\n\0]*")
-
-
-class RejectedMessage(NamedTuple):
-    """A message that is rejected: the span of its sample, the code, and its size in bytes."""
-
-    start: int
-    end: int
-    code: str
-    size: int
-
-
-@dataclass
-class Frames:
-    """Messages of a piece of a stream, as spans of ``data``."""
-
-    data: bytes
-    spans: list[Array] = field(default_factory=list)
-    """int64[2, n] each: begins and ends of messages."""
-    rejects: list[RejectedMessage] = field(default_factory=list)
 
 
 class Framer:

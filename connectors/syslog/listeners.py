@@ -7,9 +7,9 @@ import ssl
 import time
 from collections.abc import Callable
 
+from connectors.shared.journal.event_blocks import BlockBuilder, Sender
 from connectors.shared.journal.writer import JournalWriter
-from connectors.syslog.allowed_networks import AllowedNetworks
-from connectors.syslog.block import BlockBuilder, Sender
+from connectors.shared.receiving.allowed_networks import AllowedNetworks
 from connectors.syslog.datagrams import DatagramReceiver
 from connectors.syslog.listen_address import ListenAddress
 from connectors.syslog.loss_counters import LossCounters, system_drops

@@ -12,8 +12,8 @@ from contextlib import suppress
 from os import unlink
 from selectors import EVENT_READ, DefaultSelector, SelectorKey
 
+from connectors.shared.journal.event_blocks import BlockBuilder
 from connectors.shared.journal.writer import JournalWriter
-from connectors.syslog.block import BlockBuilder
 from connectors.syslog.listeners import DatagramListener, StreamListener
 from connectors.syslog.loss_counters import LossCounters
 from connectors.syslog.streams import Connection

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 import ssl
 import threading
 import time
@@ -13,16 +12,14 @@ from dataclasses import dataclass
 
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.writer import JournalWriter
-from connectors.syslog.allowed_networks import AllowedNetworks
+from connectors.shared.receiving.allowed_networks import AllowedNetworks
+from connectors.shared.receiving.file_limit import raise_file_limit
+from connectors.shared.receiving.server_tls import ServerTls
 from connectors.syslog.datagrams import DatagramReceiver
 from connectors.syslog.listen_address import ListenAddress, open_socket
 from connectors.syslog.listeners import DatagramListener, StreamListener
 from connectors.syslog.loss_counters import LossCounters
 from connectors.syslog.receive_loop import ReceiveLoop
-from connectors.syslog.tls import ServerTls
-
-_OTHER_OPEN_FILES = 512
-"""Files that a driver has open besides connections."""
 
 _IDLE_SECONDS = 0.25
 _ERROR_PAUSE_SECONDS = 1.0
@@ -62,8 +59,8 @@ class SyslogReceiver:
 
     def start(self) -> None:
         """Open the sockets. Raises ComponentError if one cannot be opened."""
-        tls = self._options.tls.context() if self._options.tls else None
-        _raise_file_limit(self._options.connections)
+        tls = self._options.tls.context("syslog") if self._options.tls else None
+        raise_file_limit(self._options.connections)
         self._journal = JournalWriter(self._folder, self._options.journal)
         self._loop = ReceiveLoop(self._journal, self.loss_counters, self._options.connections)
         allowed = AllowedNetworks(self._options.allow)
@@ -124,12 +121,3 @@ class SyslogReceiver:
             log.exception("syslog: messages received just now may be lost")
             self._stopping.wait(_ERROR_PAUSE_SECONDS)
             return False
-
-
-def _raise_file_limit(connections: int) -> None:
-    """Raise this process's limit of open files for the connections, as far as the system allows."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _OTHER_OPEN_FILES
-    if now != resource.RLIM_INFINITY and now < wanted:
-        allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import pyarrow as pa
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
-from connectors.shared.journal.journal_position import JournalPosition, find_batch_end
+from connectors.shared.journal.batches import FIELDS
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.reader import Journal
-from connectors.syslog.allowed_networks import network_error
-from connectors.syslog.batches import FIELDS, event_starts, read_batches
+from connectors.shared.journal.source import JournalSource
+from connectors.shared.receiving.allowed_networks import network_error
+from connectors.shared.receiving.server_tls import ServerTls
+from connectors.syslog.batches import read_batches
 from connectors.syslog.listen_address import ADDRESS_PATTERN, ADDRESS_PATTERN_ERROR, ListenAddress
-from connectors.syslog.tls import ServerTls
-from etl.api import Finding, Limit, Offset, ReceivingSource, Rejects, Schema, Size, Split
+from etl.api import Finding, Rejects, Schema, Size
 
 if TYPE_CHECKING:
     from connectors.syslog.receiver import SyslogReceiver
 
-_MIN_SPLIT_BYTES = 4 << 20
-"""Smallest number of bytes for which a split of its own is worth its cost."""
 
-
-class SyslogSource(ReceivingSource):
+class SyslogSource(JournalSource):
     """Receive syslog over TCP, TLS, UDP and Unix sockets, one event a message.
 
     The text of a message is in ``message``, for the parser `syslog` or any other; ``log.source.address`` and
@@ -90,13 +88,6 @@ class SyslogSource(ReceivingSource):
     )
     charset: str = Field(default="utf-8", description="Character set of messages, by Python's name.", examples=["latin-1", "gbk"])
     journal: JournalOptions = Field(default=JournalOptions(), description="How messages are stored until they are delivered.")
-    _folder: str = PrivateAttr(default="")
-
-    def with_folder(self, folder: str) -> Self:
-        """Return this source with the folder of its journal."""
-        copy = self.model_copy()
-        copy._folder = folder
-        return copy
 
     def exclusive(self) -> Iterable[str]:
         """Return the addresses; port 0 is any free port."""
@@ -140,28 +131,9 @@ class SyslogSource(ReceivingSource):
         """Return the message, its sender, and its time of arrival."""
         return FIELDS
 
-    def start(self) -> Offset:
-        """Return the begin of the journal."""
-        return JournalPosition(Journal(self._folder).first).to_offset()
-
-    def latest(self, start: Offset, limit: Limit) -> Offset:
-        """Return the end of the next batch: the last message in the journal, or what the limit allows."""
-        journal, begin = Journal(self._folder), JournalPosition.from_offset(start)
-        return find_batch_end(journal, begin, limit, event_starts).to_offset()
-
-    def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
-        """Divide the journal into equal parts that end where records do."""
-        first, last = JournalPosition.from_offset(start), JournalPosition.from_offset(end)
-        parts = Journal(self._folder).divide(first.record, last.at, parallelism, _MIN_SPLIT_BYTES)
-        return [Split("syslog", max(a, first.at), b, a) for a, b in parts]
-
-    def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
+    def read_range(self, journal: Journal, record: int, start: int, end: int) -> Iterator[pa.RecordBatch | Rejects]:
         """Read batches of about 4 MiB."""
-        return read_batches(Journal(self._folder), split.detail, split.start, split.end, codecs.lookup(self.charset).name)
-
-    def commit(self, ends: Sequence[Offset]) -> None:
-        """Delete delivered segments."""
-        Journal(self._folder).delete_before(min(JournalPosition.from_offset(end).record for end in ends))
+        return read_batches(journal, record, start, end, codecs.lookup(self.charset).name)
 
     def _check_charset(self) -> Iterator[Finding]:
         try:

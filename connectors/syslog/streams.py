@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 from selectors import EVENT_READ, EVENT_WRITE
 
-from connectors.syslog.block import BlockBuilder, Sender
-from connectors.syslog.framing import Framer, Frames
+from connectors.shared.journal.event_blocks import BlockBuilder, Frames, Sender
+from connectors.syslog.framing import Framer
 
 CHUNK_BYTES = 256 << 10
 """Maximum bytes read from a connection before other sockets are served."""

@@ -39,12 +39,12 @@ class DiskSync:
                 os.fsync(entry)
             os.close(entry)
 
-    def bytes_appended(self, file: int) -> None:
-        """Sync the file now (``always``), or later."""
+    def bytes_appended(self, file: int) -> str | None:
+        """Sync the file now (``always``), or later. Returns the reason if the sync failed."""
         if self.fsync == "always":
-            _sync_file(file)
-        else:
-            self._file = file
+            return _sync_file(file)
+        self._file = file
+        return None
 
     def file_finished(self, file: int) -> None:
         """Take over a complete file: it is synced and closed."""
@@ -77,8 +77,10 @@ class DiskSync:
             os.close(file)
 
 
-def _sync_file(file: int) -> None:
+def _sync_file(file: int) -> str | None:
     try:
         os.fdatasync(file)
+        return None
     except OSError as error:
         log.error("received events cannot be synced to the disk; a loss of power would lose them: %s", error.strerror)
+        return error.strerror or str(error)

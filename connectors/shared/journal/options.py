@@ -29,3 +29,18 @@ class JournalOptions(BaseModel):
     max_bytes: Size = Field(
         default=1 << 30, description="Maximum bytes on disk that wait for delivery.", ge=1 << 20, le=1 << 40, examples=["4GiB"]
     )
+
+
+class AcknowledgedJournalOptions(JournalOptions):
+    """How received events are stored on disk until all sinks have them.
+
+    A sender is acknowledged when its events are in the journal: with ``always`` after a sync of the disk, one for all requests
+    that wait; with ``interval`` and ``never`` before, so that a loss of power loses acknowledged events. A killed process loses
+    nothing.
+    """
+
+    fsync: Fsync = Field(
+        default="always",
+        description="When appended bytes are synced to the disk, so that they survive a loss of power: before the sender is "
+        "acknowledged (always), every second (interval), or when the system writes them (never).",
+    )

@@ -66,15 +66,18 @@ class JournalWriter:
 
     def append(self, payload: bytes, events: int) -> None:
         """Append a record; readers see it immediately. Retries while the disk is full, until the journal is closed."""
-        record = [encode_header(payload, events), payload]
-        size = sum(map(len, record))
-        while not self._try_write(record, size):
+        while (problem := self._write(payload, events)) is not None:
+            log.warning("received events cannot be written to %s; retrying: %s", self.folder, problem)
             if self._stopped.wait(_RETRY_SECONDS):
                 log.error("%d received events are lost: they could not be written to %s", events, self.folder)
                 return
-        self._size += size
-        self._bytes_on_disk += size
         self._disk_sync.bytes_appended(self._file)
+
+    def try_append(self, payload: bytes, events: int) -> str | None:
+        """Append a record and sync it as the options say. Returns None, or the reason why it may not be on the disk: its
+        sender must send it again.
+        """
+        return self._write(payload, events) or self._disk_sync.bytes_appended(self._file)
 
     def cancel_retries(self) -> None:
         """Make an append that retries give up; called from another thread."""
@@ -92,19 +95,22 @@ class JournalWriter:
             self._disk_sync.file_finished(before)
         self._disk_sync.file_created(self.folder)
 
-    def _try_write(self, record: list[bytes], size: int) -> bool:
-        """Write a record completely or not at all; returns whether it is written."""
+    def _write(self, payload: bytes, events: int) -> str | None:
+        """Write a record completely or not at all; returns the reason if it is not written."""
+        record = [encode_header(payload, events), payload]
+        size = sum(map(len, record))
         try:
             if self._size >= self._segment_bytes:
                 self._begin_segment(self._start + self._size)
             if os.writev(self._file, record) == size:
-                return True
+                self._size += size
+                self._bytes_on_disk += size
+                return None
             reason = "the disk is full"
         except OSError as error:
             reason = error.strerror or str(error)
         os.ftruncate(self._file, self._size)
-        log.warning("received events cannot be written to %s; retrying: %s", self.folder, reason)
-        return False
+        return reason
 
 
 def _recover(segments: Segments) -> None:

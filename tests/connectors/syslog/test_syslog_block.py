@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connectors.shared.journal.event_blocks import BlockBuilder, Sender
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.writer import JournalWriter
 from connectors.syslog.batches import read_batches
-from connectors.syslog.block import BlockBuilder, Sender
 from connectors.syslog.framing import Framer
 from etl.api import Rejects
 

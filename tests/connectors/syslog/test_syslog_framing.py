@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.syslog.framing import Framer, Frames, RejectedMessage
+from connectors.shared.journal.event_blocks import Frames, RejectedMessage
+from connectors.syslog.framing import Framer
 
 
 def texts(frames: Frames) -> list[bytes]:

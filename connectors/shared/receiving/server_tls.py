@@ -30,8 +30,11 @@ class ServerTls(BaseModel):
         default="required", description="Whether clients must present a certificate, if client_authority is set."
     )
 
-    def context(self) -> ssl.SSLContext:
-        """Return a context for `SSLContext.wrap_socket`. Raises ComponentError if a file is missing or wrong."""
+    def context(self, owner: str) -> ssl.SSLContext:
+        """Return a context for `SSLContext.wrap_socket`; ``owner`` is the type of the source, for errors.
+
+        Raises ComponentError if a file is missing or wrong.
+        """
         import ssl
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -45,7 +48,7 @@ class ServerTls(BaseModel):
                 context.verify_mode = ssl.CERT_REQUIRED if self.client_certificates == "required" else ssl.CERT_OPTIONAL
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise ComponentError(f"syslog: tls cannot use {file} (key {self.key or 'in it'}): {reason}") from error
+            raise ComponentError(f"{owner}: tls cannot use {file} (key {self.key or 'in it'}): {reason}") from error
         return context
 
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from connectors.syslog.framing import Frames, RejectedMessage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +38,25 @@ class Sender(NamedTuple):
     def from_socket_name(cls, address: str, port: int) -> Sender:
         """Return the sender for an address; an IPv4 address mapped to IPv6 loses its ``::ffff:``."""
         return cls(address.removeprefix(_IPV4_MAPPED_PREFIX) if "." in address else address, port)
+
+
+class RejectedMessage(NamedTuple):
+    """A message that is rejected: the span of its sample, the code, and its size in bytes."""
+
+    start: int
+    end: int
+    code: str
+    size: int
+
+
+@dataclass
+class Frames:
+    """Messages of a piece of a stream or of a request, as spans of ``data``."""
+
+    data: bytes
+    spans: list[Array] = field(default_factory=list)
+    """int64[2, n] each: begins and ends of messages."""
+    rejects: list[RejectedMessage] = field(default_factory=list)
 
 
 class BlockBuilder:

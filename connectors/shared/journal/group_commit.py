@@ -1,0 +1,109 @@
+"""Group commit: events of many senders that arrive while the disk is busy become one record with one sync.
+
+For receivers that acknowledge: a sender is answered when its events are on the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+
+from connectors.shared.journal.event_blocks import BlockBuilder, Frames, Sender
+from connectors.shared.journal.writer import JournalWriter
+
+MAX_GROUP_BYTES = 32 << 20
+"""Bytes of events after which a record is complete; later events wait for the next one."""
+
+STORED = ""
+"""What a callback gets when the events are in the journal."""
+
+JOURNAL_FULL = "the journal is full: sinks are slower than senders, or down"
+
+log = logging.getLogger("sluice.journal")
+
+OnCommit = Callable[[str], None]
+"""Called in the committing thread with `STORED`, or with the reason why the events are not stored."""
+
+
+class GroupCommit:
+    """Appends events of any thread to a journal, in a thread of its own."""
+
+    def __init__(self, journal: JournalWriter) -> None:
+        self._journal = journal
+        self._groups = [_Group()]
+        self._changed = threading.Condition()
+        self._is_closing = False
+        self._has_space, self._problem = True, ""
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name="journal-commit", daemon=True)
+        self._thread.start()
+
+    @property
+    def problem(self) -> str:
+        """Why events cannot be stored now, or an empty text: the journal or the disk is full."""
+        return self._problem
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of events that are not stored yet."""
+        return sum(group.builder.bytes for group in self._groups)
+
+    def add(self, frames: Frames, sender: Sender, on_commit: OnCommit) -> None:
+        """Store events; ``on_commit`` is called afterwards, in all cases."""
+        with self._changed:
+            if self._groups[-1].builder.bytes >= MAX_GROUP_BYTES:
+                self._groups.append(_Group())
+            group = self._groups[-1]
+            group.builder.add(frames, group.builder.sender_number(sender))
+            group.callbacks.append(on_commit)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Store what was added, and end the thread. The journal stays open."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            problem = self._store(group)
+            if problem and problem != self._problem:
+                log.warning("received events are refused, and their senders have to send them again: %s", problem)
+            self._problem = problem
+            for callback in group.callbacks:
+                callback(problem)
+
+    def _next_group(self) -> _Group | None:
+        """Wait for events; None when the journal is to be closed. Meanwhile look whether there is space again."""
+        with self._changed:
+            while not self._groups[0].callbacks:
+                if self._is_closing:
+                    return None
+                waited = not self._changed.wait(_SPACE_CHECK_SECONDS if self._problem else None)
+                if waited and self._journal.has_space():
+                    self._problem = ""
+            group = self._groups.pop(0)
+            if not self._groups:
+                self._groups.append(_Group())
+            return group
+
+    def _store(self, group: _Group) -> str:
+        if not self._journal.has_space():
+            return JOURNAL_FULL
+        payload, events = group.builder.encode(time.time_ns() // 1000)
+        return (self._journal.try_append(payload, events) or STORED) if events else STORED
+
+
+class _Group:
+    """Events of the next record, and who waits for it."""
+
+    def __init__(self) -> None:
+        self.builder = BlockBuilder()
+        self.callbacks: list[OnCommit] = []
+
+
+_SPACE_CHECK_SECONDS = 0.2
+"""How long senders are refused before the disk is tried again."""

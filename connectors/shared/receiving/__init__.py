@@ -1,0 +1,1 @@
+"""What receivers that listen on sockets share: which networks may send, TLS, limits."""

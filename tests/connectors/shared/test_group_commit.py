@@ -1,0 +1,91 @@
+"""Group commit: whoever waits for a sync shares it, and nobody is acknowledged without one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from running import wait_for
+
+from connectors.shared.journal.batches import FIELDS, read_blocks, text_batches
+from connectors.shared.journal.event_blocks import Frames, Sender
+from connectors.shared.journal.group_commit import JOURNAL_FULL, STORED, GroupCommit
+from connectors.shared.journal.options import AcknowledgedJournalOptions
+from connectors.shared.journal.reader import Journal
+from connectors.shared.journal.writer import JournalWriter
+
+
+def event(text: bytes) -> Frames:
+    return Frames(text, [np.array([[0], [len(text)]])])
+
+
+def messages(folder: Path) -> list[str]:
+    batches = read_blocks(Journal(str(folder)), 0, 0, 1 << 62, FIELDS, text_batches("utf-8"), {})
+    return [row["message"] for batch in batches for row in batch.to_pylist()]  # type: ignore[union-attr]
+
+
+def test_events_that_arrive_during_a_sync_share_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncing, going, synced = threading.Event(), threading.Event(), []
+
+    def fdatasync(file: int) -> None:
+        syncing.set()
+        assert going.wait(30)
+        synced.append(file)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions())
+    commits, answers = GroupCommit(journal), []
+    commits.add(event(b"first"), Sender("::1"), answers.append)
+    assert syncing.wait(30)
+    for number in range(100):
+        commits.add(event(b"%d" % number), Sender("::1", number), answers.append)
+    assert answers == []
+    going.set()
+    commits.close()
+
+    assert answers == [STORED] * 101
+    assert len(synced) == 2
+    assert messages(tmp_path) == ["first", *map(str, range(100))]
+    journal.close()
+
+
+@pytest.mark.parametrize("failing", ["writev", "fdatasync"])
+def test_what_is_not_on_the_disk_is_not_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+    journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions())
+    commits, answers = GroupCommit(journal), []
+
+    def fail(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, failing, fail)
+        commits.add(event(b"lost"), Sender("::1"), answers.append)
+        wait_for(lambda: bool(answers))
+    wait_for(lambda: not commits.problem)
+    commits.add(event(b"stored"), Sender("::1"), answers.append)
+    commits.close()
+    journal.close()
+
+    assert answers == ["No space left on device", STORED]
+    assert messages(tmp_path)[-1] == "stored"
+
+
+def test_a_full_journal_refuses_events_until_some_are_delivered(tmp_path: Path) -> None:
+    journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions(max_bytes=1 << 20))
+    commits, answers = GroupCommit(journal), []
+    for _ in range(2):
+        commits.add(event(b"x" * (1 << 20)), Sender("::1"), answers.append)
+        wait_for(lambda: commits.waiting_bytes == 0)
+    wait_for(lambda: len(answers) == 2)
+    Journal(str(tmp_path)).delete_before(1 << 62)
+    wait_for(lambda: not commits.problem)
+    commits.add(event(b"more"), Sender("::1"), answers.append)
+    commits.close()
+    journal.close()
+
+    assert answers == [STORED, JOURNAL_FULL, STORED]
