@@ -232,8 +232,8 @@ def test_the_readme_pipeline_prints_what_the_page_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_alert_on_the_page_of_state_passes_its_tests(tmp_path: Path) -> None:
-    (tmp_path / "alert.yaml").write_text(named(ROOT / "docs" / "state.md", "yaml")["alert.yaml"])
+def test_the_alert_on_the_reference_page_of_state_passes_its_tests(tmp_path: Path) -> None:
+    (tmp_path / "alert.yaml").write_text(named(ROOT / "docs" / "state-reference.md", "yaml")["alert.yaml"])
 
     assert re.search(r"^  ok    an alert at once", prints(tmp_path, "etl test alert.yaml"), re.MULTILINE)
 
