@@ -135,12 +135,13 @@ def is_word(node: Any) -> bool:
 
 
 def value_queries(node: Any) -> Iterator[Any]:
-    """The outermost queries in an expression: those as values, EXISTS, and IN with a query."""
+    """The outermost queries in an expression: those as values, EXISTS, IN with a query, and comparisons with ANY and ALL."""
     from sqlglot import exp
 
-    if isinstance(node, (exp.Subquery, exp.SubqueryPredicate)) or (
-        isinstance(node, exp.In) and node.args.get("query") is not None
-    ):
+    if isinstance(node, (exp.Subquery, exp.Exists)) or (isinstance(node, exp.In) and node.args.get("query") is not None):
+        yield node
+        return
+    if isinstance(node, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)) and isinstance(node.expression, (exp.Any, exp.All)):
         yield node
         return
     for child in node.iter_expressions():

@@ -11,7 +11,16 @@ from etl.sql.expressions import spark_text
 from etl.sql.forms.subqueries import as_column, with_any_key
 from etl.sql.forms.versions import version_join, version_time, versions_of
 from etl.sql.join_conditions import Condition, computed_sides, conjuncts, filtered_sides, read_condition, sides_of
-from etl.sql.joins import KINDS, join_step, own_columns, warn_of_state, with_own_keys, without_columns, without_times
+from etl.sql.joins import (
+    KINDS,
+    join_step,
+    own_columns,
+    warn_of_one_key,
+    warn_of_state,
+    with_own_keys,
+    without_columns,
+    without_times,
+)
 from etl.sql.laterals import lateral_rows
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
@@ -84,9 +93,7 @@ class JoinClauses:
             return left, right
         left, right, key = with_any_key(left, right, at)
         condition.equal.append((key, key))
-        message = "the join has no equal columns: each row of one side is compared with all of the other, in one task"
-        hint = "add ON a.key = b.key, if both sides have many rows"
-        self._compiled.warnings.append(ScriptError("unbounded-state", message, at, hint))
+        warn_of_one_key(self._compiled, at)
         return left, right
 
     def _version(self, relation: Relation, join: Any, on: list[Any], side: str, number: int) -> Relation:

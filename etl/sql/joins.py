@@ -158,3 +158,10 @@ def warn_of_state(compiled: CompiledScript, joined: Relation, at: int) -> None:
         message = "the join has no bound: it keeps the columns that are used of every row of both sides for ever"
         hint = "add AND b.t BETWEEN a.t - INTERVAL '1' HOUR AND a.t, or SET 'table.exec.state.ttl' = '1 d'"
         compiled.warnings.append(ScriptError("unbounded-state", message, at, hint))
+
+
+def warn_of_one_key(compiled: CompiledScript, at: int) -> None:
+    """Warn of a join whose rows all have the same key."""
+    message = "the join has no equal columns: each row of one side is compared with all of the other, in one task"
+    hint = "add ON a.key = b.key, if both sides have many rows"
+    compiled.warnings.append(ScriptError("unbounded-state", message, at, hint))

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 COLUMNS = {"id": "BIGINT", "k": "STRING", "n": "INT", "x": "DOUBLE", "s": "STRING", "b": "BOOLEAN", "t": "TIMESTAMP(3)"}
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 TEXTS = ("", "a", "ab", "B", "c%", "d_e", "ä", "aaa")
 
 
@@ -224,16 +225,17 @@ class Maker:
             f"{negated}EXISTS (SELECT 1 FROM others r WHERE r.k = l.k AND r.n > l.n AND {inner.condition(0)})",
             f"{negated}EXISTS (SELECT 1 FROM others r WHERE {inner.condition(0)} AND r.n > 6)",
             f"l.n {negated}IN (SELECT r.n FROM others r WHERE r.k = l.k)",
+            f"l.n {negated}IN (SELECT r.n FROM others r WHERE r.k = l.k AND r.n IS NOT NULL)",
+            f"l.n {self.chance.choice(COMPARISONS)} ANY (SELECT r.n FROM others r WHERE {inner.condition(0)})",
+            f"l.n {self.chance.choice(COMPARISONS)} ALL (SELECT g FROM {self.counted('others', 'n')} AS q WHERE g > 4)",
         )
         one, other = self.chance.choice(tests), Maker(self.chance, "l").condition(0)
-        if "l.n NOT IN (SELECT r.n FROM others r WHERE r.k" in one:
-            one = f"CASE WHEN {one} THEN true END"
         rows = "SELECT r.n, r.k FROM others r"
         if self.chance.random() < 0.1:
             return f"SELECT l.id AS a FROM events l WHERE (l.n, l.k) IN ({rows} WHERE {inner.condition(0)})"
         form = self.chance.randint(0, 2)
         if form == 0:
-            return f"SELECT l.id AS a FROM events l WHERE {one} AND l.n IS NOT NULL AND {other}"
+            return f"SELECT l.id AS a FROM events l WHERE {one} AND {other}"
         if "AND r.n > l.n" in one:
             one = one.replace("AND r.n > l.n", "AND r.n = l.n")
         if form == 1:

@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 from query_runs import run_query
 
+MEMBERS = (
+    "(VALUES (1, 1, 'a'), (2, 2, 'a'), (3, CAST(NULL AS INT), 'a'), (4, 3, 'b'), (5, CAST(NULL AS INT), 'c')) AS l(id, x, g)"
+)
+LISTS = "(SELECT y, max(h) AS h FROM (VALUES (1, 'a'), (CAST(NULL AS INT), 'b'), (1, 'a')) AS q(y, h) GROUP BY y) AS r"
+"""Results that change, of each text h: 1 of a, null of b, none of c."""
 ROWS = "(VALUES (1, 'a', 5), (2, 'a', CAST(NULL AS INT)), (3, 'b', 7), (4, 'a', 5), (5, 'b', 1)) AS t(id, g, v)"
 PAIRS = "(VALUES ('a', 5), ('z', 7)) AS u(g, w)"
 TIMED = f"(SELECT *, PROCTIME() AS p FROM {ROWS})"
@@ -47,6 +52,7 @@ CASES: dict[str, list[Any]] = {
     "SELECT id FROM {rows} WHERE (id + 1, g) IN (SELECT n, g FROM {counts})": [(2,)],
     "SELECT id FROM {rows} WHERE (id, v) NOT IN (SELECT id, v FROM {rows} WHERE id > 3 AND id IS NOT NULL AND v IS NOT NULL)": [
         (1,),
+        (2,),
         (3,),
     ],
     "SELECT id FROM {rows} WHERE g IN (SELECT a.g FROM {pairs} AS a JOIN {counts} ON a.g = c.g WHERE a.w = t.v)": [(1,), (4,)],
@@ -61,6 +67,23 @@ CASES: dict[str, list[Any]] = {
     "SELECT id, v IN (SELECT w FROM {pairs} WHERE u.g = t.g) AS m FROM {rows} WHERE id < 4": [(1, True), (2, None), (3, False)],
     "SELECT id, CASE WHEN EXISTS (SELECT g FROM {rows} GROUP BY g HAVING count(*) > 2) THEN 1 END AS m FROM {rows} WHERE v = 7": [
         (3, 1)
+    ],
+    # nulls on both sides, and empty lists
+    "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists})": [],
+    "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists} WHERE y IS NOT NULL)": [(2,), (4,)],
+    "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists} WHERE y > 5)": [(1,), (2,), (3,), (4,), (5,)],
+    "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists} WHERE h = g)": [(2,), (5,)],
+    "SELECT id FROM {members} WHERE x IS NOT NULL AND NOT (x = ANY (SELECT y FROM {lists} WHERE h = g))": [(2,)],
+    "SELECT id FROM {members} WHERE (x, g) NOT IN (SELECT y, h FROM {lists})": [(2,), (5,)],
+    "SELECT id FROM {members} WHERE x > ANY (SELECT y FROM {lists})": [(2,), (4,)],
+    "SELECT id FROM {members} WHERE x >= ALL (SELECT y FROM {lists} WHERE h = g)": [(1,), (2,), (5,)],
+    "SELECT id, x IN (SELECT y FROM {lists} WHERE h = g) AS i, x <> ALL (SELECT y FROM {lists} WHERE h = g) AS n, "
+    "x <= ANY (SELECT y FROM {lists} WHERE h = g) AS a, x > ALL (SELECT y FROM {lists} WHERE h = g) AS m FROM {members}": [
+        (1, True, False, True, False),
+        (2, False, True, False, True),
+        (3, None, None, None, None),
+        (4, None, None, None, None),
+        (5, False, True, False, True),
     ],
     # ranks over all time
     "SELECT id, r FROM (SELECT *, RANK() OVER (PARTITION BY g ORDER BY v DESC) AS r FROM {rows}) WHERE r <= 2": [
@@ -79,7 +102,7 @@ CASES: dict[str, list[Any]] = {
 def _text(sql: str) -> str:
     pairs = PAIRS if " AS a " not in sql else PAIRS.partition(" AS u")[0]
     return sql.replace("{pairs} AS a", "{pairs} AS a(g, w)").format(
-        rows=ROWS, pairs=pairs, counts=COUNTS.format(rows=ROWS), timed=TIMED
+        rows=ROWS, pairs=pairs, counts=COUNTS.format(rows=ROWS), timed=TIMED, members=MEMBERS, lists=LISTS
     )
 
 

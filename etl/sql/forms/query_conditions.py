@@ -45,7 +45,8 @@ class QueryConditions:
             relation = _filtered(relation, rest)
         for _, member in parts:
             if member is not None:
-                relation = member_rows(relation, member, self._compiled, self._queries.settings.ttl, self._member_query)
+                ttl = self._queries.settings.ttl
+                relation = member_rows(relation, member, self._compiled, ttl, self._member_query, node)
                 warn_of_state(self._compiled, relation, member.at)
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*computed, copy=False)) if computed else None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import call_name, find_aggregates, quoted, spark_text, unfiltered, value_queries
-from etl.sql.forms.subqueries import as_column, is_over, split_correlated, with_any_key
+from etl.sql.forms.subqueries import Membership, as_column, is_over, membership_of, split_correlated, with_any_key
 from etl.sql.grouping import is_grouped
 from etl.sql.join_conditions import Condition
 from etl.sql.joins import join_step, warn_of_state
@@ -53,11 +53,13 @@ class QueryValues:
     def _with_value(self, relation: Relation, node: Any, key: str, kind: str) -> Relation:
         from sqlglot import exp
 
-        if isinstance(node, (exp.Any, exp.All)):
-            hint = "x > ALL (SELECT y …) is x > (SELECT max(y) …), x = ANY (…) is x IN (…)"
-            raise ScriptError("unsupported-sql", "ANY and ALL of a query are not supported", start(node), hint)
         if isinstance(node, exp.Subquery):
             return self._scalar(relation, node, key, kind)
+        member = membership_of(node)
+        if isinstance(node, exp.Binary) and member is not None:
+            return self._with_membership(relation, member, node, key)
+        if isinstance(node, exp.Binary):
+            return self._compared(relation, node, key)
         query = node.this if isinstance(node, exp.Exists) else node.args["query"]
         select = self._select_of(query, by_name=isinstance(node, exp.In))
         select, pairs = self._without_pairs(select, relation)
@@ -85,6 +87,40 @@ class QueryValues:
             f"when {spark_text(node.this, relation.scope)} is null or {quoted(known)} < {quoted(rows)} then null else false end"
         )
         return _with_result(relation, key, found, text)
+
+    def _with_membership(self, relation: Relation, member: Membership, node: Any, key: str) -> Relation:
+        """``x = ANY (SELECT …)`` is IN, and ``x <> ALL (SELECT …)`` NOT IN."""
+        from sqlglot import exp
+
+        one = exp.In(this=member.value, query=member.query)
+        one.meta["start"] = start(node)
+        relation = self._with_value(relation, one, text_key(one), "left")
+        text = spark_text(exp.Not(this=one) if member.is_negated else one, relation.scope)
+        return _with_result(relation, key, f"{relation.scope.aliases[text_key(one)]}_of_{node.key}", text)
+
+    def _compared(self, relation: Relation, node: Any, key: str) -> Relation:
+        """``x > ANY (SELECT …)`` and ALL: compares with the least or the greatest value. Without values ANY is false and ALL is
+        true; else the result is not known after a null on either side, unless another value decides it."""
+        from sqlglot import exp
+
+        at, is_all = start(node), isinstance(node.expression, exp.All)
+        select = self._select_of(node.expression.this, by_name=True)
+        if len(select.expressions) != 1:
+            raise ScriptError("wrong-columns", f"a query after {'ALL' if is_all else 'ANY'} gives one column", at)
+        select, pairs = self._without_pairs(select, relation)
+        value = select.expressions[0].unalias()
+        items = [exp.Count(this=exp.Star()), exp.Count(this=value), exp.Min(this=value), exp.Max(this=value)]
+        relation, (rows, known, least, greatest) = self._join(relation, select, pairs, items, "left", at)
+        own = spark_text(node.this, relation.scope)
+        decisive = [least, greatest] if isinstance(node, (exp.EQ, exp.NEQ)) else [_decisive(node, is_all, least, greatest)]
+        tests = [f"{own} {_SIGNS[node.key]} {quoted(one)}" for one in decisive]
+        met = f"coalesce({(' and ' if is_all else ' or ').join(tests)}, {'true' if is_all else 'false'})"
+        decided = f"not {met} then false" if is_all else f"{met} then true"
+        text = (
+            f"case when coalesce({quoted(rows)}, 0) = 0 then {'true' if is_all else 'false'} when {decided} "
+            f"when {own} is null or {quoted(known)} < {quoted(rows)} then null else {'true' if is_all else 'false'} end"
+        )
+        return _with_result(relation, key, rows, text)
 
     def _scalar(self, relation: Relation, node: Any, key: str, kind: str) -> Relation:
         from sqlglot import exp
@@ -162,6 +198,16 @@ class QueryValues:
         scope = relation.scope
         window = relation.window if joined.changes_at is None else None
         return replace(joined, scope=scope, window=window, is_exact=False), names
+
+
+_SIGNS = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+
+
+def _decisive(node: Any, is_all: bool, least: str, greatest: str) -> str:
+    """The field of the value that decides ``x > ANY`` or ``x > ALL``."""
+    from sqlglot import exp
+
+    return greatest if isinstance(node, (exp.GT, exp.GTE)) == is_all else least
 
 
 def _with_result(relation: Relation, key: str, field: str, text: str | None) -> Relation:

@@ -11,7 +11,7 @@ from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import is_word, plain_column, quoted, spark_text
 from etl.sql.grouping import is_grouped
 from etl.sql.join_conditions import Condition, conjuncts, read_condition
-from etl.sql.joins import join_step
+from etl.sql.joins import join_step, warn_of_one_key
 from etl.sql.relation import FOR_EVER, Relation, StepText
 from etl.sql.statements import ScriptError, start
 
@@ -70,9 +70,10 @@ def member_rows(
     compiled: CompiledScript,
     ttl: str,
     rows_of: Callable[[Any], tuple[Relation, list[Any], list[Any]]],
+    around: Any,
 ) -> Relation:
-    """The rows that meet the condition. ``rows_of``: the rows of a query whose conditions name no columns of the query around it,
-    the other conditions, and the values of its columns. Raises ScriptError."""
+    """The rows of the query ``around`` that meet the condition. ``rows_of``: the rows of a query whose conditions name no columns
+    of the query around it, the other conditions, and the values of its columns. Raises ScriptError."""
     right, correlated, values = rows_of(member.query)
     if member.value is not None and len(values) != len(member.values):
         count = "one column" if len(member.values) == 1 else f"{len(member.values)} columns"
@@ -82,31 +83,43 @@ def member_rows(
     correlated = [_requalify(one, right.scope) for one in correlated]
     right = replace(right, scope=Scope(tuple(_by_field(right))).qualified(INNER))
     condition = read_condition(correlated, left.scope, right.scope)
+    related = replace(condition, equal=list(condition.equal))
     condition.equal += keys
-    if not condition.equal and not condition.others:
-        left, right, key = with_any_key(left, right, member.at)
-        right = right if right.changes_at is not None else right.then(_one_row(ttl, member.at))
+    joined = _semi_or_anti(left, right, condition, member.is_negated, compiled, ttl, member.at)
+    if member.is_negated and keys:
+        nulls = Nulls(keys, left=not _is_tested(around, member.values), right=not _is_tested(member.query, values))
+        if nulls.left or nulls.right:
+            joined = _without_unknown(joined, right, related, nulls, compiled, ttl, member.at)
+    return replace(joined, scope=outer.scope)
+
+
+def _semi_or_anti(
+    left: Relation, right: Relation, condition: Condition, is_negated: bool, compiled: CompiledScript, ttl: str, at: int
+) -> Relation:
+    """The rows of the left side with a match, or without one. Of the right side only the keys are kept where they decide."""
+    if not condition.equal:
+        if condition.others:
+            warn_of_one_key(compiled, at)
+        left, right, key = with_any_key(left, right, at)
         condition.equal.append((key, key))
-    number = len(compiled.value["streams"])
-    left = compiled.as_stream(left, f"left_of_join_{number}", member.at)
-    right = compiled.as_stream(right, f"right_of_join_{number}", member.at)
-    kind = "anti" if member.is_negated else "semi"
     changes = next((one.changes_at for one in (left, right) if one.changes_at is not None), None)
-    joined = join_step(left, right, condition, kind, "right.", ttl, member.at, changes)
-    joined = replace(joined, scope=outer.scope, window=outer.window if joined.changes_at is None else None, is_exact=False)
-    if joined.changes_at is None or member.value is None or not member.is_negated or _is_tested(member.query, values):
-        return joined
-    if len(keys) > 1:
-        message, hint = (
-            "NOT IN of several columns needs values that are not null",
-            "add WHERE a IS NOT NULL AND b IS NOT NULL to it",
-        )
-        raise ScriptError("unsupported-sql", message, member.at, f"{hint}; or write NOT EXISTS")
-    return _without_null(joined, right, keys[0][1], compiled, ttl, member.at)
+    is_bounded = condition.before is not None or condition.after is not None
+    if not condition.others and not is_bounded and all(other.field == ANY for _, other in condition.equal[-1:]):
+        right = right.then(*_distinct_keys(right, [other.field for _, other in condition.equal], ttl, at), is_exact=False)
+    number = len(compiled.value["streams"])
+    left_stream = compiled.as_stream(left, f"left_of_join_{number}", at)
+    right_stream = compiled.as_stream(right, f"right_of_join_{number}", at)
+    joined = join_step(left_stream, right_stream, condition, "anti" if is_negated else "semi", "right.", ttl, at, changes)
+    window = left.window if joined.changes_at is None else None
+    return replace(joined, scope=left.scope, window=window, is_exact=False)
 
 
-def _one_row(ttl: str, at: int) -> StepText:
-    return StepText({"type": "dedupe", "keys": [ANY], "within": ttl}, at)
+def _distinct_keys(right: Relation, keys: list[str], ttl: str, at: int) -> list[StepText]:
+    """Steps that give one row for each combination of the keys, as long as there is one."""
+    if right.changes_at is None:
+        return [StepText({"type": "dedupe", "keys": keys, "within": ttl}, at)]
+    options = {"type": "window", "emit": "on_change", "group_by": keys, "aggregates": {"row_exists": "count_if(false)"}}
+    return [StepText(options | ({} if ttl == FOR_EVER else {"ttl": ttl}), at)]
 
 
 def _is_tested(query: Any, values: list[Any]) -> bool:
@@ -117,23 +130,51 @@ def _is_tested(query: Any, values: list[Any]) -> bool:
     where = select.args.get("where")
     wanted = [exp.Not(this=exp.Is(this=value, expression=exp.Null())) for value in values]
     parts = list(conjuncts(where.this)) if where is not None else []
-    return all(one in parts for one in wanted)
+    return all(one in parts or isinstance(value, exp.Literal) for one, value in zip(wanted, values, strict=True))
 
 
-def _without_null(rows: Relation, right: Relation, value: SqlColumn, compiled: CompiledScript, ttl: str, at: int) -> Relation:
-    """The rows if no value of the right side is null: else whether a value is NOT IN them is not known."""
-    left = rows.then(StepText({"type": "set", "fields": {ANY: "1"}}, at))
-    nulls = right.then(
-        StepText({"type": "filter", "where": f"{quoted(value.field)} is null"}, at),
-        StepText({"type": "set", "fields": {ANY: "1"}}, at),
-    )
-    number = len(compiled.value["streams"])
-    left = compiled.as_stream(left, f"left_of_join_{number}", at)
-    nulls = compiled.as_stream(nulls, f"nulls_of_join_{number}", at)
+@dataclass(frozen=True)
+class Nulls:
+    """The values that NOT IN compares, and on which sides they may be null."""
+
+    pairs: list[tuple[SqlColumn, SqlColumn]]
+    left: bool
+    right: bool
+
+
+def _without_unknown(
+    rows: Relation, right: Relation, related: Condition, nulls: Nulls, compiled: CompiledScript, ttl: str, at: int
+) -> Relation:
+    """The rows of which NOT IN is true, of those without an equal value: a row with a null is compared with all values, others
+    with those that have a null. Without one to compare with, NOT IN is true, also of a null."""
+    some_left, some_right = (_some_null([pair[side].field for pair in nulls.pairs]) for side in (0, 1))
+    of_right = f"case when {some_right} then array(0, 1) else array(1) end" if nulls.right else "array(1)"
+    of_left = f"case when {some_left} then 1 else 0 end" if nulls.right else f"case when {some_left} then 1 end"
+    if not nulls.left:
+        of_left = "0"
+        right = right.then(StepText({"type": "filter", "where": some_right}, at))
+    left = rows.then(StepText({"type": "set", "fields": {ANY: of_left}}, at), is_exact=False)
+    copies = StepText({"type": "set", "fields": {ANY: of_right if nulls.left else "array(0)"}}, at)
+    right = right.then(copies, StepText({"type": "unnest", "field": ANY}, at), is_exact=False)
     key = SqlColumn(ANY, ANY, "int")
-    changes = next((one.changes_at for one in (left, nulls) if one.changes_at is not None), None)
-    joined = join_step(left, nulls, Condition([(key, key)]), "anti", "right.", ttl, at, changes)
-    return replace(joined, scope=rows.scope, window=rows.window if joined.changes_at is None else None, is_exact=False)
+    others = list(related.others)
+    if len(nulls.pairs) > 1:
+        others += [_may_be_equal(*pair) for pair in nulls.pairs]
+    condition = replace(related, equal=[*related.equal, (key, key)], others=others)
+    return _semi_or_anti(left, right, condition, True, compiled, ttl, at)
+
+
+def _may_be_equal(one: SqlColumn, other: SqlColumn) -> Any:
+    """The condition of a pair that two values are not known to differ."""
+    from sqlglot import exp
+
+    left, right = exp.Var(this=quoted(one.field)), exp.column(other.field, table=INNER)
+    is_null = [exp.Is(this=side.copy(), expression=exp.Null()) for side in (left, right)]
+    return exp.or_(*is_null, exp.EQ(this=left, expression=right), copy=False)
+
+
+def _some_null(fields: list[str]) -> str:
+    return " or ".join(f"{quoted(field)} is null" for field in fields)
 
 
 def compared_rows(
@@ -204,9 +245,6 @@ def _with_values(
     """Both sides with the values that IN compares, and the pairs of columns."""
     pairs = []
     for own, value in zip(member.values, values, strict=False):
-        if member.is_negated:  # as in SQL: whether NULL is in a list is not known
-            text = f"{spark_text(own, left.scope)} is not null"
-            left = left.then(StepText({"type": "filter", "where": text}, member.at))
         left, one = as_column(left, own)
         right, other = as_column(right, value)
         pairs.append((one, other))
