@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -19,6 +20,9 @@ _DECLARING = ("database", "spark", "elasticsearch", "inline")
 """Types of sources that take their fields as an option."""
 _LINES = ("file", "kafka", "rocketmq", "stdin", "syslog")
 """Types of sources that give a text, which a format reads."""
+
+_NAMED_FORMAT = re.compile(r"\.(csv|tsv|parquet|jsonl?|ndjson)(\.(gz|bz2|zst))?$")
+"""Endings of look-up files that say which format a file has; with names of rsqldb or Flink any other file is JSON lines."""
 
 
 def check_columns(table: CreateTable) -> None:
@@ -253,10 +257,20 @@ def lookup_options(table: CreateTable, options: Options, keys: list[str]) -> dic
     more: dict[str, Any] = {"key": keys[0] if len(keys) == 1 else keys}
     names = [column.name for column in declared_columns(table)]
     types = {column.name: str(column.type) for column in declared_columns(table)}
-    if options.type == "file" and options.texts.get("format") == "csv":
-        more["header"] = names
+    if options.type == "file":
+        more |= _file_format(options, names)
     more["columns"] = {name: types[name] for name in names}
     return more
+
+
+def _file_format(options: Options, names: list[str]) -> dict[str, Any]:
+    """The format of a look-up file: CSV by ``format`` or rsqldb's delimiter, else JSON unless its ending names another."""
+    delimiter = options.texts.get("fieldDelimiter") or options.texts.get("csv.field-delimiter")
+    is_text = options.kind == "rsql" and options.texts.get("isJsonData", "true").lower() == "false"
+    if is_text or options.texts.get("format") == "csv":
+        return {"header": names} | ({"format": "csv"} if is_text else {}) | ({"delimiter": delimiter} if delimiter else {})
+    path = str(options.values.get(("path",), ("",))[0])
+    return {} if options.kind == "own" or _NAMED_FORMAT.search(path.lower()) else {"format": "json"}
 
 
 def fields_of(columns: tuple[SqlColumn, ...]) -> list[str]:

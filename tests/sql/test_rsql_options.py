@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from etl.catalogue import installed
 from etl.cli.main import cli
 from etl.config.loader import inspect
 from etl.sql.script import compile_script
+from etl.sql.table_options.rsql import UNAVAILABLE
 
 
 def source(options: str, columns: str = "a STRING, b BIGINT") -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -29,6 +31,16 @@ def sink(options: str) -> dict[str, Any]:
     return {key: value for key, value in compiled.value["sinks"]["t"].items() if key != "from"}
 
 
+def table(options: str) -> dict[str, Any]:
+    """The options of a look-up table."""
+    text = f"""CREATE TABLE t (k STRING, v INT, PRIMARY KEY (k), PERIOD FOR SYSTEM_TIME) WITH ({options});
+CREATE TABLE s (a STRING) WITH (type = 'file', filePath = 'i');
+SELECT s.a, t.v FROM s JOIN t FOR SYSTEM_TIME AS OF PROCTIME() ON s.a = t.k"""
+    compiled = compile_script(text, installed())
+    assert not compiled.errors, [str(error) for error in compiled.errors]
+    return {key: value for key, value in compiled.value["tables"]["t"].items() if key not in ("key", "columns", "url", "type")}
+
+
 def error(options: str, query: str = "SELECT a FROM t") -> str:
     compiled = compile_script(f"CREATE TABLE t (a STRING) WITH ({options}); {query}", installed())
     return "; ".join(f"{one.at}: {one}: {one.hint}" for one in compiled.errors)
@@ -38,6 +50,31 @@ def test_options_have_any_case_and_no_commas_and_empty_ones_are_not_set() -> Non
     found = sink("type = 'rds' URL = 'jdbc:mysql://h/d', username = '', tablename = 't', batchSize = '100',")
 
     assert found == {"type": "database", "url": "mysql://h/d", "table": "t", "batch": {"max_events": 100}}
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("type = 'file', filePath = 'rows'", {"path": "rows", "format": "json"}),
+        ("type = 'file', filePath = 'rows.txt'", {"path": "rows.txt", "format": "json"}),
+        ("type = 'file', filePath = 'rows.csv.gz'", {"path": "rows.csv.gz"}),
+        (
+            "type = 'file', filePath = 'rows', isJsonData = 'false', fieldDelimiter = '|'",
+            {"path": "rows", "format": "csv", "header": ["k", "v"], "delimiter": "|"},
+        ),
+        ("type = 'db', url = 'jdbc:mysql://h/d', tableName = 'from t where x > 3'", {"query": "SELECT * from t where x > 3"}),
+        ("type = 'db', url = 'jdbc:mysql://h/d', tableName = 't'", {"table": "t"}),
+        ("'connector' = 'filesystem', 'path' = 'rows', 'format' = 'json'", {"path": "rows", "format": "json"}),
+    ],
+)
+def test_a_look_up_file_is_json_lines_and_a_database_may_give_chosen_rows(options: str, found: dict[str, Any]) -> None:
+    assert table(options) == found
+
+
+def test_a_sink_takes_no_query() -> None:
+    text = "CREATE TABLE s (a STRING) WITH (type = 'file', filePath = 'i'); INSERT INTO t SELECT a FROM s"
+
+    assert "a sink writes into a table" in error("type = 'db', url = 'jdbc:mysql://h/d', tableName = 'from t where x'", text)
 
 
 def test_a_topic_without_name_servers_is_read_from_those_of_the_environment() -> None:
@@ -256,3 +293,79 @@ def test_json_array_gives_a_row_for_each_object() -> None:
         "unnest",
         "select",
     ]
+
+
+def inventory(path: Path) -> list[tuple[str, str, str]]:
+    """Type, option and whether a source, sink or dimension takes it, of every option of the inventory."""
+    table = path.read_text("utf-8").partition("## WITH options")[2].partition("\n## ")[0]
+    found: list[tuple[str, str, str]] = []
+    types: list[str] = []
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 6 or cells[1] in ("option", "---", "type") or cells[2] == "---":
+            types = _types(cells[0]) if len(cells) == 6 and cells[1] == "type" else types
+            continue
+        types = _types(cells[0]) if cells[0] else types
+        names = ["topic"] if " " in cells[1] and cells[0] else re.split(r"\s*[/,]\s*", re.sub(r"\(.*?\)", "", cells[1]).strip())
+        found += [(type_, name, one) for type_ in types for name in names for one in cells[2].split("/") if name]
+    return found
+
+
+def _types(cell: str) -> list[str]:
+    names = re.sub(r"\s*\(\d+ / \d+\)", "", cell)
+    return [""] if names.startswith("(") else re.split(r"\s*[/,]\s*", names)
+
+
+REQUIRED = {
+    "rocketmq": "topic = 'x', namesrvAddr = 'h:1'",
+    "file": "filePath = 'f'",
+    "db": "url = 'jdbc:mysql://h/d', tableName = 't'",
+    "syslog": "port = '514'",
+    "es": "endPoint = 'h', port = '9200', esIndex = 'i'",
+    "kafka": "topic = 'x', bootstrap.servers = 'h:1'",
+    "": "topic = 'x', data_format = 'json'",
+}
+ALIASES = {"rds": "db", "elasticsearch": "es", "metaq": "rocketmq"}
+VALUES = {"needAppend": "true", "msgIsJsonArray": "false", "isJsonData": "true", "protol": "udp", "client_ips": "10.0.0.1"}
+VALUES |= {"url": "jdbc:mysql://h/d", "sqlMode": "replace", "encoding": "UTF-8", "fieldDelimiter": ",", "schema": "http"}
+VALUES["data_format"] = "json"
+
+
+NO_TYPE = "add 'type' = '…' or 'connector' = '…'"
+
+
+def _script(type_: str, option: str, family: str) -> str:
+    """A script whose table ``t`` has the option, beside those that its type requires."""
+    required = REQUIRED.get(ALIASES.get(type_, type_), "")
+    others = [one for one in required.split(", ") if one and not one.startswith(f"{option} ")]
+    options = ", ".join([*([f"type = '{type_}'"] if type_ else []), *others, f"{option} = '{VALUES.get(option, '1')}'"])
+    columns = "a AS upper(_msg), _msg STRING" if type_ == "syslog" else "a STRING, PRIMARY KEY (a)"
+    table = f"CREATE TABLE t ({columns}) WITH ({options});"
+    other = "CREATE TABLE o (a STRING) WITH (type = 'file', filePath = 'i');"
+    queries = {
+        "s": "SELECT a FROM t",
+        "k": "INSERT INTO t SELECT a FROM o",
+        "d": "SELECT o.a FROM o JOIN t FOR SYSTEM_TIME AS OF PROCTIME() ON o.a = t.a",
+    }
+    return f"{table} {other if family != 's' else ''} {queries[family]}"
+
+
+def test_every_option_of_the_inventory_is_read_or_found_with_a_hint(acceptance: Path) -> None:
+    options = inventory(acceptance / "rsql" / "sql" / "inventory.md")
+    assert len(options) > 110
+
+    wrong = []
+    for type_, option, family in options:
+        compiled = compile_script(_script(type_, option, family), installed())
+        misspelt = compile_script(_script(type_, f"{option}x", family), installed())
+        if type_ in UNAVAILABLE:
+            right = [one.code for one in compiled.errors] == ["unknown-type"] and all(one.hint for one in compiled.errors)
+        else:
+            near = [one for one in misspelt.errors if (one.hint or "") in (f"is {option!r} meant?", NO_TYPE)]
+            right = not compiled.errors and not compiled.warnings and len(near) == 1
+        if not right:
+            wrong.append(
+                f"{type_} {option} {family}: {[*compiled.errors, *compiled.warnings]}; {[one.hint for one in misspelt.errors]}"
+            )
+
+    assert not wrong, "\n".join(wrong)

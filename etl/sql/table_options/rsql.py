@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from etl.sql.statements import Option, ScriptError
-from etl.sql.table_options.readers import Connector, Path, Reader, ignored, milliseconds, to_list, to_number, to_option
+from etl.sql.table_options.readers import Connector, Path, Reader, Value, ignored, milliseconds, to_list, to_number, to_option
 
 _DEFAULT_SERVERS = "${NAMESRV_ADDR:-127.0.0.1:9876}"
 """Name servers of a table that names none: the variable that RocketMQ's own clients read."""
@@ -31,6 +31,15 @@ _CACHE: Mapping[str, Reader] = {
     "isLarg": ignored,
     "isLarge": ignored,
 }
+
+
+def _rows(text: str) -> list[Value]:
+    """A table's name, or the rows of a look-up table as ``from t where …``."""
+    if re.match(r"\s*from\s", text, re.IGNORECASE):
+        return [(("query",), f"SELECT * {text.strip()}")]
+    return [(("query" if re.match(r"\s*select\s", text, re.IGNORECASE) else "table",), text.strip())]
+
+
 _MODES = {"default": "insert", "ignore": "ignore", "replace": "replace"}
 
 _CONNECTORS: Mapping[str, Connector] = {
@@ -65,7 +74,7 @@ _CONNECTORS: Mapping[str, Connector] = {
             **_BATCH,
             **_CACHE,
             "url": lambda text: [(("url",), text.removeprefix("jdbc:"))],
-            "tableName": to_option("table"),
+            "tableName": _rows,
             "userName": to_option("user"),
             "password": to_option("password"),
             "sqlMode": lambda text: [(("mode",), _MODES.get(text, text))],
@@ -181,6 +190,11 @@ def _check(name: str, family: str, texts: Mapping[str, Option]) -> None:
     encoding = texts.get("encoding")
     if encoding and name != "file" and encoding.value.lower().replace("-", "") not in ("utf8", "ascii"):
         raise ScriptError("invalid-value", f"the encoding {encoding.value!r} is not read here", encoding.value_at, "write UTF-8")
+    rows = texts.get("tableName")
+    if rows and family == "sink" and re.match(r"\s*(from|select)\s", rows.value, re.IGNORECASE):
+        raise ScriptError(
+            "invalid-value", "a sink writes into a table, not into a query", rows.value_at, "write the name of the table only"
+        )
     append = texts.get("needAppend")
     if append and family == "sink" and append.value.lower() == "false":
         raise ScriptError(
