@@ -194,6 +194,10 @@ _COMPONENTS = {
     "with `--once` ends without an event and warns.",
     "missing-input": "The file that a path without wildcards names is not there; the message says what is there instead. A run "
     "that follows waits for it, and the first run with `--once` fails.",
+    "unpublished-stream": "No pipeline among the checked files, or in the same folder, publishes the stream that a source reads, "
+    "and there is none on this machine. A warning: the source waits for it.",
+    "unpublished-field": "The publisher of a stream writes no such field, so that it is always null, or writes it with a type "
+    "that is never cast to the declared one. A warning.",
     "unbounded-paths": "A field in the path of a `file` sink makes a file or folder for each of its values, and "
     "`max_paths` does not say how many there may be.",
     "unbounded-indices": "A field in the index of an `elasticsearch` sink makes an index for each of its values, and "

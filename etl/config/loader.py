@@ -15,6 +15,7 @@ from etl.config.cases.case_check import checked_cases
 from etl.config.checks.flow import check_flow
 from etl.config.checks.functions import give_functions, read_functions
 from etl.config.checks.graph import check_graph, find_leaves
+from etl.config.checks.published import check_published
 from etl.config.checks.tables import give_tables
 from etl.config.checks.targets import check_targets, together
 from etl.config.document.other_tools import other_tool
@@ -69,6 +70,7 @@ def check(
             checked = inspect(path, env)
             problems += checked.problems
             pipelines += [checked.pipeline] if checked.pipeline else []
+    problems += check_published(pipelines, lambda path: inspect(path, env).pipeline)
     return in_file_order([*problems, *(together(pipelines, as_command) if as_command else ())])
 
 

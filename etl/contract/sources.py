@@ -38,6 +38,15 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedEvents:
+    """What a sink of a pipeline writes: its targets, as `Source.reads` knows them, and the fields of its events."""
+
+    pipeline: str
+    targets: Sequence[str]
+    fields: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
     """The input of one task: ``start`` to ``end`` (exclusive) of one partition of one source.
 
@@ -84,6 +93,11 @@ class Source(Component):
     def reads(self, target: str) -> bool:
         """Whether it reads what a sink writes to ``target``, one of `Sink.writes`."""
         return False
+
+    def check_published(self, published: Sequence[PublishedEvents]) -> Iterable[Finding]:
+        """For `etl lint`, of a source that reads what pipelines of this machine publish: findings, given what the sinks of all
+        pipelines write that are checked with it or are in the same folder."""
+        return ()
 
     def exclusive(self) -> Iterable[str]:
         """Names of inputs that no second source can read at the same time, such as ``standard input``."""

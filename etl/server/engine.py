@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from etl.config.checks.published import check_published
 from etl.config.checks.targets import together
-from etl.config.loader import inspect_content
+from etl.config.loader import inspect, inspect_content
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
 from etl.running.messages import OnMessage
@@ -91,6 +92,7 @@ def check_file(
         raise ConfigError(checked.problems)
     pipeline = replace(checked.pipeline, name=name)
     shared = [problem for problem in together([*others, pipeline]) if problem.file == pipeline.file]
+    shared += check_published([pipeline], lambda path: inspect(path, env).pipeline, others)
     if any(problem.severity == "error" for problem in shared):
         raise ConfigError(shared)
     return pipeline, [*checked.problems, *shared]

@@ -174,6 +174,25 @@ def test_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "  source_b --> stream_u\n" in chart
 
 
+def test_graph_of_several_pipelines_shows_what_they_read_from_each_other(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("jobs").mkdir()
+    fields = "folder: streams, fields: {n: int}}"
+    Path("jobs/a.yaml").write_text("source: {type: stdin}\nsink: {type: stream, name: s, folder: streams}\n")
+    Path("jobs/b.yaml").write_text(f"source: {{type: stream, name: s, {fields}\nsink: {{type: discard}}\n")
+
+    assert etl("graph", "jobs") == 0
+    trees = capsys.readouterr().out
+    assert etl("graph", "jobs/a.yaml", "jobs/b.yaml", "--format", "mermaid") == 0
+    chart = capsys.readouterr().out
+
+    assert trees == "a\n  main (stdin)\n  └─ [main] stream → b.main\n\nb\n  main (stream) ← a.main\n  └─ [main] discard\n"
+    assert '  subgraph p1_["b"]\n' in chart
+    assert "    p1_source_main --> p1_sink_main\n" in chart
+    assert "  p0_sink_main ==> p1_source_main\n" in chart
+
+
 def test_graph_of_a_bad_file_shows_its_problems(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text(BAD)
 

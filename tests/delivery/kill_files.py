@@ -1,4 +1,4 @@
-"""Files and the syslog receiver in kill tests."""
+"""Files, streams and the syslog receiver in kill tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import json
 import socket
 from collections.abc import Iterator
 
+import pyarrow as pa
 from kill_table import LINES, Workspace, lines
 from running import wait_for
 from servers.ports import HOST, free
 
 from connectors.shared.journal.records import complete_records
 from connectors.shared.journal.segments import Segments
+from connectors.stream.sink import StreamSink
+from connectors.stream.source import StreamSource
+from etl.api import OFFSET, BatchId, Limit, Task
 
 
 class FileInput:
@@ -65,6 +69,54 @@ class SyslogInput:
             return False
         self.sent = stored
         return True
+
+
+class StreamInput:
+    """A stream, to which this process publishes."""
+
+    steps = ()
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.folder = workspace.folder / "streams"
+        self.name = f"{workspace.label}-in"
+        self.options = f"{{type: stream, name: '{self.name}', folder: '{self.folder}', fields: {{n: bigint, text: string}}}}"
+        self.number = 0
+
+    def begin(self) -> None:
+        """Do nothing: the first events make the stream."""
+
+    def write_events(self, first: int, last: int) -> None:
+        numbers = pa.array(range(first, last), pa.int64())
+        texts = pa.array([f"event number {n}" for n in range(first, last)])
+        events = pa.record_batch([numbers, texts, numbers], names=["n", "text", OFFSET])
+        sink = StreamSink(name=self.name, folder=str(self.folder))
+        publisher = sink.committer("")
+        writer = sink.open(Task("test", "out", self.name, str(self.folder), events.schema))
+        writer.write(events)
+        staged = writer.close()
+        publisher.commit(BatchId("test", self.number), [staged] if staged else [])
+        publisher.close()
+        self.number += 1
+
+
+class StreamOutput:
+    """A stream, which this process reads."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.folder = str(workspace.folder / "streams")
+        self.name = f"{workspace.label}-out"
+        self.options = f"type: stream, name: '{self.name}', folder: '{self.folder}'"
+
+    def delivered(self) -> Iterator[int]:
+        source = StreamSource.model_validate({"name": self.name, "folder": self.folder, "fields": {"n": "bigint"}})
+        start = source.start()
+        for split in source.splits(start, source.latest(start, Limit(1 << 62)), 1):
+            for events in source.read(split):
+                assert isinstance(events, pa.RecordBatch)
+                yield from events["n"].to_pylist()
+
+    def check(self, total: int) -> None:
+        """Do nothing: the test compares the order if the source has one."""
 
 
 class FileOutput:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import kill_database as database
 import kill_elasticsearch as elasticsearch
 import kill_kafka as kafka
-from kill_files import FileInput, FileOutput, SyslogInput
+from kill_files import FileInput, FileOutput, StreamInput, StreamOutput, SyslogInput
 from kill_http import HttpOutput
 from kill_rocketmq import RocketmqInput, RocketmqOutput
 from kill_table import SinkRow, SourceRow
@@ -29,6 +29,7 @@ SOURCES = (
     SourceRow(
         "elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True, loses_input_on_restart=True
     ),
+    SourceRow("stream", StreamInput, ordered=True),
     SourceRow("postgres-unordered", database.unordered("postgres"), ("postgres",), "at least once", whole=True),
 )
 SINKS = (
@@ -40,6 +41,7 @@ SINKS = (
     SinkRow("sqlite", database.rows("sqlite", "insert")),
     SinkRow("rocketmq", RocketmqOutput, ("rocketmq",)),
     SinkRow("http", HttpOutput),
+    SinkRow("stream", StreamOutput, ordered=True),
     SinkRow("elasticsearch", elasticsearch.documents("elasticsearch"), ("elasticsearch",), shows_repeats=False),
     SinkRow("kafka-at-least-once", kafka.at_least_once, ("kafka",)),
     SinkRow("mariadb-upsert", database.rows("mariadb", "upsert"), ("mariadb",), shows_repeats=False),

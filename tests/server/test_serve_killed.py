@@ -60,13 +60,17 @@ def send(port: int, text: str) -> None:
 def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path) -> None:
     (port,) = free()
     pipeline = 'source: {type: file, path: "{here}/a.log"}\nsteps: [{type: filter, where: "message <> \'WORD\'"}]\n'
-    pipeline += 'sink: {type: file, path: "{here}/a.jsonl"}\n'
+    pipeline += 'sinks:\n  main: {from: steps, type: file, path: "{here}/a.jsonl"}\n'
+    pipeline += '  published: {from: steps, type: stream, name: a, folder: "{here}/streams"}\n'
+    subscriber = 'source: {type: stream, name: a, folder: "{here}/streams", fields: {message: string}}\n'
+    subscriber += 'sink: {type: file, path: "{here}/c.jsonl"}\n'
     listener = (
         f'source: {{type: syslog, listen: "tcp://127.0.0.1:{port}"}}\nsteps: [{{type: dedupe, keys: [message], within: 1h}}]\n'
     )
     listener += 'sink: {type: file, path: "{here}/b.jsonl"}\n'
     (tmp_path / "jobs" / "shop").mkdir(parents=True)
     etl.pipeline(pipeline, "jobs/shop/a.yaml")
+    etl.pipeline(subscriber, "jobs/shop/c.yaml")
     etl.pipeline(pipeline.replace("WORD", "7"), "a.yaml")
     etl.pipeline(pipeline.replace("filter", "fitler"), "bad.yaml")
     etl.pipeline(listener, "b.yaml")
@@ -103,9 +107,11 @@ def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path
         assert [(one["step"], one["rows"]) for one in client("GET", state).json] == [("dedupe", 1)]
         status = run("status", "shop/a")
         assert "shop/a: running, version 2" in status.out, status.err
+        wait_for(lambda: len(lines(tmp_path / "c.jsonl")) >= 1000, what="1000 events over the stream")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
     written = [int(line.split('"')[3]) for line in lines(tmp_path / "a.jsonl")]
     assert sorted(written) == list(range(1000)), "each event once"
+    assert lines(tmp_path / "c.jsonl") == lines(tmp_path / "a.jsonl"), "each event once, in order, over a stream"
     assert "while paused" in lines(tmp_path / "b.jsonl")[0]

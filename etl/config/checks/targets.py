@@ -52,7 +52,7 @@ def _check_own_source(
     inputs = {ref.name for ref in layout.sinks[name].inputs} if name in layout.sinks else set(layout.sources)
     for source in find_upstream(inputs, layout) & layout.sources.keys():
         reader = _with_known_targets(built.get(layout.sources[source].path))
-        if isinstance(reader, Source) and (target := read_target(reader, _list_or_nothing(sink.writes))):
+        if isinstance(reader, Source) and (target := read_target(reader, list_or_nothing(sink.writes))):
             message, hint, severity = _own(source, target)
             report.add(part.path, "reads-own-output", message, hint, key=True, severity=severity)
 
@@ -89,7 +89,7 @@ def _with_known_targets(made: ComponentVariant | None) -> Component | None:
 def _all_targets(component: Component) -> object:
     """Everything that this module calls on a source or sink."""
     if isinstance(component, Sink):
-        return _list_or_nothing(component.targets), _list_or_nothing(component.writes)
+        return list_or_nothing(component.targets), list_or_nothing(component.writes)
     return isinstance(component, Source) and (_reads(component, "/"), _exclusive(component))
 
 
@@ -98,7 +98,7 @@ def _all_targets(component: Component) -> object:
 
 def shared_target(one: Sink, other: Sink) -> str | None:
     """The target that both write to, in words: the same one, or one in the folder of the other."""
-    return _find_shared(_list_or_nothing(one.targets), _list_or_nothing(other.targets))
+    return _find_shared(list_or_nothing(one.targets), list_or_nothing(other.targets))
 
 
 def _find_shared(ones: Iterable[str], others: Iterable[str]) -> str | None:
@@ -123,7 +123,8 @@ def _reads(source: Source, target: str) -> bool:
         return False
 
 
-def _list_or_nothing(question: object) -> list[str]:
+def list_or_nothing(question: object) -> list[str]:
+    """What a component names, as `Sink.writes`; nothing if its options are wrong."""
     try:
         return list(question())  # type: ignore[operator]
     except Exception:  # options without a known target: the sink's own check reports them
@@ -131,7 +132,7 @@ def _list_or_nothing(question: object) -> list[str]:
 
 
 def _exclusive(source: object) -> list[str]:
-    return list(dict.fromkeys(_list_or_nothing(source.exclusive))) if isinstance(source, Source) else []
+    return list(dict.fromkeys(list_or_nothing(source.exclusive))) if isinstance(source, Source) else []
 
 
 # ── Pipelines of one command ──────────────────────────────────────────────────────────────────────
@@ -169,7 +170,7 @@ def _writers(pipeline: Pipeline) -> list[Writer]:
     sinks = {name: output.sink for name, output in pipeline.sinks.items()}
     if pipeline.dead_letters:
         sinks[DEAD_LETTERS] = pipeline.dead_letters
-    return [Writer(pipeline, name, _list_or_nothing(sink.targets), _list_or_nothing(sink.writes)) for name, sink in sinks.items()]
+    return [Writer(pipeline, name, list_or_nothing(sink.targets), list_or_nothing(sink.writes)) for name, sink in sinks.items()]
 
 
 def _same_names(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:

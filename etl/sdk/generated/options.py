@@ -149,6 +149,15 @@ class OwnRule(TypedDict, total=False):
     """Events that `etl rules test` tries the rule on."""
 
 
+class Retention(TypedDict, total=False):
+    """Which events are kept for subscribers."""
+
+    max_bytes: Size
+    """Maximum bytes on disk, after compression. A micro-batch is stored completely."""
+    max_age: Duration
+    """How long an event is kept, read or not."""
+
+
 class Retry(TypedDict, total=False):
     """How temporary failures are retried."""
 

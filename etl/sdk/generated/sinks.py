@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ClientTls,
         Duration,
         FilePath,
+        Retention,
         Retry,
         RocketmqTopicCreation,
         RollOptions,
@@ -599,3 +600,52 @@ class Sinks:
             group: Producer group of the messages. Default: sluice.
         """
         return self._sink("rocketmq", locals(), ("servers",))
+
+    def to_stream(
+        self,
+        name: str,
+        *,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        folder: str | None = UNSET,
+        retain: Retention = UNSET,
+        when_full: Literal["delete", "wait"] = UNSET,
+    ) -> Output:
+        """Publish events to other pipelines on this machine, whose source `stream` reads them.
+
+        The stream is a journal on disk: tasks stage their events, and the commit of a micro-batch appends them and makes them visible
+        at once. Exactly once: a restart removes what was not committed, and a micro-batch that runs again is not appended twice; what
+        subscribers deliver exactly once is in their hands. Tested by killing publishers and subscribers. Events keep the order of
+        their splits.
+
+        Subscribers need not run at the same time, and do not share a process: each reads at its own pace, the newest events or
+        those of yesterday. The journal keeps events until they are too old or too many (``retain``), whether they were read or not.
+        With ``when_full: delete`` a slow subscriber loses the oldest events, and is told how many. With ``when_full: wait`` the
+        publisher waits for the slowest subscriber instead, but not beyond ``max_age``: with it waits the whole pipeline, unless
+        ``on_failure: spool`` lets its other sinks continue. Events are deleted in sixteenths of ``retain``.
+
+        A stream has one publisher at a time; a second one ends with an error. All types of fields are kept. It works on one machine
+        and for one user: the folder is private.
+
+        Delivery: exactly once.
+
+        Example::
+
+            stream.to_stream('logins', retain={'max_bytes': '4GiB', 'max_age': '6h'})
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            name: Name of the stream.
+            folder: The folder of streams, the same for publisher and subscribers; default `$ETL_STATE/.streams`, else
+                `~/.local/state/sluice/.streams`. Default: none.
+            retain: Which events are kept for subscribers. Default: see below.
+            when_full: What happens when `retain.max_bytes` is reached and a subscriber has not read the oldest
+                events: they are deleted, or the publisher waits. Default: delete.
+        """
+        return self._sink("stream", locals(), ("name",))

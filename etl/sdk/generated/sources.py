@@ -600,6 +600,47 @@ class Sources:
         """
         return self._source("stdin", locals(), ())
 
+    def stream(
+        self,
+        name: str,
+        *,
+        fields: Mapping[str, TypeText],
+        folder: str | None = UNSET,
+        start: Literal["earliest", "latest"] = UNSET,
+        on_data_loss: Literal["fail", "continue"] = UNSET,
+    ) -> Stream:
+        """Subscribe to the events that another pipeline on this machine publishes with the sink `stream`.
+
+        So many pipelines read one source once: one pipeline receives and parses, others filter and count its events. Publisher and
+        subscribers run in one process or in several, at the same time or not. A subscriber stores how far it has read like any
+        source: exactly once, up to the guarantees of its sinks. Tested by killing publishers and subscribers.
+
+        ``fields`` declares the fields to read. A field that the publisher does not write is null; a value of another type is cast if
+        that changes nothing, otherwise the event is a dead letter (``field-type``). `etl lint` compares the fields with those of the
+        publisher, if its file is among the checked ones or in the same folder, or if it has run.
+
+        The publisher deletes events that are too old or too many. A subscriber that has not read them ends with an error that names
+        the lost range; with ``on_data_loss: continue`` it continues after them, and reports them in the log and as the dead letter
+        ``data-lost``. A stream that does not exist yet has no events; the source waits for it.
+
+        With ``--once`` it reads what is published when it starts. Parallelism: ranges of the journal. Order: that of the stream.
+
+        Example::
+
+            read.stream('logins', fields={'timestamp': 'timestamp', 'user_name': 'string', 'source.ip': 'string'})
+
+        Args:
+            name: Name of the stream.
+            fields: Field → type.
+            folder: The folder of streams, the same for publisher and subscribers; default `$ETL_STATE/.streams`, else
+                `~/.local/state/sluice/.streams`. Default: none.
+            start: Where a new pipeline begins: at the first event that still exists, or after the last. Default:
+                earliest.
+            on_data_loss: What happens if events were deleted before they were read: the run ends, or continues after
+                them. Default: fail.
+        """
+        return self._source("stream", locals(), ("name",))
+
     def syslog(
         self,
         listen: str | Sequence[str],
