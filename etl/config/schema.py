@@ -112,6 +112,7 @@ _FUNCTIONS: Json = {
                         "minLength": 1,
                         "description": "Module instead of a file: beside the pipeline file, or installed.",
                     },
+                    "code": {"type": "string", "minLength": 1, "description": "Python code itself, instead of a file."},
                     "function": {"type": "string", "minLength": 1, "description": "Name in the file; the key by default."},
                     "timeout": {
                         **TypeAdapter(Duration).json_schema(),

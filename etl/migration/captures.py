@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from etl.scanner.tree import Atomic, Capture, Choice, Group, Node, Repeat, Sequence, walk
+from etl.scanner.tree_analysis import first_bytes
 
 _CAPTURE = re.compile(r"(%\{\w+:)([^:{}]+)((?::\w+)?\})|(\(\?<)([A-Za-z_@][\w.@\[\]-]*)(>)")
 
@@ -33,3 +36,36 @@ def unify_types(patterns: list[str]) -> list[str]:
         return f"{found[1]}{found[2]}{types[found[2]]}" if found[1] and found[2] in types else found[0]
 
     return [_CAPTURE.sub(replace, pattern) for pattern in patterns]
+
+
+def empty_captures(trees: Iterable[Node]) -> frozenset[str]:
+    """Text fields that each pattern captures once in every match, and of which one may be empty.
+
+    The parser grok gives null for an empty capture, the tools that are imported an empty text: of these fields null behind a
+    match is an empty capture.
+    """
+    always: frozenset[str] | None = None
+    nullable: set[str] = set()
+    for tree in trees:
+        found = [one for one in walk(tree) if isinstance(one, Capture)]
+        names = [one.field for one in found]
+        once = {one.field for one in found if names.count(one.field) == 1 and not one.cast}
+        nullable |= {one.field for one in found if first_bytes(one.part)[1]}
+        always = (_always(tree) & once) & (_always(tree) if always is None else always)
+    return (always or frozenset()) & nullable
+
+
+def _always(node: Node) -> frozenset[str]:
+    """Fields that take part in every match."""
+    match node:
+        case Capture(part, field):
+            return _always(part) | {field}
+        case Sequence(parts):
+            return frozenset().union(*map(_always, parts))
+        case Choice(parts):
+            return frozenset.intersection(*map(_always, parts)) if parts else frozenset()
+        case Repeat(part, least) if least:
+            return _always(part)
+        case Group() | Atomic():
+            return _always(node.part)
+    return frozenset()

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.expressions.analysis import analyse
+from etl.expressions.quoting import quoted
 from etl.migration.values import NULL, Value, both, choose, field_value, is_null
 from etl.types import parse_type
 
@@ -52,10 +53,19 @@ class Members:
 
     declared: frozenset[str] = frozenset()
     """Members that become fields even if nothing names them."""
+    own_prefix: str = ""
+    """Of the parser's own fields, where ``merged`` is given."""
+    merged: dict[str, str] | None = None
+    """Expressions by which the fields of a parser replace those of an earlier one under the same prefix."""
 
     def declare(self, name: str) -> str:
         inside = name.removeprefix(self.prefix)
         type_, path = self.known.get(inside, ("string", inside))
+        if self.merged is not None:
+            own = quoted(self.own_prefix + inside)
+            self.options["fields"][self.own_prefix + inside] = type_
+            self.merged[name] = f"coalesce({own}, {quoted(name)})"
+            return type_
         self.options["fields"][name] = type_
         if self.renamed and path != name:
             self.options.setdefault(self.renamed, {})[name] = path
@@ -74,6 +84,8 @@ class Draft:
     remarks: list[str] = field(default_factory=list)
     """What a user has to know of the whole."""
     members: list[Members] = field(default_factory=list)
+    functions: dict[str, str] = field(default_factory=dict)
+    """Code in Python of the functions that steps call, by name."""
     _count: int = 0
     last_comments: list[str] = field(default_factory=list)
     """Comments for the next step, or for the end."""
@@ -90,11 +102,19 @@ class Draft:
 
     def _declare(self, name: str) -> None:
         """Let a parser of open objects give the field, if one of them can have it."""
+        if not FIELD_NAME.fullmatch(name) or self.under(name):
+            return
+        found: list[Members] = []
         for one in reversed(self.members):
-            inside = name.startswith(one.prefix) if one.prefix else not self.under(name)
-            if inside and not one.declared and name != one.prefix and FIELD_NAME.fullmatch(name) and not self.under(name):
-                self.types[name] = one.declare(name)
-                return
+            if name.startswith(one.prefix) and not one.declared and name != one.prefix:
+                found.append(one)
+                if one.merged is None:
+                    break
+        for one in reversed(found):
+            self.types[name] = one.declare(name)
+            if one.merged is not None:
+                self.temporary.append(one.own_prefix + name.removeprefix(one.prefix))
+                self.types[self.temporary[-1]] = self.types[name]
 
     def comment(self, text: str) -> None:
         """Say something above the next step."""

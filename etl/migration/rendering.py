@@ -18,7 +18,8 @@ def render(name: str, description: str, source: Mapping[str, Any], draft: Draft,
     steps = "".join(textwrap.indent(_comments(step.comments) + yaml_text([step.options]), "      ") for step in draft.steps)
     steps += textwrap.indent(_comments(draft.last_comments), "      ")
     streams = f"streams:\n  events:\n    from: log\n    steps:\n{steps}" if steps else "streams:\n  events: {from: log}\n"
-    return yaml_text(head) + streams + yaml_text({"sinks": {"events": {"from": "events", **sink}}})
+    functions = {"functions": {name: {"code": code} for name, code in draft.functions.items()}} if draft.functions else {}
+    return yaml_text({**head, **functions}) + streams + yaml_text({"sinks": {"events": {"from": "events", **sink}}})
 
 
 def _comments(comments: list[str]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from etl.migration.draft import FIELD_NAME, clean_name
@@ -22,12 +23,27 @@ class Member(NamedTuple):
     """In the language of the parser json's ``paths``: ``labels["a.b"]``."""
 
 
-def json_members(lines: Iterable[str]) -> Mapping[str, Member]:
+class Sample(dict[str, Member]):
+    """Members of the JSON objects in lines by their dotted names, and the lines."""
+
+    lines: Sequence[str] = ()
+
+
+def pair_keys(sample: Mapping[str, Member], value_split: str) -> Iterator[str]:
+    """Keys before separators of values in the lines of a sample."""
+    try:
+        pattern = re.compile(rf"([A-Za-z_@][\w@-]*)(?:{value_split})", re.ASCII)
+    except re.error:
+        return
+    found = (key for line in getattr(sample, "lines", ()) for key in pattern.findall(line))
+    yield from itertools.islice(dict.fromkeys(key if isinstance(key, str) else key[0] for key in found), MAX_MEMBERS)
+
+
+def json_members(lines: Iterable[str]) -> Sample:
     """Name of each member, dotted, → what it is; empty if no line is a JSON object."""
     found: dict[str, Member] = {}
-    for number, line in enumerate(lines):
-        if number == MAX_LINES:
-            break
+    lines = list(itertools.islice(lines, MAX_LINES))
+    for line in lines:
         if not line.lstrip().startswith("{"):
             continue
         try:
@@ -38,9 +54,11 @@ def json_members(lines: Iterable[str]) -> Mapping[str, Member]:
             if name in found or len(found) < MAX_MEMBERS:
                 found[name] = Member(_either_type(found[name].type if name in found else NOTHING, type_), path)
     objects = {name.rsplit(".", count)[0] for name in found for count in range(1, name.count(".") + 1)}
-    return {
-        name: Member(TEXT if one.type == NOTHING else one.type, one.path) for name, one in found.items() if name not in objects
-    }
+    made = Sample(
+        {name: Member(TEXT if one.type == NOTHING else one.type, one.path) for name, one in found.items() if name not in objects}
+    )
+    made.lines = lines
+    return made
 
 
 def _members(prefix: str, path: str, value: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

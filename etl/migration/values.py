@@ -89,6 +89,18 @@ def call(function: str, arguments: Iterable[Value], type_: str) -> Value:
     return Value(f"{function}({', '.join(one.sql for one in arguments)})", type_, reads_of(arguments))
 
 
+_MARK = "\x1f"
+"""A character that separates the parts of a text for a moment: ASCII's unit separator."""
+
+
+def split_text(text: Value, pattern: str) -> Value:
+    """The parts of a text between matches of a regular expression. ``split`` in Arrow takes literal separators only."""
+    if not set(pattern) & set("\\^$.|?*+()[]{}"):
+        return call("split", [text, text_value(pattern)], TEXTS)
+    marked = call("regexp_replace", [text, text_value(pattern), text_value(_MARK)], TEXT)
+    return call("split", [marked, text_value(_MARK)], TEXTS)
+
+
 def reads_of(values: Iterable[Value]) -> frozenset[str]:
     return frozenset().union(*(one.reads for one in values))
 

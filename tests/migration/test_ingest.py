@@ -128,7 +128,7 @@ def test_a_script_is_one_step() -> None:
 @pytest.mark.parametrize(
     ("processor", "reason"),
     [
-        ({"script": {"source": "for (int i = 0; i < 3; i++) { ctx.a = i; }"}}, "a loop in Painless"),
+        ({"script": {"source": "for (int i = 0; i < 3; i++) { i.spin(); }"}}, ".spin(…) in Painless"),
         ({"script": {"source": "ctx.a = ZonedDateTime.parse('x')"}}, "ZonedDateTime.parse(…) in Painless"),
         ({"script": {"id": "stored"}}, "a stored script"),
         ({"script": {"source": "ctx.a = ("}}, "Painless that cannot be read"),
@@ -144,7 +144,7 @@ def test_a_script_is_one_step() -> None:
         ({"foreach": {"field": "message", "processor": 7}}, "has to be a processor"),
         ({"gsub": {"field": "message", "pattern": "(", "replacement": ""}}, "is not a regular expression"),
         ({"sort": {"field": "message"}}, "takes an array"),
-        ({"script": {"source": "ctx.a = Long.parseLong(ctx.message, ctx.message)"}}, "with 2 arguments"),
+        ({"script": {"source": "ctx.a = new Random()"}}, "new Random(…) in Painless"),
     ],
 )
 def test_what_has_no_counterpart_is_said_at_its_place(processor: Any, reason: str) -> None:
@@ -167,6 +167,82 @@ def test_members_of_a_sample_have_types_and_odd_names() -> None:
     assert options["paths"] == {"app.pid": "pid", "app.a.b": '["a.b"]', "app.t._date": 't["$date"]', "app.tags": "tags"}
 
 
+JAVA = """
+boolean isPrivate(def dot, def ip) {
+  try {
+    StringTokenizer tok = new StringTokenizer(ip, dot);
+    int first = Integer.parseInt(tok.nextToken());
+    return first == 10 || first == 127;
+  } catch (Exception e) { return false; }
+}
+def found = false;
+float sum = 0;
+for (def one : ctx.hops) {
+  if (one == '-') { continue; }
+  sum += one.length();
+  if (!isPrivate(params.dot, one)) { ctx.client = one; found = true; break; }
+}
+if (!found) { ctx.client = ctx.hops[0]; }
+int i = 0;
+while (i < ctx.hops.size()) { i += 2; }
+ctx.rounds = i / 2;
+ctx.sum = sum;
+StringBuilder hex = new StringBuilder();
+for (int at = 0; at < 2; at++) { hex.append((char)(65 + at)); }
+ctx.made = hex.toString();
+Iterator entries = ctx.user.entrySet().iterator();
+while (entries.hasNext()) { def e = entries.next(); if (e.getValue() == '?') { entries.remove(); } }
+"""
+
+
+def test_a_script_with_functions_and_loops_is_a_function_in_python(etl: Etl, tmp_path: Path) -> None:
+    processors = [
+        grok("^%{NOTSPACE:hops} %{NOTSPACE:user.name} %{NOTSPACE:user.id}$"),
+        {"split": {"field": "hops", "separator": ",\\s*"}},
+        {"script": {"source": JAVA, "params": {"dot": "."}, "if": "ctx.user.name != 'skip'"}},
+    ]
+    (tmp_path / "hops.yml").write_text(yaml.safe_dump({"processors": processors}))
+    made = etl("import", "hops.yml")
+    first = "{message: '10.1.1.1,-,8.8.8.8,x eve ?', hops: [10.1.1.1, '-', 8.8.8.8, x], user.name: eve, client: 8.8.8.8, "
+    other = "{message: '10.1.1.1 skip ?', hops: [10.1.1.1], user.name: skip, user.id: '?'}"
+    cases = f"input: ['10.1.1.1,-,8.8.8.8,x eve ?', 10.1.1.1 skip ?], expect: [{first}rounds: 2, sum: 15.0, made: AB}}, {other}]"
+    (tmp_path / "job.yaml").write_text(made.out + f"tests:\n  hops: {{{cases}}}\n")
+    tested = etl("test", "job.yaml")
+
+    assert made.err.startswith("3 of 3")
+    assert tested.status == 0, tested.out
+
+
+def test_keys_of_pairs_are_those_that_processors_name() -> None:
+    pairs = {"field_split": "\\s+", "value_split": "=", "target_field": "a.log", "exclude_keys": ["pw"], "strip_brackets": True}
+    found = steps(
+        grok("^%{DATA:first} %{GREEDYDATA:rest}$"),
+        {"kv": {"field": "first", **pairs}},
+        {"kv": {"field": "rest", **pairs}},
+        {"lowercase": {"field": "a.log.op"}},
+    )
+
+    first, other = (step for step in found if step["type"] == "key_value")
+    assert first["fields"] == {"a.log.op": "string"}
+    assert (first["prefix"], first["exclude"], first["brackets"]) == ("a.log.", ["pw"], ["()", "<>", "[]"])
+    assert other["fields"] == {"_pairs_2.op": "string"}
+    assert any(step.get("fields", {}).get("a.log.op") == "coalesce(_pairs_2.op, a.log.op)" for step in found)
+
+
+def test_the_direction_of_a_connection() -> None:
+    (_, step) = steps(
+        grok("%{IP:source.ip} %{IP:destination.ip}"), {"network_direction": {"internal_networks": ["private", "192.0.2.0/24"]}}
+    )
+
+    assert step["fields"]["network.direction"].startswith(
+        "case when ip_in(source.ip, '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fd00::/8', '192.0.2.0/24') and ip_in(dest"
+    )
+
+
+def test_an_empty_capture_is_an_empty_text() -> None:
+    assert steps(grok("^%{DATA:a} %{WORD:b} (x%{DATA:c})?$"))[1] == {"type": "set", "fields": {"a": "coalesce(a, '')"}}
+
+
 def test_a_name_that_is_a_value_and_an_object_is_refused() -> None:
     assert "cannot be an object" in imported({"set": {"field": "message.text", "value": "x"}}).report.left[0].reason
     assert isinstance(Draft().field("x").sql, str)
@@ -177,7 +253,7 @@ def test_the_command_prints_a_pipeline_that_runs(etl: Etl, tmp_path: Path) -> No
         grok("^%{IP:source.ip} %{WORD:user.name} %{NUMBER:bytes:long}$"),
         {"append": {"field": "tags", "value": "login"}},
         {"append": {"field": "tags", "value": "{{user.name}}", "allow_duplicates": False}},
-        {"script": {"source": "for (x in ctx.tags) { }"}},
+        {"script": {"source": "ctx.a = new Random()"}},
     ]
     (tmp_path / "login.json").write_text(yaml.safe_dump({"description": "Logins", "processors": processors}))
     made = etl("import", "login.json")

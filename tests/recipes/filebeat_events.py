@@ -13,6 +13,7 @@ from filebeat_case import Row, differences
 from etl.api import OFFSET
 from etl.config.cases.case import Case, CaseInput, ExpectedOutput, Lines
 from etl.config.cases.case_file import inspect_tests
+from etl.expressions.quoting import quoted_text
 from etl.migration.draft import Draft, DraftStep
 from etl.migration.rendering import render
 from etl.testing.capture import read_captured
@@ -29,8 +30,8 @@ def write_pipeline(file: Path, draft: Draft, settings: Mapping[str, Any]) -> Pat
     if joined := settings.get("multiline"):
         source["multiline"] = {"start" if joined["negate"] else "continue": joined["pattern"]}
     if excluded := settings.get("exclude_lines"):
-        patterns = (pattern.replace("\\", "\\\\").replace("^{", "^\\\\{") for pattern in excluded)
-        where = " and ".join(f"not regexp_like(message, '{pattern}')" for pattern in patterns)
+        patterns = (quoted_text(one.replace("^{", "^\\{")) for one in excluded)
+        where = " and ".join(f"not regexp_like(message, {pattern})" for pattern in patterns)
         draft.steps.insert(0, DraftStep({"type": "filter", "where": where}))
     text = render("imported", "", source, draft, {"type": "file", "path": "o.jsonl"})
     file.write_text(text + "tests: {a case: {input: [a], expect: []}}\n", "utf-8")

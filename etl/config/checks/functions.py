@@ -103,9 +103,11 @@ def _long_form(name: str, value: str | dict[str, Any]) -> dict[str, Any]:
 def _code_file(options: Mapping[str, Any], path: OptionPath, report: Report) -> CodeFile | None:
     from etl.udf.code_files import CodeFileError, read_file, read_module
 
-    if ("file" in options) == ("module" in options):
-        report.fail(path, "missing-option", "needs 'file' or 'module', one of them", "file: functions.py")
+    if len({"file", "module", "code"} & {*options}) != 1:
+        report.fail(path, "missing-option", "needs 'file', 'module' or 'code', one of them", "file: functions.py")
         return None
+    if "code" in options:
+        return CodeFile(f"<{path[-1]}>", str(options["code"]))
     folder = Path(report.file).parent
     key = "file" if "file" in options else "module"
     try:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from etl.migration.draft import NotCarriedError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.painless.parser import parse_script
+from etl.migration.ingest.painless.python_code import PythonCode
 from etl.migration.ingest.painless.scripts import Script
+from etl.migration.ingest.painless.tree import Statement
 from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import INGEST_TIME, slots
 from etl.migration.values import (
@@ -147,8 +149,35 @@ def script(one: Processor) -> None:
         raise NotCarriedError("a script without its source")
     if _REMOVES_NULLS.search(source):
         return  # a field without a value is missing here anyway
-    values = Script(one.draft, one.option("params")).run(parse_script(source), one.where)
-    one.draft.set(dict(values))
+    statements = parse_script(source)
+    try:
+        one.draft.set(dict(Script(one.draft, one.option("params")).run(statements, one.where)))
+    except NotCarriedError as error:
+        _script_in_python(one, statements, error)
+
+
+def _script_in_python(one: Processor, statements: Sequence[Statement], reason: NotCarriedError) -> None:
+    """A script that is more than expressions: a function in Python, which a step calls. Raises the reason if that fails too."""
+    draft = one.draft
+    condition = None
+    if one.where is not None:
+        where = draft.keep(one.where)
+        assert where is not None
+        condition = next(iter(where.reads), None)
+    handled = one.option("ignore_failure") or one.option("on_failure") or one.pipeline_handlers
+    failed = draft.new_temporary("failed") if handled else None
+    name = f"script_{len(draft.functions) + 1}"
+    code = PythonCode(draft, one.option("params") or {})
+    try:
+        text = code.write(name, statements, condition, failed)
+    except NotCarriedError as error:
+        raise NotCarriedError(f"{reason}; and not as Python: {error}" if str(error) != str(reason) else str(reason)) from None
+    draft.functions[name] = text
+    read = sorted({*code.read, *code.given, *([condition] if condition else [])} & {*draft.types})
+    types = dict(code.given)
+    draft.add({"type": "python", "function": name, "read": read, "fields": types}, types)
+    if failed:
+        one.failed(draft.field(failed))
 
 
 def drop_event(one: Processor) -> None:
@@ -188,7 +217,8 @@ NO_COUNTERPART: Mapping[str, str] = {
     "enrich": "a lookup with a table does the same: export the enrich index as a table, or read it from a database",
     "fail": "events that do not fit go to the dead letters where a parser or an expression fails",
     "inference": "models are not run",
-    "network_direction": "a `set` with ip_in(source.ip, '10.0.0.0/8') says which side is inside",
+    "geo_grid": "tiles of maps are not computed",
+    "redact": "a `set` with regexp_replace(message, '…', '<IP>') hides what a pattern finds",
     "registered_domain": "the parser url with `public_suffixes` gives registered_domain and subdomain",
     "reroute": "the sink names the index",
     "set_security_user": "there is no user of a request",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -12,12 +13,12 @@ from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import slots
 from etl.migration.values import (
     TEXT,
-    TEXTS,
     WHOLE,
     Value,
     as_type,
     call,
     choose,
+    split_text,
     text_value,
 )
 
@@ -54,7 +55,7 @@ def _split(one: Processor, source: Value) -> Value:
     text = as_type(source, TEXT)
     if not one.option("preserve_trailing"):
         text = call("regexp_replace", [text, text_value(f"(?:{separator})+\\z"), text_value("")], TEXT)
-    return call("split", [Value(f"nullif({text.sql}, '')", TEXT, text.reads), text_value(separator)], TEXTS)
+    return split_text(Value(f"nullif({text.sql}, '')", TEXT, text.reads), separator)
 
 
 def _gsub(one: Processor, source: Value) -> Value:
@@ -112,6 +113,36 @@ def community_id(one: Processor) -> None:
     one.set(static_name(one.option("target_field", "network.community_id")), value)
 
 
+_NETWORKS = {
+    "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fd00::/8"),
+    "loopback": ("127.0.0.0/8", "::1/128"),
+    "link_local_unicast": ("169.254.0.0/16", "fe80::/10"),
+    "multicast": ("224.0.0.0/4", "ff00::/8"),
+    "unspecified": ("0.0.0.0/32", "::/128"),
+}
+"""Names of networks in ``network_direction``."""
+
+
+def network_direction(one: Processor) -> None:
+    source, target = (
+        as_type(one.draft.field(static_name(one.option(f"{side}_ip", f"{side}.ip"))), TEXT) for side in ("source", "destination")
+    )
+    if one.option("internal_networks_field"):
+        raise NotCarriedError("internal_networks_field: networks here are known before the run; write them as internal_networks")
+    networks: list[str] = []
+    for network in as_list(one.need("internal_networks")):
+        if not re.fullmatch(r"[0-9a-fA-F:.]+/\d+", network) and network not in _NETWORKS:
+            raise NotCarriedError(f"the network {network!r}; those with names are {', '.join(_NETWORKS)}")
+        networks += _NETWORKS.get(network, (network,))
+    if one.draft.field(static_name(one.option("source_ip", "source.ip"))).is_null or target.is_null:
+        return
+    inside = [f"ip_in({side.sql}, {', '.join(map(quoted_text, networks))})" for side in (source, target)]
+    cases = f"when {inside[0]} and {inside[1]} then 'internal' when {inside[0]} then 'outbound' when {inside[1]} then 'inbound'"
+    known = f"when {source.sql} is null or {target.sql} is null then null"
+    value = Value(f"case {cases} {known} else 'external' end", TEXT, source.reads | target.reads)
+    one.set(static_name(one.option("target_field", "network.direction")), value)
+
+
 def fingerprint(one: Processor) -> None:
     names = [static_name(name) for name in as_list(one.need("fields"))]
     hashes = {"MD5": "md5({})", "SHA-1": "sha1({})", "SHA-256": "sha2({}, 256)", "SHA-512": "sha2({}, 512)"}
@@ -143,5 +174,6 @@ FUNCTION_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
     "sort": _function(_sort),
     "foreach": foreach,
     "community_id": community_id,
+    "network_direction": network_direction,
     "fingerprint": fingerprint,
 }

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from etl.migration.captures import rename_in_pattern, unify_types
-from etl.migration.draft import Members, NotCarriedError, clean_name
-from etl.migration.ingest.processor import Processor, as_list, build_parser
+from etl.migration.captures import empty_captures, rename_in_pattern, unify_types
+from etl.migration.draft import FIELD_NAME, DraftStep, Members, NotCarriedError
+from etl.migration.ingest.processor import Processor, as_list, build_parser, static_name
 from etl.migration.ingest.templates import slots
-from etl.migration.sampling import member_path
+from etl.migration.sampling import member_path, pair_keys
 from etl.migration.values import TEXT, TIME, Value, as_type, call, choose, field_value, is_null, negation, text_value
+from etl.scanner.pattern_error import PatternError
 
 ZONE_FIELD = "event.timezone"
 """Where shippers note the zone of their host; the pipeline has one zone for all events."""
@@ -28,7 +29,12 @@ def grok(one: Processor) -> None:
         options["pattern_definitions"] = dict(zip(definitions, texts[count:], strict=True))
     if one.option("ecs_compatibility", "disabled") == "disabled":
         options["pattern_set"] = "legacy"
-    one.parse("grok", options)
+    one.parse("grok", options, empty=_empty_captures(options))
+
+
+def _empty_captures(options: Mapping[str, Any]) -> frozenset[str]:
+    parser = build_parser("grok", {"field": "x", **options})
+    return empty_captures(tree for tree in getattr(parser, "trees", tuple)() if not isinstance(tree, PatternError))
 
 
 def dissect(one: Processor) -> None:
@@ -147,20 +153,46 @@ def _merge(one: Processor, members: Members, step: dict[str, Any], taken: Mappin
 
 
 def key_value(one: Processor) -> None:
-    prefix = f"{one.option('target_field')}." if one.option("target_field") else ""
-    added = one.option("prefix") or ""
-    if left := sorted({"strip_brackets", "exclude_keys"} & {*one.options}):
-        raise NotCarriedError(f"kv with {', '.join(left)}; the parser key_value has brackets, quotes and fields")
-    options: dict[str, Any] = {"fields": {}}
+    target = one.option("target_field")
+    prefix = (f"{static_name(target)}." if target else "") + (one.option("prefix") or "")
+    options: dict[str, Any] = {"fields": {}, "quotes": "", "escapes": "none", "alone": "reject", "whitespace": "strict"}
     for theirs, ours in (("trim_key", "trim_keys"), ("trim_value", "trim_values")):
         if one.option(theirs):
             options[ours] = str(one.option(theirs))
+    if one.option("strip_brackets"):
+        options |= {"brackets": ["()", "<>", "[]"], "quotes": "\"'"}
+    for theirs, ours in (("include_keys", "include"), ("exclude_keys", "exclude")):
+        if one.option(theirs):
+            options[ours] = as_list(one.option(theirs))
     options |= _separator("pair", one.need("field_split")) | _separator("value", one.need("value_split"))
     build_parser("key_value", {"field": "x", **options, "fields": {"x": "string"}})
-    keys = {clean_name(name): ("string", name) for name in one.option("include_keys") or []}
-    members = Members(prefix + added, options, keys, renamed="paths" if prefix + added else None)
-    members.declared = frozenset(keys)
-    _open(one, "key_value", options, members)
+    names = dict.fromkeys(options.get("include") or _keys(one, prefix))
+    keys = {name: (TEXT, name) for name in names if FIELD_NAME.fullmatch(name) and name not in options.get("exclude", ())}
+    earlier = any(other.prefix == prefix and other.options["type"] == "key_value" for other in one.draft.members)
+    members = Members(prefix, options, keys)
+    if earlier:
+        stem = one.draft.new_temporary("pairs")
+        one.draft.temporary.pop()
+        members.own_prefix, members.merged = f"{stem}.", {}
+    own = members.own_prefix or prefix
+    before = len(one.draft.members)
+    _open(one, "key_value", {**options, **({"prefix": own} if own else {})}, members)
+    if len(one.draft.members) == before:
+        return
+    if members.merged is not None:
+        one.draft.steps.append(DraftStep({"type": "set", "fields": members.merged}))
+    for name in keys:
+        one.draft.field(prefix + name)
+        if members.merged is not None and prefix + name in one.draft.types and prefix + name not in members.merged:
+            one.draft.types[own + name] = members.declare(prefix + name)
+            one.draft.temporary.append(own + name)
+    members.declared = frozenset(options.get("include", ()))
+
+
+def _keys(one: Processor, prefix: str) -> Iterator[str]:
+    """Keys of pairs: those that processors name under the prefix, and those of a sample."""
+    yield from (name.removeprefix(prefix) for name in sorted(one.named) if prefix and name.startswith(prefix))
+    yield from pair_keys(one.samples.get("message", {}), str(one.need("value_split")))
 
 
 def _separator(what: str, regex: str) -> dict[str, Any]:

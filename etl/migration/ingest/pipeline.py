@@ -126,6 +126,7 @@ class IngestImport:
                 self.timezone,
                 self.samples,
                 dotted_names(self.pipelines),
+                mentioned_names(self.pipelines),
             )
         )
 
@@ -194,6 +195,12 @@ def dotted_names(pipelines: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(found)
 
 
+def mentioned_names(pipelines: Mapping[str, Any]) -> frozenset[str]:
+    """The dotted names in the options and scripts of processors."""
+    found = re.findall(r"[A-Za-z_@][\w@-]*(?:\??\.[A-Za-z_@][\w@-]*)+", json.dumps(dict(pipelines), default=str))
+    return frozenset(name.replace("?", "").removeprefix("ctx.") for name in found)
+
+
 def decoded_prefix(pipelines: Mapping[str, Any], sample: Mapping[str, Member]) -> str | None:
     """The object that a shipper has put the members of JSON lines into, if the sample has such and no processor reads them.
 
@@ -201,8 +208,7 @@ def decoded_prefix(pipelines: Mapping[str, Any], sample: Mapping[str, Member]) -
     """
     if not sample or any(one.get("field") == "message" for one in entries(dict(pipelines), "json")):
         return None
-    names = set(re.findall(r"[A-Za-z_@][\w@-]*(?:\??\.[A-Za-z_@][\w@-]*)+", json.dumps(dict(pipelines), default=str)))
-    names = {name.replace("?", "").removeprefix("ctx.") for name in names}
+    names = mentioned_names(pipelines)
     if any(name.startswith("json.") for name in names):
         return "json"
     tops = {name.split(".")[0] for name in sample}

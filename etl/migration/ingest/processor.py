@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from etl.api import Parser
 from etl.catalogue import installed
+from etl.expressions.quoting import quoted
 from etl.migration.captures import rename_in_pattern
 from etl.migration.draft import Draft, NotCarriedError, clean_name
 from etl.migration.ingest.templates import template_value
@@ -29,6 +30,7 @@ from etl.migration.values import (
     field_value,
     is_null,
     negation,
+    text_value,
 )
 from etl.types import format_type
 
@@ -56,6 +58,8 @@ class Processor:
     """Members of JSON texts, by field and name."""
     dotted: frozenset[str] = frozenset()
     """Members whose names have dots, as ``dot_expander`` says."""
+    named: frozenset[str] = frozenset()
+    """Names of fields that any processor mentions."""
 
     def option(self, name: str, default: Any = None) -> Any:
         return self.options.get(name, default)
@@ -99,21 +103,34 @@ class Processor:
             self.draft.comment(f"{self.name}: no step before gives {name}")
         return None
 
+    @property
+    def _failure(self) -> str:
+        return f"{self.name}: {self.field_name()} does not fit" if "field" in self.options else f"{self.name}: it failed"
+
     def failed(self, condition: Value) -> None:
         """Import what the configuration does where the processor fails."""
         where = both(self.where, condition)
         if where == FALSE:
             return
-        constants = {**self.constants, FAILURE: f"{self.name}: {self.field_name()} does not fit"}
+        constants = {**self.constants, FAILURE: self._failure}
         if handlers := self.option("on_failure"):
             self.run(handlers, self.draft.keep(where, "failed"), constants)
         elif not self.option("ignore_failure") and self.pipeline_handlers:
             self.run(self.pipeline_handlers, self.draft.keep(where, "failed"), constants)
 
-    def parse(self, type_: str, options: Mapping[str, Any], *, more: Mapping[str, str] | None = None, keeps: bool = True) -> None:
+    def parse(
+        self,
+        type_: str,
+        options: Mapping[str, Any],
+        *,
+        more: Mapping[str, str] | None = None,
+        keeps: bool = True,
+        empty: frozenset[str] = frozenset(),
+    ) -> None:
         """Add a parser of the field, whose fields replace those that are known only where it succeeds.
 
-        ``more`` are options with names of fields that it gives (``target``). Raises NotCarriedError if the parser refuses the
+        ``more`` are options with names of fields that it gives (``target``); of the fields in ``empty`` null behind a success is
+        an empty text. Raises NotCarriedError if the parser refuses the
         options.
         """
         name = self.field_name()
@@ -128,6 +145,8 @@ class Processor:
         if direct and (name in self.draft.certain or not self.option("ignore_missing")):
             self.draft.add({"type": type_, "field": name, **chosen, **({"keep_field": True} if keeps else {})}, given)
             self._take_first(given)
+            texts = [one for one in given if one in empty]
+            self.draft.set({one: Value(f"coalesce({quoted(one)}, '')", TEXT, frozenset([one])) for one in texts})
             return
         text = self.draft.new_temporary("text")
         self.draft.set({text: choose(self.where, as_type(source, TEXT), Value("cast(null as string)", TEXT))})
@@ -137,6 +156,11 @@ class Processor:
         self.draft.add({"type": type_, "field": text, **chosen, "on_error": "keep"}, types)
         types |= self._take_first(types)
         merged: dict[str, Value] = {}
+        parsed = both(self.where, both(negation(is_null(source)), is_null(field_value(text, TEXT))))
+        for one in empty & given.keys():
+            new = renamed.get(one, one)
+            value = field_value(new, TEXT)
+            self.draft.set({new: choose(both(parsed, is_null(value)), text_value(""), value)})
         for one, new in renamed.items():
             value = field_value(new, types[new])
             merged[one] = choose(negation(is_null(value)), value, self.draft.field(one))

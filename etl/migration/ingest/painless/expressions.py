@@ -87,6 +87,8 @@ class Expressions:
         match node:
             case tree.Literal(value):
                 return constant(value)
+            case tree.FieldPath((*stem, "length" | "size")) if (name := clean_name(".".join(stem))) in self.draft.types:
+                return self._size(self._field(name))
             case tree.FieldPath():
                 return self._field(clean_name(node.name))
             case tree.Variable(name):

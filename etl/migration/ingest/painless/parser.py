@@ -1,7 +1,6 @@
 """Painless → syntax trees.
 
-Source of the grammar: Elasticsearch's Painless language specification. Functions, lambdas and loops that are not over a list have
-no counterpart in a pipeline of steps, so they are refused.
+Source of the grammar: Elasticsearch's Painless language specification.
 """
 
 from __future__ import annotations
@@ -17,24 +16,33 @@ from etl.migration.ingest.painless.tree import (
     EmptyMap,
     FieldPath,
     ForEach,
+    Function,
     If,
+    Jump,
+    Lambda,
     ListLiteral,
     Literal,
     MapLiteral,
     Member,
     MethodCall,
+    New,
     Node,
     Pattern,
     Return,
     Statement,
     Ternary,
+    Try,
     Unary,
     Variable,
+    While,
 )
 
 _PRECEDENCE = (
     {"||"},
     {"&&"},
+    {"|"},
+    {"^"},
+    {"&"},
     {"==", "!=", "===", "!=="},
     {"<", ">", "<=", ">=", "instanceof"},
     {"=~", "==~"},
@@ -42,12 +50,6 @@ _PRECEDENCE = (
     {"*", "/", "%"},
 )
 
-_REFUSED = {
-    "while": "a loop",
-    "do": "a loop",
-    "try": "an exception handler",
-    "throw": "an exception",
-}
 _TYPES = frozenset(
     [
         "def",
@@ -68,8 +70,12 @@ _TYPES = frozenset(
         "HashMap",
         "Object",
         "Instant",
+        "char",
+        "byte",
+        "short",
     ]
 )
+_NO_TYPES = frozenset(["return", "else", "new", "in", "instanceof", "throw", "true", "false", "null"])
 
 
 def parse_condition(text: str) -> Node:
@@ -119,46 +125,118 @@ class _Parser(TokenReader):
         return tuple(found)
 
     def statement(self) -> tuple[Statement, ...]:
-        kind, text = self.peek()
+        text = self.peek()[1]
         if self.take(";"):
             return ()
-        if kind == "name" and text in _REFUSED:
-            raise NotCarriedError(f"{_REFUSED[text]} in Painless; a step `python` can do it")
+        if text == "function" and self.peek(1)[0] == "name":
+            self.take("function")
+        if found := self.function():
+            return (found,)
         if self.take("if"):
             return (self.conditional(),)
         if self.take("for"):
-            return (self.loop(),)
+            return self.loop()
+        if self.take("while"):
+            return (While(self.enclosed(), self.block()),)
+        if self.take("do"):
+            return (self.do_loop(),)
+        if self.take("try"):
+            return (self.attempt(),)
+        if jump := self.take("break", "continue", "throw"):
+            if jump == "throw":
+                self.expression()
+            self.take(";")
+            return (Jump(jump),)
         if self.take("return"):
             value = None if self.peek()[1] in (";", "}", "") else self.expression()
             self.take(";")
             return (Return(value),)
-        if self.peek()[0] == "name" and (declared := self.declared_name()):
-            value = self.expression() if self.take("=") else Literal(None)
-            self.take(";")
-            return (Assignment(Variable(declared), "=", value),)
-        target = self.expression()
-        if operator := self.take("=", "+=", "-=", "*=", "/="):
-            value = self.expression()
-            self.take(";")
-            return (Assignment(target, operator, value),)
-        if operator := self.take("++", "--"):
-            self.take(";")
-            return (Assignment(target, f"{operator[0]}=", Literal(1)),)
+        found_ = self.simple()
         self.take(";")
+        return found_
+
+    def simple(self) -> tuple[Statement, ...]:
+        """A declaration, an assignment or a call."""
+        type_ = self.peek()[1]
+        if self.peek()[0] == "name" and (declared := self.declared_name()):
+            made = [self.declaration(declared, type_)]
+            while self.take(","):
+                made.append(self.declaration(self.need_name(), type_))
+            return tuple(made)
+        if operator := self.take("++", "--"):
+            return (Assignment(self.expression(), f"{operator[0]}=", Literal(1)),)
+        target = self.expression()
+        if operator := self.take("=", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|="):
+            return (Assignment(target, operator, self.expression()),)
+        if operator := self.take("++", "--"):
+            return (Assignment(target, f"{operator[0]}=", Literal(1)),)
         return (Call(target),)
+
+    def declaration(self, name: str, type_: str) -> Assignment:
+        if not self.take("="):
+            return Assignment(Variable(name), "=", Literal(None))
+        value = self.expression()
+        return Assignment(Variable(name), "=", MethodCall(value, "(double)", ()) if type_ in ("float", "double") else value)
+
+    def function(self) -> Function | None:
+        """``String f(def a, int b) {…}``."""
+        start = self.at
+        type_ = self.peek()[1]
+        name = self.declared_name() if type_ not in _NO_TYPES else ""
+        if not name or not self.take("("):
+            self.at = start
+            return None
+        parameters: list[str] = []
+        while not self.take(")"):
+            parameters.append(self.declared_name() or self.need_name())
+            if not self.take(",") and self.peek()[1] != ")":
+                self.need(")")
+        return Function(name, type_, tuple(parameters), self.block())
+
+    def need_name(self) -> str:
+        kind, text = self.peek()
+        if kind != "name":
+            raise NotCarriedError(f"Painless that cannot be read: a name is missing before {text or 'the end'!r}")
+        self.at += 1
+        return text
+
+    def enclosed(self) -> Node:
+        self.need("(")
+        node = self.expression()
+        self.need(")")
+        return node
+
+    def do_loop(self) -> While:
+        body = self.block()
+        self.need("while")
+        return While(self.enclosed(), body, first=True)
+
+    def attempt(self) -> Try:
+        body = self.block()
+        handler: tuple[Statement, ...] = ()
+        while self.take("catch"):
+            self.need("(")
+            while not self.take(")"):
+                self.need_name()
+            handler = handler or self.block()
+        return Try(body, handler)
 
     def declared_name(self) -> str:
         """The name of ``def x`` or ``List<String> x``."""
-        if self.peek()[1] not in _TYPES:
+        type_ = self.peek()[1]
+        if self.peek()[0] != "name" or type_ in _NO_TYPES:
             return ""
         ahead = 1
         if self.peek(ahead)[1] == "<":
-            while self.peek(ahead)[1] not in (">", ""):
+            while self.peek(ahead)[0] == "name" or self.peek(ahead)[1] in ("<", ",", "."):
                 ahead += 1
-            ahead += 1
-        while self.peek(ahead)[1] in ("[", "]"):
-            ahead += 1
-        if self.peek(ahead)[0] != "name" or self.peek(ahead)[1] == "instanceof":
+            if self.peek(ahead)[1] != ">":
+                return ""
+            while self.peek(ahead)[1] == ">":
+                ahead += 1
+        while self.peek(ahead)[1] == "[" and self.peek(ahead + 1)[1] == "]":
+            ahead += 2
+        if self.peek(ahead)[0] != "name" or self.peek(ahead)[1] in _NO_TYPES:
             return ""
         self.at += ahead + 1
         return self.peek(-1)[1]
@@ -171,14 +249,22 @@ class _Parser(TokenReader):
         other = self.block() if self.take("else") else ()
         return If(condition, then, other)
 
-    def loop(self) -> ForEach:
+    def loop(self) -> tuple[Statement, ...]:
         self.need("(")
-        name = self.declared_name() or self.take(self.peek()[1])
-        if not self.take(":", "in"):
-            raise NotCarriedError("a loop in Painless that is not over a list; a step `python` can do it")
-        items = self.expression()
+        start = self.at
+        name = self.declared_name() or (self.need_name() if self.peek()[0] == "name" else "")
+        if name and self.take(":", "in"):
+            items = self.expression()
+            self.need(")")
+            return (ForEach(name, items, self.block()),)
+        self.at = start
+        before = () if self.peek()[1] == ";" else self.simple()
+        self.need(";")
+        condition = Literal(True) if self.peek()[1] == ";" else self.expression()
+        self.need(";")
+        after = () if self.peek()[1] == ")" else self.simple()
         self.need(")")
-        return ForEach(name, items, self.block())
+        return (*before, While(condition, self.block(), after))
 
     def expression(self, level: int = 0) -> Node:
         if level == len(_PRECEDENCE):
@@ -249,9 +335,9 @@ class _Parser(TokenReader):
         arguments = self.arguments() if self.take("(") else ()
         if type_ in ("HashMap", "TreeMap", "LinkedHashMap") and not arguments:
             return EmptyMap()
-        if type_ in ("ArrayList", "HashSet", "LinkedHashSet") and len(arguments) < 2:
+        if type_ in ("ArrayList", "LinkedList") and len(arguments) < 2:
             return arguments[0] if arguments else ListLiteral(())
-        raise NotCarriedError(f"new {type_}(…) in Painless")
+        return New(type_, arguments)
 
     def list_or_map(self) -> Node:
         if self.take(":"):
@@ -270,12 +356,25 @@ class _Parser(TokenReader):
     def arguments(self) -> tuple[Node, ...]:
         items: list[Node] = []
         while not self.take(")"):
-            items.append(self.expression())
-            if self.take("->"):
-                raise NotCarriedError("a lambda in Painless")
+            items.append(self.argument())
             if not self.take(",") and self.peek()[1] != ")":
                 self.need(")")
         return tuple(items)
+
+    def argument(self) -> Node:
+        start = self.at
+        names: list[str] = []
+        if self.take("("):
+            while self.peek()[0] == "name" and (name := self.declared_name() or self.need_name()):
+                names.append(name)
+                self.take(",")
+            self.take(")")
+        elif self.peek()[0] == "name":
+            names = [self.need_name()]
+        if self.take("->"):
+            return Lambda(tuple(names), self.expression())
+        self.at = start
+        return self.expression()
 
     def postfix(self, node: Node) -> Node:
         while True:
@@ -285,6 +384,9 @@ class _Parser(TokenReader):
                     raise NotCarriedError(f"Painless that cannot be read: a name is missing before {name!r}")
                 self.at += 1
                 node = MethodCall(node, name, self.arguments()) if self.take("(") else _member(node, name)
+            elif isinstance(node, Variable) and self.peek()[1] == "(":
+                self.at += 1
+                node = MethodCall(Variable(""), node.name, self.arguments())
             elif self.take("["):
                 key = self.expression()
                 self.need("]")

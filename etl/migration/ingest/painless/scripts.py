@@ -23,6 +23,8 @@ from etl.migration.values import (
     negation,
 )
 
+_STATEMENTS = {tree.While: "a loop", tree.Try: "an exception handler", tree.Jump: "a jump", tree.Function: "a function"}
+
 
 class Script(Expressions):
     """Executes statements on the fields of a draft."""
@@ -46,8 +48,10 @@ class Script(Expressions):
             self._repeat(statement, where)
         elif isinstance(statement, tree.Return):
             self.going = both(self.going, FALSE if where is None else negation(where))
-        else:
+        elif isinstance(statement, tree.Call):
             self._call(statement.call, where)
+        else:
+            raise NotCarriedError(f"{_STATEMENTS[type(statement)]} in Painless")
 
     def _repeat(self, loop: tree.ForEach, where: Value | None) -> None:
         """Execute the body for each item of a constant list."""
@@ -60,7 +64,7 @@ class Script(Expressions):
             return
         items = self._constant(loop.items)
         if not isinstance(items, list) or len(items) > MAX_ROUNDS:
-            raise NotCarriedError("a loop in Painless over what only an event knows; a step `python` can do it")
+            raise NotCarriedError("a loop in Painless over what only an event knows")
         for item in items:
             self.constants[loop.variable] = item
             self.variables[loop.variable] = constant(item)

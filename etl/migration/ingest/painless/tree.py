@@ -85,6 +85,22 @@ class Pattern:
     text: str
 
 
+@dataclass(frozen=True)
+class New:
+    """``new StringTokenizer(text, ".")``."""
+
+    type: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """``x -> x == null``."""
+
+    variables: tuple[str, ...]
+    value: Node
+
+
 Node = (
     Literal
     | FieldPath
@@ -98,6 +114,8 @@ Node = (
     | Ternary
     | MethodCall
     | Pattern
+    | New
+    | Lambda
 )
 
 
@@ -117,7 +135,7 @@ class If:
 
 @dataclass(frozen=True)
 class ForEach:
-    """``for (def x : list) {…}``, of a constant list."""
+    """``for (def x : list) {…}``."""
 
     variable: str
     items: Node
@@ -136,4 +154,36 @@ class Call:
     call: Node
 
 
-Statement = Assignment | If | ForEach | Return | Call
+@dataclass(frozen=True)
+class While:
+    """``while (…) {…}``, and ``for (…; …; …) {…}`` with what each round ends with."""
+
+    condition: Node
+    body: tuple[Statement, ...]
+    after: tuple[Statement, ...] = ()
+    first: bool = False
+    """Whether the body is executed before the condition is asked: ``do {…} while (…)``."""
+
+
+@dataclass(frozen=True)
+class Try:
+    body: tuple[Statement, ...]
+    handler: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Jump:
+    """``break``, ``continue`` or ``throw``."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str
+    type: str
+    parameters: tuple[str, ...]
+    body: tuple[Statement, ...]
+
+
+Statement = Assignment | If | ForEach | Return | Call | While | Try | Jump | Function
