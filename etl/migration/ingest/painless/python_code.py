@@ -136,7 +136,7 @@ class PythonCode:
                 constant = call.arguments[0].value if call.arguments and isinstance(call.arguments[0], tree.Literal) else None
                 if call.name == "put" and isinstance(constant, str) and len(call.arguments) == 2:
                     self._give((*keys, constant), self._type(call.arguments[1]))
-                elif call.name in ("add", "addAll") and keys and not self._known(keys):
+                elif call.name in ("add", "addAll") and keys and not self._is_field(keys):
                     self._give(keys, TEXTS)
         return self.value(call)
 
@@ -170,7 +170,7 @@ class PythonCode:
                 return [*self._parts(target), name]
         return [""]
 
-    def _known(self, keys: Sequence[str]) -> bool:
+    def _is_field(self, keys: Sequence[str]) -> bool:
         name = clean_name(".".join(keys))
         return name in self.draft.types or bool(self.draft.under(name))
 
@@ -233,7 +233,7 @@ class PythonCode:
             self.read |= {one for one in self.draft.types if one not in self.draft.temporary}
             return "ctx"
         members = self.draft.under(name)
-        if not members and not (parts[-1] == "length" and self._known(parts[:-1])):
+        if not members and not (parts[-1] == "length" and self._is_field(parts[:-1])):
             self.draft.field(name)
         stems = [name, *([clean_name(".".join(parts[:-1]))] if parts[-1] in ("length",) else [])]
         self.read |= {one for one in (*members, *stems) if one in self.draft.types}
