@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -31,11 +30,14 @@ def modules() -> Iterator[Path]:
     return (path for path in paths if GENERATED not in path.parents)
 
 
+NAME = re.compile(r"^[ \t]*(?:async +def|def|class) +(\w+)", re.MULTILINE)
+
+
 def names(path: Path) -> Iterator[tuple[str, int]]:
-    """The names of the classes and functions of a module, with their lines."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node.lineno
+    """The names of the classes and functions of a module, with their lines. Parsing all modules takes ten times as long."""
+    text = path.read_text("utf-8")
+    for found in NAME.finditer(text):
+        yield found[1], text.count("\n", 0, found.start()) + 1
 
 
 def test_no_name_is_a_riddle() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import product
 
 import pyarrow as pa
 import pytest
@@ -215,3 +217,18 @@ def test_elements_with_values_inside_have_no_order_and_are_no_keys(expression: s
     (finding,) = analyse(expression, pa.schema([])).findings
 
     assert "single values" in finding.message
+
+
+def test_like_is_the_regular_expression_of_its_signs() -> None:
+    patterns = ["".join(signs) for size in range(5) for signs in product("ab_%", repeat=size)]
+    texts = ["".join(signs) for size in range(4) for signs in product("ab\n", repeat=size)]
+    signs = {"_": ".", "%": ".*"}
+    expected = [
+        [re.fullmatch("".join(signs.get(sign, sign) for sign in pattern), text, re.DOTALL) is not None for text in texts]
+        for pattern in patterns
+    ]
+
+    rows = pa.record_batch({"t": texts * len(patterns), "p": [pattern for pattern in patterns for _ in texts]})
+    found = compile_expression("flink_like(t, p)", rows.schema)(rows).values.to_pylist()
+
+    assert found == [one for row in expected for one in row]

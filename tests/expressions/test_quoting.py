@@ -21,6 +21,7 @@ WORDS = sorted(
 """What SQL may read as something else than a name."""
 
 
+@pytest.mark.slow
 def test_every_word_can_be_a_field() -> None:
     forms = ("{} = ''", "not {} = 'a'", "lower({})", "case when {} is null then {} end")
     refused = [

@@ -256,7 +256,7 @@ def test_the_command_prints_a_pipeline_that_runs(etl: Etl, tmp_path: Path) -> No
         {"script": {"source": "ctx.a = new Random()"}},
     ]
     (tmp_path / "login.json").write_text(yaml.safe_dump({"description": "Logins", "processors": processors}))
-    made = etl("import", "login.json")
+    made = etl.here("import", "login.json")
     expected = "{message: 10.0.0.1 eve 7, user.name: eve, source.ip: 10.0.0.1, tags: [login, eve], bytes: 7}"
     tests = f"tests:\n  a login: {{input: ['10.0.0.1 eve 7', x], expect: [{expected}], dead_letters: 1}}\n"
     (tmp_path / "login.yaml").write_text(made.out + tests)
@@ -264,7 +264,7 @@ def test_the_command_prints_a_pipeline_that_runs(etl: Etl, tmp_path: Path) -> No
     assert made.status == 0
     assert "3 of 4 processors carried over (75 %)" in made.err
     assert "login.json:" in made.err
-    assert etl("test", "login.yaml").status == 0
+    assert etl.here("test", "login.yaml").status == 0
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_the_command_prints_a_pipeline_that_runs(etl: Etl, tmp_path: Path) -> No
 def test_files_that_are_no_pipelines(etl: Etl, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.yml").write_text(text)
 
-    found = etl("import", "x.yml")
+    found = etl.here("import", "x.yml")
 
     assert found.status == 1
     assert message in found.err
@@ -289,4 +289,4 @@ def test_files_that_are_no_pipelines(etl: Etl, tmp_path: Path, text: str, messag
 def test_what_is_left_out_at_the_end_is_said_there(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "x.yml").write_text(yaml.safe_dump({"processors": [grok("%{WORD:a}"), {"enrich": {}}]}))
 
-    assert "# NOT CARRIED OVER: processors[1].enrich" in etl("import", "x.yml").out.partition("sinks:")[0]
+    assert "# NOT CARRIED OVER: processors[1].enrich" in etl.here("import", "x.yml").out.partition("sinks:")[0]

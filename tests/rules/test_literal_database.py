@@ -97,7 +97,12 @@ def test_literals_left_out_are_not_found(literals: list[Literal], texts: list[st
 
 
 @pytest.mark.parametrize(
-    "count", [gram_choice.WIDE_FROM - 1, gram_choice.WIDE_FROM, 20_000, pytest.param(60_000, marks=pytest.mark.slow)]
+    "count",
+    [
+        gram_choice.WIDE_FROM - 1,
+        gram_choice.WIDE_FROM,
+        *(pytest.param(count, marks=pytest.mark.slow) for count in (20_000, 60_000)),
+    ],
 )
 def test_many_literals_are_found(count: int) -> None:
     random = np.random.default_rng(count)

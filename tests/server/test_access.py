@@ -191,14 +191,14 @@ def test_beyond_loopback_there_is_no_server_without_a_token(etl: Etl, tmp_path: 
     (tmp_path / "jobs").mkdir()
     (tmp_path / "none").write_text("# nobody\n")
 
-    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state")
+    refused = etl.here("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state")
     assert (refused.status, "anyone who reaches 0.0.0.0 could run pipelines: give --tokens FILE" in refused.err) == (1, True)
-    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state", "--tokens", "none")
+    refused = etl.here("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state", "--tokens", "none")
     assert (refused.status, "has no token, so that nobody could use the server" in refused.err) == (1, True)
 
 
 def test_the_command_makes_tokens(etl: Etl, tmp_path: Path) -> None:
-    made = etl("token", "tokens.txt", "alice", "--role", "write")
+    made = etl.here("token", "tokens.txt", "alice", "--role", "write")
 
     token = made.out.strip()
     assert (tmp_path / "tokens.txt").read_text() == f"write {hash_token(token)} alice\n"

@@ -60,6 +60,7 @@ def _same_rows(found: list[list[Any]], expected: list[list[Any]]) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_statements_are_as_in_flink(acceptance: Path, tmp_path: Path) -> None:
     if not (acceptance / "flink_functions").is_dir():
         pytest.skip(f"there is no {acceptance / 'flink_functions'}")

@@ -31,6 +31,7 @@ def converted(value: dict[str, Any]) -> dict[str, Any]:
     return compiled(to_script(value, installed()))
 
 
+@pytest.mark.slow
 def test_recipes_are_scripts_too() -> None:
     for path in sorted((ROOT / "pipelines").glob("*.yaml")):
         value = read(path.read_bytes()).value

@@ -470,6 +470,7 @@ BY_LIFETIMES: dict[str, tuple[StatefulStep, Callable[[Sequence[Row]], Counter[st
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(drawn=EVENTS, cuts=CUTS, name=st.sampled_from(list(BY_LIFETIMES)), of_changes=st.booleans())
 def test_rows_of_a_key_are_forgotten_together(drawn: Sequence[Row], cuts: Sequence[Cut], name: str, of_changes: bool) -> None:
@@ -526,6 +527,7 @@ def pair_text(left: Row, right: Row, alone: bool = False) -> str:
     return _text(pair if alone else pair | {f"right.{name}": right.get(SIDE_PREFIXES[1] + name) for name in names})
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     drawn=EVENTS,

@@ -128,7 +128,7 @@ def test_explain_names_time_and_state(etl: Etl) -> None:
     }
 
     for step, watermark in steps.items():
-        ran = etl("explain", etl.pipeline(PIPELINE.format(step=step)))
+        ran = etl.here("explain", etl.pipeline(PIPELINE.format(step=step)))
 
         assert ran.status == 0, ran.err
         assert watermark in ran.out

@@ -474,7 +474,7 @@ def test_a_sequence_goes_on_in_a_later_run(engine: Engine) -> None:
 
 
 def test_explain_names_time_and_state(etl: Etl) -> None:
-    ran = etl("explain", etl.pipeline(RUN.format(folder="x")))
+    ran = etl.here("explain", etl.pipeline(RUN.format(folder="x")))
 
     assert ran.status == 0, ran.err
     assert "watermark: at, 0 s late at most\n" in ran.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,29 @@ from etl.expressions.library.kernels import RowError, by_value
 from etl.expressions.widening import BOOLEAN
 
 
+class _Part:
+    """What a pattern has between two ``%``: texts, and None for ``_``, which is any character."""
+
+    def __init__(self, signs: Sequence[str | None]) -> None:
+        self.length = len(signs)
+        texts = [sign for sign in signs if sign is not None]
+        self._text = "".join(texts) if len(texts) == len(signs) else None
+        written = "".join("." if sign is None else re.escape(sign) for sign in signs) if self._text is None else ""
+        self._pattern = re.compile(written, re.DOTALL)
+
+    def is_at(self, text: str, start: int) -> bool:
+        """Whether it stands at this place of a text."""
+        return text.startswith(self._text, start) if self._text is not None else self._pattern.match(text, start) is not None
+
+    def find_end(self, text: str, start: int) -> int:
+        """The end of the first from ``start`` on; -1 where there is none."""
+        if self._text is not None:
+            found = text.find(self._text, start)
+            return -1 if found < 0 else found + self.length
+        match = self._pattern.search(text, start)
+        return match.end() if match else -1
+
+
 class _LikePattern:
     """LIKE in a time that grows with the length of the text: the parts between ``%`` are found one after the other.
 
@@ -19,33 +43,31 @@ class _LikePattern:
     """
 
     def __init__(self, pattern: str, escape: str | None) -> None:
-        parts, at = [""], 0
-        while at < len(pattern):
-            sign = pattern[at]
-            if sign == escape and at + 1 < len(pattern):
-                at += 1
-                parts[-1] += re.escape(pattern[at])
+        parts: list[list[str | None]] = [[]]
+        signs = iter(pattern)
+        for sign in signs:
+            if sign == escape and (escaped := next(signs, None)) is not None:
+                parts[-1].append(escaped)
             elif sign == "%":
-                parts.append("")
+                parts.append([])
             else:
-                parts[-1] += "." if sign == "_" else re.escape(sign)
-            at += 1
-        compiled = [re.compile(part, re.DOTALL) for part in parts]
-        self._whole = compiled[0] if len(parts) == 1 else None
-        self._first, self._inside = compiled[0], [one for one in compiled[1:-1] if one.pattern]
-        self._last = re.compile(f"(?:{parts[-1]})\\Z", re.DOTALL)
-        self._last_length = sum(1 for _ in re.finditer(r"\\.|.", parts[-1], re.DOTALL))
+                parts[-1].append(None if sign == "_" else sign)
+        self._first, *inside = map(_Part, parts)
+        self._last = inside.pop() if inside else None
+        self._inside = [part for part in inside if part.length]
 
     def matches(self, text: str) -> bool:
         """Whether all of a text matches."""
-        if self._whole is not None:
-            return self._whole.fullmatch(text) is not None
-        found = self._first.match(text)
-        for part in self._inside:
-            found = part.search(text, found.end()) if found else None
-        if found is None or len(text) - self._last_length < found.end():
+        if self._last is None:
+            return len(text) == self._first.length and self._first.is_at(text, 0)
+        if not self._first.is_at(text, 0):
             return False
-        return self._last.match(text, len(text) - self._last_length) is not None
+        end = self._first.length
+        for part in self._inside:
+            if (end := part.find_end(text, end)) < 0:
+                return False
+        last = len(text) - self._last.length
+        return last >= end and self._last.is_at(text, last)
 
 
 _like_pattern = lru_cache(maxsize=256)(_LikePattern)
