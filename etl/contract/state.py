@@ -97,7 +97,7 @@ class PartRows(Protocol):
         """The rows with ``first <= pane < end``, a table for each file, part and pane."""
 
     def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
+        """The rows with ``first <= pane < end``, a table for each file and part, or for a small file, in the order of panes."""
 
     def of_keys(self, others: PartRows, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """Of the rows with ``first <= pane < end`` at least those with keys of other rows: a table for each file and part, in the
@@ -193,6 +193,15 @@ class LooksUpKeys(Protocol):
 
     def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether `Operator.run` reads rows of other keys, too, in this micro-batch: it may be worth several tasks."""
+
+
+@runtime_checkable
+class ReadsPanes(Protocol):
+    """An operator that `LooksUpKeys`, and reads all rows of some panes besides."""
+
+    def reads_panes(self, clock: WatermarkAdvance, panes: Any) -> Any:
+        """bool[n]: of which of these panes (int64[n]) it reads all rows in this micro-batch: where they are many, parts are run
+        one by one."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +20,7 @@ from etl.api import PANE
 from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
 from etl.state.part_rows import HashesOf, KeyRange
-from etl.state.state_file_writer import StateFileWriter, sorted_rows
+from etl.state.state_file_writer import StateFileWriter, sorted_rows, write_state_file
 from etl.state.state_files import StateFile
 
 FILES_IN_TIER = 8
@@ -40,6 +41,9 @@ _FEW_PANES = 64
 
 LARGEST_BYTES = 1 << 30
 """Bytes of rows that are one record batch at most: Arrow's texts have 31 bits for them."""
+
+_WHOLE_ROWS, _WHOLE_BYTES = 1 << 16, 8 << 20
+"""Most rows and bytes of files whose parts are merged at once: a part by itself takes two milliseconds."""
 
 _RANGE = "."
 """Between the name of a merge and the number of a further file of it."""
@@ -104,11 +108,36 @@ def merge_by_ranges(
     is_over: Callable[[int], bool],
     hashes_of: HashesOf,
     durable: bool = True,
+    parts_of: Callable[[pa.Table], Any] | None = None,
 ) -> tuple[StateFileEntry, ...]:
     """The same with several files, each with a range of the keys of large parts. Holds the rows of one range in memory. Those of
-    a key that are more than that are not combined."""
+    a key that are more than that are not combined. With ``parts_of`` (int64[rows]) small files are merged at once."""
+    if parts_of is not None and sum(file.rows for file in files) <= _WHOLE_ROWS and _bytes(files) <= _WHOLE_BYTES:
+        return _merge_at_once(files, path, combine, is_over, durable, parts_of)
     merged = _merged_parts(files, combine, is_over, hashes_of)
     return tuple(_write_parts(merged, lambda number: path.with_name(f"{path.name}{_RANGE}{number}") if number else path, durable))
+
+
+def _bytes(files: Sequence[StateFile]) -> int:
+    """Bytes of the rows of all parts."""
+    return sum(file.bytes_of(part) for file in files for part in file.parts)
+
+
+def _merge_at_once(
+    files: Sequence[StateFile],
+    path: Path,
+    combine: Callable[[pa.Table], pa.Table],
+    is_over: Callable[[int], bool],
+    durable: bool,
+    parts_of: Callable[[pa.Table], Any],
+) -> tuple[StateFileEntry, ...]:
+    """Merge all parts of files at once."""
+    tables = [table for file in files for part in file.parts for table in _live_rows(file, part, is_over, None)]
+    if not tables:
+        return ()
+    rows = combine(pa.concat_tables(tables, promote_options="default"))
+    entry = write_state_file(path, rows, parts_of(rows), rows.column(PANE).to_numpy(), durable)
+    return (entry,) if entry is not None else ()
 
 
 def _write_parts(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.api import ALWAYS, NEVER, Operator, PartRows
-from etl.state.key_hash import HASH, key_hashes
+from etl.state.key_hash import HASH, HASH2, key_hashes, part_of
 from etl.state.manifest import StateFileEntry
 from etl.state.row_files import open_entry
 from etl.state.state_files import StateFile
@@ -57,6 +57,17 @@ def hashes_of(operator: Operator, seed: int) -> HashesOf:
     return lambda rows: key_hashes(rows, operator.keys, seed)[0]
 
 
+def parts_of(operator: Operator, seed: int) -> Callable[[pa.Table], Any]:
+    """Rows → int64[rows]: the part of each row of an operator."""
+
+    def numbers(rows: pa.Table) -> Any:
+        if HASH2 in rows.column_names:
+            return part_of((None, rows.column(HASH2).to_numpy()))
+        return part_of(key_hashes(rows, operator.keys, seed))
+
+    return numbers
+
+
 def ranges_of_part(files: Sequence[StateFile], part: int) -> int:
     """The number of ranges of keys in which a part is read, so that one needs little memory."""
     rows, size = sum(file.rows_of(part) for file in files), sum(file.bytes_of(part) for file in files)
@@ -76,16 +87,17 @@ class PartsOfFiles:
         return self._select_rows(found, is_sorted=True)
 
     def in_order(self, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
-        """The rows with ``first <= pane < end``, a table for each file and part, in the order of their panes."""
-        return self._select_rows(file.slice(part, first, end) for file in self._files for part in self._parts)
+        """The rows with ``first <= pane < end``, a table for each file and part, or for a small file, in the order of panes."""
+        if self._keys is not None:
+            return self._select_rows(file.slice(part, first, end) for file in self._files for part in self._parts)
+        return list(filter(len, (table for file in self._files for table in file.slices(self._parts, first, end))))
 
     def of_keys(self, others: PartRows, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end`` and keys of other rows: all rows of files without hashes."""
         assert isinstance(others, PartsOfFiles)
         hashes = {part: found for part in self._parts if len(found := others._hashes(part))}
-        return (
-            self._select_rows(table for file in self._files for table in file.rows_of_keys(hashes, first, end)) if hashes else []
-        )
+        found = (table for file in self._files for table in file.rows_of_keys(hashes, first, end))
+        return self._select_rows(found) if hashes else []
 
     def of_hashes(self, hashes: Any, first: int = NEVER, end: int = ALWAYS) -> Sequence[pa.Table]:
         """The rows with ``first <= pane < end`` and these hashes: all rows of files without hashes."""
@@ -101,9 +113,11 @@ class PartsOfFiles:
         return list(filter(len, map(self._keys.rows_of_sorted if is_sorted else self._keys.rows, found)))
 
     def _hashes(self, part: int) -> Any:
-        """uint64[n]: the distinct hashes of a part's rows, sorted. Only for rows with hashes."""
-        tables = self._select_rows(pa.Table.from_batches([file.part(part)]) for file in self._files if part in file.parts)
-        return np.unique(np.concatenate([table.column(HASH).to_numpy() for table in tables])) if tables else ()
+        """uint64[n]: the hashes of a part's rows, sorted. Only for rows with hashes."""
+        batches = [file.part(part) for file in self._files if file.rows_of(part)]
+        if self._keys is not None:
+            batches = self._select_rows(map(pa.Table.from_batches, ([batch] for batch in batches)))
+        return np.sort(np.concatenate([rows.column(HASH).to_numpy() for rows in batches])) if batches else ()
 
 
 class MappedStateFiles:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,14 @@ MAGIC = _FORMAT + _VERSION
 
 TAIL = struct.Struct("<qqqII8s")
 """Bytes of the schema; record batches; runs; CRC-32 of the schema; CRC-32 of the name, the index and this with 0 here; magic."""
+
+
+SMALL_FILE = 1 << 16
+"""Most rows of a file that is written as one record batch, and searched as a whole: a part by itself costs 50 µs."""
+
+
+SMALL_BYTES = 8 << 20
+"""Most bytes of the rows of such a record batch."""
 
 
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
@@ -39,13 +47,15 @@ def _describe_other_file(magic: bytes) -> str:
 
 @dataclass(frozen=True)
 class BatchEntry:
-    """Where a record batch and its runs are."""
+    """Where the rows of a part and its runs are."""
 
     begin: int
     size: int
     checksum: int
     first_run: int
     end_run: int
+    first_row: int = 0
+    """In the record batch, which may have other parts before it."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +69,24 @@ class StateFileIndex:
     """int64[runs]"""
     counts: Any
     """int64[runs]: rows."""
+    end: int
+    """Where the record batches end."""
 
     @classmethod
     def of(cls, numbers: Any, schema_size: int, batches: int, runs: int, checksum: int) -> StateFileIndex:
-        found, begin, run = {}, schema_size, 0
-        for part, size, own_checksum, count in numbers[: 4 * batches].reshape(-1, 4).tolist():
-            found[part] = BatchEntry(begin, size, own_checksum, run, run + count)
-            begin, run = begin + size, run + count
-        return cls(schema_size, checksum, found, numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :])
+        entries = numbers[: 4 * batches].reshape(-1, 4).tolist()
+        panes, counts = numbers[4 * batches : 4 * batches + runs], numbers[4 * batches + runs :]
+        rows = np.append(0, np.cumsum(counts)).tolist()
+        found: dict[int, BatchEntry] = {}
+        end, run, last = schema_size, 0, BatchEntry(schema_size, 0, 0, 0, 0)
+        for part, size, own_checksum, count in entries:
+            if size:
+                last = BatchEntry(end, size, own_checksum, run, run + count)
+                found[part] = last
+            else:
+                found[part] = replace(last, first_run=run, end_run=run + count, first_row=rows[run] - rows[last.first_run])
+            end, run = end + size, run + count
+        return cls(schema_size, checksum, found, panes, counts, end)
 
 
 def read_index(file: pa.Buffer, name: str) -> StateFileIndex:
@@ -86,8 +106,7 @@ def read_index(file: pa.Buffer, name: str) -> StateFileIndex:
     if zlib.crc32(blank, zlib.crc32(data, name_checksum(name))) != checksum:
         raise ValueError("is damaged at its end, or was written under another name")
     index = StateFileIndex.of(np.frombuffer(data, "<i8"), schema_size, batches, runs, checksum)
-    end = schema_size + sum(batch.size for batch in index.batches.values())
-    if end + len(END_OF_STREAM) != begin or file.slice(end, len(END_OF_STREAM)).to_pybytes() != END_OF_STREAM:
+    if index.end + len(END_OF_STREAM) != begin or file.slice(index.end, len(END_OF_STREAM)).to_pybytes() != END_OF_STREAM:
         raise ValueError("is damaged before its index")
     if zlib.crc32(file.slice(0, schema_size)) != head_sum:
         raise ValueError("is damaged at its beginning")

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from etl.api import PANE, ComponentError
 from etl.state.key_hash import HASH
 from etl.state.manifest import StateFileEntry
-from etl.state.state_file_index import END_OF_STREAM, MAGIC, TAIL, name_checksum
+from etl.state.state_file_index import END_OF_STREAM, MAGIC, SMALL_BYTES, SMALL_FILE, TAIL, name_checksum
 
 
 def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable: bool) -> StateFileEntry | None:
@@ -27,9 +27,12 @@ def write_state_file(path: Path, rows: pa.Table, parts: Any, panes: Any, durable
     parts, panes = parts[order], panes[order]
     ordered = _storable(rows).take(pa.array(order))
     with StateFileWriter(path, ordered.schema, durable) as writer:
-        begins = np.append(np.flatnonzero(np.append(True, parts[1:] != parts[:-1])), len(parts))
-        for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
-            writer.add(int(parts[begin]), ordered.slice(begin, end - begin), panes[begin:end])
+        if len(ordered) <= SMALL_FILE and ordered.nbytes <= SMALL_BYTES:
+            writer.add_parts(parts, ordered, panes)
+        else:
+            begins = np.append(np.flatnonzero(np.append(True, parts[1:] != parts[:-1])), len(parts))
+            for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+                writer.add(int(parts[begin]), ordered.slice(begin, end - begin), panes[begin:end])
     return writer.entry
 
 
@@ -72,6 +75,19 @@ class StateFileWriter:
         self._panes.append(panes[begins])
         self._counts.append(np.diff(np.append(begins, len(panes))))
         self._batches.append((part, message.size, zlib.crc32(message), len(begins)))
+        self._file.write(message)
+
+    def add_parts(self, parts: Any, rows: pa.Table, panes: Any) -> None:
+        """Add the rows of all parts (int64[rows]) as one record batch, sorted by part, pane and `HASH`."""
+        assert not self._batches
+        message = _one_batch(rows).serialize()
+        begins = np.flatnonzero(np.append(True, (parts[1:] != parts[:-1]) | (panes[1:] != panes[:-1])))
+        self._panes.append(panes[begins])
+        self._counts.append(np.diff(np.append(begins, len(panes))))
+        own, runs = np.unique(parts[begins], return_counts=True)
+        first, *others = zip(own.tolist(), runs.tolist(), strict=True)
+        self._batches.append((first[0], message.size, zlib.crc32(message), first[1]))
+        self._batches += [(part, 0, 0, count) for part, count in others]
         self._file.write(message)
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:

@@ -1,13 +1,15 @@
 """State files: rows of a step's state by part and pane, written once and then mapped.
 
-A state file is an Arrow IPC stream with a record batch for each part, followed by an index and a tail, which readers of Arrow
-do not read. Within a record batch rows are sorted by pane, and within a pane by their hash if they have one: the *run* of
-a part and pane is a slice of the record batch. So ten thousand panes cost 16 bytes each, and no message of their own.
+A state file is an Arrow IPC stream with a record batch for each part, or one for all parts of a small file, followed by an
+index and a tail, which readers of Arrow do not read. The rows of a part are sorted by pane, and within a pane by their hash if
+they have one: the *run* of a part and pane is a slice of the record batch. So ten thousand panes cost 16 bytes each, and no
+message of their own.
 
 | | |
 |---|---|
 | schema, record batches, end of stream | messages of Arrow, uncompressed, at multiples of 8 bytes |
-| index | int64: of each record batch its part, bytes, CRC-32 and number of runs; of each run its pane and its rows |
+| index | int64: of each part its number, bytes, CRC-32 and number of runs, with 0 bytes where its rows are in the record batch \
+of the part before it; of each run its pane and its rows |
 | tail | sizes of schema and index, CRC-32 of the schema and of the file's name, index and tail, `MAGIC` |
 
 A file is written under a temporary name and renamed. Schema, index and tail are checked when a file is opened, a record batch
@@ -21,7 +23,7 @@ import mmap
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +34,7 @@ import pyarrow as pa
 
 from etl.api import ComponentError
 from etl.state.key_hash import HASH
-from etl.state.state_file_index import StateFileIndex, read_index
+from etl.state.state_file_index import SMALL_FILE, StateFileIndex, read_index
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Before the first pane and after the last one, microseconds since the epoch."""
@@ -41,12 +43,12 @@ EARLIEST, LATEST = -(1 << 62), 1 << 62
 _REMEDY = "restore the state folder from a copy, or begin with a new one"
 
 
+_FEW_ROWS = 1 << 13
+"""Most rows of a file whose rows are put in the order of panes over all parts."""
+
+
 _LARGE_PART = 1 << 20
 """Bytes of a part from which on its memory is given back once it is checked: a look-up reads few of its pages."""
-
-
-SMALL_FILE = 1 << 13
-"""Most rows of a file that is searched as a whole: a part by itself costs 50 µs."""
 
 
 class DamagedStateError(ComponentError):
@@ -54,13 +56,11 @@ class DamagedStateError(ComponentError):
 
 
 class _ByPane(NamedTuple):
-    """The rows of all parts of a small file, in the order of panes."""
+    """Rows in the order of panes."""
 
-    rows: pa.Table
+    rows: pa.RecordBatch
     panes: Any
     """int64[n]"""
-    hashes: Any
-    """uint64[n]"""
 
 
 class Run(NamedTuple):
@@ -135,15 +135,22 @@ class StateFile:
         batch = self._index.batches.get(part)
         return self._index.panes[batch.first_run : batch.end_run] if batch else np.empty(0, np.int64)
 
+    def size_of_panes(self, choose: Callable[[Any], Any]) -> tuple[int, int]:
+        """The rows of all parts in the panes (int64[n]) that are chosen (bool[n]), and about their bytes."""
+        rows = int(self._index.counts[choose(self._index.panes)].sum())
+        return rows, self._whole.size * rows // max(1, self.rows)
+
     def rows_of(self, part: int) -> int:
         """Rows of a part."""
         batch = self._index.batches.get(part)
         return int(self._index.counts[batch.first_run : batch.end_run].sum()) if batch else 0
 
     def bytes_of(self, part: int) -> int:
-        """Bytes of the record batch of a part."""
+        """Bytes of the rows of a part."""
         batch = self._index.batches.get(part)
-        return batch.size if batch else 0
+        if batch is None:
+            return 0
+        return batch.size * self.rows_of(part) // self.rows if self._is_one_batch else batch.size
 
     def release(self, part: int) -> None:
         """Give back the memory in which a part is mapped: what is read of it later comes from the page cache, or from disk."""
@@ -162,77 +169,114 @@ class StateFile:
 
     def slice(self, part: int, first: int = EARLIEST, end: int = LATEST) -> pa.Table:
         """The rows of a part with ``first <= pane < end``, in the order of panes."""
-        batch = self._index.batches.get(part)
-        if batch is None:
+        bounds = self._bounds(part, first, end)
+        if len(bounds) < 2:
             return self.no_rows
-        begin = batch.first_run
-        panes = self._index.panes[begin : batch.end_run]
-        low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
-        if low == high:
-            return self.no_rows
-        row = int(self._index.counts[begin : begin + low].sum())
-        count = int(self._index.counts[begin + low : begin + high].sum())
-        return pa.Table.from_batches([self.part(part).slice(row, count)])
+        return pa.Table.from_batches([self.part(part).slice(int(bounds[0]), int(bounds[-1] - bounds[0]))])
+
+    def slices(self, parts: Collection[int], first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
+        """The same of several parts, a table for each: or one for all parts of a small file, if all are asked for."""
+        if self.rows <= _FEW_ROWS and self._index.batches.keys() <= set(parts):
+            by_pane = self._by_pane
+            low, high = np.searchsorted(by_pane.panes, np.array([first, end], np.int64)).tolist()
+            yield pa.Table.from_batches([by_pane.rows.slice(low, max(0, high - low))])
+        else:
+            yield from (self.slice(part, first, end) for part in parts)
 
     def runs(self, part: int, first: int = EARLIEST, end: int = LATEST) -> Iterator[Run]:
         """The runs of a part with ``first <= pane < end``, in order."""
-        panes = self.panes(part)
-        low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
-        if low == high:
-            return
-        begin = self._index.batches[part].first_run
-        ends = np.cumsum(self._index.counts[begin : begin + len(panes)]).tolist()
-        for at in range(low, high):
-            row = ends[at - 1] if at else 0
-            yield Run(int(panes[at]), self.part(part).slice(row, ends[at] - row))
+        panes, bounds = self.panes(part), self._bounds(part, first, end).tolist()
+        low = int(np.searchsorted(panes, np.int64(first)))
+        for at, (row, next_row) in enumerate(pairwise(bounds), low):
+            yield Run(int(panes[at]), self.part(part).slice(row, next_row - row))
 
-    def rows_of_keys(self, hashes: Mapping[int, Any], first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
-        """The rows with ``first <= pane < end`` and one of these hashes, by part (uint64[n], sorted), in the order of panes: a
-        table for each part, or for all of a small file. All rows of these panes if the file has no hashes."""
-        if self.rows <= SMALL_FILE and HASH in self.schema.names:
-            by_pane = self._by_pane
-            low, high = np.searchsorted(by_pane.panes, np.array([first, end], np.int64)).tolist()
-            found = np.isin(by_pane.hashes[low:high], np.concatenate(list(hashes.values()))).nonzero()[0]
-            if len(found):
-                yield by_pane.rows.take(pa.array(low + found))
-            return
-        for part, own in hashes.items():
-            rows = self._rows_of_keys(part, own, first, end)
-            if rows is not None:
-                yield pa.Table.from_batches([rows])
-
-    def _rows_of_keys(self, part: int, hashes: Any, first: int, end: int) -> pa.RecordBatch | None:
+    def _bounds(self, part: int, first: int, end: int) -> Any:
+        """int64[runs + 1]: where the runs of a part with ``first <= pane < end`` begin, and where the last one ends; empty
+        without any."""
         panes = self.panes(part)
         low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
         if low >= high:
-            return None
+            return np.empty(0, np.int64)
         begin = self._index.batches[part].first_run
-        bounds = np.append(0, np.cumsum(self._index.counts[begin : begin + high])).tolist()[low:]
-        rows = self.part(part)
+        return np.append(0, np.cumsum(self._index.counts[begin : begin + high]))[low:]
+
+    def rows_of_keys(self, hashes: Mapping[int, Any], first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
+        """The rows with ``first <= pane < end`` and one of these hashes, by part (uint64[n], sorted), in the order of panes, as
+        one table. If the file has no hashes all rows of these panes, a table for each part."""
         if HASH not in self.schema.names:
-            return rows.slice(bounds[0], bounds[-1] - bounds[0])
-        stored = rows.column(HASH).to_numpy()
-        found = np.concatenate([a + _positions(stored[a:b], hashes) for a, b in pairwise(bounds)])
-        return rows.take(pa.array(found)) if len(found) else None
+            yield from filter(len, (self.slice(part, first, end) for part in hashes))
+        elif self.rows <= SMALL_FILE:
+            found = self._rows_of_small_file(np.sort(np.concatenate(list(hashes.values()))), first, end)
+            if len(found):
+                yield pa.Table.from_batches([self._by_pane.rows.take(pa.array(found))])
+        elif by_part := list(filter(None, (self._rows_of_keys(part, own, first, end) for part, own in hashes.items()))):
+            rows = pa.Table.from_batches([own.rows for own in by_part])
+            panes = np.concatenate([own.panes for own in by_part])
+            yield rows.take(pa.array(np.argsort(panes, kind="stable"))) if (panes[1:] < panes[:-1]).any() else rows
+
+    def _rows_of_small_file(self, hashes: Any, first: int, end: int) -> Any:
+        """int64[n]: the rows in the order of panes."""
+        panes = self._by_pane.panes
+        order, stored = self._by_hash
+        rows = order[_find(hashes, stored, np.array([0, len(stored)]))]
+        if first > panes[0] or end <= panes[-1]:
+            low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
+            rows = rows[(rows >= low) & (rows < high)]
+        return np.sort(rows)
+
+    def _rows_of_keys(self, part: int, hashes: Any, first: int, end: int) -> _ByPane | None:
+        bounds = self._bounds(part, first, end)
+        if len(bounds) < 2:
+            return None
+        rows = self.part(part)
+        found = _find(hashes, rows.column(HASH).to_numpy(), bounds)
+        if not len(found):
+            return None
+        panes = self.panes(part)
+        own = np.searchsorted(bounds, found, "right") - 1 + np.searchsorted(panes, np.int64(first))
+        return _ByPane(rows.take(pa.array(found)), panes[own])
 
     @cached_property
     def _by_pane(self) -> _ByPane:
-        rows = pa.Table.from_batches([self.part(part) for part in self.parts])
+        rows = self._all_rows
         panes = np.repeat(self._index.panes, self._index.counts)
-        order = np.argsort(panes, kind="stable")
-        return _ByPane(rows.take(pa.array(order)).combine_chunks(), panes[order], rows.column(HASH).to_numpy()[order])
+        if (panes[1:] < panes[:-1]).any():
+            order = np.argsort(panes, kind="stable")
+            rows, panes = rows.take(pa.array(order)), panes[order]
+        return _ByPane(rows, panes)
+
+    @property
+    def _all_rows(self) -> pa.RecordBatch:
+        """The rows of all parts of a small file."""
+        if self._is_one_batch:
+            self.part(self.parts[0])
+            return next(iter(self._read.values()))
+        return pa.concat_batches([self.part(part) for part in self.parts])
+
+    @cached_property
+    def _by_hash(self) -> tuple[Any, Any]:
+        """int64[n] and uint64[n]: the rows in the order of panes sorted by their hashes, and these."""
+        hashes = self._by_pane.rows.column(HASH).to_numpy()
+        order = np.argsort(hashes, kind="stable")
+        return order, hashes[order]
 
     def part(self, part: int) -> pa.RecordBatch:
         """All rows of a part that has some: run by run, each sorted by their hash if they have one."""
-        if part not in self._read:
-            batch = self._index.batches[part]
+        batch = self._index.batches[part]
+        if batch.begin not in self._read:
             message = self._whole.slice(batch.begin, batch.size)
             if zlib.crc32(message) != batch.checksum:
                 raise self._damage_error(f"the rows of part {part} are damaged")
             if batch.size >= _LARGE_PART:
                 self.release(part)
-            self._read[part] = pa.ipc.read_record_batch(message, self.schema)
-        return self._read[part]
+            self._read[batch.begin] = pa.ipc.read_record_batch(message, self.schema)
+        whole = self._read[batch.begin]
+        return whole.slice(batch.first_row, self.rows_of(part)) if self._is_one_batch else whole
+
+    @cached_property
+    def _is_one_batch(self) -> bool:
+        """Whether one record batch has the rows of all parts."""
+        return len({batch.begin for batch in self._index.batches.values()}) == 1
 
     def _map_file(self) -> pa.Buffer:
         try:
@@ -273,12 +317,16 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-def _positions(stored: Any, hashes: Any) -> Any:
-    """int64[n]: where the values of one sorted array are in another."""
-    low, high = np.searchsorted(stored, hashes), np.searchsorted(stored, hashes, "right")
-    counts = high - low
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(low - ends + counts, counts)
+def _find(hashes: Any, stored: Any, bounds: Any) -> Any:
+    """int64[n]: the rows with one of some hashes, of runs from one bound to the next that are each sorted by ``stored``."""
+    from etl.state.search_kernels import find_in_runs
+
+    found = np.empty(2 * len(hashes), np.int64)
+    count = find_in_runs(hashes, stored, bounds, found)
+    if count > len(found):
+        found = np.empty(count, np.int64)
+        find_in_runs(hashes, stored, bounds, found)
+    return found[:count]
 
 
 _OpenedFiles = dict[str, tuple[tuple[int, int, int], StateFile]]

@@ -7,19 +7,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.api import TIMESTAMP, BatchId
+from etl.api import TIMESTAMP, BatchId, WatermarkAdvance
 from etl.plan.frames import StageInput
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_completion import LaneCompletion
 from etl.spark.lane.lane_stages import Stage
+from etl.spark.lane.part_tasks import PartTasks
 from etl.spark.query_context import QueryContext
 from etl.spark.state.folder import StateFolder
+from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifest, Manifests, StateFileEntry
+from etl.state.part_rows import MappedStateFiles
+from etl.state.state_file_writer import write_state_file
+from etl.steps.keyed.over import Over
 from etl.steps.window import Window
 
 MINUTE = 60_000_000
@@ -93,3 +99,43 @@ def test_a_micro_batch_that_runs_again_starts_from_the_manifest_before(tmp_path:
 
     assert manifests[2] == manifests[3] == manifests[4]
     assert [[file.name for file in one.stage(0).files] for one in manifests[-2:]] == [["rows-2"], ["rows-3"]]
+
+
+@pytest.mark.parametrize(("waiting", "portions"), [(10, 1), (11, PARTS)])
+def test_parts_with_many_events_that_wait_are_run_one_by_one(
+    waiting: int, portions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past rows, in odd panes, are looked up: they are no reason."""
+    monkeypatch.setattr("etl.spark.lane.part_tasks.MAX_JOINT_ROWS", 10)
+    incoming = pa.schema([("time", TIMESTAMP), ("key", pa.string())])
+    step = Over.model_validate({"time": "time", "late": "0s", "keys": ["key"], "aggregates": {"n": "count(*)"}})
+    kept = write_state_file(
+        tmp_path / "kept",
+        pa.table({"n": range(100 + waiting)}),
+        np.arange(100 + waiting) % PARTS,
+        np.array([2 * MINUTE + 1] * 100 + [2 * MINUTE] * waiting),
+        durable=False,
+    )
+    assert kept is not None
+    work = PartTasks(
+        query=cast(Any, None),
+        batch=BatchId("q", 1),
+        number=0,
+        step=step,
+        incoming=incoming,
+        clock=WatermarkAdvance(0, MINUTE),
+        read_at=0,
+        state=Manifests(tmp_path, durable=False),
+        arrived=(),
+        kept=(kept,),
+        segment=cast(Any, None),
+        segment_number=0,
+        following={},
+        tasks=1,
+        at_once=True,
+        reads_all=False,
+    )
+
+    no_rows, rows = MappedStateFiles(tmp_path, ()), MappedStateFiles(tmp_path, (kept,))
+
+    assert len(list(work._rows(step.operator(incoming), 0, no_rows, rows))) == portions

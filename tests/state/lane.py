@@ -29,7 +29,7 @@ from etl.spark.lane.part_tasks import split_failed
 from etl.state.compaction import files_to_merge, merge_by_ranges
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry, span_of
-from etl.state.part_rows import HashesOf, KeyRange, MappedStateFiles, hashes_of
+from etl.state.part_rows import HashesOf, KeyRange, MappedStateFiles, hashes_of, parts_of
 from etl.state.row_files import RowWriter, combine_rows
 from etl.state.state_files import StateFile
 
@@ -122,10 +122,10 @@ class Lane:
         operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
         files = [StateFile(self.folder / file.name) for file in entries]
         combine = partial(combine_rows, operator, seed=self.manifests.seed, watermark=self.clock.now)
-        hashes = hashes_of(operator, self.manifests.seed)
-        return merge_by_ranges(
-            files, self.folder / name, combine, lambda pane: operator.is_over(pane, self.clock.now), hashes, durable=False
-        )
+        hashes, own_parts = hashes_of(operator, self.manifests.seed), parts_of(operator, self.manifests.seed)
+        is_over = lambda pane: operator.is_over(pane, self.clock.now)  # noqa: E731
+        together = own_parts if self.at_once else None
+        return merge_by_ranges(files, self.folder / name, combine, is_over, hashes, durable=False, parts_of=together)
 
     def _alive(self, operator: Operator, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         return tuple(file for file in files if not operator.is_over(file.last, self.clock.now))

@@ -22,10 +22,15 @@ from etl.state.state_files import DamagedStateError, StateFile, open_state_file
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 5), st.none() | st.text(max_size=3)), min_size=1)
 
 
-def _written(path: Path, rows: list[tuple[int, int, int, str | None]], text: pa.DataType | None = None) -> StateFile:
+def _written(
+    path: Path, rows: list[tuple[int, int, int, str | None]], text: pa.DataType | None = None, together: bool = True
+) -> StateFile:
+    """``together``: all parts in one record batch, as in small files."""
     parts, panes, hashes, texts = zip(*rows, strict=True)
     table = pa.table({HASH: pa.array(hashes, pa.uint64()), "text": pa.array(texts, pa.string()).cast(text or pa.string())})
-    entry = write_state_file(path, table, np.array(parts), np.array(panes), durable=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("etl.state.state_file_writer.SMALL_FILE", len(rows) if together else 0)
+        entry = write_state_file(path, table, np.array(parts), np.array(panes), durable=False)
     assert entry == StateFileEntry(path.name, min(panes), max(panes), len(rows), path.stat().st_size, entry.checksum)
     return open_entry(path.parent, entry)
 
@@ -37,20 +42,24 @@ def _read_whole(path: Path) -> None:
 
 
 @settings(deadline=None)
-@given(rows=ROWS, first=st.integers(-3, 3), end=st.integers(-3, 3))
+@given(rows=ROWS, first=st.integers(-3, 3), end=st.integers(-3, 3), together=st.booleans())
 def test_rows_are_read_by_part_and_pane(
-    rows: list[tuple[int, int, int, str | None]], first: int, end: int, tmp_path_factory
+    rows: list[tuple[int, int, int, str | None]], first: int, end: int, together: bool, tmp_path_factory
 ) -> None:
     path = tmp_path_factory.mktemp("state") / "a"
-    file = _written(path, rows)
+    file = _written(path, rows, together=together)
 
     assert (file.rows, file.parts) == (len(rows), sorted({row[0] for row in rows}))
+    inside = [row[1] for row in rows if first <= row[1] < end]
+    assert file.size_of_panes(lambda panes: (panes >= first) & (panes < end))[0] == len(inside)
+    assert sum(map(len, file.slices(range(4), first, end))) == len(inside)
     for part in range(5):
         runs = list(file.runs(part, first, end))
         panes = sorted({row[1] for row in rows if row[0] == part})
         assert file.panes(part).tolist() == panes
         assert [run.pane for run in runs] == [pane for pane in panes if first <= pane < end]
         assert len(list(file.tables(part))) == len(panes)
+        assert file.rows_of(part) == sum(row[0] == part for row in rows)
         for run in runs:
             expected = sorted((row for row in rows if row[:2] == (part, run.pane)), key=lambda row: row[2])
             assert run.rows.to_pylist() == [{HASH: row[2], "text": row[3]} for row in expected]
@@ -63,11 +72,19 @@ def test_rows_are_read_by_part_and_pane(
     first=st.integers(-3, 3),
     end=st.integers(-3, 3),
     small=st.booleans(),
+    together=st.booleans(),
 )
 def test_rows_of_keys_are_found_by_their_hash(
-    rows: list[tuple[int, int, int, str | None]], wanted: set[int], first: int, end: int, small: bool, tmp_path_factory
+    rows: list[tuple[int, int, int, str | None]],
+    wanted: set[int],
+    first: int,
+    end: int,
+    small: bool,
+    together: bool,
+    tmp_path_factory,
 ) -> None:
-    file = _written(tmp_path_factory.mktemp("state") / "a", rows)
+    rows = [(part, pane, hash_, str(pane)) for part, pane, hash_, _ in rows]
+    file = _written(tmp_path_factory.mktemp("state") / "a", rows, together=together)
     hashes = {part: np.array(sorted(wanted), np.uint64) for part in range(5)}
 
     with pytest.MonkeyPatch.context() as patch:
@@ -77,7 +94,8 @@ def test_rows_of_keys_are_found_by_their_hash(
     found = [(row[HASH], row["text"]) for table in tables for row in table.to_pylist()]
     expected = [row[2:] for row in rows if first <= row[1] < end and row[2] in wanted]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
-    assert len(tables) <= (1 if small else len(file.parts))
+    assert [table.num_columns for table in tables] == [2] * bool(expected)
+    assert [int(pane) for _, pane in found] == sorted(int(pane) for _, pane in found)
 
 
 def test_rows_of_files_without_hashes_are_all_of_their_panes(tmp_path: Path) -> None:
@@ -175,8 +193,9 @@ def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
     assert StateFile(tmp_path / "a").rows == 2
 
 
-def test_a_file_with_any_byte_changed_is_refused(tmp_path: Path) -> None:
-    _written(tmp_path / "a", [(0, 0, 1, "x"), (3, 7, 2, None)])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_file_with_any_byte_changed_is_refused(together: bool, tmp_path: Path) -> None:
+    _written(tmp_path / "a", [(0, 0, 1, "x"), (3, 7, 2, None)], together=together)
     whole = bytearray((tmp_path / "a").read_bytes())
 
     for at in range(len(whole)):

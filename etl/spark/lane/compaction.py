@@ -13,7 +13,7 @@ from etl.spark.lane.operators import operator_of
 from etl.spark.query_context import store_error
 from etl.state.compaction import merge_by_ranges
 from etl.state.manifest import Manifests, StateFileEntry
-from etl.state.part_rows import hashes_of
+from etl.state.part_rows import hashes_of, parts_of
 from etl.state.row_files import combine_rows, open_entry
 from etl.state.state_files import trim_heap
 
@@ -49,7 +49,8 @@ class MergeTask:
         files = [open_entry(self.state.folder, file) for file in self.files]
         path = self.state.folder / self.name
         combine = partial(combine_rows, operator, seed=self.state.seed, watermark=self.watermark)
-        hashes = hashes_of(operator, self.state.seed)
+        is_over = lambda pane: operator.is_over(pane, self.watermark)  # noqa: E731
+        seed = self.state.seed
         return merge_by_ranges(
-            files, path, combine, lambda pane: operator.is_over(pane, self.watermark), hashes, self.state.durable
+            files, path, combine, is_over, hashes_of(operator, seed), self.state.durable, parts_of(operator, seed)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import FAILED, OFFSET, RESULT_FAILED, BatchId, DroppedEvents, Operator, PartRows, Rejects, Schema
-from etl.contract.state import EmitProgress, StatefulStep, WatermarkAdvance
+from etl.contract.state import EmitProgress, ReadsPanes, StatefulStep, WatermarkAdvance
 from etl.delivery.backoff import Backoff, RunStopping, StopFile
 from etl.plan.frames import Exchange
 from etl.plan.segments import Segment
@@ -200,17 +201,24 @@ class PartTasks:
         """The rows of a task, new ones and earlier ones, that are run together: of all its parts if they are few, else of one
         part, or of some keys of a large one."""
         parts = range(number, PARTS, self.tasks)
-        if self.at_once:
+        reads_many = isinstance(operator, ReadsPanes) and self._reads_many_rows(operator, kept)
+        if self.at_once and not reads_many:
             yield arrived.parts(*parts), kept.parts(*parts)
             return
         hashes = hashes_of(operator, self.state.seed)
         for part in parts:
-            ranges = ranges_of_part([*arrived.files, *(kept.files if self.reads_all else ())], part)
+            ranges = ranges_of_part([*arrived.files, *(kept.files if self.reads_all or reads_many else ())], part)
             for at in range(ranges):
                 keys = KeyRange(at, ranges, hashes) if ranges > 1 else None
                 yield arrived.parts(part, keys=keys), kept.parts(part, keys=keys)
             arrived.release(part)
             kept.release(part)
+
+    def _reads_many_rows(self, operator: ReadsPanes, kept: MappedStateFiles) -> bool:
+        """Whether a task reads more rows of panes than are run together."""
+        choose = partial(operator.reads_panes, self.clock)
+        rows, size = (sum(of_file) for of_file in zip((0, 0), *(file.size_of_panes(choose) for file in kept.files), strict=True))
+        return rows > self.tasks * MAX_JOINT_ROWS or size > self.tasks * MAX_JOINT_BYTES
 
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch | Rejects]:
         """The results of the parts of a task, numbered in their order, without the time of reading of their events."""

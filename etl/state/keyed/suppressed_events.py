@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from etl.api import NEVER, PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
+from etl.api import ALWAYS, NEVER, PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows, Schema, WatermarkAdvance
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
@@ -42,6 +42,7 @@ class SuppressedEvents:
     summary: str | None
     """The new field that tells summaries from events that pass; None if there are no summaries."""
     hashed: bool = True
+    indexed: bool = True
     after_run: AfterRun = "appended"
 
     @cached_property
@@ -85,6 +86,14 @@ class SuppressedEvents:
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
         """Whether there are events, or summaries may be given."""
         return arrived is not None or (self.summary is not None and kept is not None and clock.before < kept.last)
+
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """Keys are looked up, but at the end of all sources each may have a summary."""
+        return self.summary is not None and clock.now >= ALWAYS
+
+    def reads_panes(self, clock: WatermarkAdvance, panes: Numbers) -> Numbers:
+        """Those of keys whose time is over, of which there may be summaries."""
+        return (panes > clock.before) & (panes <= clock.now) & (self.summary is not None)
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events that pass in the order of their times, then summaries and state rows."""

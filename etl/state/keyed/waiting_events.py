@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.api import NEVER, OFFSET, PANE, AfterRun, PaneSpan, PartRows, Rejects, Schema, WatermarkAdvance
+from etl.api import ALWAYS, NEVER, OFFSET, PANE, AfterRun, PaneSpan, PartRows, Rejects, Schema, WatermarkAdvance
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import numbers, prepare_rows, whole
@@ -37,6 +37,19 @@ class WaitingEvents(ABC):
     def hashed(self) -> bool:
         """Past rows are looked up by key."""
         return True
+
+    @property
+    def indexed(self) -> bool:
+        """Past rows are looked up by key."""
+        return True
+
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+        """At the end of all sources all events that wait pass."""
+        return self.waits and clock.now >= ALWAYS
+
+    def reads_panes(self, clock: WatermarkAdvance, panes: Numbers) -> Numbers:
+        """Those of events that wait."""
+        return (panes > clock.before) & (panes % 2 == 0)
 
     @property
     def after_run(self) -> AfterRun:
