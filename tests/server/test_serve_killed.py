@@ -59,7 +59,8 @@ def send(port: int, text: str) -> None:
 @pytest.mark.slow
 def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path) -> None:
     (port,) = free()
-    pipeline = 'source: {type: file, path: "{here}/a.log"}\nsteps: [{type: filter, where: "message <> \'WORD\'"}]\n'
+    pipeline = 'sources: {main: {type: file, path: "{here}/a.log"}}\n'
+    pipeline += "streams: {steps: {from: main, steps: [{type: filter, where: \"message <> 'WORD'\"}]}}\n"
     pipeline += 'sinks:\n  main: {from: steps, type: file, path: "{here}/a.jsonl"}\n'
     pipeline += '  published: {from: steps, type: stream, name: a, folder: "{here}/streams"}\n'
     subscriber = 'source: {type: stream, name: a, folder: "{here}/streams", fields: {message: string}}\n'
@@ -86,7 +87,7 @@ def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path
         send(port, "while paused")
         wait_for(lambda: len(lines(tmp_path / "a.jsonl")) == 500, what="500 events")
         refused = run("deploy", "bad.yaml", "--namespace", "shop", "--name", "a")
-        assert (refused.status, "bad.yaml:2:16: unknown-type" in refused.err) == (1, True), refused.err
+        assert (refused.status, "bad.yaml:2:46: unknown-type" in refused.err) == (1, True), refused.err
         assert run("deploy", "a.yaml", "--namespace", "shop").out == "shop/a: version 2, running\n"
         tap = etl.start("tap", "shop/a", "steps", "--where", "message = '512'", "--limit", 1, "--state", "state")
         wait_for(lambda: (tmp_path / "state" / "shop" / "a" / "taps").exists(), what="the request for samples")
