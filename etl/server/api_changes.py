@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from etl.config.problems import ConfigError
+from etl.server.api_reading import LETTER_PARAMETERS, letter_filter
 from etl.server.documents import CheckDocument, StatusDocument
 from etl.server.endpoints import Call, Endpoint, Parameter
 from etl.server.jobs_folder import Language
@@ -63,6 +64,10 @@ def _rollback(call: Call) -> StatusDocument:
     return status_of(call.server, call.server.rollback(call.pipeline, call.values["to"]))
 
 
+def _replay(call: Call) -> StatusDocument:
+    return status_of(call.server, call.server.replay(call.pipeline, letter_filter(call)))
+
+
 def _change(verb: Literal["start", "stop", "pause", "restart"], summary: str, desired: Desired) -> Endpoint:
     handle = partial(_want, desired, verb == "restart")
     return Endpoint("POST", f"{PIPELINE}/{verb}", summary, handle, StatusDocument)
@@ -83,6 +88,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _change("stop", "Stop a pipeline after its micro-batch.", "stopped"),
     _change("pause", "Stop reading, and go on receiving: what comes in waits on disk.", "paused"),
     _change("restart", "Stop a pipeline after its micro-batch, and start it again.", "running"),
+    Endpoint(
+        "POST",
+        f"{PIPELINE}/dead/replay",
+        "Stop a pipeline after its micro-batch, send dead letters through its accepted version, once each, and go on; its "
+        "messages tell how many were delivered.",
+        _replay,
+        StatusDocument,
+        LETTER_PARAMETERS,
+    ),
     Endpoint(
         "POST",
         f"{PIPELINE}/rollback",

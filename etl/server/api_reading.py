@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from etl.api import EtlError
+from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import read_messages
 from etl.server import documents as api
 from etl.server.endpoints import Call, Endpoint, Parameter
+from etl.server.letter_stops import letter_stop
 from etl.server.records import format_time
 from etl.server.views import graph_of, pipeline_of, state_of, status_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from etl.config.model import Pipeline
     from etl.running.dead_letters.letter_groups import LetterGroup
 
 PIPELINE = "/api/pipelines/{namespace}/{name}"
@@ -88,23 +91,43 @@ def _dead(call: Call) -> api.DeadLettersDocument:
     pipeline = job.pipeline
     if pipeline is None:
         return api.DeadLettersDocument(groups=[], last=[])
-    settled = SettledLetters.load(state.root / "dead")
+    settled, chosen = SettledLetters.load(state.root / "dead"), letter_filter(call)
     last: list[dict[str, Any]] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in letter_files(dead_letters(pipeline, state)):
-            for batch in settled.open(file):
+            for batch in map(chosen.choose, settled.open(file)):
                 last[:] = [*last, *batch.slice(max(0, batch.num_rows - LAST_LETTERS)).to_pylist()][-LAST_LETTERS:]
                 yield batch
 
-    groups = [_letter_group(group) for group in group_letters(batches())]
+    groups = [_letter_group(pipeline, group) for group in group_letters(batches())]
     return api.DeadLettersDocument(groups=groups, last=[_letter(one) for one in last])
 
 
-def _letter_group(group: LetterGroup) -> api.DeadLetterGroupDocument:
+def letter_filter(call: Call) -> LetterFilter:
+    """The letters that a request is about. Raises EtlError for a time that is none."""
+    return LetterFilter(**{one.name: call.values[one.name] for one in LETTER_PARAMETERS})
+
+
+LETTER_PARAMETERS = (
+    Parameter("at", "Only letters of steps, sinks and sources whose name has this text."),
+    Parameter("code", "Only letters with this code, such as grok-failed."),
+    Parameter("reason", "Only letters whose reason has this text."),
+    Parameter("text", "Only letters whose event has this text."),
+    Parameter("since", "Only letters of this time (ISO 8601, UTC) and later."),
+    Parameter("until", "Only letters before this time."),
+)
+
+
+def _letter_group(pipeline: Pipeline, group: LetterGroup) -> api.DeadLetterGroupDocument:
     last = group.last.isoformat() if group.last else None
+    found = letter_stop(pipeline, group.at, group.example)
+    stop = None
+    if found is not None:
+        text, at = found
+        stop = api.MatchStopDocument(text=text, at=at.column - 1, expected=at.expected, within=list(at.within))
     return api.DeadLetterGroupDocument(
-        at=group.at, code=group.code, events=group.events, reason=group.reason, example=group.example, last=last
+        at=group.at, code=group.code, events=group.events, reason=group.reason, example=group.example, last=last, stop=stop
     )
 
 
@@ -118,7 +141,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", PIPELINE, "A pipeline with its counters.", _pipeline, api.PipelineDocument),
     Endpoint("GET", f"{PIPELINE}/graph", "A pipeline as a graph, with the numbers of its nodes.", _graph, api.GraphDocument),
     Endpoint("GET", f"{PIPELINE}/history", "Sums of the last ten minutes, one sample a second.", _history, api.HistoryDocument),
-    Endpoint("GET", f"{PIPELINE}/dead", "Open dead letters: groups, and the last ones.", _dead, api.DeadLettersDocument),
+    Endpoint(
+        "GET",
+        f"{PIPELINE}/dead",
+        "Open dead letters: groups, and the last ones.",
+        _dead,
+        api.DeadLettersDocument,
+        LETTER_PARAMETERS,
+    ),
     Endpoint("GET", f"{PIPELINE}/state", "What steps with state remember.", _state, list[api.StepStateDocument]),
     Endpoint("GET", f"{PIPELINE}/versions", "The accepted versions, oldest first.", _versions, list[api.VersionDocument]),
     Endpoint(

@@ -194,6 +194,15 @@ class MessageDocument(ApiModel):
     message: str
 
 
+class MatchStopDocument(ApiModel):
+    """Where a text stops matching the pattern that matches most of it."""
+
+    text: str
+    at: int = Field(description="Number of its characters that match.")
+    expected: str = Field(description="What the pattern has next.")
+    within: list[str] = Field(description="The named patterns around it, the outermost first.")
+
+
 class DeadLetterGroupDocument(ApiModel):
     """Open dead letters of one place with one code."""
 
@@ -203,6 +212,7 @@ class DeadLetterGroupDocument(ApiModel):
     reason: str
     example: str
     last: str | None
+    stop: MatchStopDocument | None = Field(description="Where the example stops matching, if a parser with patterns rejected it.")
 
 
 class DeadLetterDocument(ApiModel):

@@ -11,6 +11,7 @@ from etl.config.checks.targets import together
 from etl.config.loader import inspect, inspect_content
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
+from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.messages import OnMessage
 from etl.running.supervision import Status
 from etl.server.jobs_folder import JobFile
@@ -53,6 +54,16 @@ class EngineRun(Protocol):
         """Wait until it has ended; returns whether it has."""
 
 
+class EngineReplay(Protocol):
+    """A replay of dead letters."""
+
+    def run(self, report: OnMessage) -> None:
+        """Take the letters and run them to the end, or until it is stopped. Raises EtlError."""
+
+    def stop(self) -> None:
+        """End it after the micro-batch at work; the next replay finishes it. Callable from any thread."""
+
+
 class PreparedPipeline(Protocol):
     """A pipeline that fits its state, and can start."""
 
@@ -78,6 +89,9 @@ class Engine(Protocol):
     def prepare(self, name: str, file: JobFile, others: Sequence[Pipeline]) -> PreparedPipeline:
         """Check a file, which need not be there yet, beside ``others`` that run, plan it, and compare it with its state. Writes
         nothing. Raises EtlError, as a ConfigError if the file has problems."""
+
+    def replay(self, pipeline: Pipeline, letters: LetterFilter) -> EngineReplay:
+        """A replay of the open dead letters that are chosen, through a pipeline that does not run; not yet started."""
 
     def state(self, name: str) -> StateFolder:
         """The state folder of a pipeline."""

@@ -11,10 +11,11 @@ from typing import Literal, TypeAlias
 from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
+from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import MessageLog
 from etl.running.messages import Message
 from etl.running.supervision import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS
-from etl.server.engine import Engine, EngineRun, PreparedPipeline
+from etl.server.engine import Engine, EngineReplay, EngineRun, PreparedPipeline
 from etl.server.jobs_folder import JobFile
 from etl.server.names import PipelineName
 from etl.server.records import Desired
@@ -22,9 +23,11 @@ from etl.server.records import Desired
 CANCEL_SECONDS = 90.0
 """Seconds that a pipeline which stops has for its micro-batch. Service managers give the server 120 s."""
 
-JobStatus: TypeAlias = Literal["starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused"]
+JobStatus: TypeAlias = Literal[
+    "starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused", "replaying"
+]
 """``waiting``: it starts again after a failure; ``ended``: its sources have no more events; ``failed``: it does not start again;
-``refused``: its file has problems, and no earlier version runs."""
+``refused``: its file has problems, and no earlier version runs; ``replaying``: dead letters run through it, then it goes on."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,10 @@ class Job:
         self._failures = 0
         self._retry_at: float | None = None
         self._closing = False
+        self._letters: LetterFilter | None = None
+        """The dead letters that are to be replayed."""
+        self._replay: EngineReplay | None = None
+        """The replay at work."""
         self._thread = threading.Thread(target=self._conduct, name=f"job {name}", daemon=True)
         self._thread.start()
 
@@ -109,12 +116,31 @@ class Job:
             self._retry_at, self._failures = None, 0
             if desired != "stopped" and self._has_ended():
                 self._restart = True
+            if desired == "stopped":
+                self._stop_replay()
             self._changed.notify_all()
+
+    def replay(self, letters: LetterFilter) -> None:
+        """Stop the run after its micro-batch, send dead letters through the wanted version, and go on. Raises EtlError if that is
+        going on already, or if no version was accepted."""
+        with self._changed:
+            if self._letters is not None:
+                raise EtlError("a replay of its dead letters is going on")
+            if self.version is None:
+                raise EtlError("its file is refused: no version can take dead letters")
+            self._letters = letters
+            self._changed.notify_all()
+
+    def _stop_replay(self) -> None:
+        """Stop a replay after its micro-batch; the next one finishes it."""
+        if self._replay is not None:
+            self._replay.stop()
 
     def close(self) -> None:
         """Stop the run after its micro-batch, and end the thread; returns at once."""
         with self._changed:
             self._closing = True
+            self._stop_replay()
             self._changed.notify_all()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -129,6 +155,8 @@ class Job:
         """What it is doing."""
         if self._stopping:
             return "stopping"
+        if self._replay is not None:
+            return "replaying"
         if self._is_at_work() and self.run is not None:
             return self.run.status
         if self._retry_at is not None:
@@ -187,7 +215,14 @@ class Job:
             self._on_change(self)
 
     def _is_due(self) -> bool:
-        return self._closing or self._must_stop() or self._must_start() or self._must_toggle() or self._fell_over()
+        return (
+            self._closing
+            or self._must_replay()
+            or self._must_stop()
+            or self._must_start()
+            or self._must_toggle()
+            or self._fell_over()
+        )
 
     def _must_toggle(self) -> bool:
         """Whether the run is to be paused or resumed."""
@@ -196,7 +231,11 @@ class Job:
     def _must_stop(self) -> bool:
         if not self._is_at_work():
             return False
-        return self._closing or self._restart or self.desired == "stopped" or self.version is not self._running
+        unwanted = self.desired == "stopped" or self.version is not self._running or self._letters is not None
+        return self._closing or self._restart or unwanted
+
+    def _must_replay(self) -> bool:
+        return self._letters is not None and not self._is_at_work()
 
     def _must_start(self) -> bool:
         if self._closing or self.desired == "stopped" or self.version is None or self._is_at_work():
@@ -212,6 +251,8 @@ class Job:
     def _step(self) -> None:
         if self._must_stop():
             self._stop()
+        elif self._must_replay():
+            self._replay_letters()
         elif self._must_start():
             self._start()
         elif self._must_toggle():
@@ -246,6 +287,26 @@ class Job:
         self.pipeline, self.notes = prepared.pipeline, prepared.notes
         self._running, self._is_paused = version, False
         self.run = prepared.start(self._take, self._wake)
+
+    def _replay_letters(self) -> None:
+        with self._changed:
+            letters, version = self._letters, self.version
+        assert letters is not None
+        assert version is not None
+        try:
+            if not self._closing:
+                prepared = self._engine.prepare(str(self.name), version.file, self._others())
+                self._replay = self._engine.replay(prepared.pipeline, letters)
+                self._on_change(self)
+                self._replay.run(lambda message: self.report(message.event, message.text, message.level))
+        except Exception as error:
+            reason = str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}"
+            self.report(
+                "replay-failed", f"the replay of its dead letters has failed; the next one finishes it: {reason}", "error"
+            )
+        finally:
+            with self._changed:
+                self._letters = self._replay = None
 
     def _toggle(self) -> None:
         assert self.run is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError
+from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.server.engine import Engine, PreparedPipeline, check_file
 from etl.server.job import Job, JobVersion, Refusal
 from etl.server.jobs_folder import FolderContent, JobFile, JobsFolder, Language, check_size
@@ -132,6 +133,12 @@ class PipelineServer:
             job = self.job(name)
             self._desired.set(name, desired)
             job.want(desired, restart)
+        return job
+
+    def replay(self, name: PipelineName, letters: LetterFilter) -> Job:
+        """Send dead letters through a pipeline, which stops meanwhile. Raises EtlError."""
+        job = self.job(name)
+        job.replay(letters)
         return job
 
     def remove(self, name: PipelineName) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from etl.api import ComponentError, EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import Problem
+from etl.running.dead_letters.letter_filter import LetterFilter
+from etl.running.dead_letters.replay_run import Replay
 from etl.running.messages import Message, OnMessage
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
@@ -45,6 +47,40 @@ class SparkEngine:
         if changes:
             raise ComponentError(refusal(changes, run.state))
         return SparkPipeline(pipeline, warnings, service)
+
+    def replay(self, pipeline: Pipeline, letters: LetterFilter) -> SparkReplay:
+        """A replay in the session of the server."""
+        return SparkReplay(pipeline, self.state(pipeline.name), letters, self.session)
+
+
+class SparkReplay:
+    """A replay in the session of the server."""
+
+    def __init__(self, pipeline: Pipeline, state: StateFolder, letters: LetterFilter, session: SharedSession) -> None:
+        self._pipeline, self._state, self._letters, self._session = pipeline, state, letters, session
+        self._service: RunService | None = None
+        self._stopped = False
+
+    def run(self, report: OnMessage) -> None:
+        """Take the letters, and run them one step or sink after the other."""
+        begun = Replay.begin(self._pipeline, self._state, self._letters.choose, "stop that run first")
+        for note in begun.notes():
+            report(Message("replay", note, pipeline=self._pipeline.name))
+
+        def work(service: RunService) -> None:
+            self._service = service
+            if self._stopped:
+                service.stop()
+            service.work(lambda message: None if message.event == "running" else report(message))
+
+        if not begun.run(self._session, work, report):
+            report(Message("replay", "stopped: the next replay finishes this one", "warning", self._pipeline.name))
+
+    def stop(self) -> None:
+        """Stop the portion at work, and begin no other."""
+        self._stopped = True
+        if self._service is not None:
+            self._service.stop()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from running import Engine
 
 from etl.cli.main import main
-from etl.running.dead_letters import replay
+from etl.running.dead_letters import replay_run
 
 PIPELINE = """
     name: shop
@@ -196,7 +196,7 @@ def test_letters_are_replayed_once_and_what_fails_again_keeps_its_history(
     on_spark.file.write_text(on_spark.file.read_text().replace("'^(?<n>[0-9]+)$'", "'^(?<n>[0-9]+) .*$', '^(?<n>[0-9]+)$'"))
 
     with monkeypatch.context() as patch:  # as if it was killed after the last commit
-        patch.setattr(replay, "end_portion", lambda portion: (_ for _ in ()).throw(OSError("killed")))
+        patch.setattr(replay_run, "end_portion", lambda portion: (_ for _ in ()).throw(OSError("killed")))
         on_spark("replay", "--at", "regex")
     assert (on_spark.status, numbers(tmp_path)) == (1, [1, 3, 2])
 

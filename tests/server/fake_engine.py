@@ -11,6 +11,7 @@ from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import Problem
 from etl.receipts import Counts
+from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.messages import Message, OnMessage
 from etl.running.supervision import Status
 from etl.server.engine import check_file
@@ -30,6 +31,11 @@ class FakeEngine:
     broken: set[str] = field(default_factory=set)
     """Words of files whose runs fail before they begin."""
     runs: list[FakeRun] = field(default_factory=list)
+    replays: list[FakeReplay] = field(default_factory=list)
+
+    def replay(self, pipeline: Pipeline, letters: LetterFilter) -> FakeReplay:
+        self.replays.append(FakeReplay(pipeline.name, letters, error="the disk is full" if letters.code == "broken" else ""))
+        return self.replays[-1]
 
     def state(self, name: str) -> StateFolder:
         folder = StateFolder(self.root / name)
@@ -41,6 +47,25 @@ class FakeEngine:
         if any(word.encode() in file.content for word in self.unfit):
             raise EtlError("the state of the window does not fit: --new-state")
         return FakePrepared(self, pipeline, warnings, file)
+
+
+@dataclass
+class FakeReplay:
+    """A replay that lasts until it is stopped."""
+
+    name: str
+    letters: LetterFilter
+    error: str = ""
+    ends: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, report: OnMessage) -> None:
+        if self.error:
+            raise EtlError(self.error)
+        self.ends.wait(60)
+        report(Message("replayed", "7 letters replayed", pipeline=self.name))
+
+    def stop(self) -> None:
+        self.ends.set()
 
 
 @dataclass

@@ -10,6 +10,8 @@ from jobs_and_client import Jobs
 from running import wait_for
 
 from etl.api import EtlError
+from etl.running.dead_letters.letter_filter import LetterFilter
+from etl.running.message_log import read_messages
 from etl.server.jobs_folder import JobsFolder
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer
@@ -72,6 +74,36 @@ def test_a_version_that_does_not_start_gives_way_to_the_one_before(jobs: Jobs) -
     assert job.refusal is not None
     assert job.refusal.reason == "version 2 does not start: the port is in use"
     assert job.running_version == 1
+
+
+def test_a_replay_stops_the_run_and_lets_it_go_on(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    first = jobs.run("shop/a")
+
+    jobs.server.replay(A, LetterFilter(code="grok-failed"))
+    jobs.wait("shop/a", "replaying")
+    assert first.is_stopped
+    assert [(one.name, one.letters.code) for one in jobs.engine.replays] == [("shop/a", "grok-failed")]
+    with pytest.raises(EtlError, match="is going on"):
+        jobs.server.replay(A, LetterFilter())
+    jobs.engine.replays[0].ends.set()
+    jobs.wait("shop/a", "running")
+    assert jobs.run("shop/a") is not first
+
+    jobs.server.replay(A, LetterFilter(code="broken"))
+    wait_for(lambda: jobs.run("shop/a") is not first and len(jobs.engine.runs) == 3)
+    messages = [one["message"] for one in read_messages(jobs.engine.state("shop/a").messages, 10, 0)]
+    assert "7 letters replayed" in messages
+    assert any("has failed; the next one finishes it: the disk is full" in text for text in messages)
+
+    jobs.wait("shop/a", "running")
+    jobs.server.replay(A, LetterFilter())
+    jobs.wait("shop/a", "replaying")
+    jobs.server.want(A, "stopped")
+    jobs.wait("shop/a", "stopped")
+    assert jobs.engine.replays[-1].ends.is_set()
 
 
 def test_what_cannot_start_tries_again(jobs: Jobs) -> None:

@@ -19,7 +19,7 @@ from servers.ports import free
 
 from etl.running.metrics_server import ListenAddress
 
-A = "/api/pipelines/shop/a"
+C = "/api/pipelines/shop/c"
 READY = "ready: http://127.0.0.1:"
 
 
@@ -50,6 +50,11 @@ def append(path: Path, *numbers: int) -> None:
         file.writelines(f"{number}\n" for number in range(*numbers))
 
 
+def append_text(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
 def send(port: int, text: str) -> None:
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(f"<13>1 2026-01-31T10:00:00Z h a - - - {text}\n".encode())
@@ -64,6 +69,7 @@ def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path
     pipeline += 'sinks:\n  main: {from: steps, type: file, path: "{here}/a.jsonl"}\n'
     pipeline += '  published: {from: steps, type: stream, name: a, folder: "{here}/streams"}\n'
     subscriber = 'source: {type: stream, name: a, folder: "{here}/streams", fields: {message: string}}\n'
+    subscriber += 'steps: [{type: regex, patterns: ["^(?P<n>[0-9]+)$"]}]\n'
     subscriber += 'sink: {type: file, path: "{here}/c.jsonl"}\n'
     listener = (
         f'source: {{type: syslog, listen: "tcp://127.0.0.1:{port}"}}\nsteps: [{{type: dedupe, keys: [message], within: 1h}}]\n'
@@ -109,10 +115,21 @@ def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path
         status = run("status", "shop/a")
         assert "shop/a: running, version 2" in status.out, status.err
         wait_for(lambda: len(lines(tmp_path / "c.jsonl")) >= 1000, what="1000 events over the stream")
+        append_text(tmp_path / "a.log", "number 1000\n")
+        wait_for(lambda: client("GET", f"{C}/dead").json["groups"] != [], what="the dead letter")
+        (group,) = client("GET", f"{C}/dead?code=regex-failed&text=number").json["groups"]
+        assert (group["events"], group["stop"]["at"], group["stop"]["expected"]) == (1, 0, "(?P<n>[0-9]+)")
+        etl.pipeline(subscriber.replace("^(", "("), "c.yaml")
+        assert run("deploy", "c.yaml", "--namespace", "shop").out == "shop/c: version 2, running\n"
+        assert client("POST", f"{C}/dead/replay").status == 200
+        wait_for(lambda: len(lines(tmp_path / "c.jsonl")) == 1001, what="the replayed letter")
+        wait_for(lambda: client("GET", C).json["status"] == "running", what="the end of the replay")
+        assert client("GET", f"{C}/dead").json["groups"] == []
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
-    written = [int(line.split('"')[3]) for line in lines(tmp_path / "a.jsonl")]
-    assert sorted(written) == list(range(1000)), "each event once"
-    assert lines(tmp_path / "c.jsonl") == lines(tmp_path / "a.jsonl"), "each event once, in order, over a stream"
+    written = [line.split('"')[3] for line in lines(tmp_path / "a.jsonl")]
+    assert sorted(written) == sorted([*map(str, range(1000)), "number 1000"]), "each event once"
+    read = [line.split('"')[3] for line in lines(tmp_path / "c.jsonl")]
+    assert read == [text.removeprefix("number ") for text in written], "each event once, in order, over a stream"
     assert "while paused" in lines(tmp_path / "b.jsonl")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,9 +196,19 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
         page.until(lambda selector=selector: page.all(selector))
         assert page.violations() == []
 
+    letter = {"time": "2026-01-31T10:00:00.000000Z", "at": "steps[0] json", "code": "json-failed", "reason": "is not JSON"}
+    engine.state("web/users").dead_letters.write_text(json.dumps({**letter, "offset": 0, "event": HOSTILE}) + "\n")
     page.link("Dead letters").click()
     page.until(lambda: HOSTILE in page.find(".letters pre").text)
+    page.until(lambda: page.button("Replay 1 letter")).click()
+    page.until(lambda: page.button("Replay begun"))
     assert page.violations() == []
+    engine.replays[-1].stop()
+    page.until(lambda: next(one for one in engine.runs[::-1] if one.name == "web/users") is not run)
+    page.link("Pipelines").click()
+    page.until(lambda: page.all(".pipelines"))
+    page.link("Dead letters").click()
+    page.until(lambda: HOSTILE in page.find(".letters pre").text)
     page.button("Try with the pipeline as it is now").click()
     page.until(lambda: page.all(".lines li.dead"))
     assert browser.title == "Sluice"

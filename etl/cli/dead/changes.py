@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from etl.api import EtlError
 from etl.cli.dead.letters import Letters, add_letters, load_letters
-from etl.running.messages import Message, count
+from etl.running.messages import Message
 
 if TYPE_CHECKING:
     from etl.cli.run.progress import Progress
-    from etl.running.dead_letters.replay import ReplayPart
+    from etl.running.dead_letters.replay_run import Replay
+    from etl.running.service import RunService
     from etl.running.shared_session import SharedSession
-    from etl.spark.reports.totals import Totals
 
 STOP_FIRST = "stop that run, and start it again afterwards"
 
@@ -149,62 +149,38 @@ def replay(shared: SharedSession | None, /, master: str, **options: Any) -> None
     keep state, such as windows, do not get the events: their results are given, or they would count these by themselves. No run
     of the pipeline may be alive.
     """
-    from etl.running.dead_letters.replay import open_portions, take_letters
-    from etl.spark.state.folder import lock_state
+    from etl.running.dead_letters.replay_run import Replay
 
     letters = load_letters(**options)
-    with lock_state(letters.state, STOP_FIRST):
-        before = list(open_portions(letters.pipeline, letters.state))
-        taken = take_letters(letters.pipeline, letters.state, letters.files, letters.choose)
-        portions = list(open_portions(letters.pipeline, letters.state))
-    if before:
-        click.echo(f"finishing an earlier replay of {sum(one.letters for one in before):,} letters", err=True)
-    for at, (reason, events) in taken.refused.items():
-        click.echo(f"{events:,} of {at} stay: {reason}", err=True)
-    for portion in portions:
-        for step in portion.entry.left_out:
-            click.echo(f"{portion.entry.at}: the events do not reach {step}, which keeps state", err=True)
-    if not portions:
-        click.echo("no dead letters are replayed", err=True)
-        return
-    _run(letters, portions, master, shared)
+    begun = Replay.begin(letters.pipeline, letters.state, letters.choose, STOP_FIRST)
+    for note in begun.notes():
+        click.echo(note, err=True)
+    if begun.portions:
+        _run(begun, master, shared)
 
 
-def _run(letters: Letters, portions: Sequence[ReplayPart], master: str, shared: SharedSession | None) -> None:
+def _run(begun: Replay, master: str, shared: SharedSession | None) -> None:
     """Run the portions one after the other. Raises EtlError for one that fails or is stopped; the next replay finishes it."""
     from etl.cli.run.command import stop_on_signals
     from etl.cli.run.progress import Progress
-    from etl.running.dead_letters.replay import end_portion, service_of
     from etl.running.shared_session import SharedSession
 
     progress = Progress("text", quiet=False, live=True)
-    log = letters.state.spark_log
     start = lambda: progress.say("starting", f"starting Spark ({master})")  # noqa: E731
+
+    def work(service: RunService) -> None:
+        with stop_on_signals(service, progress):
+            service.work(lambda message: _report(progress, message), progress.show)
+
     with ExitStack() as stack:
         stack.callback(progress.close)
-        session = shared or SharedSession("sluice", master, log, on_start=start)
+        session = shared or SharedSession("sluice", master, begun.state.spark_log, on_start=start)
         if shared is None:
             stack.callback(session.stop)
-        for portion in portions:
-            progress.say("replaying", f"replaying {count(portion.letters)} of {portion.entry.at}")
-            service = service_of(portion, letters.pipeline, letters.state, session)
-            with stop_on_signals(service, progress):
-                service.work(lambda message: _report(progress, message), progress.show)
-            if service.runs[0].stopped:
-                raise EtlError("stopped: the next `etl dead replay` finishes this replay")
-            end_portion(portion)
-            progress.say("replayed", _summary(portion, service.runs[0].totals))
+        if not begun.run(session, work, lambda message: progress.say(message.event, message.text)):
+            raise EtlError("stopped: the next `etl dead replay` finishes this replay")
 
 
 def _report(progress: Progress, message: Message) -> None:
     if message.event != "running":  # a replay has its own message
         progress.report(message)
-
-
-def _summary(portion: ReplayPart, totals: Totals) -> str:
-    """``sink archive: 14 letters replayed: archive 12 out, 0 filtered, 2 dead``."""
-    sinks = "; ".join(
-        f"{name} {count(sink.accepted)} out, {count(sink.filtered)} filtered, {count(sink.dead)} dead"
-        for name, sink in totals.sinks.items()
-    )
-    return f"{portion.entry.at}: {count(portion.letters)} replayed: {sinks or 'all delivered before'}"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from etl.api import EtlError
 from etl.cli.config_options import F, PipelineFile, add_config_options, load_environment
@@ -24,9 +21,6 @@ if TYPE_CHECKING:
 
 Choose = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Keeps the letters that the options of a command choose."""
-
-Mask = Callable[[pa.RecordBatch], pa.Array]
-"""Whether each letter of a batch is chosen."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +70,7 @@ def load_letters(
     from etl.cli.state.rows import rows_where
     from etl.config.loader import load
     from etl.running.dead_letters.letter_files import LETTERS, letter_files
+    from etl.running.dead_letters.letter_filter import LetterFilter
     from etl.running.state_folders import dead_letters, state_folder
 
     pipeline = load(file, load_environment(env_file), overrides)
@@ -86,41 +81,12 @@ def load_letters(
             "choose the folder of a run with --state"
         )
     matching = rows_where(where, LETTERS)
-    masks = list(_masks(**chosen))
+    try:
+        chosen_letters = LetterFilter(**chosen)
+    except EtlError as error:
+        raise click.UsageError(f"--{error}") from None
 
     def choose(batch: pa.RecordBatch) -> pa.RecordBatch:
-        for mask in masks:
-            batch = batch.filter(pc.fill_null(mask(batch), False))
-        return matching(batch)
+        return matching(chosen_letters.choose(batch))
 
     return Letters(pipeline, folder, letter_files(dead_letters(pipeline, folder)), choose)
-
-
-def _masks(
-    at: str | None, code: str | None, reason: str | None, text: str | None, since: str | None, until: str | None
-) -> Iterator[Mask]:
-    """A condition for each option that is given."""
-    for field, part in (("at", at), ("reason", reason), ("event", text)):
-        if part is not None:
-            yield partial(_has_text, field, part)
-    if code is not None:
-        yield lambda batch: pc.equal(batch.column("code"), code)
-    for name, limit, compare in (("--since", since, pc.greater_equal), ("--until", until, pc.less)):
-        if limit is not None:
-            yield partial(_compare_time, compare, pa.scalar(_time(name, limit), pa.timestamp("us", "UTC")))
-
-
-def _has_text(field: str, text: str, batch: pa.RecordBatch) -> pa.Array:
-    return pc.match_substring(batch.column(field), text)
-
-
-def _compare_time(compare: Callable[[pa.Array, pa.Scalar], pa.Array], limit: pa.Scalar, batch: pa.RecordBatch) -> pa.Array:
-    return compare(batch.column("time"), limit)
-
-
-def _time(option: str, text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f"{option}: {text!r} is not a time such as 2026-01-31 or 2026-01-31T10:00Z") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

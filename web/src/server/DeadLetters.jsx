@@ -1,27 +1,34 @@
-// Dead letters of all pipelines in groups: where and why, an example, and a way to try it with the pipeline as it is now.
+// Dead letters of all pipelines in groups: where and why, an example, ways to try it with the pipeline as it is now and to replay it.
 import { useEffect, useState } from "preact/hooks";
-import { get } from "../shared/api.js";
-import { count, time } from "../shared/format.js";
+import { get, post } from "../shared/api.js";
+import { count, plural, time } from "../shared/format.js";
 import { Link, apiPath, go, pipelinePath } from "../shared/link.jsx";
 import { usePolled, useStatuses } from "../shared/live.js";
+import { Stopped } from "../studio/Lines.jsx";
 
 export function DeadLetters() {
   const { statuses, error } = useStatuses();
   const [found, setFound] = useState(new Map());
-  const some = [...(statuses?.values() ?? [])].filter((one) => one.counters.dead > 0);
+  const [stored, setStored] = useState(new Set());
+  const all = [...(statuses?.values() ?? [])];
+  const some = all.filter((one) => one.counters.dead > 0 || stored.has(one.name));
   const key = some.map((one) => `${one.name} ${one.counters.dead}`).join(";");
   useEffect(() => {
     for (const { name } of some) get(apiPath(name)).then((one) => setFound((old) => new Map(old).set(name, one.rejected)), () => {});
   }, [key]);
+  const names = all.map((one) => one.name).join(";");
+  useEffect(() => {
+    for (const { name } of all) get(`${apiPath(name)}/dead`).then((one) => one.groups.length && setStored((old) => new Set(old).add(name)), () => {});
+  }, [names]);
   if (!statuses) return <p class="loading">{error ? error.message : "…"}</p>;
   return (
     <>
       <header class="page-head"><h1>Dead letters</h1></header>
-      {!some.length && <section class="card"><p class="empty">No dead letters since the pipelines began to run.</p></section>}
+      {!some.length && <section class="card"><p class="empty">No dead letters.</p></section>}
       <div class="stack">
         {some.map(({ name, counters }) => (
           <section class="card" key={name}>
-            <header class="bar"><h2><Link to={pipelinePath(name)}>{name}</Link> <small>{count(counters.dead)}</small></h2></header>
+            <header class="bar"><h2><Link to={pipelinePath(name)}>{name}</Link> {counters.dead > 0 && <small>{count(counters.dead)} in this run</small>}</h2></header>
             <DeadGroups name={name} rejected={found.get(name) ?? []} />
           </section>
         ))}
@@ -33,8 +40,9 @@ export function DeadLetters() {
 /** The open dead letters of a pipeline; ``rejected`` are those of the run, for pipelines that write them elsewhere. */
 export function DeadGroups({ name, rejected }) {
   const { value } = usePolled(`${apiPath(name)}/dead`, 4000);
-  const groups = value?.groups.length ? value.groups : rejected;
-  if (!groups.length) return <p class="empty">No dead letters in this run.</p>;
+  const isStored = Boolean(value?.groups.length);
+  const groups = isStored ? value.groups : rejected;
+  if (!groups.length) return <p class="empty">No dead letters.</p>;
   const ordered = groups.toSorted((one, other) => other.events - one.events);
   return (
     <div class="letters">
@@ -42,12 +50,27 @@ export function DeadGroups({ name, rejected }) {
         <article key={`${group.at} ${group.code}`}>
           <h3><b>{count(group.events)} ×</b> <span class="tag bad">{group.code}</span> at {group.at} {group.last && <small>last {time(group.last)}</small>}</h3>
           <p>{group.reason}</p>
-          {group.example && <pre tabIndex={0}>{group.example}</pre>}
-          {group.example && <button class="quiet small" onClick={() => tryNow(name, group.example)}>Try with the pipeline as it is now</button>}
+          {group.example && <pre tabIndex={0}>{group.stop ? <Stopped row={group} /> : group.example}</pre>}
+          <span class="actions">
+            {group.example && <button class="quiet small" onClick={() => tryNow(name, group.example)}>Try with the pipeline as it is now</button>}
+            {isStored && <Replay name={name} letters={group.events} filter={{ at: group.at, code: group.code }} />}
+          </span>
         </article>
       ))}
-      <p class="note">To send them through the mended pipeline, once each: stop {name}, then <code>etl dead replay FILE --state FOLDER</code>, with its file and its folder in the state of the server.</p>
+      {isStored && <p class="note">A replay stops {name} after its micro-batch, sends the letters through the pipeline as it is now, once each, and lets it go on. Its messages tell what was delivered; what fails again is a dead letter again.</p>}
     </div>
+  );
+}
+
+/** A button that replays the letters of a group. */
+function Replay({ name, letters, filter }) {
+  const [state, setState] = useState({});
+  const run = () => post(`${apiPath(name)}/dead/replay?${new URLSearchParams(filter)}`).then(() => setState({ begun: true }), (error) => setState({ error: error.message }));
+  return (
+    <>
+      <button class="quiet small" disabled={state.begun} onClick={run}>{state.begun ? "Replay begun" : `Replay ${plural(letters, "letter")}`}</button>
+      {state.error && <span class="status bad" role="alert">{state.error}</span>}
+    </>
   );
 }
 

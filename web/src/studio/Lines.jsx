@@ -54,7 +54,7 @@ function Line({ row, colours, hovered, onHover }) {
 }
 
 /** A line that fails: the part that matches, a mark, the rest, and what the pattern expects at the mark. */
-function Stopped({ row }) {
+export function Stopped({ row }) {
   const [before, after] = cut(row.text, row.stop.at);
   const within = row.stop.within.length ? ` in ${row.stop.within.join(", ")}` : "";
   return (
