@@ -6,6 +6,7 @@ COMPONENTS = (
     Entry("source", "file", "connectors.file.source:FileSource"),
     Entry("source", "stdin", "connectors.stdin.source:StdinSource"),
     Entry("source", "syslog", "connectors.syslog.source:SyslogSource"),
+    Entry("source", "http", "connectors.http.source:HttpSource"),
     Entry("source", "rocketmq", "connectors.rocketmq.source:RocketmqSource"),
     Entry("source", "database", "connectors.database.source:DatabaseSource"),
     Entry("source", "generate", "connectors.generate.source:GenerateSource"),

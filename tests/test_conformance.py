@@ -156,7 +156,14 @@ def test_secrets_are_not_printed(component: type[Component]) -> None:
     fields = {
         name: str(field.annotation) for name, field in component.model_fields.items() if "SecretStr" in str(field.annotation)
     }
-    given = {name: {"password": SecretStr(secret)} if "dict" in kind else SecretStr(secret) for name, kind in fields.items()}
+    given = {
+        name: {"password": SecretStr(secret)}
+        if "dict" in kind
+        else (SecretStr(secret),)
+        if "tuple" in kind
+        else SecretStr(secret)
+        for name, kind in fields.items()
+    }
     for value in values(component):
         message = value.model_copy(update=given)
 

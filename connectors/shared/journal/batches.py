@@ -5,7 +5,7 @@ What is common to all receivers is here; a receiver adds the columns of its even
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,10 @@ class EventRows:
         """Return the events as text."""
         return span_texts(self.buffer, self.starts, self.ends, codec)
 
+    def texts_of(self, starts: Array, ends: Array) -> pa.Array:
+        """Return other spans of the buffer as text."""
+        return span_texts(self.buffer, starts, ends, "utf-8")
+
     def slice(self, first: int, last: int) -> EventRows:
         """Return some of the rows."""
         rows = slice(first, last)
@@ -80,7 +84,7 @@ MakeBatches = Callable[[EventRows], Iterable[pa.RecordBatch | Rejects]]
 
 
 def read_blocks(
-    journal: Journal, record: int, start: int, end: int, schema: Schema, make: MakeBatches, reasons: dict[str, str]
+    journal: Journal, record: int, start: int, end: int, schema: Schema, make: MakeBatches, reasons: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch | Rejects]:
     """Yield the events at positions from ``start`` to ``end``; ``record`` is the begin of a record, at or before ``start``.
 
@@ -174,7 +178,7 @@ def _searchsorted(offsets: Array, start: int, end: int) -> tuple[int, int]:
 
 
 def _reject_messages(
-    piece: RecordSlice, blocks: list[Block], start: int, end: int, schema: Schema, reasons: dict[str, str]
+    piece: RecordSlice, blocks: list[Block], start: int, end: int, schema: Schema, reasons: Mapping[str, str]
 ) -> Iterator[Rejects]:
     """Yield rejects for messages that the receiver rejected; they are rare, so each is a batch of one."""
     data = memoryview(piece.buffer)

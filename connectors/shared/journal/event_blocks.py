@@ -1,9 +1,9 @@
 """Block format: messages received at one moment, as a record of the journal: a header, an index of the messages, and their
 bytes.
 
-The header is JSON preceded by its length (uint32, little-endian): ``{"time": microseconds, "senders": [[address, port?], …],
-"messages": n, "faults": [[start, end, sender, code, size], …]}``. The index is int32[3, n]: begin and end of each message in
-the bytes after the index, and the number of its sender. So a reader loops over blocks, not over messages.
+The header is JSON preceded by its length (uint32, little-endian): ``{"time": microseconds, "senders": [[address, port?,
+context?], …], "messages": n, "faults": [[start, end, sender, code, size], …]}``. The index is int32[3, n]: begin and end of
+each message in the bytes after the index, and the number of its sender. So a reader loops over blocks, not over messages.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class Sender(NamedTuple):
 
     address: str
     port: int | None = None
+    context: str | None = None
+    """What else its events have in common, as JSON."""
 
     @classmethod
     def from_socket_name(cls, address: str, port: int) -> Sender:
@@ -73,11 +75,14 @@ class BlockBuilder:
         """Return the number of a sender in this block."""
         return self._senders.setdefault(sender, len(self._senders))
 
-    def add(self, frames: Frames, sender: Any) -> None:
-        """Add messages; ``sender`` is the number of one sender, or an array with one for each message."""
+    def add(self, frames: Frames, sender: Any, sender_of_row: Any = None) -> None:
+        """Add messages; ``sender`` is the number of one sender, or an array with one for each message.
+
+        ``sender_of_row`` has one for each message where ``sender`` is only that of the rejected ones.
+        """
         if not frames.spans and not frames.rejects:
             return
-        self._spans += [(span + self.bytes, sender) for span in frames.spans]
+        self._spans += [(span + self.bytes, sender if sender_of_row is None else sender_of_row) for span in frames.spans]
         moved = [reject._replace(start=reject.start + self.bytes, end=reject.end + self.bytes) for reject in frames.rejects]
         self._rejects += [(reject, sender) for reject in moved]
         self._data.append(frames.data)

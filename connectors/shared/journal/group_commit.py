@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from typing import Any
 
 from connectors.shared.journal.event_blocks import BlockBuilder, Frames, Sender
 from connectors.shared.journal.writer import JournalWriter
@@ -50,13 +51,18 @@ class GroupCommit:
         """Bytes of events that are not stored yet."""
         return sum(group.builder.bytes for group in self._groups)
 
-    def add(self, frames: Frames, sender: Sender, on_commit: OnCommit) -> None:
-        """Store events; ``on_commit`` is called afterwards, in all cases."""
+    def add(self, frames: Frames, senders: Sequence[Sender], sender_of_row: Any, on_commit: OnCommit) -> None:
+        """Store events; ``on_commit`` is called afterwards, in all cases.
+
+        ``sender_of_row`` (int[n]) is the index of the sender of each event, None if all have the first; rejected events have the
+        first.
+        """
         with self._changed:
             if self._groups[-1].builder.bytes >= MAX_GROUP_BYTES:
                 self._groups.append(_Group())
             group = self._groups[-1]
-            group.builder.add(frames, group.builder.sender_number(sender))
+            numbers = [group.builder.sender_number(sender) for sender in senders]
+            group.builder.add(frames, numbers[0], None if sender_of_row is None else _numbers_of_rows(numbers, sender_of_row))
             group.callbacks.append(on_commit)
             self._changed.notify()
 
@@ -103,6 +109,12 @@ class _Group:
     def __init__(self) -> None:
         self.builder = BlockBuilder()
         self.callbacks: list[OnCommit] = []
+
+
+def _numbers_of_rows(numbers: list[int], sender_of_row: Any) -> Any:
+    import numpy as np
+
+    return np.array(numbers, np.int32)[sender_of_row]
 
 
 _SPACE_CHECK_SECONDS = 0.2

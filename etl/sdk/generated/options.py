@@ -39,6 +39,15 @@ Time: TypeAlias = "str | datetime"
 """A point in time, in ISO 8601 or as a datetime."""
 
 
+class AcknowledgedJournalOptions(TypedDict, total=False):
+    """How events are stored until they are delivered."""
+
+    fsync: Literal["always", "interval", "never"]
+    """When appended bytes are synced to the disk, so that they survive a loss of power: before the sender is acknowledged (always), every second (interval), or when the system writes them (never)."""
+    max_bytes: Size
+    """Maximum bytes on disk that wait for delivery."""
+
+
 class Batching(TypedDict, total=False):
     """When buffered events are written."""
 

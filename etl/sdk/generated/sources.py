@@ -13,6 +13,7 @@ from etl.sdk.values import UNSET
 
 if TYPE_CHECKING:
     from etl.sdk.generated.options import (
+        AcknowledgedJournalOptions,
         ClientTls,
         Duration,
         FilePath,
@@ -307,6 +308,70 @@ class Sources:
             seed: Another seed gives other events. Default: 0.
         """
         return self._source("generate", locals(), ())
+
+    def http(
+        self,
+        listen: str | Sequence[str],
+        *,
+        format: Literal["ndjson", "json", "text", "elasticsearch", "splunk_hec"] = UNSET,
+        path: FilePath = UNSET,
+        tokens: Secret | Sequence[Secret] = UNSET,
+        tls: ServerTls | None = UNSET,
+        allow: str | Sequence[str] = UNSET,
+        max_body_bytes: Size = UNSET,
+        max_event_bytes: Size = UNSET,
+        connections: int = UNSET,
+        timeout: Duration = UNSET,
+        journal: AcknowledgedJournalOptions = UNSET,
+    ) -> Stream:
+        """Receive events over HTTP, also from agents that send to Elasticsearch, Splunk, Loki or OpenTelemetry.
+
+        | format | accepts | `message` is |
+        |---|---|---|
+        | ndjson | JSON lines | the line |
+        | json | an array of objects, or objects one after the other | the object as JSON |
+        | text | lines of text | the line |
+        | elasticsearch | `_bulk`, with the actions `create` and `index` | the document as JSON |
+        | splunk_hec | `/services/collector`, also `/raw`, `/health`, `/ack` | the event, as text or JSON |
+
+        `elasticsearch` adds ``elasticsearch.index`` and ``elasticsearch.id``; `splunk_hec` adds ``timestamp``, ``splunk.host``,
+        ``splunk.source``, ``splunk.sourcetype``, ``splunk.index`` and ``splunk.fields`` (JSON). All have ``log.source.address`` and
+        ``log.source.port``, the sender, and ``event.created``, the time of arrival. JSON is text until a step `json` reads it.
+
+        A request is answered with success when its events are in a journal on disk, after one sync for all requests that wait
+        (``journal.fsync``): what is acknowledged is not lost, also when the process is killed or the machine loses power. From
+        the journal on, events are delivered exactly once. A sender whose answer was lost sends a request again; its events are
+        then stored twice. A request that is refused is not stored at all, and gets the status and body that its sender knows. In
+        a bulk request each item has its own status.
+
+        When ``journal.max_bytes`` wait for delivery, requests are refused with 429 (``splunk_hec``: 503), and with 503 while the
+        disk is full; ``Retry-After`` says when to try again. Bodies may be gzip, deflate, zstd or snappy. A body with more than
+        ``max_body_bytes`` after decompression is refused with 413; an event longer than ``max_event_bytes`` is a dead letter
+        (``message-too-long``), in a bulk request an item with status 413. Bodies in memory have 256 MiB together at most.
+
+        Tokens are accepted as ``Authorization: Bearer``, ``Splunk`` or ``ApiKey``, as the password of ``Basic``, or in
+        ``X-Api-Key``. Events of a request keep their order. Parallelism: parts of the journal. Needs the extra
+        ``sluice-etl[server]``.
+
+        Example::
+
+            read.http(['http://[::]:9200'], format='elasticsearch', tokens=['${AGENT_TOKEN:-change-me}'])
+
+        Args:
+            listen: Where to listen: http://host:port or https://host:port; 0.0.0.0 and [::] are all addresses of this
+                host.
+            format: What senders send. Default: ndjson.
+            path: Path of requests, for the formats ndjson, json and text; others have their own. Default: /.
+            tokens: Tokens, one of which a request needs; without them all may send. Default: [].
+            tls: Certificates, for https:// addresses. Default: none.
+            allow: Networks that may send, in CIDR notation; without it all may send. Default: [].
+            max_body_bytes: A larger body, after decompression, is refused. Default: 32MiB.
+            max_event_bytes: A longer event is a dead letter. Default: 1MiB.
+            connections: Maximum number of open connections; more are closed. Default: 10000.
+            timeout: How long the body of a request may take to arrive. Default: 1m.
+            journal: How events are stored until they are delivered. Default: see below.
+        """
+        return self._source("http", locals(), ("listen",))
 
     def inline(
         self,

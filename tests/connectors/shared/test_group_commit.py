@@ -40,10 +40,10 @@ def test_events_that_arrive_during_a_sync_share_the_next(tmp_path: Path, monkeyp
     monkeypatch.setattr(os, "fdatasync", fdatasync)
     journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions())
     commits, answers = GroupCommit(journal), []
-    commits.add(event(b"first"), Sender("::1"), answers.append)
+    commits.add(event(b"first"), [Sender("::1")], None, answers.append)
     assert syncing.wait(30)
     for number in range(100):
-        commits.add(event(b"%d" % number), Sender("::1", number), answers.append)
+        commits.add(event(b"%d" % number), [Sender("::1", number)], None, answers.append)
     assert answers == []
     going.set()
     commits.close()
@@ -64,10 +64,10 @@ def test_what_is_not_on_the_disk_is_not_acknowledged(tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(os, failing, fail)
-        commits.add(event(b"lost"), Sender("::1"), answers.append)
+        commits.add(event(b"lost"), [Sender("::1")], None, answers.append)
         wait_for(lambda: bool(answers))
     wait_for(lambda: not commits.problem)
-    commits.add(event(b"stored"), Sender("::1"), answers.append)
+    commits.add(event(b"stored"), [Sender("::1")], None, answers.append)
     commits.close()
     journal.close()
 
@@ -79,12 +79,12 @@ def test_a_full_journal_refuses_events_until_some_are_delivered(tmp_path: Path) 
     journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions(max_bytes=1 << 20))
     commits, answers = GroupCommit(journal), []
     for _ in range(2):
-        commits.add(event(b"x" * (1 << 20)), Sender("::1"), answers.append)
+        commits.add(event(b"x" * (1 << 20)), [Sender("::1")], None, answers.append)
         wait_for(lambda: commits.waiting_bytes == 0)
     wait_for(lambda: len(answers) == 2)
     Journal(str(tmp_path)).delete_before(1 << 62)
     wait_for(lambda: not commits.problem)
-    commits.add(event(b"more"), Sender("::1"), answers.append)
+    commits.add(event(b"more"), [Sender("::1")], None, answers.append)
     commits.close()
     journal.close()
 

@@ -1,0 +1,49 @@
+"""Counters of refused requests and connections, logged from time to time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+
+log = logging.getLogger("sluice.source.http")
+
+_LOG_INTERVAL_SECONDS = 10.0
+
+MESSAGES = {
+    "journal-full": "requests were refused because the journal was full: sinks are slower than senders, or down",
+    "disk-full": "requests were refused because they could not be stored",
+    "no-token": "requests had no valid token",
+    "too-large": "requests were larger than max_body_bytes",
+    "slow": "requests did not arrive within timeout",
+    "refused": "requests were refused because they were not what this format accepts",
+    "not-allowed": "connections came from addresses that are not in allow",
+    "too-many": "connections were refused because the limit of connections was reached",
+}
+"""Counter → log message."""
+
+
+class ReceiveCounters:
+    """Counts events by the keys of `MESSAGES`."""
+
+    def __init__(self) -> None:
+        self.sums: Counter[str] = Counter()
+        self._logged: Counter[str] = Counter()
+        self._last = time.monotonic()
+        self._lock = threading.Lock()
+
+    def count(self, kind: str) -> None:
+        """Add one, and log what was counted, at most every ten seconds."""
+        with self._lock:
+            self.sums[kind] += 1
+        if time.monotonic() - self._last > _LOG_INTERVAL_SECONDS:
+            self.log_new()
+
+    def log_new(self) -> None:
+        """Log what was counted since the last log message."""
+        with self._lock:
+            self._last, new = time.monotonic(), self.sums - self._logged
+            self._logged = Counter(self.sums)
+        for kind, count in new.items():
+            log.warning("http: %d %s (%d in all)", count, MESSAGES[kind], self.sums[kind])

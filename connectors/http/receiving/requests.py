@@ -1,0 +1,101 @@
+"""A request, what a protocol makes of it, and why it is refused."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import pyarrow as pa
+
+from connectors.shared.journal.batches import EventRows
+from connectors.shared.journal.event_blocks import Frames
+from etl.api import Rejects, Schema
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+
+
+class Request(NamedTuple):
+    """A request; its body is decompressed, and empty until it has been read."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """By names in lower case."""
+
+    body: bytes = b""
+
+    @property
+    def content_type(self) -> str:
+        """The media type without parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events of a request, and the reply when they are stored.
+
+    ``contexts`` is what the events have in common, as JSON texts or None; ``context_of_row`` is the context of each event where
+    there are several.
+    """
+
+    frames: Frames
+    reply: Reply
+    contexts: tuple[str | None, ...] = (None,)
+    context_of_row: Any = None
+
+
+class RequestError(Exception):
+    """A request that is refused: nothing of it is stored."""
+
+    def __init__(self, status: int, message: str, detail: Any = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.detail = status, message, detail
+
+
+class Protocol(ABC):
+    """What senders of one kind expect, and the fields of their events."""
+
+    needs_no_token: ClassVar[frozenset[str]] = frozenset()
+    """Paths that answer without a token."""
+
+    error_reasons: ClassVar[Mapping[str, str]] = {}
+    """Code of a rejected event → its reason."""
+
+    headers: ClassVar[Mapping[str, str]] = {}
+    """Headers of every reply."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> Schema:
+        """The fields of its events."""
+
+    @abstractmethod
+    def answer(self, request: Request) -> Reply | Events:
+        """Answer a request. Raises RequestError to refuse it. Called in any thread."""
+
+    @abstractmethod
+    def refuse(self, request: Request, error: RequestError) -> Reply:
+        """Return the reply to a refused request, as its sender expects it."""
+
+    @abstractmethod
+    def batches(self, rows: EventRows) -> Iterator[pa.RecordBatch | Rejects]:
+        """Yield the events of rows of the journal."""
+
+
+def not_found(request: Request, known: str) -> RequestError:
+    """Return the error of a path that does not exist."""
+    return RequestError(404, f"{request.method} {request.path} does not exist: send to {known}")
