@@ -106,7 +106,7 @@ class FileSink(Sink):
     changes: Literal["none", "kind", "debezium"] = Field(
         default="none",
         description="How results that change are written: not at all, each as an event with its kind in the field `_kind`, or "
-        "as JSON lines of Debezium.",
+        "as JSON lines of Debezium, which events that are only added are then, too.",
     )
     roll: RollOptions = Field(default=RollOptions(), description="When a part of a folder is complete.")
     time_field: FieldName | None = Field(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +16,14 @@ import pyarrow.compute as pc
 from connectors.kafka.field_texts import to_payloads, to_texts
 from connectors.kafka.topic_template import TopicTemplate
 from connectors.shared import json_lines
+from connectors.shared.debezium_lines import debezium_lines
 from etl.api import CHANGE, is_changing, signs
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from etl.columns.json.lines import Lines
 
 Payload = bytes | str | None
 
@@ -57,6 +60,16 @@ class MessageEncoding:
     headers: tuple[tuple[str, str], ...]
     """Pairs of field and header."""
     time_field: str | None
+    key_format: Literal["text", "json"] = "text"
+    key_prefix: str = ""
+    """What names of fields of the key begin with that are without it in a key in JSON."""
+    has_key_in_value: bool = True
+    is_debezium: bool = False
+    """Whether values are Debezium's, one for each change; else those of changes are rows by their keys, and tombstones."""
+
+    def replaces_rows(self, batch: pa.RecordBatch) -> bool:
+        """Return whether of the events of a key only the last one counts."""
+        return is_changing(batch.schema) and not self.is_debezium
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array:
         """Return bytes of value, key and headers of each event, as Kafka counts them before compression."""
@@ -83,13 +96,15 @@ class MessageEncoding:
         return EncodedMessages(topic_of_row, self._values(batch), keys, millis, self._headers(batch))
 
     def _values(self, batch: pa.RecordBatch) -> Sequence[Payload]:
-        if is_changing(batch.schema):
+        if self.replaces_rows(batch):
             return self._values_or_tombstones(batch)
         if self.value_field is not None:
             return to_payloads(batch.column(self.value_field))
-        lines = json_lines.encode(batch).tobytes().split(b"\n")
-        lines.pop()
-        return lines
+        return _texts(self._value_lines(batch))
+
+    def _value_lines(self, batch: pa.RecordBatch) -> Lines:
+        events = batch if self.has_key_in_value else batch.drop_columns(self.key)
+        return debezium_lines(events) if self.is_debezium else json_lines.lines(events, "keep")
 
     def _values_or_tombstones(self, batch: pa.RecordBatch) -> Sequence[Payload]:
         """Null for events that remove the row of their key."""
@@ -100,13 +115,17 @@ class MessageEncoding:
         import numpy as np
 
         if self.value_field is None:
-            return np.asarray(json_lines.sizes(batch)) - 1
+            return np.asarray(self._value_lines(batch).lengths) - 1
         values = batch.column(self.value_field)
         is_bytes = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
         return _lengths(values if is_bytes else to_texts(values))
 
     def _keys(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the keys: one field unchanged, several joined with null as empty text; null where all fields are null."""
+        if self.key_format == "json":
+            names = [name.removeprefix(self.key_prefix) for name in self.key]
+            columns = [batch.column(name) for name in self.key]
+            return pa.array(_texts(json_lines.lines(pa.RecordBatch.from_arrays(columns, names=names), "keep")), pa.binary())
         texts = [to_texts(batch.column(field)) for field in self.key]
         if len(texts) == 1:
             return texts[0]
@@ -128,6 +147,13 @@ class MessageEncoding:
         names = [header for _, header in self.headers]
         rows = zip(*columns, strict=True)
         return [[(name, value) for name, value in zip(names, row, strict=True) if value is not None] for row in rows]
+
+
+def _texts(lines: Lines) -> list[bytes]:
+    """Return the lines without their ends."""
+    texts = bytes(lines.text).split(b"\n")
+    texts.pop()
+    return texts
 
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:

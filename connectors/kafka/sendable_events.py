@@ -15,7 +15,7 @@ from connectors.kafka.connection_options import ClientSettings
 from connectors.kafka.message_encoding import MessageEncoding
 from connectors.kafka.topic_limits import TopicLimits, fetch_topic_limits, require_topic
 from connectors.kafka.topic_template import is_legal_topic
-from etl.api import Rejects, is_changing, last_of_keys
+from etl.api import Rejects, last_of_keys
 
 
 class SendableEvents(NamedTuple):
@@ -36,7 +36,7 @@ def reject_unsendable(batch: pa.RecordBatch, encoding: MessageEncoding, settings
     if encoding.topic.is_fixed:
         require_topic(settings, encoding.topic.template)
     rows = pa.array(range(batch.num_rows), pa.int64())
-    if is_changing(batch.schema):  # of a key only the last change counts
+    if encoding.replaces_rows(batch):  # of a key only the last change counts
         rows = pa.array(last_of_keys(batch, encoding.key))
         batch = batch.take(rows)
     sendable = SendableEvents(batch, rows, encoding.topic.topic_names(batch), {}, [])

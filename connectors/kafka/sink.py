@@ -27,6 +27,7 @@ from etl.api import (
     Sink,
     Task,
     Writer,
+    change_key,
     format_type,
     key_findings,
     unknown_field,
@@ -63,6 +64,9 @@ class KafkaSink(ClusterOptions, Sink):
 
     Results that change, such as those of ``top`` with ``changelog: true``, need as ``key`` the fields by which they replace each
     other: a message has the row of its key, and no value (a tombstone) if the row is removed, as with Flink's `upsert-kafka`.
+    With ``changes: debezium`` each change is a message, ``{"before": null, "after": {…}, "op": "c"}`` or
+    ``{"before": {…}, "after": null, "op": "d"}``, as Flink's format `debezium-json` writes it; fields of the key in ``key`` keep
+    the changes of a row in one partition, and so in order.
 
     Tested against Kafka 4.3, open, with SCRAM (with and without TLS) and with client certificates: brokers down at the
     start and restarted, deleted topics, messages of 5 MiB, kill -9 of driver and workers with both deliveries.
@@ -88,8 +92,22 @@ class KafkaSink(ClusterOptions, Sink):
     key: tuple[FieldName, ...] = Field(
         default=(), description="Fields that form the key; events with one key share a partition.", examples=[["source.ip"]]
     )
+    key_format: Literal["text", "json"] = Field(
+        default="text", description="Whether the key is the text of its fields, joined by `|`, or a JSON object of them."
+    )
+    key_prefix: str = Field(
+        default="",
+        description="Beginning of names of key fields that is left out in a key in JSON.",
+        examples=["key_"],
+    )
+    key_in_value: bool = Field(default=True, description="Whether the value as JSON has the fields of the key, too.")
     value_field: FieldName | None = Field(
         default=None, description="Field whose text or bytes are the value; without it the event as JSON.", examples=["message"]
+    )
+    changes: Literal["key", "debezium"] = Field(
+        default="key",
+        description="How results that change are written: the last row of each key, and no value if it is removed, or each "
+        "change as a message of Debezium. Also how events that are only added are, with debezium.",
     )
     headers: dict[FieldName, str] = Field(
         default={},
@@ -129,10 +147,18 @@ class KafkaSink(ClusterOptions, Sink):
         named += [(name, (option,)) for option, name in single.items() if name]
         yield from _check_fields_exist(named, visible_fields)
         yield from self._check_types(visible_fields)
+        yield from self._check_key_options(visible_fields)
 
     def check_changes(self, incoming: Schema) -> Iterable[Finding]:
-        """Changes are messages by the key of the changelog."""
-        return key_findings(incoming, self.key)
+        """Changes are messages by the key of the changelog, or Debezium's with any key."""
+        if self.changes == "key":
+            yield from key_findings(incoming, self.key)
+            return
+        own = change_key(incoming)
+        if own is None or not self.key or not set(self.key) <= set(own):
+            message = "changes of one row may be in several partitions, whose messages have no common order"
+            hint = f"write key: [{', '.join(own)}]" if own else "write to a topic with one partition"
+            yield Finding("changing-results", message, ("key",), hint, severity="warning")
 
     def guaranteed(self) -> Guarantee:
         """Return the guarantee that `delivery` chooses."""
@@ -169,7 +195,33 @@ class KafkaSink(ClusterOptions, Sink):
 
     @property
     def _encoding(self) -> MessageEncoding:
-        return MessageEncoding(self._template, self.value_field, self.key, tuple(self.headers.items()), self.time_field)
+        return MessageEncoding(
+            self._template,
+            self.value_field,
+            self.key,
+            tuple(self.headers.items()),
+            self.time_field,
+            self.key_format,
+            self.key_prefix,
+            self.key_in_value,
+            self.changes == "debezium",
+        )
+
+    def _check_key_options(self, visible_fields: Schema) -> Iterator[Finding]:
+        """Find options of keys and values that have no effect, or leave nothing of the value."""
+        if self.key_prefix and self.key_format == "text":
+            yield Finding("unused-option", "a key of text has no names of fields", ("key_prefix",), "add key_format: json")
+        if self.key_format == "json" and not self.key:
+            yield Finding("unused-option", "there are no fields of the key", ("key_format",), "add key: [field]")
+        wrong = next((at for at, name in enumerate(self.key) if not name.removeprefix(self.key_prefix)), None)
+        if wrong is not None:
+            yield Finding("invalid-value", f"without its prefix the field {self.key[wrong]!r} has no name", ("key", wrong))
+        if self.value_field is not None:
+            for name, is_set in (("changes", self.changes == "debezium"), ("key_in_value", not self.key_in_value)):
+                if is_set:
+                    yield Finding("unused-option", "the value is that of one field", (name,), "leave value_field out")
+        elif not self.key_in_value and not set(visible_fields.names) - set(self.key):
+            yield Finding("unused-option", "all fields are in the key: nothing is left for the value", ("key_in_value",))
 
     def _check_types(self, visible_fields: Schema) -> Iterator[Finding]:
         time, value = self.time_field, self.value_field

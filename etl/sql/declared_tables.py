@@ -77,8 +77,6 @@ class DeclaredTables:
         table = with_options(table, hints) if hints else table
         options = read_options(table, "source", self._catalogue)
         name = self._compiled.free_name(f"{plain_name(table.name)}_with_options") if hints else plain_name(table.name)
-        if options.texts.get("connector") == "upsert-kafka":
-            self._compiled.warnings.append(_read_as_messages(table, options.at))
         more, relation = source_relation(table, name, options)
         self._compiled.add_component(("sources", name), options, table, more)
         if relation.steps:
@@ -99,12 +97,3 @@ class DeclaredTables:
         name = plain_name(table.name)
         if name not in self._compiled.value.setdefault("tables", {}):
             self._compiled.add_component(("tables", name), read_options(table, "table", self._catalogue), table, {})
-
-
-def _read_as_messages(table: CreateTable, at: int) -> ScriptError:
-    """That the messages of a topic with keys are not the last rows of their keys."""
-    key = ", ".join(table.primary_key) or "key"
-    message = f"{table.name!r} has a row for each message of its topic, not the last one of each key"
-    hint = f"SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY PROCTIME() DESC) AS n FROM {table.name}) "
-    hint += "WHERE n = 1 gives the last rows; messages without a value, which remove one, become dead letters"
-    return ScriptError("no-effect", message, at, hint)

@@ -12,6 +12,7 @@ from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, field_na
 from etl.sql.expressions import quoted, seconds_of, spark_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
+from etl.sql.table_options.kafka_keys import MARK_REMOVED, MessageKeys, message_keys
 from etl.sql.table_options.metadata import metadata_columns
 from etl.sql.table_options.options import Options
 from etl.sql.table_options.rsql_syslog import rsql_syslog_steps
@@ -107,9 +108,15 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
         more["fields"] = fields
     elif options.kind == "rsql" and options.type == "syslog":
         steps += rsql_syslog_steps(table, fields)
+    elif (keys := message_keys(table, options)) is not None and keys.reads_key:
+        more |= keys.source_options
+        steps += _keyed_steps(table, options, keys, fields)
+        last = keys.last_rows([*fields, *(column.name for column in metadata)], table.at) if keys.is_upsert else []
+        filled += last
     elif options.type in _LINES:
         steps = _reading_steps(table, options, fields) + steps
-    changes = table.at if any(step.options["type"] == "changelog" for step in steps) else None
+    is_changing = any(step.options["type"] == "changelog" or "changelog" in step.options for step in (*steps, *filled))
+    changes = table.at if is_changing else None
     order = {column.name: at for at, column in enumerate(table.columns)}
     columns = tuple(sorted((*columns, *metadata), key=lambda column: order[column.name]))
     relation = Relation((name,), (*steps, *filled), Scope(columns).qualified(table.name), None, changes, is_exact=not metadata)
@@ -155,6 +162,14 @@ def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str])
         [name] = fields
         return [StepText({"type": "rename", "fields": {"message": name}}, table.at)] if name != "message" else []
     raise ScriptError("invalid-value", f"there is no format {format_!r}", options.at, "'json', 'debezium-json', 'csv' or 'raw'")
+
+
+def _keyed_steps(table: CreateTable, options: Options, keys: MessageKeys, fields: dict[str, str]) -> list[StepText]:
+    """Steps that read columns from keys of messages, and others from their values."""
+    steps = [StepText({"type": "set", "fields": MARK_REMOVED}, table.at)] if keys.is_upsert else []
+    values = {name: type_ for name, type_ in fields.items() if name not in keys.fields}
+    steps += keys.key_steps(fields, table.at)
+    return steps + (_reading_steps(table, options, values) if values else [])
 
 
 def _debezium_steps(table: CreateTable, options: Options, fields: dict[str, str]) -> list[StepText]:
@@ -233,23 +248,26 @@ def sink_options(table: CreateTable, options: Options) -> dict[str, Any]:
         more |= {"mode": "upsert", "key": list(table.primary_key)}
     if options.type == "elasticsearch" and table.primary_key and ("id",) not in options.values:
         more |= {"id": list(table.primary_key)} | ({} if ("action",) in options.values else {"action": "index"})
-    if options.type == "kafka" and table.primary_key and ("key",) not in options.values:
-        more["key"] = list(table.primary_key)
-    if options.type == "kafka" and options.kind == "flink":
-        _check_written_format(table, options)
+    if options.type == "kafka":
+        more |= _message_options(table, options)
     if options.type == "file" and (format_ := options.texts.get("format")):
         more |= {"changes": "debezium"} if format_ == "debezium-json" else {"format": format_}
     return more
 
 
-def _check_written_format(table: CreateTable, options: Options) -> None:
-    """Messages are written as JSON. Raises ScriptError for another format, which would be written as JSON, too."""
-    for option in table.options:
-        if option.name in ("format", "value.format") and option.value != "json":
-            hint = "write 'json'; 'connector' = 'upsert-kafka' with a PRIMARY KEY writes changes, a row or none for each key"
-            if option.value == "debezium-json":
-                hint += "; a file takes 'debezium-json'"
-            raise ScriptError("invalid-value", f"messages are not written as {option.value!r}", option.value_at, hint)
+def _message_options(table: CreateTable, options: Options) -> dict[str, Any]:
+    """The options of the key and of the format of messages. Raises ScriptError."""
+    keys = message_keys(table, options)
+    key: dict[str, Any] = {"key": list(table.primary_key)} if table.primary_key else {}
+    given = keys.sink_options() if keys else key
+    more = {name: value for name, value in given.items() if (name,) not in options.values}
+    format_ = next((one for one in table.options if one.name in ("format", "value.format")), None)
+    if options.kind == "flink" and format_ is not None and format_.value == "debezium-json":
+        more["changes"] = "debezium"
+    elif options.kind == "flink" and format_ is not None and format_.value != "json":
+        hint = "write 'json'; 'debezium-json' writes each change, and 'connector' = 'upsert-kafka' the last row of each key"
+        raise ScriptError("invalid-value", f"messages are not written as {format_.value!r}", format_.value_at, hint)
+    return more
 
 
 def lookup_options(table: CreateTable, options: Options, keys: list[str]) -> dict[str, Any]:

@@ -106,12 +106,9 @@ def _tasks(read: Read, max_events: int | None) -> Iterator[SplitTask]:
     limit, found = Limit(1 << 62, max_events, bounded=True), 1_700_000_000.0
     while True:
         ends = {name: source.latest(starts[name], limit) for name, source in read.sources.items()}
-        splits = [
-            SplitTask(order, name, split, found=found)
-            for order, (name, source) in enumerate(read.sources.items())
-            for split in source.splits(starts[name], ends[name], 1)
-        ]
-        if not splits:
+        read_by = [(name, split) for name, source in read.sources.items() for split in source.splits(starts[name], ends[name], 1)]
+        splits = [SplitTask(order, name, split, found=found) for order, (name, split) in enumerate(read_by)]
+        if not splits or ends == starts:
             break
         yield SplitTask(splits[0].order, splits[0].source, splits[0].split, found=found, joined=tuple(splits[1:]))
         starts, found = ends, found + 1

@@ -62,31 +62,6 @@ def test_statements_of_a_session_change_nothing_or_what_they_say() -> None:
     assert not [step for stream in compiled.value["streams"].values() for step in stream["steps"] if "ttl" in step]
 
 
-@pytest.mark.parametrize("name", ["debezium-json", "avro"])
-def test_messages_are_written_as_json_only(name: str) -> None:
-    options = f"'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'localhost:9092', 'format' = '{name}'"
-
-    compiled = compile_script(
-        f"{TABLES} CREATE TABLE o (host STRING) WITH ({options}); INSERT INTO o SELECT host FROM logs", installed()
-    )
-
-    assert [(one.code, str(one)) for one in compiled.errors] == [("invalid-value", f"messages are not written as {name!r}")]
-
-
-def test_a_topic_with_keys_is_read_as_messages_with_a_warning() -> None:
-    options = (
-        "'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'localhost:9092', 'value.format' = 'json'"
-    )
-    table = f"CREATE TABLE last (host STRING, n INT, PRIMARY KEY (host) NOT ENFORCED) WITH ({options});"
-
-    compiled = compile_script(f"{table} SELECT host, n FROM last", installed())
-
-    assert [str(one) for one in compiled.warnings] == [
-        "'last' has a row for each message of its topic, not the last one of each key"
-    ]
-    assert not compiled.errors
-
-
 def test_queries_in_conditions_are_nested_up_to_a_depth() -> None:
     query = "SELECT bytes FROM logs"
     for _ in range(9):

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from connectors.shared import json_lines
-from connectors.shared.json_lines import Frame, Nulls
-from etl.api import HIDDEN, is_changing, signs
+from connectors.shared.debezium_lines import debezium_lines
+from connectors.shared.json_lines import Nulls
+from etl.api import HIDDEN
 from etl.columns.json.values import as_text, to_json_types
 
 if TYPE_CHECKING:
@@ -60,24 +61,9 @@ class Encoding:
         return pa.array(self._lines(batch).lengths) if self.format == "json" else None
 
     def _lines(self, batch: pa.RecordBatch) -> Lines:
-        if self.changes == "debezium" and is_changing(batch.schema):
-            return _debezium_lines(batch, self.nulls)
+        if self.changes == "debezium":
+            return debezium_lines(batch, self.nulls)
         return json_lines.lines(batch, self.nulls)
-
-
-_ADDED = Frame(('{"before":null,"after":',), ',"op":"c"}')
-_REMOVED = Frame(('{"before":',), ',"after":null,"op":"d"}')
-
-
-def _debezium_lines(batch: pa.RecordBatch, nulls: Nulls) -> Lines:
-    """Return a line of Debezium's JSON for each event, as Flink's format `debezium-json`.
-
-    ``c`` for a row that is added, or is the new one of a change, ``d`` for the others.
-    """
-    is_added = signs(batch) > 0
-    parts = (is_added, _ADDED), (~is_added, _REMOVED)
-    lines = [(mask, json_lines.framed_lines(batch.filter(pa.array(mask)), frame, nulls)) for mask, frame in parts if mask.any()]
-    return json_lines.merged_lines(lines)
 
 
 def _csv(batch: pa.RecordBatch, header: bool = False) -> memoryview:

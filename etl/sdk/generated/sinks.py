@@ -360,7 +360,7 @@ class Sinks:
             nulls: Whether JSON lines contain null members; omit also removes objects without other members. Default:
                 keep.
             changes: How results that change are written: not at all, each as an event with its kind in the field
-                `_kind`, or as JSON lines of Debezium. Default: none.
+                `_kind`, or as JSON lines of Debezium, which events that are only added are then, too. Default: none.
             roll: When a part of a folder is complete. Default: see below.
             time_field: Timestamp for dates in the path; without it the field `timestamp`, else the time of writing.
                 Default: none.
@@ -452,7 +452,11 @@ class Sinks:
         properties: Mapping[str, str | int | bool] = UNSET,
         create: TopicCreation | None = UNSET,
         key: FilePath | Sequence[FilePath] = UNSET,
+        key_format: Literal["text", "json"] = UNSET,
+        key_prefix: str = UNSET,
+        key_in_value: bool = UNSET,
         value_field: str | None = UNSET,
+        changes: Literal["key", "debezium"] = UNSET,
         headers: Mapping[str, str] = UNSET,
         time_field: str | None = UNSET,
         partitioner: Literal[
@@ -487,6 +491,9 @@ class Sinks:
 
         Results that change, such as those of ``top`` with ``changelog: true``, need as ``key`` the fields by which they replace each
         other: a message has the row of its key, and no value (a tombstone) if the row is removed, as with Flink's `upsert-kafka`.
+        With ``changes: debezium`` each change is a message, ``{"before": null, "after": {…}, "op": "c"}`` or
+        ``{"before": {…}, "after": null, "op": "d"}``, as Flink's format `debezium-json` writes it; fields of the key in ``key`` keep
+        the changes of a row in one partition, and so in order.
 
         Tested against Kafka 4.3, open, with SCRAM (with and without TLS) and with client certificates: brokers down at the
         start and restarted, deleted topics, messages of 5 MiB, kill -9 of driver and workers with both deliveries.
@@ -515,7 +522,14 @@ class Sinks:
             create: Create the topic if it does not exist; without it the cluster creates it, or a missing topic is an
                 error. Default: none.
             key: Fields that form the key; events with one key share a partition. Default: [].
+            key_format: Whether the key is the text of its fields, joined by `|`, or a JSON object of them. Default:
+                text.
+            key_prefix: Beginning of names of key fields that is left out in a key in JSON. Default: .
+            key_in_value: Whether the value as JSON has the fields of the key, too. Default: true.
             value_field: Field whose text or bytes are the value; without it the event as JSON. Default: none.
+            changes: How results that change are written: the last row of each key, and no value if it is removed, or
+                each change as a message of Debezium. Also how events that are only added are, with debezium. Default:
+                key.
             headers: Fields that become a header each; a null field gives no header. Default: {}.
             time_field: Field that becomes the message's timestamp; without it the time of sending. Default: none.
             partitioner: How a key chooses a partition, by librdkafka's names; murmur2_random is what Java clients do.

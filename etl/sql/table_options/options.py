@@ -16,9 +16,11 @@ from etl.sql.table_options.readers import (
     OptionValueError,
     Path,
     Value,
+    delivery,
     ignored,
     read_offsets,
     startup,
+    to_duration,
     to_list,
     to_option,
     to_time,
@@ -53,6 +55,8 @@ _FLINK: Mapping[str, Connector] = {
             "scan.startup.mode": startup,
             "scan.startup.timestamp-millis": to_time("start_time"),
             "scan.startup.specific-offsets": lambda text: [(("start_offsets",), read_offsets(text))],
+            "scan.topic-partition-discovery.interval": to_duration("discovery"),
+            "sink.delivery-guarantee": delivery,
         },
         {"properties.": "properties"},
     ),
@@ -90,6 +94,10 @@ _ELSEWHERE = "it is one of another connector of rsqldb, which reads over it here
 
 _WITH_FORMAT = ("console", "spark", "http")
 """Types whose option ``format`` says no more than how they write or read."""
+
+_OF_SINKS = frozenset({"delivery"})
+_OF_SOURCES = frozenset({"discovery", "start", "start_time", "start_offsets", "commit_group"})
+"""Options of one side, which a table that is read and written has for both."""
 
 _TOPIC_LISTS = {("source", "kafka"), ("source", "rocketmq")}
 """Components of ours that take a list of topics where other tools take one."""
@@ -211,6 +219,8 @@ def _map(
             if path == ("topic",) and (family, type_) in _TOPIC_LISTS:
                 path, value = ("topics",), [part.strip() for part in str(value).split(";")]
             if family != "sink" and path[0] == "batch":
+                continue
+            if kind == "flink" and path[0] in (_OF_SINKS if family != "sink" else _OF_SOURCES):
                 continue
             if path == ("start_offsets",):
                 value = {topic.strip(): value for topic in found.texts.get("topic", "").split(";")}

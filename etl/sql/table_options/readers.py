@@ -68,6 +68,46 @@ def startup(text: str) -> list[Value]:
     return [(("start",), _STARTS[text])]
 
 
+_GUARANTEES = {"exactly-once": "exactly_once", "at-least-once": "at_least_once", "none": "at_least_once"}
+"""Flink's ``sink.delivery-guarantee`` → ``delivery`` of the sink here."""
+
+
+def delivery(text: str) -> list[Value]:
+    """Flink's ``sink.delivery-guarantee``. Raises OptionValueError for another word."""
+    if text not in _GUARANTEES:
+        raise OptionValueError(f"{text!r} is no sink.delivery-guarantee", f"write {', '.join(map(repr, _GUARANTEES))}")
+    return [(("delivery",), _GUARANTEES[text])]
+
+
+_UNITS = {
+    "ms": "ms",
+    "milli": "ms",
+    "s": "s",
+    "sec": "s",
+    "second": "s",
+    "m": "m",
+    "min": "m",
+    "minute": "m",
+    "h": "h",
+    "hour": "h",
+}
+_UNITS |= {"millisecond": "ms", "d": "d", "day": "d"}
+"""Flink's units of durations → those of options here."""
+
+
+def to_duration(*path: str) -> Reader:
+    """Flink's durations, ``5 min``; milliseconds without a unit, as there."""
+
+    def read(text: str) -> list[Value]:
+        found = re.fullmatch(r"\s*([0-9]{1,15})\s*([a-z]*)\s*", text.lower())
+        unit = _UNITS.get(found[2] if found[2] in _UNITS else found[2].rstrip("s") or "ms") if found else None
+        if found is None or unit is None:
+            raise OptionValueError(f"{text!r} is no duration", "write '5 min', '10 s' or '500 ms'")
+        return [(path, f"{int(found[1])}{unit}")]
+
+    return read
+
+
 _OFFSETS = re.compile(r"partition:(\d+),offset:(\d+)")
 
 

@@ -156,6 +156,12 @@ def test_changes_are_lines_of_debezium(tmp_path: Path) -> None:
     ]
 
 
+def test_events_that_are_only_added_are_lines_of_debezium(tmp_path: Path) -> None:
+    Run(tmp_path, sink(tmp_path, "out.json", changes="debezium")).batch(0, pa.record_batch({"n": [1], "_offset": [7]}))
+
+    assert rows(tmp_path / "out.json") == [{"before": None, "after": {"n": 1}, "op": "c"}]
+
+
 @pytest.mark.parametrize("name", ["out.json", "out.csv"])
 def test_changes_are_events_with_their_kinds(tmp_path: Path, name: str) -> None:
     changes(tmp_path, sink(tmp_path, name, changes="kind", format=name.removeprefix("out.")))

@@ -84,6 +84,26 @@ def test_of_changes_the_last_of_a_key_is_sent_and_a_row_that_is_removed_is_a_tom
     assert [(one.key(), one.value()) for one in broker.messages(topic)] == [(b"1", b'{"id":1,"n":11}'), (b"2", None)]
 
 
+def test_keys_are_json_and_changes_rows_without_them_or_messages_of_debezium(broker: Broker) -> None:
+    upserts, changes = broker.topic(), broker.topic()
+    batch = events(
+        [{"k_id": 1, "n": 10, CHANGE: INSERT}, {"k_id": 2, "n": 20, CHANGE: UPDATE_AFTER}, {"k_id": 1, "n": 10, CHANGE: DELETE}]
+    )
+    keyed = {"key": ["k_id"], "key_format": "json"}
+    last = sink(broker, upserts, **keyed, key_prefix="k_", key_in_value=False)
+
+    write(broker, last, batch)
+    write(broker, sink(broker, changes, **keyed, changes="debezium"), batch)
+
+    assert [(one.key(), one.value()) for one in broker.messages(upserts)] == [(b'{"id":2}', b'{"n":20}'), (b'{"id":1}', None)]
+    assert last.open(task(broker, batch)).sizes(batch).to_pylist() == [len('{"id":1}{"n":10}')] * 3
+    assert [(one.key(), one.value()) for one in broker.messages(changes)] == [
+        (b'{"k_id":1}', b'{"before":null,"after":{"k_id":1,"n":10},"op":"c"}'),
+        (b'{"k_id":2}', b'{"before":null,"after":{"k_id":2,"n":20},"op":"c"}'),
+        (b'{"k_id":1}', b'{"before":{"k_id":1,"n":10},"after":null,"op":"d"}'),
+    ]
+
+
 @BOTH
 def test_key_headers_time_and_a_raw_value(broker: Broker, delivery: str) -> None:
     topic = broker.topic()
