@@ -1,4 +1,5 @@
-"""Running totals of fifty million keys: memory and disk; a restart on ten million, and a window of as many that closes."""
+"""Fifty million keys in running totals and in `dedupe`: memory and disk; a restart on ten million, and a window of as many that
+closes."""
 
 from __future__ import annotations
 
@@ -16,14 +17,20 @@ from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 
-TITLE = "Totals of fifty million keys"
+TITLE = "Fifty million keys"
 MOST_KEYS, RESTART_KEYS, BLOCK = 50_000_000, 10_000_000, 1_000_000
 ABOUT = (
     "Files of JSON lines of as many addresses as lines are read once on `local[1]` into running totals (`window` of a day, "
-    "results on change). *Bytes a key* are those of the state folder. PSS is of all processes, with the pages of mapped "
-    "files that are in memory. *Restart* is a run on `local[2]` that continues with 1,000 more lines: from its start to its "
-    "first result. The last row is a window of a day with as many groups on `local[1]`, which closes at the end (`--drain`)."
+    "results on change) or `dedupe`. *Bytes a key* are those of the state folder. PSS is of all processes, with the pages of "
+    "mapped files that are in memory, while the lines are read and after the restart. *Restart* is a run on `local[2]` that "
+    "continues with 1,000 more lines: from its start to its first result. The last row is a window of a day with as many groups "
+    "on `local[1]`, which closes at the end (`--drain`). Files are on disk."
 )
+TOTALS = """{{type: window, time: time, size: 1d, late: 1h, emit: on_change, group_by: [ip],
+         aggregates: {{bytes: sum(bytes)}}, having: bytes >= 5000}}"""
+DEDUPE = """{{type: dedupe, keys: [ip], time: time, within: 1d, late: 1h}}
+      - {{type: filter, where: bytes >= 5000}}"""
+CLOSING = "{{type: window, time: time, size: 1d, late: 1h, group_by: [ip], aggregates: {{bytes: sum(bytes)}}}}"
 PIPELINE = """
 name: many-keys
 sources:
@@ -33,8 +40,7 @@ streams:
     from: log
     steps:
       - {{type: json, fields: {{time: timestamp, ip: string, bytes: bigint}}}}
-      - {{type: window, time: time, size: 1d, late: 1h, emit: on_change, group_by: [ip],
-         aggregates: {{bytes: sum(bytes)}}, having: bytes >= 5000}}
+      - STEP
 sinks:
   out: {{from: totals, type: file, path: "{folder}/out.json"}}
 run: {{max_batch_bytes: 16MB}}
@@ -43,24 +49,27 @@ run: {{max_batch_bytes: 16MB}}
 
 def run(_: Settings) -> Result:
     """Each once."""
-    rows = [*_measured(RESTART_KEYS), *_measured(MOST_KEYS), _closing(RESTART_KEYS)]
-    fresh("many-keys")
+    runs = [("totals", TOTALS, RESTART_KEYS), ("dedupe", DEDUPE, RESTART_KEYS)]
+    runs += [("totals", TOTALS, MOST_KEYS), ("dedupe", DEDUPE, MOST_KEYS)]
+    rows = [row for kind, step, keys in runs for row in _measured(kind, step, keys)]
+    rows.append(_closing(RESTART_KEYS))
+    fresh("many-keys", on_disk=True)
     return Result("many-keys", TITLE, ABOUT, rows)
 
 
-def _prepared(keys: int, pipeline: str) -> Path:
+def _prepared(keys: int, step: str) -> Path:
     """A folder with an event of each key, and a pipeline that reads them."""
-    folder = fresh("many-keys")
+    folder = fresh("many-keys", on_disk=True)
     (folder / "in").mkdir()
     for first in range(0, keys, BLOCK):
         _write(folder / "in" / f"{first:012d}.jsonl", np.arange(first, first + BLOCK), 100)
-    (folder / "pipeline.yaml").write_text(pipeline.format(folder=folder))
+    (folder / "pipeline.yaml").write_text(PIPELINE.replace("STEP", step).format(folder=folder))
     return folder
 
 
 def _closing(groups: int) -> Row:
     """The memory of a run whose window closes."""
-    folder = _prepared(groups, PIPELINE.replace("emit: on_change, ", "").replace(", having: bytes >= 5000", ""))
+    folder = _prepared(groups, CLOSING)
     argv = [sys.executable, "-m", "etl", "run", str(folder / "pipeline.yaml"), "--state", str(folder / "state")]
     cost, _, _ = measure.run([*argv, "--once", "--drain", "--master", "local[1]"], folder)
     with (folder / "out.json").open("rb") as output:
@@ -71,34 +80,36 @@ def _closing(groups: int) -> Row:
     return Row(f"{groups:,} groups of a window that closes, memory", "MB PSS", [cost.peak], at_most=1000.0)
 
 
-def _measured(keys: int) -> list[Row]:
-    folder = _prepared(keys, PIPELINE)
+def _measured(kind: str, step: str, keys: int) -> list[Row]:
+    folder = _prepared(keys, step)
     argv = [sys.executable, "-m", "etl", "run", str(folder / "pipeline.yaml"), "--state", str(folder / "state")]
     cost, _, _ = measure.run([*argv, "--once", "--master", "local[1]"], folder)
     size = sum(file.stat().st_size for file in (folder / "state").rglob("rows-*") if file.is_file())
-    seconds = _restart(argv, folder, keys)
-    name = f"{keys:,} keys"
-    print(f"  {name}: {size / keys:.0f} bytes a key, {cost.peak:.0f} MB, restart {seconds:.1f} s", file=sys.stderr, flush=True)
+    seconds, restarted = _restart(argv, folder, keys)
+    name = f"{keys:,} keys, {kind}"
+    found = f"{size / keys:.0f} bytes a key, {cost.peak:.0f} MB, restart {seconds:.1f} s with {restarted:.0f} MB"
+    print(f"  {name}: {found}", file=sys.stderr, flush=True)
     loading = Row(f"{name}, read", "events/CPU s", [keys / cost.cpu], cpu=[cost.cpu], pss=[cost.peak], wall=[cost.wall])
     return [
         loading,
         Row(f"{name}, state", "bytes a key", [size / keys], at_most=100.0),
         Row(f"{name}, memory", "MB PSS", [cost.peak], at_most=1000.0 if keys == MOST_KEYS else None),
+        Row(f"{name}, memory after the restart", "MB PSS", [restarted], at_most=1000.0 if keys == MOST_KEYS else None),
         Row(f"{name}, restart", "s", [seconds], at_most=10.0 if keys == RESTART_KEYS else None),
     ]
 
 
-def _restart(argv: list[str], folder: Path, keys: int) -> float:
-    """Seconds from the start of a run to its first result."""
-    _write(folder / "in" / "last.jsonl", np.linspace(0, keys - 1, 1000).astype(np.int64), 5000)
+def _restart(argv: list[str], folder: Path, keys: int) -> tuple[float, float]:
+    """Seconds from the start of a run to its first result, and its most MB. Half of the lines have new keys."""
+    _write(folder / "in" / "last.jsonl", np.linspace(0, 2 * keys - 1, 1000).astype(np.int64), 5000)
     output = folder / "out.json"
     before = output.stat().st_size if output.exists() else 0
     with measure.Command([*argv, "--master", "local[2]"], folder) as command:
         wait_until(lambda: output.exists() and output.stat().st_size > before, command, 120.0)
         seconds = time.monotonic() - command.began
         command.terminate()
-        command.wait(60)
-    return seconds
+        cost = command.wait(60)
+    return seconds, cost.peak
 
 
 def _write(file: Path, keys: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> None:

@@ -50,9 +50,9 @@ ROOM = 12 << 30
 """Bytes that the largest run may leave."""
 
 
-def fresh(name: str) -> Path:
+def fresh(name: str, on_disk: bool = False) -> Path:
     """An empty folder of that name."""
-    folder = work() / name
+    folder = (CACHE / "work" if on_disk else work()) / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder

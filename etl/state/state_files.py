@@ -18,13 +18,10 @@ when it is first read: a file that was cut or changed anywhere is refused, and s
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
-import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +31,8 @@ import pyarrow as pa
 
 from etl.api import ComponentError
 from etl.state.key_hash import HASH
-from etl.state.state_file_index import SMALL_FILE, StateFileIndex, read_index
+from etl.state.process_memory import mapped_bytes, release_pages
+from etl.state.state_file_index import SMALL_FILE, BatchEntry, StateFileIndex, read_index
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Before the first pane and after the last one, microseconds since the epoch."""
@@ -49,6 +47,15 @@ _FEW_ROWS = 1 << 13
 
 _LARGE_PART = 1 << 20
 """Bytes of a part from which on its memory is given back once it is checked: a look-up reads few of its pages."""
+
+
+_CHECKED_TOGETHER = 16 << 20
+"""Bytes of a part that are in memory while its checksum is computed."""
+
+
+MAPPED_BYTES = 256 << 20
+"""Most bytes of files, libraries included, that a process has in memory after a look-up in a large part. The system maps 64 KiB
+around each byte that is read: without a bound, look-ups in fifty million keys map gigabytes."""
 
 
 class DamagedStateError(ComponentError):
@@ -155,7 +162,11 @@ class StateFile:
     def release(self, part: int) -> None:
         """Give back the memory in which a part is mapped: what is read of it later comes from the page cache, or from disk."""
         if batch := self._index.batches.get(part):
-            _release(self._whole.address + batch.begin, batch.size)
+            release_pages(self._whole.address + batch.begin, batch.size)
+
+    def release_all(self) -> None:
+        """The same for all parts."""
+        release_pages(self._whole.address, self._whole.size)
 
     def tables(self, part: int, first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
         """The rows of a part with ``first <= pane < end``: a table for each pane, in order."""
@@ -230,11 +241,12 @@ class StateFile:
             return None
         rows = self.part(part)
         found = _find(hashes, rows.column(HASH).to_numpy(), bounds)
-        if not len(found):
-            return None
         panes = self.panes(part)
         own = np.searchsorted(bounds, found, "right") - 1 + np.searchsorted(panes, np.int64(first))
-        return _ByPane(rows.take(pa.array(found)), panes[own])
+        by_pane = _ByPane(rows.take(pa.array(found)), panes[own]) if len(found) else None
+        if self.bytes_of(part) >= _LARGE_PART:
+            limit_mapped_memory()
+        return by_pane
 
     @cached_property
     def _by_pane(self) -> _ByPane:
@@ -264,14 +276,21 @@ class StateFile:
         """All rows of a part that has some: run by run, each sorted by their hash if they have one."""
         batch = self._index.batches[part]
         if batch.begin not in self._read:
-            message = self._whole.slice(batch.begin, batch.size)
-            if zlib.crc32(message) != batch.checksum:
+            if self._checksum(batch) != batch.checksum:
                 raise self._damage_error(f"the rows of part {part} are damaged")
-            if batch.size >= _LARGE_PART:
-                self.release(part)
-            self._read[batch.begin] = pa.ipc.read_record_batch(message, self.schema)
+            self._read[batch.begin] = pa.ipc.read_record_batch(self._whole.slice(batch.begin, batch.size), self.schema)
         whole = self._read[batch.begin]
         return whole.slice(batch.first_row, self.rows_of(part)) if self._is_one_batch else whole
+
+    def _checksum(self, batch: BatchEntry) -> int:
+        """Of the bytes of a record batch; the memory of a large one is given back."""
+        found = 0
+        for first in range(0, batch.size, _CHECKED_TOGETHER):
+            piece = self._whole.slice(batch.begin + first, min(_CHECKED_TOGETHER, batch.size - first))
+            found = zlib.crc32(piece, found)
+            if batch.size >= _LARGE_PART:
+                release_pages(piece.address, piece.size)
+        return found
 
     @cached_property
     def _is_one_batch(self) -> bool:
@@ -298,23 +317,12 @@ class StateFile:
         return DamagedStateError(f"state file {self.path} {text}; {_REMEDY}")
 
 
-def _release(address: int, size: int) -> None:
-    """Tell the system that the whole pages of a mapped range are not needed now."""
-    begin, end = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE, (address + size) // mmap.PAGESIZE * mmap.PAGESIZE
-    if begin < end and sys.platform == "linux":  # other systems keep pages that files have
-        _libc().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
-
-
-def trim_heap() -> None:
-    """Return freed memory to the system. Workers keep it for the next batch, which needs less than a large merge."""
-    trim = getattr(_libc(), "malloc_trim", None) if sys.platform == "linux" else None  # glibc has it
-    if trim is not None:
-        trim(0)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
+def limit_mapped_memory() -> None:
+    """Give back the memory of all state files of this process where files take more than `MAPPED_BYTES`."""
+    if mapped_bytes() > MAPPED_BYTES:
+        for files in list(_opened.values()):
+            for _, file in list(files.values()):
+                file.release_all()
 
 
 def _find(hashes: Any, stored: Any, bounds: Any) -> Any:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from etl.api import ComponentError
 from etl.state import state_files
-from etl.state.key_hash import HASH
+from etl.state.key_hash import HASH, HASH2
+from etl.state.keyed.decisions import EventsByKey, rows_of_keys
 from etl.state.manifest import StateFileEntry
 from etl.state.row_files import open_entry
 from etl.state.state_file_writer import StateFileWriter, write_state_file
@@ -320,3 +321,25 @@ def _resident(path: Path) -> int:
     lines = iter(Path("/proc/self/smaps").read_text().splitlines())
     next(line for line in lines if line.endswith(str(path)))
     return int(next(line for line in lines if line.startswith("Rss:")).split()[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep pages that files have")
+def test_look_ups_in_large_files_give_their_memory_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hashes as of `window`, and by runs as of `dedupe`: without a bound they map most of the file."""
+    rows, path = 1 << 20, tmp_path / "a"
+    hashes, zeros = np.arange(rows, dtype=np.uint64) << np.uint64(44), np.zeros(rows, np.int64)
+    write_state_file(path, pa.table({HASH: hashes, HASH2: zeros.view(np.uint64)}), zeros, zeros, durable=False)
+    file, wanted = open_state_file(path), hashes[::512]
+    keys = EventsByKey.of(np.array([wanted, 0 * wanted]), np.zeros(len(wanted), np.int64))
+
+    resident, found = [], []
+    for most in (1 << 40, 0):
+        monkeypatch.setattr(state_files, "MAPPED_BYTES", most)
+        found += [sum(len(rows) for rows in file.rows_of_keys({0: wanted}))]
+        resident += [_resident(path)]
+        found += [sum(len(rows) for _, _, rows in rows_of_keys(keys, [*file.tables(0)]))]
+        resident += [_resident(path)]
+
+    assert found == [len(wanted)] * 4
+    assert min(resident[:2]) > 8_000
+    assert max(resident[2:]) < 200

@@ -14,8 +14,8 @@ from etl.spark.query_context import store_error
 from etl.state.compaction import merge_by_ranges
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.part_rows import hashes_of, parts_of
+from etl.state.process_memory import trim_heap
 from etl.state.row_files import combine_rows, open_entry
-from etl.state.state_files import trim_heap
 
 LARGE_MERGE_BYTES = 64 << 20
 """Bytes of files whose merge leaves much freed memory."""

@@ -27,8 +27,9 @@ from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.key_hash import PARTS
 from etl.state.manifest import Manifests, StateFileEntry
 from etl.state.part_rows import KeyRange, MappedStateFiles, hashes_of, ranges_of_part
+from etl.state.process_memory import trim_heap
 from etl.state.row_files import RowWriter
-from etl.state.state_files import trim_heap
+from etl.state.state_files import limit_mapped_memory
 from etl.steps.heartbeats import ARRIVAL
 
 MAX_JOINT_ROWS = 1 << 18
@@ -135,6 +136,7 @@ class PartTasks:
         )
         receipt = self._run_segment(restartable, number, context.split)
         receipt.state, receipt.over_limit = remembered.close(), remembered.dropped
+        limit_mapped_memory()
         if not self.at_once:
             trim_heap()
         return receipt
