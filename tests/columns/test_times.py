@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -62,63 +63,78 @@ NUMBERS = {"month": 13, "day": 32, "hour": 25, "hour12": 14, "minute": 61, "seco
 OFFSETS = {1: ["Z", "z"], 3: ["+01", "-19"], 5: ["+0530", "-0061"], 6: ["+05:30", "-11:00", "+01.00"]}
 
 
-@st.composite
-def texts_of(draw: Any, pattern: str) -> str:
-    """Texts that match a pattern, almost match it, or have a date that does not exist."""
+def write_text(random: Random, pattern: str) -> str:
+    """A text that matches a pattern, almost matches it, or has a date that does not exist."""
     parts = []
-    for element, width in draw(st.sampled_from(layouts(pattern) or [[]])):
+    for element, width in random.choice(layouts(pattern) or [[]]):
         if element.kind in NAMES:
-            parts.append(draw(st.sampled_from(NAMES[element.kind])))
+            parts.append(random.choice(NAMES[element.kind]))
         elif element.kind == "offset":
-            parts.append(draw(st.sampled_from(OFFSETS[width])))
+            parts.append(random.choice(OFFSETS[width]))
         elif element.text:
             parts.append(element.text if element.kind != "space" else " " * width)
         else:
             most = min(NUMBERS.get(element.kind, 10**width), 10**width - 1)
-            parts.append(str(draw(st.integers(0, most))).zfill(width))
-    return _changed(draw, "".join(parts))
+            parts.append(str(random.choice((0, 1, most, random.randint(0, most)))).zfill(width))
+    return _changed(random, "".join(parts))
 
 
-def _changed(draw: Any, text: str) -> str:
-    change = draw(st.sampled_from([None, None, None, "insert", "replace", "delete"]))
+def _changed(random: Random, text: str) -> str:
+    change = random.choice([None, None, None, "insert", "replace", "delete"])
     if change is None or not text:
         return text
-    at = draw(st.integers(0, len(text) - 1))
-    new = "" if change == "delete" else draw(st.sampled_from(" 0195:-+.,Zaé\t"))
+    at = random.randrange(len(text))
+    new = "" if change == "delete" else random.choice(" 0195:-+.,Zaé\t")
     return text[:at] + new + text[at + (change != "insert") :]
 
 
-anything = st.sampled_from(PATTERNS).flatmap(texts_of) | st.integers(-(10**12), 10**14).map(str) | st.text(max_size=12)
-kinds = st.sampled_from([pa.string(), pa.string_view()])
+def write_any(random: Random) -> str | None:
+    """A text of some pattern, a number, other signs, or null."""
+    kind = random.randrange(8)
+    if kind == 0:
+        return random.choice([None, "", str(random.randint(-(10**12), 10**14))])
+    if kind == 1:
+        return "".join(random.choices(" 0195:-+.,TZaé\t\0\U0001f600", k=random.randint(0, 12)))
+    return write_text(random, random.choice(PATTERNS))
 
 
-@settings(deadline=None, max_examples=700)
+SEEDS = st.integers(0, 2**32)
+"""Hypothesis chooses the seed of many texts: drawing each sign of each text took nine tenths of the time."""
+
+
+@settings(deadline=None, max_examples=300)
 @given(
-    texts=st.lists(st.none() | anything, min_size=1, max_size=8),
+    seed=SEEDS,
     formats=st.lists(st.sampled_from(FORMATS), min_size=1, max_size=3, unique=True),
     zone=st.sampled_from(["UTC", "Europe/Berlin"]),
     year=st.sampled_from([None, 2024]),
-    kind=kinds,
+    kind=st.sampled_from([pa.string(), pa.string_view()]),
 )
 def test_the_kernel_reads_what_the_expressions_read(
-    texts: list[str | None], formats: list[str], zone: str, year: int | None, kind: pa.DataType
+    seed: int, formats: list[str], zone: str, year: int | None, kind: pa.DataType
 ) -> None:
+    random = Random(seed)
+    own = sorted({pattern for format_ in formats for pattern in NAMED.get(format_, (format_,))} - set(EPOCHS))
+    texts = [write_any(random) for _ in range(10)] + [write_text(random, random.choice(own)) for _ in range(5) if own]
     parse = Timestamp(formats=formats, timezone=zone, year=year).compile_at(NOW)
 
     column = parse(pa.array(texts, kind)).columns["timestamp"]
 
-    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, formats, TimeZoneContext(zone, NOW, year))
+    expected = by_regex(texts, formats, TimeZoneContext(zone, NOW, year))
+    assert list(zip(texts, column.cast(pa.int64()).to_pylist(), strict=True)) == list(zip(texts, expected, strict=True))
 
 
 @pytest.mark.parametrize("pattern", [pattern for pattern in PATTERNS if layouts(pattern)])
-@settings(deadline=None, max_examples=60)
-@given(data=st.data())
-def test_each_pattern_against_its_expression(pattern: str, data: st.DataObject) -> None:
-    texts = data.draw(st.lists(texts_of(pattern), min_size=1, max_size=8))
+@settings(deadline=None, max_examples=3)
+@given(seed=SEEDS)
+def test_each_pattern_against_its_expression(pattern: str, seed: int) -> None:
+    random = Random(seed)
+    texts = [write_text(random, pattern) for _ in range(200)]
 
     column = Timestamp(formats=[pattern]).compile_at(NOW)(pa.array(texts)).columns["timestamp"]
 
-    assert column.cast(pa.int64()).to_pylist() == by_regex(texts, [pattern], TimeZoneContext("UTC", NOW))
+    expected = by_regex(texts, [pattern], TimeZoneContext("UTC", NOW))
+    assert list(zip(texts, column.cast(pa.int64()).to_pylist(), strict=True)) == list(zip(texts, expected, strict=True))
 
 
 @pytest.mark.parametrize(
