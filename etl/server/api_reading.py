@@ -70,11 +70,16 @@ def _samples(call: Call) -> api.SamplesDocument:
     job = call.server.job(call.pipeline)
     if job.pipeline is None:
         raise EtlError(f"{call.pipeline} does not run")
+    if job.status in _WITHOUT_EVENTS:
+        raise EtlError(f"{call.pipeline} is {job.status}: no events pass; `etl start {call.pipeline}` starts it")
     state, values = call.server.engine.state(str(job.name)), call.values
     fields, events = call.server.samples.look(job.pipeline, state, values["stream"] or "", values["where"])
     fresh = [(id_, event) for id_, event in events if id_ > values["after"]][-values["limit"] :]
     return api.SamplesDocument(fields=fields, events=[api.SampleDocument(id=id_, event=event) for id_, event in fresh])
 
+
+_WITHOUT_EVENTS = frozenset({"stopped", "ended", "failed", "refused"})
+"""Statuses in which no events come, and none will come by themselves."""
 
 LAST_LETTERS = 20
 """Dead letters that are shown with their event."""

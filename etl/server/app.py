@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute
 
 from etl.server.access import ANYONE, Access, Guard
 from etl.server.api_routes import api_routes
+from etl.server.documents import masked
 from etl.server.events import Events
 from etl.server.pipeline_server import PipelineServer
 from etl.server.requests import error_handlers
@@ -22,7 +23,7 @@ def create_app(server: PipelineServer, access: Access = ANYONE, pages: Sequence[
     which removes secrets from a text, in ``request.app.state``.
     """
     mask = server.secrets.mask
-    events = Events(lambda: {str(job.name): status_of(server, job).model_dump(mode="json") for job in server.jobs()}, mask)
+    events = Events(lambda: {str(job.name): masked(status_of(server, job), mask) for job in server.jobs()})
     server.on_change = lambda _: events.changed()
     app = Starlette(routes=[*api_routes(), *pages], exception_handlers=error_handlers())
     app.state.server, app.state.events, app.state.access, app.state.mask = server, events, access, mask

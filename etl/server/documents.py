@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
 
 from etl.server.job import JobStatus
 from etl.server.records import Desired
+
+_NAME = "name"
+
+Name = Annotated[str, _NAME]
+"""A text that is no secret: a name from a pipeline file, where `${NAME}` is not replaced, or a word of this program. A secret
+that is equal to it does not mask it, for programs would not understand the answer."""
 
 
 class ApiModel(BaseModel):
@@ -16,13 +24,36 @@ class ApiModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def masked(value: Any, mask: Callable[[str], str]) -> Any:
+    """A document, a list of documents, or a value in one, as plain values of JSON: ``mask`` is applied to every text except
+    names, choices and the keys of objects; numbers stay what they are."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, ApiModel):
+        fields = type(value).model_fields
+        return {name: _masked_field(getattr(value, name), fields[name], mask) for name in fields}
+    if isinstance(value, dict):
+        return {key: masked(item, mask) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [masked(item, mask) for item in value]
+    return value
+
+
+def _masked_field(value: Any, field: FieldInfo, mask: Callable[[str], str]) -> Any:
+    return value if isinstance(value, str) and (_NAME in field.metadata or _is_choice(field.annotation)) else masked(value, mask)
+
+
+def _is_choice(annotation: Any) -> bool:
+    return get_origin(annotation) is Literal or any(get_origin(one) is Literal for one in get_args(annotation))
+
+
 class ProblemDocument(ApiModel):
     """One thing to correct in a pipeline file."""
 
     file: str
     line: int
     column: int
-    code: str
+    code: Name
     path: str = Field(description="The JSON path of the value.")
     message: str
     hint: str | None = None
@@ -61,7 +92,7 @@ class CountersDocument(ApiModel):
 class StatusDocument(ApiModel):
     """A pipeline at a glance."""
 
-    name: str
+    name: Name
     status: JobStatus
     desired: Desired
     version: int | None = Field(description="The version at work.")
@@ -77,8 +108,8 @@ class StatusDocument(ApiModel):
 class SourceDocument(ApiModel):
     """A source and what was read from it."""
 
-    name: str
-    type: str
+    name: Name
+    type: Name
     read: int
     dead: int
     dropped: dict[str, int] = Field(description="Events that its receiver dropped, by reason.")
@@ -87,10 +118,10 @@ class SourceDocument(ApiModel):
 class StepDocument(ApiModel):
     """A step and what it did; ``incoming + made = left + filtered + dead``."""
 
-    stream: str
+    stream: Name
     index: int
-    type: str
-    id: str
+    type: Name
+    id: Name
     line: int | None
     incoming: int
     left: int
@@ -104,8 +135,8 @@ class StepDocument(ApiModel):
 class SinkDocument(ApiModel):
     """A sink and what it did; ``incoming + made = delivered + filtered + dead + spooled``."""
 
-    name: str
-    type: str
+    name: Name
+    type: Name
     incoming: int
     made: int
     delivered: int
@@ -120,8 +151,8 @@ class SinkDocument(ApiModel):
 class RejectedDocument(ApiModel):
     """Dead letters of this run with one code at one step or sink."""
 
-    at: str
-    code: str
+    at: Name
+    code: Name
     events: int
     reason: str
     example: str
@@ -141,9 +172,9 @@ class PipelineDocument(StatusDocument):
 class NodeDocument(ApiModel):
     """A source, a stream or a sink."""
 
-    id: str
+    id: Name
     kind: Literal["source", "stream", "sink"]
-    name: str
+    name: Name
     type: str | None = Field(description="The type of a source or sink.")
     steps: list[str] = Field(description="The types of a stream's steps.")
     line: int | None
@@ -155,8 +186,8 @@ class NodeDocument(ApiModel):
 class EdgeDocument(ApiModel):
     """Events of one node that go to another."""
 
-    origin: str
-    target: str
+    origin: Name
+    target: Name
 
 
 class GraphDocument(ApiModel):
@@ -170,7 +201,7 @@ class VersionDocument(ApiModel):
     """An accepted version."""
 
     number: int
-    time: str
+    time: Name
     language: Literal["yaml", "sql"]
     running: bool
 
@@ -187,10 +218,10 @@ class MessageDocument(ApiModel):
     """A message of a pipeline."""
 
     id: int = Field(description="Grows from message to message; give the last one as `after` to get the next ones.")
-    time: str
-    level: str
-    event: str
-    pipeline: str
+    time: Name
+    level: Name
+    event: Name
+    pipeline: Name
     message: str
 
 
@@ -206,8 +237,8 @@ class MatchStopDocument(ApiModel):
 class DeadLetterGroupDocument(ApiModel):
     """Open dead letters of one place with one code."""
 
-    at: str
-    code: str
+    at: Name
+    code: Name
     events: int
     reason: str
     example: str
@@ -218,9 +249,9 @@ class DeadLetterGroupDocument(ApiModel):
 class DeadLetterDocument(ApiModel):
     """A dead letter."""
 
-    time: str
-    at: str
-    code: str
+    time: Name
+    at: Name
+    code: Name
     reason: str | None
     event: str | None
     source: str | None
@@ -238,8 +269,8 @@ class DeadLettersDocument(ApiModel):
 class StepStateDocument(ApiModel):
     """What a step remembers, after its last micro-batch."""
 
-    query: str
-    step: str = Field(description="The type of the step.")
+    query: Name
+    step: Name = Field(description="The type of the step.")
     batch: int = Field(description="The number of the micro-batch.")
     rows: int
     bytes: int = Field(description="Bytes of its files.")

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from etl.api import EtlError, nearest
+from etl.server.documents import masked
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer, UnknownPipelineError
 from etl.server.requests import ApiError, failure_response, json_response
@@ -106,7 +107,7 @@ class Endpoint:
             return failure_response(error, mask)
         if answer is None:
             return Response(status_code=HTTPStatus.NO_CONTENT)
-        return json_response(TypeAdapter(self.answer).dump_python(answer, mode="json"), self.status, mask)
+        return json_response(masked(answer, mask), self.status)
 
     def _call(self, request: Request, body: bytes) -> Call:
         path, query = request.path_params, request.query_params

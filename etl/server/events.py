@@ -28,11 +28,11 @@ class TooManyViewersError(Exception):
 class Events:
     """Gives each viewer first the status of all pipelines, then of those whose status has changed.
 
-    ``statuses``: name → status of each pipeline, as plain values; called in a thread. ``mask`` removes secrets.
+    ``statuses``: name → status of each pipeline, as plain values without secrets; called in a thread.
     """
 
-    def __init__(self, statuses: Callable[[], Mapping[str, Any]], mask: Callable[[str], str] = str) -> None:
-        self._statuses, self._mask = statuses, mask
+    def __init__(self, statuses: Callable[[], Mapping[str, Any]]) -> None:
+        self._statuses = statuses
         self._viewers: set[asyncio.Queue[bytes | None]] = set()
         self._last: dict[str, str] = {}
         self._wake: asyncio.Event | None = None
@@ -91,7 +91,7 @@ class Events:
                 await asyncio.sleep(EVERY_SECONDS / 10)  # several changes come together
 
     def _send(self, statuses: Mapping[str, Any]) -> None:
-        texts = {name: self._mask(json.dumps(status)) for name, status in statuses.items()}
+        texts = {name: json.dumps(status) for name, status in statuses.items()}
         events = [_encode("pipeline", text) for name, text in texts.items() if self._last.get(name) != text]
         events += [_encode("removed", json.dumps({"name": name})) for name in self._last.keys() - texts.keys()]
         self._last = texts

@@ -23,6 +23,9 @@ from etl.server.records import Desired
 CANCEL_SECONDS = 90.0
 """Seconds that a pipeline which stops has for its micro-batch. Service managers give the server 120 s."""
 
+HANG_SECONDS = 15.0
+"""Seconds that it then has to end. What hangs longer waits in code of this process, which nothing can end."""
+
 JobStatus: TypeAlias = Literal[
     "starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused", "replaying"
 ]
@@ -78,6 +81,8 @@ class Job:
         """The version that ran before, until the new one has begun."""
         self._has_begun = False
         self._stopping = False
+        self._hanging: EngineRun | None = None
+        """A run that was given up because it did not end."""
         self._is_paused = False
         """Whether the run at work was paused."""
         self._restart = False
@@ -159,6 +164,8 @@ class Job:
             return "replaying"
         if self._is_at_work() and self.run is not None:
             return self.run.status
+        if self._hanging is not None and not self._hanging.wait(0):
+            return "failed"
         if self._retry_at is not None:
             return "waiting"
         if self.version is None:
@@ -235,10 +242,10 @@ class Job:
         return self._closing or self._restart or unwanted
 
     def _must_replay(self) -> bool:
-        return self._letters is not None and not self._is_at_work()
+        return self._letters is not None and not self._is_at_work() and not self._is_hanging()
 
     def _must_start(self) -> bool:
-        if self._closing or self.desired == "stopped" or self.version is None or self._is_at_work():
+        if self._closing or self.desired == "stopped" or self.version is None or self._is_at_work() or self._is_hanging():
             return False
         if self._retry_at is not None:
             return time.monotonic() >= self._retry_at
@@ -269,9 +276,26 @@ class Job:
             text = f"its micro-batch did not end in {CANCEL_SECONDS:g} s: it is cancelled, and the next run processes it again"
             self.report("cancelled", text, "warning")
             self.run.cancel()
-            self.run.wait()
+            if not self.run.wait(HANG_SECONDS):
+                self._abandon()
+                return
         self._before = self._running if self._has_begun else self._before
         self._running, self._stopping = None, False
+
+    def _abandon(self) -> None:
+        """Give up a run whose code hangs in this process: no thread can be ended from outside."""
+        self._hanging, self._running, self._stopping = self.run, None, False
+        self._error = (
+            f"hangs: its code in the driver has not ended {HANG_SECONDS:g} s after it was cancelled; it can start again when "
+            "that has ended, or when the server was started again"
+        )
+        self.report("hanging", self._error, "error")
+
+    def _is_hanging(self) -> bool:
+        """Whether a run that was given up has not ended yet."""
+        if self._hanging is not None and self._hanging.wait(0):
+            self._hanging, self._error = None, ""
+        return self._hanging is not None
 
     def _start(self) -> None:
         with self._changed:

@@ -26,6 +26,9 @@ MAX_CONNECTIONS = 512
 HEAD_SECONDS = 10.0
 """Seconds that a client may take to send the head of a request, from its connection or from the answer before."""
 
+WRITE_SECONDS = 30.0
+"""Seconds that a client may leave an answer unread after the buffers of the system and of the server are full."""
+
 MAX_HEAD_BYTES = 32 << 10
 """Bytes of the head of a request."""
 
@@ -33,9 +36,11 @@ _connections: set[H11Protocol] = set()
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP/1.1 with a limit of connections, and of the time in which the head of a request has to come."""
+    """HTTP/1.1 with a limit of connections, and of the time in which the head of a request has to come and an
+    answer has to be read."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, unless there are too many."""
@@ -54,14 +59,26 @@ class LimitedProtocol(H11Protocol):
         if self._is_refused:
             return
         _connections.discard(self)
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._unread):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request."""
         if not self._is_refused:
             super().data_received(data)
+
+    def pause_writing(self) -> None:
+        """The client does not read: give it some time."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        if self._unread is not None:
+            self._unread.cancel()
+        super().resume_writing()
 
     def on_response_complete(self) -> None:
         """The next request may come."""

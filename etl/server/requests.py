@@ -1,8 +1,10 @@
-"""Errors as answers, and answers as JSON, in which secrets are masked."""
+"""Answers as JSON, and errors as answers, in which secrets are masked."""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -14,6 +16,8 @@ from starlette.responses import Response
 from etl.api import EtlError
 from etl.config.problems import ConfigError
 
+log = logging.getLogger("sluice.server")
+
 
 class ApiError(EtlError):
     """An error with the status and the code of its answer."""
@@ -23,9 +27,9 @@ class ApiError(EtlError):
         self.status, self.code = status, code
 
 
-def json_response(value: Any, status: int = HTTPStatus.OK, mask: Callable[[str], str] = str) -> Response:
+def json_response(value: Any, status: int = HTTPStatus.OK) -> Response:
     """A value as JSON."""
-    return Response(mask(json.dumps(value, ensure_ascii=False)).encode("utf-8", "replace"), status, media_type="application/json")
+    return Response(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"), status, media_type="application/json")
 
 
 def error_response(status: int, code: str, message: str, **more: Any) -> Response:
@@ -38,10 +42,26 @@ def failure_response(error: Exception, mask: Callable[[str], str] = str) -> Resp
     if isinstance(error, ApiError):
         return error_response(error.status, error.code, mask(str(error)))
     if isinstance(error, ConfigError):
-        problems = [{**problem.as_dict(), "message": mask(problem.message)} for problem in error.problems]
+        problems = [_masked_problem(problem.as_dict(), mask) for problem in error.problems]
         message = "the file has problems"
         return error_response(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", message, problems=problems)
+    if isinstance(error, OSError):
+        log.warning("%s", error)
+        return error_response(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", mask(_without_folders(error)))
     return error_response(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", mask(str(error)))
+
+
+def _masked_problem(problem: Mapping[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:
+    return {name: mask(value) if name in ("message", "hint") and value else value for name, value in problem.items()}
+
+
+def _without_folders(error: OSError) -> str:
+    """The error without the folders of the server, which are no concern of clients: ``ssh.yaml: No space left on device``."""
+    if error.errno is None:
+        return str(error)
+    name = os.path.basename(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes)) else ""
+    reason = error.strerror or os.strerror(error.errno)
+    return f"{name}: {reason}" if name else reason
 
 
 def error_handlers() -> Mapping[Any, Callable[[Request, Exception], Response]]:

@@ -19,7 +19,7 @@ MIN_CHARACTERS = 4
 
 
 class SecretValues:
-    """The values of secret options of all pipelines that the server has had; `mask` replaces them in a text of JSON."""
+    """The values of secret options of all pipelines that the server has had; `mask` replaces them in a text."""
 
     def __init__(self) -> None:
         self._values: set[str] = set()

@@ -99,6 +99,7 @@ class FakeRun:
     is_cancelled: bool = False
     hangs: bool = False
     """Whether its micro-batch does not end by itself."""
+    ignores_cancel: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
@@ -107,12 +108,18 @@ class FakeRun:
 
     def cancel(self) -> None:
         self.is_cancelled = True
-        self._end()
+        if not self.ignores_cancel:
+            self._end()
 
     def _end(self) -> None:
         self.is_stopped = True
         self.status = "ended"
         self._ended.set()
+
+    def end_at_last(self) -> None:
+        """What hung in the driver ends."""
+        self._end()
+        self.on_end()
 
     def pause(self) -> None:
         self.status = "paused"

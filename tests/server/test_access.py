@@ -163,6 +163,17 @@ def test_slow_and_idle_clients_are_closed(client: Client, monkeypatch: pytest.Mo
     assert client("GET", "/health").status == 200
 
 
+def test_a_client_that_does_not_read_its_answers_is_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_listening, "WRITE_SECONDS", 0.3)
+    request = b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with closing(socket.create_connection(client.address, timeout=20)) as deaf:
+        wait_for(lambda: len(server_listening._connections) == 1)
+        with suppress(OSError):  # closed meanwhile
+            deaf.sendall(request * 2000)
+        wait_for(lambda: not server_listening._connections, 20, "the end of the connection")
+    assert client("GET", "/health").status == 200
+
+
 def ended(connection: socket.socket) -> bytes:
     try:
         return connection.recv(1)

@@ -9,18 +9,23 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 from jobs_and_client import Client, Jobs
 from rich.console import Console
+from running import wait_for
 
+from etl.api import OFFSET
 from etl.cli.main import cli
 from etl.cli.server.connection import Connection
 from etl.cli.server.top import DOWN, ENTER, QUIT, UP, View
 from etl.running.message_log import MessageLog
 from etl.running.messages import Message
+from etl.segment.taps import Taps
 
 
 class Command:
@@ -157,6 +162,34 @@ def test_runs_on_this_machine_are_found_by_their_state(process: subprocess.Popen
     assert "which can only be stopped: servers can pause" in str(etl("pause", "ssh").exception)
     assert "running: ssh" in str(etl("status", "other").exception)
     assert "no server runs with a state folder in" in str(etl("deploy", __file__).exception)
+
+    (tmp_path / "ssh.yaml").write_text("source: {type: file, path: a.log}\nsink: {type: discard}\n")
+    tap = ("tap", "ssh", "main", "--file", str(tmp_path / "ssh.yaml"), "--state", states)
+    assert "name its pipeline file with --file" in CliRunner().invoke(cli, [*tap[:3], *tap[-2:]]).output
+    with ThreadPoolExecutor(1) as pool:
+        sampled = pool.submit(write_samples, tmp_path / "states" / "ssh" / "taps")
+        lines = CliRunner().invoke(cli, [*tap, "--where", "message <> 'e1'", "--limit", "2"]).stdout
+        sampled.result()
+        assert [json.loads(line)["message"] for line in lines.splitlines()] == ["e0", "e2"]
+        assert not (tmp_path / "states" / "ssh" / "taps").exists(), "the request is withdrawn"
+        ended_tap = pool.submit(CliRunner().invoke, cli, list(tap))
+        wait_for(lambda: any((tmp_path / "states" / "ssh" / "taps").glob("*.json")))
+        os.kill(process.pid, signal.SIGKILL)
+        assert ended_tap.result(20).stderr == "ssh has ended\n"
+
+
+def write_samples(folder: Path) -> None:
+    """What a task of the run does when somebody looks."""
+    wait_for(lambda: any(folder.glob("*.json")), what="the request for samples")
+    taps = Taps.open(folder)
+    assert taps is not None
+    taps.take("source main", pa.record_batch({"message": [f"e{number}" for number in range(5)], OFFSET: range(5)}))
+    taps.write()
+
+
+def test_a_run_on_this_machine_is_stopped(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    def etl(*words: str) -> Result:
+        return CliRunner().invoke(cli, [*words, "--state", str(tmp_path / "states")])
 
     assert f"process {process.pid} stops" in etl("stop", "ssh").output
     assert process.wait(20) == 0

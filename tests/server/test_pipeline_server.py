@@ -209,6 +209,26 @@ def test_a_micro_batch_that_does_not_end_is_cancelled(jobs: Jobs, monkeypatch: p
     assert run.is_cancelled
 
 
+def test_a_run_that_ignores_the_cancel_is_given_up_until_it_ends(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.server.job.CANCEL_SECONDS", 0.1)
+    monkeypatch.setattr("etl.server.job.HANG_SECONDS", 0.1)
+    jobs.put("shop/a")
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+    run = jobs.run("shop/a")
+    run.hangs = run.ignores_cancel = True
+
+    jobs.server.want(A, "running", restart=True)
+    jobs.wait("shop/a", "failed")
+    assert jobs.server.job(A).error.startswith("hangs: its code in the driver has not ended 0.1 s after it was cancelled")
+    assert jobs.run("shop/a") is run
+
+    run.end_at_last()
+    jobs.wait("shop/a", "running")
+    assert jobs.run("shop/a") is not run
+    assert jobs.server.job(A).error == ""
+
+
 def test_a_version_that_does_not_start_is_tried_once_also_after_a_refusal(jobs: Jobs) -> None:
     jobs.put("shop/a")
     jobs.server.start()

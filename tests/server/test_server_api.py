@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+import pytest
 from jobs_and_client import Client, Jobs
 from running import wait_for
 
 from etl.segment.taps import Taps
-from etl.server.jobs_folder import JobFile
+from etl.server.jobs_folder import JobFile, JobsFolder
 from etl.server.names import PipelineName
 
 A = "/api/pipelines/shop/a"
@@ -80,6 +81,32 @@ def test_secrets_are_masked_everywhere(jobs: Jobs, client: Client) -> None:
     assert "in-the-file" not in answers
     masked = client("GET", f"{A}/file").json["text"]
     assert client("PUT", A, masked).json["error"]["code"] == "masked-secret"
+
+
+def test_secrets_mask_texts_and_no_names_numbers_and_choices(jobs: Jobs, client: Client) -> None:
+    text = 'source: {type: file, path: a.log}\nsink: {type: http, urls: "http://localhost:1/", token: SECRET}\n'
+    for secret in ("running", "shop/a", "version", "1234", "main"):
+        client("PUT", A, text.replace("SECRET", f'"{secret}"'))
+    jobs.wait("shop/a", "running")
+    jobs.run("shop/a").work(1234)
+    jobs.run("shop/a").error = "1234 was refused by main"
+
+    shown = client("GET", A).json
+
+    assert (shown["name"], shown["status"], shown["version"], shown["counters"]["read"]) == ("shop/a", "running", 5, 1234)
+    assert [one["name"] for one in shown["sinks"]] == ["main"]
+    assert shown["error"] == "*** was refused by ***"
+
+
+def test_errors_of_the_system_do_not_name_the_folders_of_the_server(
+    jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = OSError(28, "No space left on device", str(jobs.folder / "shop" / "a.yaml"))
+    monkeypatch.setattr(JobsFolder, "write", lambda *_: (_ for _ in ()).throw(failure))
+
+    error = client("PUT", A, jobs.text()).json["error"]
+
+    assert error == {"code": "refused", "message": "a.yaml: No space left on device"}
 
 
 def test_secrets_of_a_version_of_an_earlier_server_are_masked(jobs: Jobs, client: Client) -> None:
@@ -210,6 +237,11 @@ def test_samples_come_to_whoever_looks(jobs: Jobs, client: Client) -> None:
     assert client("GET", f"{path}&after={found['events'][-1]['id']}").json["events"] == []
     jobs.server.samples.tidy(everything=True)
     assert not state.taps.exists()
+    client("POST", f"{A}/stop")
+    jobs.wait("shop/a", "stopped")
+    assert "is stopped: no events pass" in client("GET", path).json["error"]["message"]
+    client("POST", f"{A}/start")
+    jobs.wait("shop/a", "running")
     for query, error in (
         ("stream=stps", "did you mean 'steps'?"),
         ("", "'' is no source, stream or sink; there are main, steps"),

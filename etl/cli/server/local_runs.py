@@ -50,6 +50,10 @@ class LocalRun:
         """The log of its messages."""
         return self.root / "logs" / "messages.jsonl"
 
+    def is_alive(self) -> bool:
+        """Whether it still holds the lock."""
+        return _holder(self.root / "lock") == self.pid
+
     def stop(self) -> None:
         """Ask its process to stop after the micro-batch; all pipelines of that command stop."""
         try:

@@ -78,11 +78,14 @@ def _local(run: LocalRun, stream: str, where: str | None, file: str | None) -> I
         check_condition(pipeline, stream, where)
     tap = Tap(run.root / "taps", points, where, EVENTS_OF_SPLIT)
     try:
-        while True:
+        alive = True
+        while alive:
+            alive = run.is_alive()  # events that its last tasks wrote are read after its end
             for batch in tap.read():
                 yield from plain_events(batch)
             time.sleep(POLL_SECONDS)
             tap.renew()
+        click.echo(f"{run.name} has ended", err=True)
     finally:
         tap.close()
 
