@@ -25,6 +25,10 @@ from connectors.shared.lines.multiline import Multiline, check_lines
 from etl.api import OFFSET, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, with_columns, with_fields
 
 
+MOUNTED = "file://"
+"""Begins a path that every host of a cluster mounts at the same place."""
+
+
 class FileSource(Source):
     """Follow text files, one event a line.
 
@@ -75,13 +79,14 @@ class FileSource(Source):
     ```
     """
 
-    host_bound: ClassVar[bool] = True
-
     probes_here: ClassVar[bool] = True
 
     type: Literal["file"] = "file"
     path: str = Field(
-        description="Files to read: a path or a glob, with `**` for any folders.", min_length=1, examples=["/var/log/**/*.log"]
+        description="Files to read: a path or a glob, with `**` for any folders. `file://` before it says that all hosts of a "
+        "cluster mount it.",
+        min_length=1,
+        examples=["/var/log/**/*.log"],
     )
     exclude: tuple[str, ...] = Field(default=(), description="Globs of paths or base names that are not read.")
     begin: Literal["beginning", "end"] = Field(
@@ -98,11 +103,24 @@ class FileSource(Source):
     multiline: Multiline | None = Field(default=None, description="Which lines form an event; without it each line is one.")
     path_field: FieldName | None = Field(default=None, description="Field for the file's path.", examples=["log.file.path"])
 
+    @property
+    def pattern(self) -> str:
+        """The path or glob without ``file://``."""
+        return self.path.removeprefix(MOUNTED)
+
+    @property
+    def host_bound(self) -> bool:
+        """Whether only this host has the files."""
+        return not self.path.startswith(MOUNTED)
+
     def check(self) -> Iterable[Finding]:
         """Check the character set, the path, and the options of ``multiline``."""
-        if "://" in self.path:
+        if "://" in self.pattern:
             hint = "read it with `type: spark`, or mount it"
             yield Finding("not-local", f"{self.path!r} is a URI, and this source follows local files", ("path",), hint)
+        elif not self.host_bound and not self.pattern.startswith("/"):
+            hint = f"write {MOUNTED}/…, with the whole path"
+            yield Finding("not-absolute", f"{self.path!r} is no absolute path after {MOUNTED}", ("path",), hint)
         yield from check_lines(self.charset, self.multiline)
 
     def fields(self) -> Schema:
@@ -112,11 +130,11 @@ class FileSource(Source):
 
     def reads(self, target: str) -> bool:
         """Return whether the glob matches the path, under its own name or through links to folders."""
-        return is_matched(target, self.path, self.exclude)
+        return is_matched(target, self.pattern, self.exclude)
 
     def probe(self) -> Iterable[Finding]:
         """Check that there are files and that they can be opened."""
-        yield from FileProbe(self.path, self.exclude).check()
+        yield from FileProbe(self.pattern, self.exclude).check()
 
     @property
     def skips(self) -> str | None:
@@ -125,7 +143,7 @@ class FileSource(Source):
 
     def explain_no_events(self, committed: Offset | None) -> str:
         """Return how many files there are, and why nothing of them was read."""
-        files = FileProbe(self.path, self.exclude)
+        files = FileProbe(self.pattern, self.exclude)
         return (
             files.obstacle
             or f"{files.summary}; {super().explain_no_events(committed if committed and committed['files'] else None)}"
@@ -135,14 +153,14 @@ class FileSource(Source):
         """Return the offset where nothing is read; with ``start: end``, where all current text is."""
         if self.begin == "beginning":
             return FileOffsets().to_json()
-        found = FileScan(self.path, self.exclude, LineBoundaries(charset(self.charset))).update_offsets(FileOffsets())
+        found = FileScan(self.pattern, self.exclude, LineBoundaries(charset(self.charset))).update_offsets(FileOffsets())
         return replace(found, files={name: replace(file, begin=file.offset) for name, file in found.files.items()}).to_json()
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         """Return the end of the next batch: the last newline of each file, or what the limit allows."""
         begin = FileOffsets.from_json(start)
         boundaries = create_boundaries(self.charset, self.max_line_bytes, self.multiline)
-        scan = FileScan(self.path, self.exclude, boundaries, limit.bounded, limit.max_bytes)
+        scan = FileScan(self.pattern, self.exclude, boundaries, limit.bounded, limit.max_bytes)
         target = FileOffsets.from_json(limit.until) if limit.until else scan.update_offsets(begin)
         return apply_limit(begin, target, limit, boundaries).to_json()
 

@@ -67,15 +67,17 @@ class Source(Component):
     logs a notice and retries with growing pauses. A ComponentError ends the run.
     """
 
-    host_bound: ClassVar[bool] = False
-    """True when its input exists on one host only: such a source does not run on a cluster."""
-
     ordered: ClassVar[bool] = True
     """False when the offsets of a split's events do not grow: they identify events, but do not order them."""
 
     probes_here: ClassVar[bool] = False
     """True when `probe` uses this host only: each run calls it at its start, and shows its findings as warnings. The finding
     ``missing-input``, of an input that the options name and that does not exist, ends the first run with ``--once``."""
+
+    @property
+    def host_bound(self) -> bool:
+        """True when its input exists on one host only: such a source does not run on a cluster."""
+        return False
 
     def check(self) -> Iterable[Finding]:
         """Findings about the options that the schema cannot express."""
@@ -164,11 +166,14 @@ class Receiver(Protocol):
 class ReceivingSource(Source):
     """A source whose events come only once, over a pipe or socket: a receiver in the driver stores them on disk first."""
 
-    host_bound: ClassVar[bool] = True
-
     closes: ClassVar[bool] = False
     """True when its input ends by itself, as a pipe does: ``--once`` then waits for that end. Without it ``--once`` reads
     what has been received."""
+
+    @property
+    def host_bound(self) -> bool:
+        """True: the host that it sends to, or whose pipe it is, receives."""
+        return True
 
     def with_folder(self, folder: str) -> Self:
         """This source with the folder of its receiver's events, which exists and is kept between runs."""

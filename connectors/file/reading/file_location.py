@@ -41,7 +41,7 @@ def _files_with_same_head(file: TrackedFile, folder: FolderListing) -> Iterator[
 def _has_text(path: str, file: TrackedFile) -> bool:
     try:
         with Stream(path) as stream:
-            return stream.inode == file.inode and sample(stream, file.raw) == file.sample
+            return stream.inode[1] == file.ino and sample(stream, file.raw) == file.sample
     except (FileNotFoundError, NotADirectoryError, NotRegularError):
         return False
     except OSError as error:

@@ -72,7 +72,7 @@ class FileScan:
                 continue
             assigned.add(stat.inode)
             record_size(file, stat)
-            file = replace(file, gone=None)
+            file = replace(file, gone=None, dev=stat.inode[0])
             files[file.name] = self._short_copy(file, stat, copy_index) if file.copied else self._read_to(file, stat)
             copy_index.add(files[file.name], stat)
         candidates = cache(lambda folder: FilesByContent(_unknown(matched_files, folders(folder), assigned)))
@@ -233,8 +233,8 @@ def _find_stat(
     if found is not None and found.path == file.path:
         return found
     stat = stat_file(file.path)
-    if stat is not None and stat.inode == file.inode:
-        return stat  # an additional name does not mean that it was rotated
+    if stat is not None and stat.inode[1] == file.ino and (found is None or stat.inode == file.inode):
+        return stat  # an additional name does not mean that it was rotated; a file system mounted again may have another device
     if found is not None:
         return found
     other = None if file.gone else folders(os.path.dirname(file.path)).by_inode.get(file.ino)

@@ -591,6 +591,28 @@ def test_path_that_is_a_uri_is_a_finding() -> None:
     assert finding.code == "not-local"
 
 
+def test_a_path_that_all_hosts_mount_is_read_as_without_its_prefix(log: Path) -> None:
+    log.write_text("a\n")
+
+    assert Run(f"file://{log}").next() == ["a"]
+    assert not FileSource(path=f"file://{log}").host_bound
+    assert [finding.code for finding in FileSource(path="file://logs/x.log").check()] == ["not-absolute"]
+
+
+def test_a_file_system_that_is_mounted_again_as_another_device_is_not_read_again(log: Path) -> None:
+    log.write_text("first line\n")
+    run = Run(log)
+    assert run.next() == ["first line"]
+
+    for file in run.offset["files"].values():
+        file["dev"] += 1
+    with log.open("a") as out:
+        out.write("second line\n")
+
+    assert run.next() == ["second line"]
+    assert run.offset["files"]["x.log#1"]["dev"] == log.stat().st_dev
+
+
 def test_a_warning_names_a_folder_that_matches_the_glob(log: Path, caplog: pytest.LogCaptureFixture) -> None:
     log.mkdir()
     run = Run(log)
