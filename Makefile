@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WARM := $(VENV)/.warm
 
-.PHONY: demo test test-quick servers kills kills-state fuzz check format lint types imports generated refresh docs bench clean
+.PHONY: demo test test-quick servers cluster kills kills-state fuzz check format lint types imports generated refresh docs bench clean
 
 demo: $(READY)
 	@rm -rf out/demo out/demo-state
@@ -38,6 +38,10 @@ test-quick: $(READY)
 # Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"
 servers: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m servers $(SERVERS)
+
+# A Spark cluster on loopback until Ctrl-C: a master, and workers with folders of their own. It prints the options of `etl run`.
+cluster: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m servers.spark_cluster --workers $(or $(NODES),2)
 
 # Each source against each sink, ten runs of 200,000 events that are killed: minutes a pair, hours in all, and the table of
 # docs/delivery-tests.md. Some of them: make kills PAIRS="kafka-to-file kafka-to-postgres"; with TOGETHER=2 in one pipeline.

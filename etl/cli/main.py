@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "convert": Lazy("etl.cli.convert", "Convert pipelines between YAML and SQL; rules of other tools."),
     "studio": Lazy("etl.cli.studio", "Make a pipeline of pasted lines, on a page in the browser."),
     "import": Lazy("etl.cli.import_config", "Turn ingest pipelines of Elasticsearch or OpenSearch into pipelines."),
+    "package": Lazy("etl.cli.package", "Pack Sluice for the hosts of a cluster."),
     "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 

@@ -74,7 +74,7 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
         os.environ["LC_ALL"] = "C.UTF-8"  # else Java knows only names of ASCII letters, and does not start in another folder
     with printing_to(log):
         python = fast_start.python_program(is_local(master), compiled)
-    os.environ["PYSPARK_PYTHON"] = python
+    _set_python(python, options.get("spark.pyspark.python"))
     try:
         session = _start(name, master, {**fast_start.settings(python), **options}, log)
     except EtlError:
@@ -84,6 +84,15 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
     _log_to(log)
     _shorten_analysis_errors()
     return session
+
+
+def _set_python(python: str, of_executors: str | None) -> None:
+    """Set the program that Spark runs as Python. The driver runs the same program as executors, where it plans: a name without a
+    folder is to be this Python here, so its folder comes first on the path."""
+    os.environ["PYSPARK_PYTHON"] = of_executors or python
+    os.environ["PYSPARK_DRIVER_PYTHON"] = python
+    if of_executors and "/" not in of_executors:
+        os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
 
 
 def _check_user_name() -> None:

@@ -40,6 +40,14 @@ dead_letters: {{type: file, path: "file://{shared}/out/dead"}}
 run: {{max_batch_bytes: 256KB}}
 """
 FILES, LINES, USERS, BROKEN = 4, 10_000, 50, 1_000
+DYNAMIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.dynamicAllocation.executorIdleTimeout": "1s",
+}
+"""Executors come and go between micro-batches."""
 MINUTES = "2026-11-01T10:{:02}:{:02}Z"
 
 
@@ -110,10 +118,11 @@ def _key(event: dict[str, object]) -> tuple[str, object, object, object]:
 def _start(cluster: SparkCluster, pipeline: Path, shared: Path, host: Path) -> subprocess.Popen[bytes]:
     """Start a driver that has its own home, temporary and current folder, as on a host of its own."""
     (host / "tmp").mkdir(parents=True)
+    settings = [word for key, value in DYNAMIC.items() for word in ("--conf", f"{key}={value}")]
     run = ["run", str(pipeline), "--once", "--drain", "--master", cluster.address, "--state", f"file://{shared}/state"]
     with (host / "log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "etl", *run],
+            [sys.executable, "-m", "etl", *run, *settings],
             cwd=host,
             env=os.environ | {"HOME": str(host), "TMPDIR": str(host / "tmp"), "SLUICE_CACHE": str(cluster.workers[0].cache)},
             stdin=subprocess.DEVNULL,

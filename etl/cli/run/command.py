@@ -25,7 +25,7 @@ from etl.config.model import Pipeline
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
 from etl.running.shared_session import SharedSession
-from etl.spark.masters import MASTER
+from etl.spark.masters import MASTER, is_local
 from etl.spark.run import PipelineRun
 
 EXAMPLES = """
@@ -84,6 +84,7 @@ class AddressType(click.ParamType[str]):
 )
 @click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
 @click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting; may be repeated.")
+@click.option("--environment", metavar="FILE", help="For a cluster: the packages of `etl package`, sent to the executors.")
 @add_config_options
 @click.option("--log-format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--require-healthy", is_flag=True, help="Fail when a source or sink is down, where a run would wait for it.")
@@ -94,6 +95,7 @@ def command(
     overrides: tuple[str, ...],
     env_file: str | None,
     conf: tuple[str, ...],
+    environment: str | None,
     require_healthy: bool,
     form: str,
     verbose: bool,
@@ -109,7 +111,14 @@ def command(
     SIGINT or SIGTERM ends the run after the micro-batch at work; a second one at once. Nothing is lost either way:
     the next run goes on where this one stopped.
     """
-    request = RunRequest(settings=parse_settings(conf), log_level=logging.INFO if verbose else NOTICE, **rest)
+    settings = parse_settings(conf)
+    if environment is not None:
+        from etl.running.environment_archive import cluster_settings
+
+        if is_local(rest["master"]):
+            raise click.UsageError("--environment goes with the --master of a cluster")
+        settings = {**cluster_settings(environment), **settings}
+    request = RunRequest(settings=settings, log_level=logging.INFO if verbose else NOTICE, **rest)
     if request.drain and not request.once:
         raise click.UsageError("--drain goes with --once")
     pipelines = load_pipelines(choose_files(paths), load_environment(env_file), overrides)
