@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks import (
     apache,
+    cluster,
     correlate,
     database,
     elasticsearch,
@@ -75,6 +76,7 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "rules": rules.run,
     "correlate": correlate.run,
     "memory": memory.run,
+    "cluster": cluster.run,
 }
 
 

@@ -24,7 +24,6 @@ from connectors.shared.lines.line_cutter import BLOCK_BYTES
 from connectors.shared.lines.multiline import Multiline, check_lines
 from etl.api import OFFSET, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, with_columns, with_fields
 
-
 MOUNTED = "file://"
 """Begins a path that every host of a cluster mounts at the same place."""
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,7 +52,7 @@ MINUTES = "2026-11-01T10:{:02}:{:02}Z"
 
 
 @pytest.fixture(scope="module")
-def cluster() -> SparkCluster:
+def cluster() -> Iterator[SparkCluster]:
     with SparkCluster(2) as started:
         yield started
 
@@ -133,8 +133,8 @@ def _start(cluster: SparkCluster, pipeline: Path, shared: Path, host: Path) -> s
 
 
 def _wait_for_batches(driver: subprocess.Popen[bytes], shared: Path, batches: int) -> None:
-    committed: Callable[[], bool] = lambda: len([*shared.glob("state/queries/*/checkpoint/commits/[0-9]*")]) >= batches
-    wait_for(lambda: committed() or driver.poll() is not None, 120)
+    commits = "state/queries/*/checkpoint/commits/[0-9]*"
+    wait_for(lambda: len([*shared.glob(commits)]) >= batches or driver.poll() is not None, 120)
     assert driver.poll() is None, f"the driver ended before {batches} micro-batches were committed: {_log(shared.parent)}"
 
 

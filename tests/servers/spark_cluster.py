@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on loopback: a master, and workers that see other folders than each other, as on hosts of their own.
+"""A standalone cluster of Spark on loopback: a master, and workers with folders of their own, as on several hosts.
 
 ``make cluster`` starts one and leaves it running until Ctrl-C. Master and workers are those of the installed ``pyspark``.
 """
