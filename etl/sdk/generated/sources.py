@@ -257,7 +257,8 @@ class Sources:
             read.file('/var/log/*.log', exclude=['*.tmp.log'])
 
         Args:
-            path: Files to read: a path or a glob, with `**` for any folders.
+            path: Files to read: a path or a glob, with `**` for any folders. `file://` before it says that all hosts
+                of a cluster mount it.
             exclude: Globs of paths or base names that are not read. Default: [].
             start: Where to begin in files that exist when the pipeline first starts. Default: beginning.
             charset: Character set, by Python's name. Default: utf-8.
