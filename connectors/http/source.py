@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import Field, SecretStr
 
 from connectors.http.receiving.protocols import ReceiveFormat, create_protocol
+from connectors.http.receiving.requests import Protocol
 from connectors.shared.journal.batches import read_blocks
 from connectors.shared.journal.options import AcknowledgedJournalOptions
 from connectors.shared.journal.reader import Journal
@@ -37,16 +38,21 @@ class HttpSource(JournalSource):
     | text | lines of text | the line |
     | elasticsearch | `_bulk`, with the actions `create` and `index` | the document as JSON |
     | splunk_hec | `/services/collector`, also `/raw`, `/health`, `/ack` | the event, as text or JSON |
+    | loki | `/loki/api/v1/push`, JSON or Protocol Buffers | the line |
+    | opentelemetry | `/v1/logs`, JSON or Protocol Buffers | the body, as text or JSON |
 
     `elasticsearch` adds ``elasticsearch.index`` and ``elasticsearch.id``; `splunk_hec` adds ``timestamp``, ``splunk.host``,
-    ``splunk.source``, ``splunk.sourcetype``, ``splunk.index`` and ``splunk.fields`` (JSON). All have ``log.source.address`` and
-    ``log.source.port``, the sender, and ``event.created``, the time of arrival. JSON is text until a step `json` reads it.
+    ``splunk.source``, ``splunk.sourcetype``, ``splunk.index`` and ``splunk.fields`` (JSON); `loki` adds ``timestamp``,
+    ``loki.labels`` and ``loki.metadata`` (JSON); `opentelemetry` adds ``timestamp``, ``log.level``, ``trace.id``, ``span.id``,
+    and below ``otel`` ``observed_timestamp``, ``severity_number``, ``event_name``, and as JSON ``attributes``, ``resource`` and
+    ``scope``. All have ``log.source.address`` and ``log.source.port``, the sender, and ``event.created``, the time of arrival.
+    JSON is text until a step `json` reads it.
 
     A request is answered with success when its events are in a journal on disk, after one sync for all requests that wait
     (``journal.fsync``): what is acknowledged is not lost, also when the process is killed or the machine loses power. From
     the journal on, events are delivered exactly once. A sender whose answer was lost sends a request again; its events are
     then stored twice. A request that is refused is not stored at all, and gets the status and body that its sender knows. In
-    a bulk request each item has its own status.
+    a bulk request each item has its own status; of an OpenTelemetry request damaged records are rejected alone (partial success).
 
     When ``journal.max_bytes`` wait for delivery, requests are refused with 429 (``splunk_hec``: 503), and with 503 while the
     disk is full; ``Retry-After`` says when to try again. Bodies may be gzip, deflate, zstd or snappy. A body with more than
@@ -114,7 +120,7 @@ class HttpSource(JournalSource):
             raise ComponentError(f"http: the HTTP server is not installed ({error}): pip install 'sluice-etl[server]'") from error
         options = ReceiverOptions(
             tuple(HttpAddress(text, *_host_and_port(text)) for text in self.listen),
-            create_protocol(self.format, self.path, self.max_event_bytes),
+            self._protocol(),
             tuple(token.get_secret_value() for token in self.tokens),
             RequestLimits(self.max_body_bytes, self.timeout.total_seconds()),
             self.connections,
@@ -143,13 +149,16 @@ class HttpSource(JournalSource):
             if not token.get_secret_value().strip():
                 yield Finding("bad-header", "the token is empty: everybody would have it", ("tokens", number))
 
+    def _protocol(self) -> Protocol:
+        return create_protocol(self.format, self.path, self.max_event_bytes, self.max_body_bytes)
+
     def fields(self) -> Schema:
         """Return the fields of the format."""
-        return create_protocol(self.format, self.path, self.max_event_bytes).fields
+        return self._protocol().fields
 
     def read_range(self, journal: Journal, record: int, start: int, end: int) -> Iterator[pa.RecordBatch | Rejects]:
         """Read batches of about 4 MiB."""
-        protocol = create_protocol(self.format, self.path, self.max_event_bytes)
+        protocol = self._protocol()
         return read_blocks(journal, record, start, end, protocol.fields, protocol.batches, protocol.error_reasons)
 
 

@@ -64,7 +64,8 @@ _SOURCES = {
     "tail files logfile log filebeat fs filesystem folder directory": "`file` follows text files: {type: file, path: …}",
     "beats logstash_beats fluent forward": "there is none; `http` receives what Filebeat and Fluent Bit send to Elasticsearch: "
     "{type: http, listen: […], format: elasticsearch}",
-    "http_server webhook splunk_hec hec logstash_http": "`http` receives events over HTTP: {type: http, listen: […], format: …}",
+    "http_server webhook splunk_hec hec loki otlp opentelemetry": "`http` receives events over HTTP: {type: http, "
+    "listen: […], format: …}",
     "tcp udp socket": "there is none; `syslog` receives over TCP, TLS and UDP",
     "journald journal systemd": "there is none; `journalctl -o json -f | etl run …` with {type: stdin}",
     "mysql postgres postgresql mariadb sqlite jdbc sql cdc": "`database` reads tables: {type: database, url: …}",

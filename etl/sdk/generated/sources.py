@@ -314,7 +314,7 @@ class Sources:
         self,
         listen: str | Sequence[str],
         *,
-        format: Literal["ndjson", "json", "text", "elasticsearch", "splunk_hec"] = UNSET,
+        format: Literal["ndjson", "json", "text", "elasticsearch", "splunk_hec", "loki", "opentelemetry"] = UNSET,
         path: FilePath = UNSET,
         tokens: Secret | Sequence[Secret] = UNSET,
         tls: ServerTls | None = UNSET,
@@ -334,16 +334,21 @@ class Sources:
         | text | lines of text | the line |
         | elasticsearch | `_bulk`, with the actions `create` and `index` | the document as JSON |
         | splunk_hec | `/services/collector`, also `/raw`, `/health`, `/ack` | the event, as text or JSON |
+        | loki | `/loki/api/v1/push`, JSON or Protocol Buffers | the line |
+        | opentelemetry | `/v1/logs`, JSON or Protocol Buffers | the body, as text or JSON |
 
         `elasticsearch` adds ``elasticsearch.index`` and ``elasticsearch.id``; `splunk_hec` adds ``timestamp``, ``splunk.host``,
-        ``splunk.source``, ``splunk.sourcetype``, ``splunk.index`` and ``splunk.fields`` (JSON). All have ``log.source.address`` and
-        ``log.source.port``, the sender, and ``event.created``, the time of arrival. JSON is text until a step `json` reads it.
+        ``splunk.source``, ``splunk.sourcetype``, ``splunk.index`` and ``splunk.fields`` (JSON); `loki` adds ``timestamp``,
+        ``loki.labels`` and ``loki.metadata`` (JSON); `opentelemetry` adds ``timestamp``, ``log.level``, ``trace.id``, ``span.id``,
+        and below ``otel`` ``observed_timestamp``, ``severity_number``, ``event_name``, and as JSON ``attributes``, ``resource`` and
+        ``scope``. All have ``log.source.address`` and ``log.source.port``, the sender, and ``event.created``, the time of arrival.
+        JSON is text until a step `json` reads it.
 
         A request is answered with success when its events are in a journal on disk, after one sync for all requests that wait
         (``journal.fsync``): what is acknowledged is not lost, also when the process is killed or the machine loses power. From
         the journal on, events are delivered exactly once. A sender whose answer was lost sends a request again; its events are
         then stored twice. A request that is refused is not stored at all, and gets the status and body that its sender knows. In
-        a bulk request each item has its own status.
+        a bulk request each item has its own status; of an OpenTelemetry request damaged records are rejected alone (partial success).
 
         When ``journal.max_bytes`` wait for delivery, requests are refused with 429 (``splunk_hec``: 503), and with 503 while the
         disk is full; ``Retry-After`` says when to try again. Bodies may be gzip, deflate, zstd or snappy. A body with more than
