@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -49,8 +50,13 @@ def type_of(component: type[Component]) -> str:
     return component.model_fields["type"].default
 
 
+@cache
+def schema_validator(component: type[Component]) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(component.model_json_schema())
+
+
 def accepted_by_schema(component: type[Component], options: object) -> bool:
-    return not list(jsonschema.Draft202012Validator(component.model_json_schema()).iter_errors(options))
+    return schema_validator(component).is_valid(options)
 
 
 def accepted_by_construction(component: type[Component], options: object) -> bool:

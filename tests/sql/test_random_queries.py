@@ -94,6 +94,7 @@ def test_windows_joins_and_ranks_are_those_of_duckdb(engine: Engine, tmp_path: P
 CHANGING = ("changing_join", "value_query", "condition_query", "set_operation", "totals", "best")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", CHANGING)
 def test_results_that_change_end_as_those_of_duckdb(form: str, tmp_path: Path) -> None:
     chance = Random(form)

@@ -44,7 +44,7 @@ def _pairs(column: pa.Array | pa.ChunkedArray, seed: int = 0) -> list[tuple[int,
 
 @pytest.mark.parametrize(("type_", "values"), VALUES, ids=lambda one: str(one) if isinstance(one, pa.DataType) else "")
 def test_rows_have_equal_hashes_exactly_if_their_values_are_equal(type_: pa.DataType, values: st.SearchStrategy) -> None:
-    @settings(deadline=None)
+    @settings(deadline=None, max_examples=50)  # of each of many types, which share their kernels
     @given(st.lists(st.none() | values, min_size=1), st.integers(0, 9))
     def law(some: list, cut: int) -> None:
         array = pa.array(some, type_)
