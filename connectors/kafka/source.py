@@ -158,6 +158,12 @@ class KafkaSource(ClusterOptions, Source):
             discovery.invalidate()
             raise
 
+    def backlog(self, after: Offset) -> int | None:
+        """Return the number of offsets after those of the source."""
+        end = self.latest(after, Limit(1 << 62))
+        ranges = OffsetRanges.from_offset(end).topics.values() if end != after else ()
+        return sum(sum(topic.ends) - sum(topic.begins) for topic in ranges)
+
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the ranges of a batch."""
         return plan_splits(OffsetRanges.from_offset(end), parallelism)

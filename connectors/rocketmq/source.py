@@ -194,6 +194,11 @@ class RocketmqSource(ClusterOptions, Source):
         planned = batch_planner.plan_batch(position, bounds, limit)
         return start if planned is position else planned.to_json()
 
+    def backlog(self, after: Offset) -> int | None:
+        """Return the number of messages after those of the offset."""
+        end = self.latest(after, Limit(1 << 62))
+        return 0 if end == after else sum(split.end - split.start for split in self.splits(after, end, 1))
+
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the ranges of a batch."""
         return batch_planner.plan_splits(QueueOffsets.from_json(start), QueueOffsets.from_json(end), parallelism)

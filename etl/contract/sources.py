@@ -145,6 +145,11 @@ class Source(Component):
         """All sinks have the events before these offsets, one for each query that reads the source: input before all of them
         may be deleted or acknowledged."""
 
+    def backlog(self, after: Offset) -> int | None:
+        """For monitoring, every few seconds: how many events after an offset exist now, about; None if that is not known without
+        reading them. Whatever it raises is ignored."""
+        return None
+
     def ended(self, offset: Offset) -> bool:
         """Whether no input can follow ``offset``: a following run ends when all its sources have ended."""
         return False

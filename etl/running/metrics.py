@@ -72,6 +72,12 @@ def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
     yield Sample("sluice_lag_seconds", common, totals.lag_seconds)
     if totals.event_time is not None:
         yield Sample("sluice_event_time_delay_seconds", common, round(time.time() - totals.event_time / 1e6, 3))
+    now = time.time()
+    for (source, query), lag in list(totals.lags.items()):
+        yield Sample("sluice_source_lag_events", {**common, "source": source, "query": query}, lag.events)
+        yield Sample("sluice_source_lag_seconds", {**common, "source": source, "query": query}, lag.seconds(now))
+    for query, watermark in list(totals.watermarks.items()):
+        yield Sample("sluice_watermark_delay_seconds", {**common, "query": query}, round(now - watermark / 1e6, 3))
     for query, events in list(totals.late.items()):
         yield Sample("sluice_late_events_total", {**common, "query": query}, events)
     for source, counts in list(totals.read.items()):

@@ -15,6 +15,7 @@ from etl.api import Offset
 from etl.delivery.backoff import RunStopping
 from etl.plan.frames import spark_nodes
 from etl.plan.query_plan import Plan, QueryPlan
+from etl.spark.backlog import read_lags
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.commit.spool_drain import SpoolDrain
 from etl.spark.planner_clock import PlannerClock
@@ -216,6 +217,7 @@ class PipelineRun:
             if (polls := polls + 1) % GATHER_INTERVAL == 0:
                 for plan, query in streams:
                     self._reports.gather(plan, query)
+                    read_lags(self.state, plan, self.totals)
             if self.signals.is_cancelled:
                 queries.session.sparkContext.cancelJobsWithTag(self.id)
             queries.commits.tick()

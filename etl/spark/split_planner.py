@@ -18,6 +18,8 @@ from etl.delivery.backoff import RunStopping, StopFile
 from etl.delivery.call_thread import CallThread
 from etl.plan.segments import Watermark
 from etl.spark import pace
+from etl.spark.backlog import FILE as BACKLOG_FILE
+from etl.spark.backlog import BacklogMonitor
 from etl.spark.planner_clock import PlannerClock, WallClock, next_due
 from etl.spark.query_context import QueryContext, SplitTask
 from etl.spark.reports.log_relay import relay_worker_logs
@@ -75,6 +77,7 @@ class SplitPlanner:
         """Of the last micro-batch without events, in seconds."""
         self._delivered: dict[str, Offset] = {}
         self._calls: CallThread | None = None
+        self._backlog = BacklogMonitor(query.state.query(query.query) / BACKLOG_FILE, self._sources)
 
     def initial_offset(self) -> dict[str, Any]:
         """The first offset of a new checkpoint."""
@@ -87,7 +90,9 @@ class SplitPlanner:
         relay_worker_logs(self._query.pipeline)
         try:
             self.commit(start)  # Spark commits a batch only when the next has data, for which a full journal has no room
-            return self._next_offset(start)
+            end = self._next_offset(start)
+            self._backlog.note(start["sources"], end["sources"], self._call_thread())
+            return end
         except RunStopping:
             return start
 
@@ -170,10 +175,14 @@ class SplitPlanner:
 
     def _call_source(self, name: str, ask: Callable[..., T], *given: Any) -> T:
         """Call a method of a source; retry while the source is down. Raises RunStopping when the run stops first."""
+        calls = self._call_thread()
+        return self._query.backoff(name).retry_until_done(lambda: calls.run(lambda: ask(*given)))
+
+    def _call_thread(self) -> CallThread:
+        """The thread that calls sources, which may hang."""
         if self._calls is None:
             self._calls = CallThread(StopFile(self._query.state.stopping))
-        calls = self._calls
-        return self._query.backoff(name).retry_until_done(lambda: calls.run(lambda: ask(*given)))
+        return self._calls
 
     def _events_left(self) -> int | None:
         if not self._query.limited:

@@ -9,7 +9,7 @@ from etl.api import SplitMeasures
 from etl.receipts import Counts
 from etl.running.metrics import MetricsFile, Sample, samples, text_lines
 from etl.spark.reports.step_measures import StepMeasures, TableInUse
-from etl.spark.reports.totals import SinkTotals, Totals
+from etl.spark.reports.totals import SinkTotals, SourceLag, Totals
 
 
 def measured(*counted: SplitMeasures) -> StepMeasures:
@@ -82,6 +82,19 @@ def test_sinks_and_sources_have_counters() -> None:
     assert 'sluice_source_dropped_total{pipeline="p",source="log",reason="full"} 4' in found
     assert 'sluice_sink_events_total{pipeline="p",sink="out",outcome="out"} 7' in found
     assert 'sluice_sink_events_total{pipeline="p",sink="out",outcome="dead"} 2' in found
+
+
+def test_sources_have_a_lag_and_queries_a_watermark() -> None:
+    now = time.time()
+    totals = Totals(lags={("a", "q"): SourceLag(7, now - 60), ("b", "q"): SourceLag(0, now - 60)})
+    totals.watermarks["q"] = round((now - 300) * 1e6)
+
+    found = dict(line.rsplit(" ", 1) for line in lines(totals) if "lag_" in line or "watermark" in line)
+
+    assert found['sluice_source_lag_events{pipeline="p",source="a",query="q"}'] == "7"
+    assert 60 <= float(found['sluice_source_lag_seconds{pipeline="p",source="a",query="q"}']) < 120
+    assert found['sluice_source_lag_seconds{pipeline="p",source="b",query="q"}'] == "0"
+    assert 300 <= float(found['sluice_watermark_delay_seconds{pipeline="p",query="q"}']) < 360
 
 
 def test_sinks_count_events_that_steps_added() -> None:

@@ -21,7 +21,7 @@ from etl.running.metrics_server import MAX_CONNECTIONS, ListenAddress, metrics_s
 from etl.running.planning import RunRequest, planned_run
 from etl.running.process_memory import resident_bytes
 from etl.running.supervision import SupervisedRun
-from etl.spark.reports.totals import SinkTotals
+from etl.spark.reports.totals import SinkTotals, SourceLag
 
 
 @pytest.fixture
@@ -33,6 +33,8 @@ def run(tmp_path: Path) -> SupervisedRun:
     one.totals.rejected["steps[0] grok", "grok-failed"] = RejectCount(1, "does not match", "secret text")
     one.totals.sinks["main"] = SinkTotals(incoming=5, accepted=4, dead=1, seconds=0.5)
     one.totals.event_time = 1
+    one.totals.lags["main", "main"] = SourceLag(3, 0)
+    one.totals.watermarks["main"] = 1
     return SupervisedRun(one, several=False, restarts=True, on_message=lambda _: None, status="running")
 
 

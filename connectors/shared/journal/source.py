@@ -42,6 +42,11 @@ class JournalSource(ReceivingSource):
         journal, begin = Journal(self._folder), JournalPosition.from_offset(start)
         return find_batch_end(journal, begin, limit, event_starts).to_offset()
 
+    def backlog(self, after: Offset) -> int | None:
+        """Return the events in the journal after the offset; those of a record that is read in part count all."""
+        journal = Journal(self._folder)
+        return sum(span.events for span in journal.walk(JournalPosition.from_offset(after).record))
+
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the journal into equal parts that end where records do."""
         first, last = JournalPosition.from_offset(start), JournalPosition.from_offset(end)

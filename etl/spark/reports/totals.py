@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from etl.api import SplitMeasures
 from etl.plan.segments import Branch, Segment
@@ -36,6 +36,19 @@ class SinkTotals(Delivered):
         return self.incoming + self.made == self.accepted + self.filtered + self.dead + self.spooled
 
 
+class SourceLag(NamedTuple):
+    """How far a source was behind at the last measurement."""
+
+    events: int
+    """Events that existed and were not delivered."""
+    complete: float
+    """All events that existed at this time are delivered; seconds since the epoch."""
+
+    def seconds(self, now: float) -> float:
+        """The age of the oldest events that are not delivered, or more; 0 if there are none."""
+        return round(max(0.0, now - self.complete), 3) if self.events else 0.0
+
+
 @dataclass
 class Totals:
     """The totals of a run; queries add to them from several threads."""
@@ -60,6 +73,10 @@ class Totals:
     """Query → events dropped because their key had as many as the `limit` of a step."""
     dropped: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Source with a receiver → events that the receiver dropped, by reason. No other total includes them."""
+    lags: dict[tuple[str, str], SourceLag] = field(default_factory=dict)
+    """Source and query → how far it is behind, for sources that know it."""
+    watermarks: dict[str, int] = field(default_factory=dict)
+    """Query → the event time (microseconds) before which it expects no more events."""
     batches: int = 0
     event_time: int | None = None
     lag_seconds: float = 0.0

@@ -131,6 +131,7 @@ def test_a_limit_is_shared_by_partitions(broker: Broker) -> None:
     assert end["topics"][topic]["to"] == [25, 10, 25]
     assert later["topics"][topic]["from"] == [25, 10, 25]
     assert later["topics"][topic]["to"] == [100, 10, 100]
+    assert [reader.backlog(offset) for offset in (start, end, later)] == [210, 150, 0]
     assert reader.latest(later, EVERYTHING) == later
 
 

@@ -128,6 +128,7 @@ def test_micro_batches_with_a_limit_of_events_join_without_gaps(stream: Stream, 
         end = source.latest(begin, Limit(1 << 62, most, bounded=True, until=until))
         part = read(source, begin, end)
         assert 1 <= len(part) <= most
+        assert source.backlog(begin) == 500 - len(found)
         found, begin = found + part, end
 
     assert found == list(range(500))
