@@ -126,9 +126,20 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _metrics(runs: Sequence[SupervisedRun]) -> tuple[HTTPStatus, str, str]:
-    found = [sample for one in runs for sample in _samples(one)]
-    memory = [Sample("sluice_process_resident_bytes", {"process": name}, size) for name, size in resident_bytes().items()]
-    return HTTPStatus.OK, METRICS_TYPE, "".join(f"{line}\n" for line in text_lines([*found, *memory]))
+    return HTTPStatus.OK, METRICS_TYPE, "".join(f"{line}\n" for line in text_lines(all_samples(runs)))
+
+
+def all_samples(runs: Sequence[SupervisedRun]) -> Iterator[Sample]:
+    """The samples of all pipelines and of the processes."""
+    for one in runs:
+        yield from _samples(one)
+    yield from memory_samples()
+
+
+def memory_samples() -> Iterator[Sample]:
+    """The memory of the processes."""
+    for name, size in resident_bytes().items():
+        yield Sample("sluice_process_resident_bytes", {"process": name}, size)
 
 
 def _samples(one: SupervisedRun) -> Iterator[Sample]:

@@ -10,6 +10,7 @@ from etl.config.model import Pipeline, Stream
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan as planned
 from etl.plan.query_plan import Plan
+from etl.running.otlp import OtlpSettings
 from etl.running.state_folders import SHARED, dead_letters, state_folder
 from etl.spark.masters import cores, is_local
 from etl.spark.run import PipelineRun, RunMode
@@ -38,6 +39,8 @@ class RunRequest:
     """The share of events that may become dead letters; with a larger share the run ends."""
     listen: str | None = None
     """Where to answer `/metrics`, `/health` and `/ready` over HTTP: a port, or host:port."""
+    otlp: OtlpSettings | None = None
+    """Where to export metrics to; None for nowhere."""
     log_level: int = NOTICE
     """Messages of components below this level are not reported."""
 

@@ -20,7 +20,8 @@ from etl.plan.segments import Segment, StepNode
 from etl.running.dead_letter_share import DeadLetterShare
 from etl.running.message_log import MessageLogs
 from etl.running.messages import Message, OnMessage, name_errors
-from etl.running.metrics_server import ListenAddress, metrics_server
+from etl.running.metrics_server import ListenAddress, all_samples, metrics_server
+from etl.running.otlp import exporting
 from etl.running.planning import RunRequest, planned_run
 from etl.running.run_watch import RunWatch
 from etl.running.shared_session import SharedSession
@@ -182,12 +183,13 @@ class _Stages:
         return supervised
 
     def _listen(self, supervised: Sequence[SupervisedRun]) -> None:
-        """Answer requests for metrics, if that is wanted."""
+        """Answer requests for metrics and export them, if that is wanted."""
         if self.service.request.listen is not None:
             address = ListenAddress.parse(self.service.request.listen)
             host, port = self.stack.enter_context(metrics_server(address, supervised))
             url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             self.on_message(Message("listening", f"metrics at {url}/metrics", values={"url": url}))
+        self.stack.enter_context(exporting(self.service.request.otlp, lambda: all_samples(supervised)))
 
     def _announce_start(self) -> None:
         """Report the start of Spark; from here on this process loads pandas only if its queries need it."""

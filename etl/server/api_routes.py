@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from etl.running.metrics import Sample, samples, text_lines
-from etl.running.metrics_server import METRICS_TYPE
-from etl.running.process_memory import resident_bytes
+from etl.running.metrics_server import METRICS_TYPE, memory_samples
 from etl.server import access, api_changes, api_reading
 from etl.server.endpoints import Endpoint
 from etl.server.events import TooManyViewersError
 from etl.server.openapi import openapi
 from etl.server.requests import error_response, json_response
+
+if TYPE_CHECKING:
+    from etl.server.pipeline_server import PipelineServer
 
 ENDPOINTS: tuple[Endpoint, ...] = (*api_reading.ENDPOINTS, *api_changes.ENDPOINTS)
 
@@ -104,15 +107,19 @@ def _log_out(request: Request) -> Response:
 
 
 def _metrics(request: Request) -> Response:
-    found: list[Sample] = []
-    for job in request.app.state.server.jobs():
-        labels = {"pipeline": str(job.name)}
-        found.append(Sample("sluice_up", labels, float(job.status == "running")))
-        found.append(Sample("sluice_restarts_total", labels, job.restarts))
-        if job.run is not None:
-            found += samples(str(job.name), job.run.totals)
-    found += [Sample("sluice_process_resident_bytes", {"process": name}, size) for name, size in resident_bytes().items()]
+    found = server_samples(request.app.state.server)
     return PlainTextResponse("".join(f"{line}\n" for line in text_lines(found)), media_type=METRICS_TYPE)
+
+
+def server_samples(server: PipelineServer) -> Iterator[Sample]:
+    """The metrics of all pipelines and of the processes."""
+    for job in server.jobs():
+        labels = {"pipeline": str(job.name)}
+        yield Sample("sluice_up", labels, float(job.status == "running"))
+        yield Sample("sluice_restarts_total", labels, job.restarts)
+        if job.run is not None:
+            yield from samples(str(job.name), job.run.totals)
+    yield from memory_samples()
 
 
 def _health(request: Request) -> Response:

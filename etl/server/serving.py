@@ -15,10 +15,12 @@ from etl.api import EtlError
 from etl.file_modes import private_files, replace_file
 from etl.running.messages import Message, OnMessage
 from etl.running.metrics_server import ListenAddress
+from etl.running.otlp import OtlpSettings, exporting
 from etl.running.planning import RunRequest
 from etl.running.service import FAIR_SHARES, WAITING_PIPELINES, session_master
 from etl.running.shared_session import SharedSession
 from etl.server.access import Access
+from etl.server.api_routes import server_samples
 from etl.server.app import create_app
 from etl.server.jobs_folder import JobsFolder
 from etl.server.listening import Tls, listening
@@ -78,6 +80,7 @@ def serve(request: ServeRequest, on_message: OnMessage, stop: threading.Event, o
         url = f"{'https' if request.tls else 'http'}://{_host(address.host)}:{address.port}"
         stack.enter_context(_announced(state, url))
         on_message(Message("listening", f"page at {url}, API at {url}/api", values={"url": url}))
+        stack.enter_context(exporting(OtlpSettings.of(request.env), lambda: server_samples(server)))
         session.started()
         server.start()
         on_ready(url)

@@ -22,6 +22,7 @@ from etl.cli.run.end_of_run import fail_for_dead_letters, print_dead_letters, pr
 from etl.cli.run.pipeline_files import choose_files, load_pipelines
 from etl.cli.run.progress import Progress
 from etl.config.model import Pipeline
+from etl.running.otlp import OtlpSettings
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
 from etl.running.shared_session import SharedSession
@@ -118,7 +119,9 @@ def command(
         if is_local(rest["master"]):
             raise click.UsageError("--environment goes with the --master of a cluster")
         settings = {**cluster_settings(environment), **settings}
-    request = RunRequest(settings=settings, log_level=logging.INFO if verbose else NOTICE, **rest)
+    request = RunRequest(
+        settings=settings, log_level=logging.INFO if verbose else NOTICE, otlp=OtlpSettings.of(os.environ), **rest
+    )
     if request.drain and not request.once:
         raise click.UsageError("--drain goes with --once")
     pipelines = load_pipelines(choose_files(paths), load_environment(env_file), overrides)
