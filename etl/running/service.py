@@ -222,8 +222,10 @@ class _Stages:
             self.stack.callback(compiler.wait)
         log = self._runs[0].state.spark_log
         is_ready = compiler is None and fast_start.is_enabled()
-        by_pipeline = ((run.plan.pipeline, segment) for run in self._runs for segment in _segments([run]))
-        preopened_steps.save_steps_to_open(by_pipeline if is_ready else (), log.with_name("open-first.pickle"))
+        runs = [(run.plan.pipeline, run) for run in self._runs if is_ready]
+        row_wise = ((pipeline, segment) for pipeline, run in runs for segment in _segments([run]))
+        stateful = ((pipeline, node) for pipeline, run in runs for node in _stateful([run]))
+        preopened_steps.save_steps_to_open(row_wise, log.with_name("open-first.pickle"), stateful)
         spark = self._session(log, compiler is None)
         self.stack.callback(session.stop, spark)
         if compiler is not None:

@@ -120,7 +120,7 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
 
     columns = {field.name: _column(field.type, pa.string()) for field in incoming}
     columns[OFFSET] = pa.array(range(len(SAMPLE_LINES)), pa.int64())
-    events, state, operator = pa.RecordBatch.from_pydict(columns), Manifests(folder), step.operator(incoming)
+    events, state, operator = pa.RecordBatch.from_pydict(columns), Manifests(folder, durable=False), step.operator(incoming)
     time, _ = step.event_time() or ("", None)
     if isinstance(operator, WarmsUp):
         operator.warm_up()

@@ -69,6 +69,21 @@ def part_of(hashes: Any) -> Any:
     return (hashes[1] >> np.uint64(64 - _PART_BITS)).astype(np.int64)
 
 
+def sort_by_hash(hashes: Any, *lesser: Any) -> Any:
+    """int64[rows]: the order of rows by their hashes, then by lesser keys, the least significant one first, then by row:
+    what `numpy.lexsort` gives. Hashes are sorted alone, and then the rows that have equal ones: few, where keys do not repeat."""
+    import numpy as np
+
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    equals = ordered[1:] == ordered[:-1]
+    if equals.any():
+        repeated = np.append(equals, False) | np.append(False, equals)
+        rows = np.sort(order[repeated])
+        order[repeated] = rows[np.lexsort([*(key[rows] for key in lesser), hashes[rows]])]
+    return order
+
+
 def is_key_type(type_: pa.DataType) -> bool:
     """Whether values of a type can be keys: all but maps, unions, intervals, and lists and structs of these."""
     inner = _inner_types(type_)

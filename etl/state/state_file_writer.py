@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from etl.api import PANE, ComponentError
-from etl.state.key_hash import HASH
+from etl.state.key_hash import HASH, sort_by_hash
 from etl.state.manifest import StateFileEntry
 from etl.state.state_file_index import END_OF_STREAM, MAGIC, SMALL_BYTES, SMALL_FILE, TAIL, name_checksum
 
@@ -138,7 +138,7 @@ def _order(parts: Any, panes: Any, rows: pa.Table) -> Any:
         codes = codes.astype(np.uint16)  # numpy sorts 16 bits in linear time
     if HASH not in rows.column_names:
         return np.argsort(codes, kind="stable")
-    by_hash = np.argsort(rows.column(HASH).to_numpy(), kind="stable")
+    by_hash = sort_by_hash(rows.column(HASH).to_numpy())
     return by_hash[np.argsort(codes[by_hash], kind="stable")]
 
 

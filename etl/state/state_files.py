@@ -270,7 +270,9 @@ class StateFile:
         """int64[n] and uint64[n]: the rows in the order of panes sorted by their hashes, and these."""
         hashes = self._by_pane.rows.column(HASH).to_numpy()
         order = np.argsort(hashes, kind="stable")
-        return order, hashes[order]
+        ordered = hashes[order]
+        ordered.flags.writeable = False  # as those of record batches: kernels are compiled for one kind of array
+        return order, ordered
 
     def part(self, part: int) -> pa.RecordBatch:
         """All rows of a part that has some: run by run, each sorted by their hash if they have one."""

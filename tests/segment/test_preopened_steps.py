@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pyarrow as pa
 import pytest
 
-from etl.api import ArrowStep, Outcome, Schema
+from etl.api import ArrowStep, Outcome, Schema, StatefulStep
 from etl.plan.segments import Branch, Segment, StepNode
 from etl.segment import preopened_steps
 from etl.steps.detection.rules import Rules
 from etl.steps.filter import Filter
+from etl.steps.keyed.dedupe import Dedupe
+from etl.udf.declaration import UserFunction, with_functions
 
 SCHEMA = pa.schema([("message", pa.string()), ("_offset", pa.int64())])
 
@@ -51,6 +53,19 @@ def test_steps_that_cache_their_opening_are_opened(place: Path) -> None:
 
     assert preopened_steps.open_steps() == 1
     assert Slow.opened == [SCHEMA] * 2  # opened, and tried
+
+
+def test_steps_with_state_are_run_on_sample_events(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[StatefulStep, Schema]] = []
+    monkeypatch.setattr(preopened_steps, "run_with_state", lambda step, incoming, folder: ran.append((step, incoming)))
+    known = Dedupe.model_validate({"keys": ["message"], "time": "_arrival", "within": "1h"})
+    calling = known.model_copy(update={"keys": [with_functions("message", [cast(UserFunction, "own")])]})
+    nodes = [("main", StepNode(f"main[{at}]", step, SCHEMA, SCHEMA)) for at, step in enumerate((known, calling))]
+
+    preopened_steps.save_steps_to_open([], place, nodes)
+
+    assert preopened_steps.open_steps() == 1
+    assert ran == [(known, SCHEMA)]
 
 
 def test_a_step_opened_early_is_opened_once_and_its_log_records_come_later(place: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.api import ComponentError
-from etl.state.key_hash import PARTS, is_key_type, key_hashes, new_seed, part_of
+from etl.state.key_hash import PARTS, is_key_type, key_hashes, new_seed, part_of, sort_by_hash
 
 DECIMAL = st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**6), max_value=10**6)
 VALUES: list[tuple[pa.DataType, st.SearchStrategy]] = [
@@ -163,3 +163,11 @@ def test_a_map_is_no_key() -> None:
     assert not is_key_type(pa.list_(type_))
     with pytest.raises(ComponentError, match=r"field 'k' is map.*, which cannot be a key: use its members"):
         key_hashes(pa.table({"k": pa.array([None], type_)}), ["k"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 2)), max_size=30))
+def test_rows_are_sorted_by_hashes_as_by_all_keys(rows: list[tuple[int, int, int]]) -> None:
+    first, second, third = np.array(rows, np.uint64).reshape(-1, 3).T
+
+    assert sort_by_hash(third, first, second).tolist() == np.lexsort((first, second, third)).tolist()
+    assert sort_by_hash(third).tolist() == np.argsort(third, kind="stable").tolist()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from etl.state.joins.sided_events import UNMATCHABLE, SidedEvents
+from etl.state.key_hash import sort_by_hash
 from etl.state.keyed.kernels import find_rows
 
 
@@ -26,7 +27,7 @@ class SideLimit(NamedTuple):
     def within_limit(self, new: SidedEvents, kept: Iterable[SidedEvents]) -> Any:
         """bool[n]: which new events the sides take: of each key, side and span the earliest ones, until there are as many as the
         limit with those of state. Events with a key that is null are not limited: they are in no pair."""
-        order = np.lexsort((new.time, new.side, new.hash2, new.hash))
+        order = sort_by_hash(new.hash, new.time, new.side, new.hash2)
         spans = new.time - new.time % self.span
         names = [values[order] for values in (new.hash, new.hash2, new.side, spans)]
         begins = np.logical_or.reduce([values[1:] != values[:-1] for values in names])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from etl.state.key_hash import HASH, HASH2, part_of
+from etl.state.key_hash import HASH, HASH2, part_of, sort_by_hash
 from etl.state.keyed.kernels import choose_first, drop_later_ones, drop_same_times, find_rows, matching_rows
 from etl.state.state_files import limit_mapped_memory
 
@@ -38,7 +38,7 @@ class EventsByKey(NamedTuple):
     @classmethod
     def of(cls, hashes: Any, times: Any, *ties: Any) -> EventsByKey:
         """Group events by their keys' hashes (uint64[2, n])."""
-        order = np.lexsort((*ties, times, hashes[1], hashes[0]))
+        order = sort_by_hash(hashes[0], *ties, times, hashes[1])
         hash_, hash2 = hashes[0][order], hashes[1][order]
         begins = (hash_[1:] != hash_[:-1]) | (hash2[1:] != hash2[:-1])
         firsts = np.flatnonzero(np.append(True, begins)) if len(order) else np.empty(0, np.int64)

@@ -29,13 +29,18 @@ class LatestRows:
     ) -> LatestRows:
         """Look the keys up in these tables. The latest row has the largest values in the columns ``order``, of which the first is
         the most significant. ``values`` are further columns of numbers, ``fields`` those of events."""
-        whole_numbers = [*order, *values]
-        names = list(dict.fromkeys([*whole_numbers, *fields]))
-        found = [(keys, existing_columns(run, names).take(pa.array(rows))) for keys, run, rows in rows_of_keys(groups, tables)]
-        types = {name: pa.int64() if name in whole_numbers else pa.null() for name in names}
-        empty = pa.schema(list(types.items())).empty_table()
-        known = pa.concat_tables([empty, *(rows for _, rows in found)], promote_options="default").combine_chunks()
-        keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in found)])
+        found, none = list(rows_of_keys(groups, tables)), np.empty(0, np.int64)
+        columns: dict[str, Numbers | pa.ChunkedArray] = {
+            name: np.concatenate([none, *(numbers(run, name)[rows] for _, run, rows in found)])
+            for name in dict.fromkeys([*order, *values])
+        }
+        if fields:
+            empty = pa.schema([(name, pa.null()) for name in fields]).empty_table()
+            events = [existing_columns(run, fields).take(pa.array(rows)) for _, run, rows in found]
+            taken = pa.concat_tables([empty, *events], promote_options="default").combine_chunks()
+            columns |= dict(zip(fields, taken.columns, strict=True))
+        known = pa.table(columns)
+        keys = np.concatenate([none, *(keys for keys, _, _ in found)])
         at = np.lexsort((*(numbers(known, name) for name in reversed(order)), keys))
         rows = np.full(len(groups.hash), -1)
         rows[keys[at]] = at  # of several rows of a key the last one is assigned

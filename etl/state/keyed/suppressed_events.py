@@ -104,7 +104,7 @@ class SuppressedEvents:
             return
         rows = whole(tables)
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
-        latest = LatestRows.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored_fields)
+        latest = LatestRows.of(groups, known, (VERSION,), (PANE, TIME, COUNT), self._stored_fields if self.summary else ())
         events = rows.take(pa.array(groups.order))
         times, weights = numbers(events, TIME), numbers(events, COUNT)
         passed, waiting = latest.values(TIME, NEVER), latest.values(COUNT, 0)

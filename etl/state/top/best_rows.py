@@ -12,6 +12,7 @@ import pyarrow as pa
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.group_keys import canonical
 from etl.state.aggregates.lists import order_keys
+from etl.state.key_hash import sort_by_hash
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import hashes_of, numbers
 from etl.state.keyed.waiting_events import ORDER
@@ -44,7 +45,7 @@ class Ranking:
         by_time = (times,) if len(times) and times.min() != times.max() else ()
         by_value = (numbers(rows, ORDER), *by_time, *values[::-1])
         keys = tuple(hashes_of(rows)[::-1])
-        order = np.lexsort((*by_value, *keys))
+        order = sort_by_hash(keys[-1], *by_value, *keys[:-1])
         if self.distinct:
             order = order[_firsts(order, keys, _combinations(rows, self.distinct))]
         ranks = self._ranks(order, keys, values)
