@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,29 @@ def test_a_query_as_a_value_that_gives_several_rows_rejects_them(tmp_path: Path)
     ran = run_query(f"SELECT id FROM {ROWS} WHERE v = (SELECT v FROM {ROWS} WHERE g = 'b')", tmp_path)
 
     assert ran.failed == ["the array has more than one element"]
+
+
+@pytest.mark.parametrize("bounds", ["", "WITHIN"])
+@pytest.mark.parametrize(
+    ("query", "rows", "letters"),
+    [
+        ("SELECT l.id, r.id AS o FROM lefts l JOIN lefts r ON l.g = r.g AND 4 / r.d > l.id", [(1, 2)], 2),
+        ("SELECT l.id, r.id AS o FROM lefts l LEFT JOIN lefts r ON l.g = r.g AND 4 / r.d > l.id", [(1, 2), (2, None)], 2),
+        ("SELECT l.id FROM lefts l WHERE EXISTS (SELECT 1 FROM lefts r WHERE l.g = r.g AND 4 / r.d > l.id{bound})", [(1,)], 2),
+        ("SELECT id FROM lefts l WHERE NOT EXISTS (SELECT 1 FROM lefts r WHERE l.g = r.g AND 4 / r.d > l.id{bound})", [(2,)], 2),
+    ],
+)  # fmt: skip
+def test_pairs_whose_condition_fails_are_dead_letters_once(
+    query: str, rows: list[Any], letters: int, bounds: str, tmp_path: Path
+) -> None:
+    given = [{"id": 1, "g": "a", "d": 0, "t": "2026-01-01 10:00:00"}, {"id": 2, "g": "a", "d": 2, "t": "2026-01-01 10:00:01"}]
+    script = "CREATE TABLE lefts (id INT, g STRING, d INT, t TIMESTAMP(3), WATERMARK FOR t AS t - INTERVAL '1' MINUTE) "
+    script += f"WITH ('type' = 'inline', 'rows' = '{json.dumps(given)}');"
+    bound = " AND r.t BETWEEN l.t - INTERVAL '1' MINUTE AND l.t + INTERVAL '1' MINUTE" if bounds else ""
+    query = query.replace("{bound}", bound)
+
+    ran = run_query(script + query + (bound if "EXISTS" not in query else ""), tmp_path, max_events=1)
+
+    assert not ran.problems
+    assert sorted(ran.rows, key=str) == sorted(rows, key=str)
+    assert ran.failed == ["where cannot be computed for a pair: division by zero"] * letters

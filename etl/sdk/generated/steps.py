@@ -596,6 +596,9 @@ class Steps:
         paired with the latest one that is not later, of equal times the one with the larger offset, when the watermark has
         passed it. A pair that does not meet `where` counts as no match. Without `before` a version stays until the next one.
 
+        A pair for which `where` cannot be computed, such as a division by zero, does not meet it, and is a dead letter with the
+        code ``where-failed``, once.
+
         Each side has a watermark, the latest time of all events read for it, less `late`, and the smaller one counts; events
         older than it are late: they are dropped and counted. Without `idle` a silent side holds the results that wait, and the
         state, of the other one. Events without a time go to the dead letters. Late events aside, results do not depend on the order in which

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import CHANGE, SIDE_PREFIXES, ComponentError, PartRows, Schema, WatermarkAdvance
+from etl.api import CHANGE, SIDE_PREFIXES, ComponentError, PartRows, Rejects, Schema, WatermarkAdvance
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
 from etl.state.aggregates.accumulator import Numbers
@@ -19,7 +19,7 @@ from etl.state.changes.join_sides import JoinSide, matching_rows
 from etl.state.changes.kernels import remaining_weights
 from etl.state.changes.key_limits import MAX_BYTES_OF_KEY
 from etl.state.changes.weighted_rows import WEIGHT, WeightedRows, earliest_added
-from etl.state.joins.side_columns import PairEvents, coalesce, rows_that_meet
+from etl.state.joins.side_columns import WHERE_FAILED, PairEvents, coalesce, rows_that_meet, take_rejects
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import hashes_of, numbers, whole
 from etl.state.keyed.latest_rows import existing_columns, with_column
@@ -124,8 +124,8 @@ class ChangingJoin(PairEvents, WeightedRows):
 
     # ── Running ──
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
-        """The changes of pairs, and of rows without a match."""
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
+        """The changes of pairs, and of rows without a match; of new pairs for which the condition fails rejects."""
         tables = arrived.tables()
         if not tables:
             return
@@ -151,7 +151,8 @@ class ChangingJoin(PairEvents, WeightedRows):
             left = np.maximum(self._left(rows), 0)
             now, nothing = self._sides(rows, left), self._sides(rows, np.zeros(len(rows), np.int64))
             for changes in self._changes(nothing, now, now, watermark):
-                yield changes.select(self.state_fields.names)
+                if isinstance(changes, pa.RecordBatch):
+                    yield changes.select(self.state_fields.names)
 
     @property
     def state_fields(self) -> Schema:
@@ -160,14 +161,18 @@ class ChangingJoin(PairEvents, WeightedRows):
 
     def _changes(
         self, old: tuple[JoinSide, JoinSide], now: tuple[JoinSide, JoinSide], change: tuple[JoinSide, JoinSide], time: int
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[pa.RecordBatch | Rejects]:
         """The results that go and that come. Those that only come are given in pieces."""
         gone, come = [], list[pa.RecordBatch]()
-        pairs = self._signed_pairs(self._alive(old, time), self._alive(now, time), change)
+        rejected: list[Rejects] = []
+        lives = self._alive(old, time), self._alive(now, time)
+        pairs = self._signed_pairs(*lives, change, rejected)
         if self.kind == "inner" and all((one.weights > 0).all() for one in change):
             nothing = self._table([])
             for rows, weights in pairs:
                 yield difference(nothing, self._table([self._repeat(rows, weights)]), self.fields, self.result_key)
+                yield from take_rejects(rejected)
+            yield from take_rejects(rejected)
             return
         size = 0
         for rows, weights in pairs:
@@ -175,21 +180,30 @@ class ChangingJoin(PairEvents, WeightedRows):
             come.append(self._repeat(rows, np.maximum(weights, 0)))
             size += gone[-1].nbytes + come[-1].nbytes
             _check_size(size)
-        for rows, weights in self._unmatched_rows(old, time):
+        fails: list[bool] = []
+        for rows, weights in self._unmatched_rows(old, time, []):
             gone.append(self._repeat(rows, np.maximum(weights, 0)))
-        for rows, weights in self._unmatched_rows(now, time):
+        for rows, weights in self._unmatched_rows(now, time, fails):
             come.append(self._repeat(rows, np.maximum(weights, 0)))
             gone.append(self._repeat(rows, np.maximum(-weights, 0)))
+        if any(fails) and self.kind not in PAIRED:  # which pairs are new is of no matter otherwise
+            for _ in (*self._pairs(change[0], lives[1][1], rejected), *self._pairs(lives[0][0], change[1], rejected)):
+                pass
+        yield from take_rejects(rejected)
         changes = difference(self._table(gone), self._table(come), self.fields, self.result_key)
         if changes.num_rows:
             yield changes
 
     def _signed_pairs(
-        self, old: tuple[JoinSide, JoinSide], now: tuple[JoinSide, JoinSide], change: tuple[JoinSide, JoinSide]
+        self,
+        old: tuple[JoinSide, JoinSide],
+        now: tuple[JoinSide, JoinSide],
+        change: tuple[JoinSide, JoinSide],
+        rejected: list[Rejects],
     ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         if self.kind in PAIRED:
-            yield from self._pairs(change[0], now[1])
-            yield from self._pairs(old[0], change[1])
+            yield from self._pairs(change[0], now[1], rejected)
+            yield from self._pairs(old[0], change[1], rejected)
 
     def _alive(self, sides: tuple[JoinSide, JoinSide], time: int) -> tuple[JoinSide, JoinSide]:
         """The rows that have not expired."""
@@ -206,30 +220,37 @@ class ChangingJoin(PairEvents, WeightedRows):
         side = numbers(rows, SIDE_FIELD)
         return both.where((side == 0) & (weights != 0)), both.where((side == 1) & (weights != 0))
 
-    def _pairs(self, left: JoinSide, right: JoinSide) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-        """The pairs with equal keys that meet the condition, and their weights."""
+    def _pairs(self, left: JoinSide, right: JoinSide, rejected: list[Rejects]) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
+        """The pairs with equal keys that meet the condition, and their weights. Those that come and for which it fails are added
+        to ``rejected``."""
         for at_left, at_right in matching_rows(left.keys, right.keys):
             batch = self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
             weights = left.weights[at_left] * right.weights[at_right]
             if self.where is not None:
-                met = rows_that_meet(self.where, batch)
-                batch, weights = batch.filter(met), weights[met.to_numpy(zero_copy_only=False)]
+                met, failed, reasons = rows_that_meet(self.where, batch)
+                if failed is not None and reasons is not None and (comes := weights[failed] > 0).any():
+                    events = batch.filter(pa.array(failed)).filter(pa.array(comes))
+                    rejected.append(Rejects(events, WHERE_FAILED, reasons.filter(pa.array(comes))))
+                batch, weights = batch.filter(pa.array(met)), weights[met]
             if len(weights):
                 yield batch, weights
 
     # ── Rows without a match ──
 
-    def _unmatched_rows(self, sides: tuple[JoinSide, JoinSide], time: int) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-        """What is given of single rows, and how often: those without a match, or of a semi-join the left ones with one."""
+    def _unmatched_rows(
+        self, sides: tuple[JoinSide, JoinSide], time: int, fails: list[bool]
+    ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
+        """What is given of single rows, and how often: those without a match, or of a semi-join the left ones with one. To
+        ``fails`` is added whether the condition failed for pairs."""
         alive = self._alive(sides, time)
         for side in (0,) if self.kind == "semi" else PRESERVED.get(self.kind, ()):
             own = alive[side]
-            matched = self._matched(own, sides[1 - side], side)
+            matched = self._matched(own, sides[1 - side], side, fails)
             chosen = own.where(matched if self.kind == "semi" else ~matched)
             left, right = (chosen.rows, None) if side == 0 else (None, chosen.rows)
             yield self._pair_events(left, right, self._result), chosen.weights
 
-    def _matched(self, own: JoinSide, other: JoinSide, side: int) -> Numbers:
+    def _matched(self, own: JoinSide, other: JoinSide, side: int, fails: list[bool]) -> Numbers:
         """bool[rows]: which rows have a match, or with a time to live have had one."""
         if self.where is None and self.ttl.micros is None:
             return np.isin(own.keys, other.keys[other.keys >= 0])
@@ -239,7 +260,9 @@ class ChangingJoin(PairEvents, WeightedRows):
             if self.where is not None:
                 left, right = own.rows.take(pa.array(at_own[met])), other.rows.take(pa.array(at_other[met]))
                 batch = self._pair_events(left, right, self.pair) if side == 0 else self._pair_events(right, left, self.pair)
-                met[met] = rows_that_meet(self.where, batch).to_numpy(zero_copy_only=False)
+                result = rows_that_meet(self.where, batch)
+                fails.append(result.failed is not None)
+                met[met] = result.met
             found[at_own[met]] = True
         return found
 

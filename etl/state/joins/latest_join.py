@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.api import OFFSET, PANE, PaneSpan, PartRows, WatermarkAdvance
+from etl.api import OFFSET, PANE, PaneSpan, PartRows, Rejects, WatermarkAdvance
+from etl.state.joins.side_columns import take_rejects
 from etl.state.joins.sided_events import SIDE, UNMATCHABLE, SidedEvents, latest_rows, runs_of_tables
 from etl.state.joins.sided_state import PANES, SHORTEST_PANE
 from etl.state.joins.time_join import TimeJoin
@@ -61,7 +62,7 @@ class LatestJoin(TimeJoin):
         """Whether the watermark may have passed some left events."""
         return clock.before < clock.now and (arrived is not None or kept is not None)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
         """Left events that the watermark has now passed, each with the latest version at its time."""
         tables = [*kept.tables(clock.before - self.pane + 1, clock.now + 1), *arrived.tables()]
         decided = [table.filter(pa.array(mask)) for table in tables if (mask := self._is_decided(table, clock)).any()]
@@ -73,7 +74,8 @@ class LatestJoin(TimeJoin):
         runs = list(runs_of_tables([*kept.tables(*versions), *arrived.tables()]))
         yield from self._with_versions(events, runs)
 
-    def _with_versions(self, events: SidedEvents, runs: list[SidedEvents]) -> Iterator[pa.RecordBatch]:
+    def _with_versions(self, events: SidedEvents, runs: list[SidedEvents]) -> Iterator[pa.RecordBatch | Rejects]:
+        rejected: list[Rejects] = []
         rows = [numbers(run.rows, ORDER) for run in runs]
         found, at = latest_rows(events, runs, rows, self.before)
         unmatched = found < 0
@@ -82,9 +84,11 @@ class LatestJoin(TimeJoin):
             if not len(own):
                 continue
             met = np.zeros(len(own), bool)
-            for chosen, _, batch in self._condition_met(own, np.arange(len(own)), events, own, run, at[own]):
+            for chosen, _, batch in self._condition_met(own, np.arange(len(own)), events, own, run, at[own], rejected):
                 met[np.searchsorted(own, np.sort(chosen))] = True
-                yield batch
+                if batch.num_rows:
+                    yield batch
+            yield from take_rejects(rejected)
             unmatched[own[~met]] = True
         if self.kind == "left":
             yield from self._unpaired_events(events, unmatched)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import SIDE_PREFIXES, ComponentError, Schema, side_fields, wider
+from etl.api import SIDE_PREFIXES, Rejects, Schema, side_fields, wider
 from etl.expressions import CompiledExpression
 
 
@@ -41,12 +41,38 @@ def _as(column: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     return array if array.type == type_ or pa.types.is_null(type_) else array.cast(type_)
 
 
-def rows_that_meet(where: CompiledExpression, pairs: pa.RecordBatch) -> pa.Array:
-    """For which pairs the condition is true. Raises ComponentError if it cannot be computed."""
+WHERE_FAILED = "where-failed"
+"""Code of pairs for which the condition of a join cannot be computed."""
+
+
+def take_rejects(rejected: list[Rejects]) -> list[Rejects]:
+    """The rejects so far, which are removed from the list."""
+    found = list(rejected)
+    rejected.clear()
+    return found
+
+
+class ConditionResult(NamedTuple):
+    """For which pairs a condition is true, and of which it cannot be computed."""
+
+    met: Any
+    """bool[n]"""
+    failed: Any | None
+    """bool[n]; None where there are none."""
+    reasons: pa.Array | None
+    """Of those that failed."""
+
+
+def rows_that_meet(where: CompiledExpression, pairs: pa.RecordBatch) -> ConditionResult:
+    """The result of a condition for pairs; one for which it fails does not meet it."""
     mask, failed, reasons = where(pairs)
-    if failed is not None and reasons is not None and failed.true_count:
-        raise ComponentError(f"join: where cannot be computed for a pair: {reasons.filter(failed)[0].as_py()}")
-    return pc.fill_null(mask.cast(pa.bool_()), False)
+    met = pc.fill_null(mask.cast(pa.bool_()), False).to_numpy(zero_copy_only=False)
+    if failed is None or reasons is None or not failed.true_count:
+        return ConditionResult(met, None, None)
+    fails = pc.fill_null(failed, False)
+    texts = pc.binary_join_element_wise("where cannot be computed for a pair: ", reasons.filter(fails), "")
+    at = fails.to_numpy(zero_copy_only=False)
+    return ConditionResult(met & ~at, at, texts)
 
 
 class PairEvents:

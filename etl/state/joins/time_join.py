@@ -14,10 +14,11 @@ from etl.api import (
     DroppedEvents,
     PaneSpan,
     PartRows,
+    Rejects,
     WatermarkAdvance,
 )
 from etl.state.joins.limited_sides import SideLimit
-from etl.state.joins.side_columns import PairEvents, batch_of, rows_that_meet
+from etl.state.joins.side_columns import WHERE_FAILED, PairEvents, batch_of, rows_that_meet, take_rejects
 from etl.state.joins.sided_events import (
     SIDE,
     UNMATCHABLE,
@@ -47,8 +48,8 @@ class TimeJoin(PairEvents, SidedState):
 
     def run(
         self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
-    ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents]:
-        """Pairs of which an event is new, then events that have no match."""
+    ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents | Rejects]:
+        """Pairs of which an event is new, then events that have no match. A pair for which the condition fails is rejected."""
         new = events_of_tables(arrived.tables())
         if new is not None and self.limit is not None:
             within_limit = self._within_limit(new, self.limit, kept)
@@ -60,9 +61,9 @@ class TimeJoin(PairEvents, SidedState):
         if new is not None and self.kind == "semi":
             yield from self._first_matches(new, kept)
         elif new is not None and self.kind != "anti":
-            yield from (batch for _, _, batch in self._pairs(new.where(new.side == 0), new))
+            yield from self._new_pairs(new.where(new.side == 0), new)
             for run in self._runs(kept, new):
-                yield from (batch for _, _, batch in self._pairs(new, run))
+                yield from self._new_pairs(new, run)
         if self._outer_sides:
             yield from self._unmatched(clock, new, kept)
 
@@ -81,30 +82,53 @@ class TimeJoin(PairEvents, SidedState):
         high = last + max(left + self.before, right + self.after)
         return runs_of_tables(kept.tables(low - self.pane + 1, high + 1))
 
-    def _pairs(self, queries: SidedEvents, run: SidedEvents) -> Iterator[tuple[Any, Any, pa.RecordBatch]]:
-        """Pairs that meet the condition: their rows in ``queries`` and in ``run``, and the pairs' events."""
+    def _new_pairs(self, queries: SidedEvents, run: SidedEvents) -> Iterator[pa.RecordBatch | Rejects]:
+        rejected: list[Rejects] = []
+        for _, _, batch in self._pairs(queries, run, rejected):
+            if batch.num_rows:
+                yield batch
+            yield from take_rejects(rejected)
+
+    def _pairs(
+        self, queries: SidedEvents, run: SidedEvents, rejected: list[Rejects] | None = None
+    ) -> Iterator[tuple[Any, Any, pa.RecordBatch]]:
+        """Pairs that meet the condition: their rows in ``queries`` and in ``run``, and the pairs' events. Those of which it fails
+        are added to ``rejected``."""
         for found, rows in find_pairs(queries, run, self.before, self.after):
             for side in (0, 1):
                 own = queries.side[found] == side
                 if own.any():
                     at, other = found[own], rows[own]
                     yield from self._condition_met(
-                        at, other, *((queries, at, run, other) if not side else (run, other, queries, at))
+                        at, other, *((queries, at, run, other) if not side else (run, other, queries, at)), rejected
                     )
 
     def _condition_met(
-        self, found: Any, rows: Any, left: SidedEvents, at_left: Any, right: SidedEvents, at_right: Any
+        self,
+        found: Any,
+        rows: Any,
+        left: SidedEvents,
+        at_left: Any,
+        right: SidedEvents,
+        at_right: Any,
+        rejected: list[Rejects] | None,
     ) -> Iterator[tuple[Any, Any, pa.RecordBatch]]:
         if len(found) <= SORTED_ROWS:
             order = np.lexsort((right.time[at_right], left.time[at_left]))
             found, rows, at_left, at_right = found[order], rows[order], at_left[order], at_right[order]
         if self.where is not None:
-            met = rows_that_meet(self.where, self._fields_of_condition(left.rows, at_left, right.rows, at_right))
-            mask = met.to_numpy(zero_copy_only=False)
+            mask, failed, reasons = rows_that_meet(
+                self.where, self._fields_of_condition(left.rows, at_left, right.rows, at_right)
+            )
+            if rejected is not None and failed is not None:
+                events = self._events_of_pairs(left, at_left[failed], right, at_right[failed])
+                rejected.append(Rejects(events, WHERE_FAILED, reasons))
             found, rows, at_left, at_right = found[mask], rows[mask], at_left[mask], at_right[mask]
-        if len(found):
-            batch = self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
-            yield found, rows, batch
+        if len(found) or rejected:
+            yield found, rows, self._events_of_pairs(left, at_left, right, at_right)
+
+    def _events_of_pairs(self, left: SidedEvents, at_left: Any, right: SidedEvents, at_right: Any) -> pa.RecordBatch:
+        return self._pair_events(left.rows.take(pa.array(at_left)), right.rows.take(pa.array(at_right)), self.pair)
 
     def _fields_of_condition(self, left: pa.Table, at_left: Any, right: pa.Table, at_right: Any) -> pa.RecordBatch:
         """Of pairs of these rows the fields that the condition reads: most pairs may not meet it."""
@@ -116,19 +140,22 @@ class TimeJoin(PairEvents, SidedState):
         }
         return batch_of(columns, pa.schema([field for field in self.pair if field.name in self.where_fields]), len(at_left))
 
-    def _first_matches(self, new: SidedEvents, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def _first_matches(self, new: SidedEvents, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
         """Left events that have a match since this micro-batch."""
+        rejected: list[Rejects] = []
         matched = np.zeros(len(new.time), bool)
         lefts = new.side == 0
-        for found, _, _ in self._pairs(new.where(lefts), new):
+        for found, _, _ in self._pairs(new.where(lefts), new, rejected):
             matched[np.flatnonzero(lefts)[found]] = True
+            yield from take_rejects(rejected)
         earlier: list[pa.Table] = []
         for run in self._runs(kept, new):
             marked = np.zeros(len(run.time), bool)
-            for found, rows, _ in self._pairs(new, run):
+            for found, rows, _ in self._pairs(new, run, rejected):
                 is_left = lefts[found]
                 matched[found[is_left]] = True
                 marked[rows[~is_left]] = True
+                yield from take_rejects(rejected)
             if marked.any():
                 earlier.append(run.rows.filter(pa.array(marked)))
         if earlier:
@@ -136,13 +163,16 @@ class TimeJoin(PairEvents, SidedState):
             yield from self._unpaired_events(candidates, ~self._has_match(candidates, None, kept))
         yield from self._unpaired_events(new, matched)
 
-    def _unmatched(self, clock: WatermarkAdvance, new: SidedEvents | None, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def _unmatched(self, clock: WatermarkAdvance, new: SidedEvents | None, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
         """Events of which the watermark has now passed the last time of a match, and that have none."""
         tables = [*([new.rows] if new is not None else []), *kept.tables(*self._decided_panes(clock))]
         decided = [table.filter(pa.array(mask)) for table in tables if (mask := self._is_decided(table, clock)).any()]
         if decided:
             events = SidedEvents.of(whole(decided))
-            yield from self._unpaired_events(events, ~self._has_match(events, new, kept))
+            rejected: list[Rejects] | None = [] if self.kind == "anti" else None  # of others when a pair was new
+            unmatched = ~self._has_match(events, new, kept, rejected)
+            yield from take_rejects(rejected or [])
+            yield from self._unpaired_events(events, unmatched)
 
     def _decided_panes(self, clock: WatermarkAdvance) -> tuple[int, int]:
         """The panes of events of which the watermark has now passed the last time of a match."""
@@ -154,11 +184,13 @@ class TimeJoin(PairEvents, SidedState):
         last_match = numbers(rows, TIME) + np.asarray(self._waits)[sides]
         return np.isin(sides, self._outer_sides) & (last_match >= clock.before) & (last_match < clock.now)
 
-    def _has_match(self, events: SidedEvents, new: SidedEvents | None, kept: PartRows) -> Any:
+    def _has_match(
+        self, events: SidedEvents, new: SidedEvents | None, kept: PartRows, rejected: list[Rejects] | None = None
+    ) -> Any:
         """bool[n]: which events have a match, among new ones or in state."""
         matched = np.zeros(len(events.time), bool)
         for run in (*([new] if new is not None else []), *self._runs(kept, events)):
-            for found, _, _ in self._pairs(events, run):
+            for found, _, _ in self._pairs(events, run, rejected):
                 matched[found] = True
         return matched
 
