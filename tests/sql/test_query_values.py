@@ -167,3 +167,20 @@ def test_pairs_whose_condition_fails_are_dead_letters_once(
     assert not ran.problems
     assert sorted(ran.rows, key=str) == sorted(rows, key=str)
     assert ran.failed == ["where cannot be computed for a pair: division by zero"] * letters
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rows"), [("A ((B) C){2} D", [(1, 4, 5, 2)]), ("((A B)) (C){1}", [(1, 2, 3, 1)]), ("(A){2} B C", [])]
+)
+def test_groups_of_a_pattern_are_their_variables(pattern: str, rows: list[Any], tmp_path: Path) -> None:
+    given = [{"id": at + 1, "s": sign, "t": f"2026-01-01 10:00:0{at}"} for at, sign in enumerate("abcbcd")]
+    script = "CREATE TABLE given (id INT, s STRING, t TIMESTAMP(3), WATERMARK FOR t AS t) "
+    script += f"WITH ('type' = 'inline', 'rows' = '{json.dumps(given)}');"
+    define = ", ".join(f"{name} AS s = '{name.lower()}'" for name in "ABCD" if name in pattern)
+    script += "SELECT * FROM given MATCH_RECOGNIZE (ORDER BY t MEASURES A.id AS a, LAST(B.id) AS b, C.id AS c, COUNT(B.id) AS n "
+    script += f"PATTERN ({pattern}) WITHIN INTERVAL '1' MINUTE DEFINE {define}) AS m"
+
+    ran = run_query(script, tmp_path)
+
+    assert not [*ran.problems, *ran.failed]
+    assert ran.rows == rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, duration, plain_column, quoted, seconds_of, spark_text
 from etl.sql.forms.conditions import comparisons_of
+from etl.sql.forms.match_patterns import read_pattern
 from etl.sql.forms.over import ONE_KEY
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 from etl.sql.windows import time_options
-
-_ELEMENT = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*(?P<many>\{\s*\d+\s*(?:,\s*\d*\s*)?\}|[+*?])?(?P<few>\?)?\s*")
 
 
 def match_rows(relation: Relation, clause: Any, ttl: str) -> Relation:
@@ -83,37 +81,17 @@ class _Match:
     def _pattern(self) -> tuple[list[str], str]:
         """The names in their order, and the pattern as the step reads it: rows follow each other directly."""
         node = self.clause.args["pattern"]
-        text, at, names = str(node.name), 0, []
-        parts: list[str] = []
-        while at < len(text.rstrip()):
-            found = _ELEMENT.match(text, at)
-            if found is None:
-                raise self._bad_pattern(text, at)
-            name, many, few = found["name"], found["many"] or "", found["few"] or ""
-            if name.upper() == "PERMUTE":
-                raise ScriptError("unsupported-sql", "PERMUTE is not supported", start(node) + at, "name the events in an order")
-            many = "".join(many.split())
-            is_open = bool(many) and not re.fullmatch(r"\{\d+\}", many)
-            if is_open and found.end() >= len(text.rstrip()) and (not few or many in ("*", "?")):
-                raise ScriptError(
-                    "unsupported-sql",
-                    "the last variable of a pattern cannot take as many rows as there are",
-                    start(node) + found.start("name"),
-                    f"write {name}, {name}+?, or a number of events as {name}{{2}}",
-                )
-            parts.append(f"{name}{many}{few}{' consecutive' if many else ''}")
-            names.append(name)
-            at = found.end()
-        if not names:
-            raise ScriptError("sql-syntax", "PATTERN names no variable", start(node), "PATTERN (A B+ C)")
-        return names, " then next ".join(parts)
-
-    def _bad_pattern(self, text: str, at: int) -> ScriptError:
-        found = text[at:].strip()[:1]
-        reasons = {"(": "groups", ")": "groups", "|": "alternatives", "{": "exclusions", "^": "anchors", "$": "anchors"}
-        what = f"{reasons[found]} in a pattern are not supported" if found in reasons else f"{found!r} does not belong here"
-        hint = "a pattern is a list of variables with +, *, ?, {2}, {2,} or {2,5}; write a query for each alternative"
-        return ScriptError("unsupported-sql", what, start(self.clause.args["pattern"]) + at, hint)
+        elements = read_pattern(str(node.name), start(node))
+        last = elements[-1]
+        if last.is_open and (not last.few or last.many in ("*", "?")):
+            raise ScriptError(
+                "unsupported-sql",
+                "the last variable of a pattern cannot take as many rows as there are",
+                last.at,
+                f"write {last.name}, {last.name}+?, or a number of events as {last.name}{{2}}",
+            )
+        names = list(dict.fromkeys(one.name for one in elements[:-1] if one.name != last.name))
+        return [*names, last.name], " then next ".join(one.text for one in elements)
 
     # ── DEFINE ──
 
