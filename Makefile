@@ -11,7 +11,10 @@ demo: $(READY)
 	@rm -rf out/demo out/demo-state
 	@$(BIN)/python -m etl run pipelines/ssh-failed-logins.yaml --once --drain --state out/demo-state \
 	  --set sources.auth.path=samples/ssh-auth.log --set sinks.archive.path=out/demo/ssh.jsonl
-	@echo "the page: $(BIN)/etl studio samples/ssh-auth.log, and with many pipelines: $(BIN)/etl serve FOLDER" >&2
+	@mkdir -p out/demo/jobs/demo
+	@sed 's#/var/log/auth.log#samples/ssh-auth.log#; s#-ssh-failed-logins.jsonl#-out/demo/page.jsonl#' \
+	  pipelines/ssh-failed-logins.yaml > out/demo/jobs/demo/ssh.yaml
+	@echo "the same on the page: $(BIN)/etl serve out/demo/jobs, and open http://127.0.0.1:8321" >&2
 
 # Tests start hundreds of Python processes: each finds the modules compiled, also where the environment forbids to write them.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest

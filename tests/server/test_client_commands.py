@@ -221,6 +221,10 @@ def test_top_shows_rates_and_on_a_key_steps(jobs: Jobs, etl: Command, tmp_path: 
     assert table[0].split() == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag", "batches", "note"]
     assert table[1].split()[:5] == ["shop/a", "running", "0", "0", "0"]
 
+    row = {"name": "web/access", "status": "waiting", "in/s": 12730, "out/s": 12726, "dead/s": 4, "lag": 1.2, "batches": 18204}
+    with (console := Console(width=80)).capture() as screen:
+        console.print(View().table([{**row, "note": "no space left on device " * 9}], is_live=True))
+    assert screen.get().splitlines()[1].split()[:8] == ["web/access", "waiting", "12,730", "12,726", "4", "1.2", "s", "18,204"]
     jobs.run("shop/a").work(1234, dead=1)
     view = View()
     rows = [{"name": "shop/a"}, {"name": "shop/b"}]

@@ -161,10 +161,11 @@ class View:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, expand=is_live, caption=HELP if is_live else None, caption_justify="left")
+        table = Table(box=None, pad_edge=False, expand=True, caption=HELP if is_live else None, caption_justify="left")
         for name in ("pipeline", "state", "in/s", "out/s", "dead/s", "lag", "batches", "note"):
             numeric = name not in ("pipeline", "state", "note")
-            table.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
+            ratio = 1 if name == "note" else None  # it has the rest: a long note shortens no other column
+            table.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis", ratio=ratio)
         for number, row in enumerate(rows):
             style = "reverse" if is_live and number == min(self._line, len(rows) - 1) else ""
             numbers = [f"{row[name]:,.0f}" for name in ("in/s", "out/s", "dead/s")]
