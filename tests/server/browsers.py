@@ -94,6 +94,36 @@ class Page:
         found = Axe().run(self.browser)["violations"]
         return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")]
 
+    def complete(self) -> list[str]:
+        """What the editor offers to complete the text at the cursor."""
+        from selenium.webdriver import ActionChains, Keys
+
+        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(" ").key_up(Keys.CONTROL).perform()
+        found = self.until(lambda: [one.text for one in self.all(".cm-tooltip-autocomplete .cm-completionLabel")])
+        ActionChains(self.browser).send_keys(Keys.ESCAPE).perform()
+        return list(found)
+
+    def wider(self) -> list[str]:
+        """The elements that make the page wider than its window."""
+        script = (
+            "const root = document.documentElement; if (root.scrollWidth <= innerWidth) return [];"
+            "return [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > innerWidth)"
+            ".map((one) => one.outerHTML.slice(0, 100)).slice(0, 8)"
+        )
+        return list(self.browser.execute_script(script))
+
+    @contextmanager
+    def on_a_phone_in_the_dark(self) -> Iterator[None]:
+        """The width of a phone and the dark theme."""
+        dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+        self.browser.set_window_size(390, 844)
+        try:
+            yield
+        finally:
+            self.browser.set_window_size(1440, 1000)
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
 
 def paste_into(element: Any, text: str) -> None:
     """What Ctrl-V does: selenium's keys are slow, and have no characters beyond the BMP."""

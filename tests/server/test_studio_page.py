@@ -108,6 +108,13 @@ def test_typing_shows_problems_under_the_text_and_then_the_events(page: Page) ->
     assert page.all(".cm-lintRange-error")
     assert page.violations() == []
 
+    write(page, "source: {type: fi")
+    assert "file" in page.complete()
+    write(
+        page, "source: {type: file, path: x.log}\nsteps:\n  - {type: json, fields: {user: string, n: int}}\n  - {type: filter, wh"
+    )
+    assert "where" in page.complete()
+
     write(page, JSON_PIPELINE)
     page.until(lambda: not page.all(".problems") and len(page.all(".events tbody tr")) == 1)
     assert "eve" in page.find(".events tbody tr").text
@@ -216,7 +223,19 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     page.link("Rules").click()
     page.until(lambda: page.all(".empty"))
     assert page.violations() == []
-    page.link("Pipelines").click()
+    with page.on_a_phone_in_the_dark():
+        for path, selector in (
+            ("/", ".pipelines tbody tr"),
+            ("/pipelines/web/users", ".graph-node"),
+            ("/dead-letters", ".letters pre"),
+            ("/rules", ".empty"),
+            ("/studio", ".cm-content"),
+        ):
+            browser.get(f"{url}{path}")
+            page.until(lambda selector=selector: page.all(selector))
+            assert (path, page.violations()) == (path, [])
+            assert (path, page.wider()) == (path, [])
+    browser.get(url)
     page.until(lambda: page.all("[aria-label='stop web/users']"))[0].click()
     page.until(lambda: "stopped" in page.find(".pipelines").text)
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []

@@ -7,9 +7,11 @@ const FAMILIES = { source: "source", sources: "source", steps: "step", sink: "si
 export async function completeOption(context, fieldsAt) {
   const line = context.state.doc.lineAt(context.pos);
   const before = line.text.slice(0, context.pos - line.from);
-  const value = /^\s*(?:- )?([\w.]+):\s+("?)([^"]*)$/.exec(before);
   const rows = context.state.doc.toString().split("\n");
-  const around = contextOf(rows, line.number - 1);
+  const inner = flowAround(before, line.text.slice(before.length));
+  const around = inner ? { ...contextOf(rows, line.number - 1), ...inner.around(rows, line.number - 1) } : contextOf(rows, line.number - 1);
+  const entry = inner ? inner.entry : before;
+  const value = /^\s*(?:- )?([\w.]+):\s+("?)([^"]*)$/.exec(entry);
   const { $defs, properties } = await load();
   if (value) {
     const from = context.pos - /[\w.]*$/.exec(value[3])[0].length;
@@ -18,12 +20,33 @@ export async function completeOption(context, fieldsAt) {
     const found = options.length ? options : fields;
     return found.length && (context.explicit || value[3]) ? { from, options: found, validFor: /^[\w.]*$/ } : null;
   }
-  const key = /^\s*(?:- )?([\w.]*)$/.exec(before);
+  const key = /^\s*(?:- )?([\w.]*)$/.exec(entry);
   if (!key || (!context.explicit && !key[1])) return null;
   const known = around.family ? $defs[`${around.family}.${around.type}`]?.properties : around.depth === 0 ? properties : null;
   const options = Object.entries(known ?? {}).map(([label, one]) => ({ label, apply: `${label}: `, info: one.description, type: "option" }));
   if (around.family && !around.type) options.push({ label: "type", apply: "type: " });
   return options.length ? { from: context.pos - key[1].length, options, validFor: /^[\w.]*$/ } : null;
+}
+
+/** The mapping in braces around the cursor, such as ``{type: file, pa``: its entry at the cursor, and its component; null outside of
+ * braces and in inner ones, which are not components. */
+function flowAround(before, after) {
+  const open = [];
+  for (let at = 0; at < before.length; at += 1) {
+    if (before[at] === "{") open.push(at);
+    else if (before[at] === "}") open.pop();
+  }
+  if (open.length !== 1) return null;
+  const inside = before.slice(open[0] + 1);
+  const type = /(?:^|,)\s*type:\s*"?(\w+)/.exec(`${inside}${after}`)?.[1] ?? null;
+  return {
+    entry: inside.slice(inside.lastIndexOf(",") + 1),
+    around: (rows, at) => {
+      const owner = /^\s*([\w.-]+)\s*:\s*$/.exec(before.slice(0, open[0]))?.[1];
+      const family = FAMILIES[owner] ?? contextOf([...rows.slice(0, at), `${/^\s*/.exec(before)[0]}  x:`], at).family;
+      return { family, type: family && type };
+    },
+  };
 }
 
 /** The component around a row: its family by the key above it, and the type that it has. */
