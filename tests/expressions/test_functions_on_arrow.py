@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import random
 from typing import Any
@@ -110,3 +111,35 @@ def test_classes_of_addresses_are_those_of_the_registry() -> None:
     found = values("ip_class(t)", pa.record_batch({"t": [str(one) for one in addresses]}))
 
     assert found == [_class(one) for one in addresses]
+
+
+def test_wrong_base64_rejects_its_own_event_only() -> None:
+    batch = pa.record_batch({"s": ["aGk=", "aGk", None, "!!", "w6k=", "Yf8=", ""]}).slice(1)
+
+    found = compile_expression("flink_from_base64(s)", batch.schema)(batch)
+    relaxed = compile_expression("base64_text(s)", batch.schema)(batch)
+
+    assert found.values.to_pylist() == [None, None, None, "é", "a\ufffd", ""]
+    assert found.failed is not None
+    assert found.failed.to_pylist() == [True, False, True, False, False, False]
+    assert relaxed.values.to_pylist() == ["hi", None, None, "é", "a\ufffd", ""]
+
+
+@pytest.mark.parametrize(
+    ("expression", "values"),
+    [
+        ("hex_text(s)", ["hi", None, "hi", "", None]),
+        ("flink_unhex(s)", [b"hi", None, None, b"", b"\x00"]),
+        ("md5(s)", [None if one is None else hashlib.md5(one.encode()).hexdigest() for one in ("6869", None, "68 69", "", "f")]),
+        (
+            "flink_sha512(s)",
+            [None if x is None else hashlib.sha512(x.encode()).hexdigest() for x in ("6869", None, "68 69", "", "f")],
+        ),
+        ("flink_to_base64(s)", ["Njg2OQ==", None, "NjggNjk=", "", "Zg=="]),
+        ("hex(s)", ["36383639", None, "3638203639", "", "66"]),
+    ],
+)
+def test_encodings_of_columns(expression: str, values: list[object]) -> None:
+    batch = pa.record_batch({"s": ["6869", None, "68 69", "", "f"]})
+
+    assert compile_expression(expression, batch.schema)(batch).values.to_pylist() == values

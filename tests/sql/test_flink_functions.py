@@ -74,6 +74,26 @@ def test_expressions_are_as_in_flink(acceptance: Path) -> None:
     assert list(found.values()).count("ok") >= 0.98 * len(cases)
 
 
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("RPAD('hi', 2, '')", None),
+        ("LPAD('hi', 0, '')", None),
+        ("SPLIT_INDEX('a b', '', 1)", "b"),
+        ("SPLIT_INDEX('a b', 256, 0)", None),
+        ("SPLIT_INDEX('a b', 32, 1)", "b"),
+        ("IS_DECIMAL('NaN')", True),
+        ("IS_DECIMAL(' -Infinity')", True),
+        ("IS_DECIMAL('1 2')", False),
+    ],
+)
+def test_odd_arguments_give_what_flinks_code_gives(expression: str, value: Any) -> None:
+    (statement,) = read_script(f"SELECT {expression}").statements
+    text = spark_text(statement.query.expressions[0], Scope(()))  # type: ignore[union-attr]
+
+    assert compile_expression(text, pa.schema([]))(ONE_ROW).values[0].as_py() == value
+
+
 def test_counts_in_the_data_do_not_take_all_memory() -> None:
     batch = pa.record_batch({"s": ["ab", "ab", None], "n": [3, 2_000_000_000, 1]})
     for text, first in (("flink_repeat(s, n)", "ababab"), ("flink_lpad(s, n, 'x')", "xab"), ("flink_rpad(s, n, 'x')", "abx")):

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.encodings import encode_bytes
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import no_arrow_form, whole_literal
@@ -23,9 +24,6 @@ from etl.expressions.rows import broadcast
 from etl.expressions.widening import INT64, INTEGERS, NULL, STRING
 
 BINARY = pa.binary()
-
-_HASHES = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
-"""Bits → the function of ``sha2``."""
 
 
 def of_bytes(type_: pa.DataType, function: Callable[[bytes], Any]) -> Callable[[BoundNode], BoundNode]:
@@ -39,6 +37,22 @@ def of_bytes(type_: pa.DataType, function: Callable[[bytes], Any]) -> Callable[[
     return build
 
 
+def _hashes(make: Callable[[bytes], Any]) -> Callable[[BoundNode], BoundNode]:
+    """A hash in hexadecimal digits: Python computes the bytes of each, and all get their digits at once."""
+
+    def run(values: Any) -> Any:
+        if isinstance(values, pa.Scalar):
+            return run(broadcast(values, 1))[0]
+        return encode_bytes(_each(BINARY, lambda value: make(value).digest(), values), "hex")
+
+    def build(value: BoundNode) -> BoundNode:
+        return (
+            b.apply(STRING, run, value) if value.type in (STRING, BINARY) else no_arrow_form("a hash of what is no text", STRING)
+        )
+
+    return build
+
+
 def _each(type_: pa.DataType, function: Callable[[bytes], Any], values: Any) -> Any:
     if isinstance(values, pa.Scalar):
         return _each(type_, function, broadcast(values, 1))[0]
@@ -46,8 +60,9 @@ def _each(type_: pa.DataType, function: Callable[[bytes], Any], values: Any) -> 
     return pa.array([None if one is None else function(one) for one in given], type_)
 
 
-md5 = of_bytes(STRING, lambda value: hashlib.md5(value, usedforsecurity=False).hexdigest())
-sha1 = of_bytes(STRING, lambda value: hashlib.sha1(value, usedforsecurity=False).hexdigest())
+md5 = _hashes(partial(hashlib.md5, usedforsecurity=False))
+sha1 = _hashes(partial(hashlib.sha1, usedforsecurity=False))
+sha224, sha256, sha384, sha512 = map(_hashes, (hashlib.sha224, hashlib.sha256, hashlib.sha384, hashlib.sha512))
 crc32 = of_bytes(INT64, zlib.crc32)
 
 
@@ -56,8 +71,8 @@ def sha2(value: BoundNode, bits: BoundNode) -> BoundNode:
     number = whole_literal(bits)
     if number is None:
         return no_arrow_form("sha2() with a computed number of bits", STRING)
-    make = _HASHES.get(number)
-    return of_bytes(STRING, lambda given: None if make is None else make(given).hexdigest())(value)
+    make = {0: sha256, 224: sha224, 256: sha256, 384: sha384, 512: sha512}.get(number)
+    return make(value) if make else of_bytes(STRING, lambda _: None)(value)
 
 
 def hex_(value: BoundNode) -> BoundNode:
@@ -65,8 +80,14 @@ def hex_(value: BoundNode) -> BoundNode:
     if value.type in INTEGERS:
         return b.apply(STRING, _hex_of_numbers, cast(value, INT64))
     if value.type in (STRING, BINARY):
-        return of_bytes(STRING, lambda given: binascii.hexlify(given).decode().upper())(value)
+        return b.apply(STRING, _hex_of_bytes, value)
     return no_arrow_form("hex() of this", STRING)
+
+
+def _hex_of_bytes(values: Any) -> Any:
+    if isinstance(values, pa.Scalar):
+        return _hex_of_bytes(broadcast(values, 1))[0]
+    return pc.ascii_upper(encode_bytes(values, "hex"))
 
 
 def _hex_of_numbers(values: Any) -> Any:

@@ -78,8 +78,10 @@ Fast: TypeAlias = Callable[..., tuple[pa.Array, Any]]
 """Columns → the results, and bool[n] of the rows for which they are right."""
 
 
-def usually_on_arrow(type_: pa.DataType, fast: Fast, function: Callable[..., Any]) -> Callable[..., BoundNode]:
-    """A function of whole columns for the usual values, and of Python values for the others; it fails no event."""
+def usually_on_arrow(
+    type_: pa.DataType, fast: Fast, function: Callable[..., Any], *, fails: bool = False
+) -> Callable[..., BoundNode]:
+    """A function of whole columns for the usual values, and of Python values for the others, which ``fails`` may reject."""
 
     def run(rows: ActiveRows, *values: Any) -> Any:
         if all(isinstance(value, pa.Scalar) for value in values):
@@ -94,11 +96,15 @@ def usually_on_arrow(type_: pa.DataType, fast: Fast, function: Callable[..., Any
         if not others.true_count:
             return results
         rest = [column.filter(others) for column in columns]
-        computed = _call_each(type_, function, False, False, ActiveRows({}, len(rest[0])), *rest)
+        other_rows = ActiveRows({}, len(rest[0]))
+        computed = _call_each(type_, function, False, False, other_rows, *rest)
+        for _, reasons in other_rows.failures:
+            reasons = _merge(pa.nulls(rows.length, pa.string()), reasons, others)
+            rows.fail(pc.is_valid(reasons), reasons)
         return _merge(results, computed, others)
 
     return lambda *args: (
-        b.apply_failing(type_, run, *args) if any(arg.fails for arg in args) else _never_failing(type_, run, args)
+        b.apply_failing(type_, run, *args) if fails or any(arg.fails for arg in args) else _never_failing(type_, run, args)
     )
 
 
@@ -167,6 +173,8 @@ def _combine(values: tuple[Any, ...], length: int) -> tuple[list[tuple[Any, ...]
     """The distinct combinations of values, and for each row the number of its own."""
     import numpy as np
 
+    if length and sum(not isinstance(value, pa.Scalar) for value in values) == 1:
+        return _combine_with_constants(values)
     codes = np.zeros(length, np.int64)
     columns: list[tuple[list[Any], Any]] = []
     for value in values:
@@ -179,6 +187,15 @@ def _combine(values: tuple[Any, ...], length: int) -> tuple[list[tuple[Any, ...]
     _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
     rows = [tuple(items[indices[at]] for items, indices in columns) for at in first]
     return rows, pa.array(numbers, pa.int64())
+
+
+def _combine_with_constants(values: tuple[Any, ...]) -> tuple[list[tuple[Any, ...]], pa.Array]:
+    """The combinations of one column with constants: one for each distinct value."""
+    at = next(at for at, value in enumerate(values) if not isinstance(value, pa.Scalar))
+    items, indices = _encode(values[at])
+    before = tuple(scalar_to_python(value) for value in values[:at])
+    after = tuple(scalar_to_python(value) for value in values[at + 1 :])
+    return [(*before, item, *after) for item in items], pa.array(indices)
 
 
 def _encode(column: pa.Array) -> tuple[list[Any], Any]:

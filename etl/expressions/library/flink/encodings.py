@@ -1,4 +1,4 @@
-"""Flink's functions of bytes, hashes, encodings, URLs and formats. Python computes them for each distinct value."""
+"""Flink's functions of bytes, hashes, encodings, URLs and formats: Base64 on columns, others by Python for each value."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from urllib.parse import quote_plus, unquote_to_bytes
 
 import pyarrow as pa
 
+from etl.columns.encodings import decode_bytes, encode_bytes, read_utf8
 from etl.expressions.bound_node import BoundNode
+from etl.expressions.calls import hash_calls
 from etl.expressions.library.flink import urls
 from etl.expressions.library.flink.printf import printf
-from etl.expressions.library.function import LibraryFunction
-from etl.expressions.library.kernels import RowError, by_value
+from etl.expressions.library.function import LibraryFunction, flink_function
+from etl.expressions.library.kernels import RowError, by_value, on_arrow, usually_on_arrow
+from etl.expressions.rows import broadcast
 from etl.expressions.widening import INT32, STRING
 
 BINARY = pa.binary()
@@ -26,6 +29,14 @@ def _from_base64(text: str) -> str:
         return base64.b64decode(text, validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError) as error:
         raise RowError(f"{text[:50]!r} is not Base64") from error
+
+
+def _base64_columns(texts: pa.Array) -> tuple[pa.Array, Any]:
+    return read_utf8(decode_bytes(texts, "base64"))
+
+
+def _base64_of(values: Any) -> Any:
+    return encode_bytes(broadcast(values, 1), "base64")[0] if isinstance(values, pa.Scalar) else encode_bytes(values, "base64")
 
 
 def to_base64(value: str | bytes) -> str:
@@ -75,11 +86,6 @@ def _url_decode(text: str) -> str | None:
     return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
 
 
-def hashed(name: str) -> Callable[[BoundNode], BoundNode]:
-    make = getattr(hashlib, name)
-    return by_value(STRING, lambda value: make(value.encode() if isinstance(value, str) else value).hexdigest(), fails=False)
-
-
 def _sha2(value: str, bits: int) -> str:
     if bits not in (224, 256, 384, 512):
         raise RowError(f"there is no SHA-2 of {bits} bits")
@@ -97,21 +103,21 @@ def _one(type_: pa.DataType, function: Callable[..., Any], fails: bool = False, 
 
 
 FUNCTIONS = (
-    _loops(
+    flink_function(
         "from_base64",
         "text: string",
         "string",
-        _one(STRING, _from_base64, True),
+        usually_on_arrow(STRING, _base64_columns, _from_base64, fails=True),
         "The text of Base64.",
         "flink_from_base64('aGVsbG8=')",
         "hello",
         errors="a text that is not Base64",
     ),
-    _loops(
+    flink_function(
         "to_base64",
         "value: string|binary",
         "string",
-        _one(STRING, to_base64),
+        on_arrow(STRING, _base64_of),
         "Base64 of a text's UTF-8 bytes, or of bytes.",
         "flink_to_base64('hello')",
         "aGVsbG8=",
@@ -197,7 +203,7 @@ FUNCTIONS = (
         "sha224",
         "text: string",
         "string",
-        hashed("sha224"),
+        hash_calls.sha224,
         "SHA-224 of a text in hexadecimal digits.",
         "flink_sha224('hello')",
         hashlib.sha224(b"hello").hexdigest(),
@@ -206,7 +212,7 @@ FUNCTIONS = (
         "sha256",
         "text: string",
         "string",
-        hashed("sha256"),
+        hash_calls.sha256,
         "SHA-256 of a text in hexadecimal digits.",
         "flink_sha256('hello')",
         hashlib.sha256(b"hello").hexdigest(),
@@ -215,7 +221,7 @@ FUNCTIONS = (
         "sha384",
         "text: string",
         "string",
-        hashed("sha384"),
+        hash_calls.sha384,
         "SHA-384 of a text in hexadecimal digits.",
         "flink_sha384('hello')",
         hashlib.sha384(b"hello").hexdigest(),
@@ -224,7 +230,7 @@ FUNCTIONS = (
         "sha512",
         "text: string",
         "string",
-        hashed("sha512"),
+        hash_calls.sha512,
         "SHA-512 of a text in hexadecimal digits.",
         "flink_sha512('hello')",
         hashlib.sha512(b"hello").hexdigest(),

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.encodings import decode_bytes
 from etl.expressions import bound_node as b
 from etl.expressions.arithmetic import type_name
 from etl.expressions.bound_node import BoundNode
@@ -20,7 +21,7 @@ from etl.expressions.library.flink.number_casts import fit
 from etl.expressions.library.flink.times.rounding import round_time
 from etl.expressions.library.flink.types import common
 from etl.expressions.library.function import NULL_IF_ANY, LibraryFunction
-from etl.expressions.library.kernels import by_value, constant, on_arrow
+from etl.expressions.library.kernels import by_value, constant, on_arrow, usually_on_arrow
 from etl.expressions.rows import ActiveRows
 from etl.expressions.widening import DOUBLE, FLOATS, INTEGERS, NULL, STRING, is_decimal
 
@@ -156,6 +157,11 @@ def _unhex(text: str) -> bytes | None:
         return None
 
 
+def _pairs_of_digits(texts: pa.Array) -> tuple[pa.Array, Any]:
+    found = decode_bytes(texts, "hex")
+    return found, found.is_valid().to_numpy(zero_copy_only=False)
+
+
 def choice(largest: bool) -> Callable[..., BoundNode]:
     """``GREATEST`` and ``LEAST``: null if a value is null."""
 
@@ -258,12 +264,11 @@ FUNCTIONS = (
         "flink_unhex",
         "digits: string",
         "binary",
-        by_value(pa.binary(), _unhex, fails=False),
+        usually_on_arrow(pa.binary(), _pairs_of_digits, _unhex),
         "The bytes of hexadecimal digits.",
         "flink_unhex('68656C6C6F')",
         b"hello",
         null="null for null and for a text with other characters",
-        loops=True,
     ),
     LibraryFunction(
         "flink_greatest",

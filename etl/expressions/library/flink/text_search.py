@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -83,19 +84,25 @@ def part_test(kernel: Any, function: Any) -> Any:
     return build
 
 
+_MAX_CHARACTER = 255
+"""The greatest number of a separator; with another one there are no parts."""
+
+
 def _split_index(text: str, separator: str | int, index: int) -> str | None:
     if isinstance(separator, int):
-        separator = chr(separator)
-    if not text or index < 0 or not separator:
+        separator = chr(separator) if 0 < separator <= _MAX_CHARACTER else ""
+        if not separator:
+            return None
+    if not text or index < 0:
         return None
-    parts = text.split(separator)
+    parts = text.split(separator) if separator else re.split(r"\s", text)
     return parts[index] if index < len(parts) else None
 
 
 def split_index(text: BoundNode, separator: BoundNode, index: BoundNode) -> BoundNode:
     """Arrow splits at a constant; the part is taken from the list."""
     (is_known, sign), (is_index_known, number) = constant(separator), constant(index)
-    sign = chr(sign) if isinstance(sign, int) and 0 < sign < 0x10FFFF else sign
+    sign = chr(sign) if isinstance(sign, int) and 0 < sign <= _MAX_CHARACTER else sign
     if not (is_known and is_index_known and isinstance(sign, str) and sign and number is not None):
         return by_value(STRING, _split_index, fails=False)(text, separator, index)
     if number < 0:
@@ -155,7 +162,7 @@ def is_decimal_text(value: BoundNode) -> BoundNode:
     if value.type != STRING:
         is_number = pa.types.is_integer(value.type) or pa.types.is_floating(value.type) or is_decimal(value.type)
         return b.apply(BOOLEAN, lambda x: pc.and_(pc.is_valid(x), is_number), value)
-    pattern = r"\A[ ]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?[ ]*\z"
+    pattern = r"\A[\x00-\x20]*[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)[\x00-\x20]*\z"
     found: BoundNode = _is(lambda x: pc.match_substring_regex(x, pattern))(value)
     return found
 
@@ -202,7 +209,7 @@ FUNCTIONS = (
         "text: string, separator: string|integer, index: integer",
         "string",
         split_index,
-        "A part of a text, counted from 0; the separator is a text or the number of a character.",
+        "A part of a text, counted from 0; the separator is a text (empty: white space) or the number of a character up to 255.",
         "flink_split_index('a,b,c', ',', 1)",
         "b",
         null="null if an argument is null, the text empty, or without such a part",

@@ -112,7 +112,7 @@ def _overlay(text: str, new: str, position: int, length: int | None = None) -> s
 
 
 def _padded(text: str, length: int, pad: str, *, left: bool) -> str | None:
-    if length < 0 or (not pad and length > len(text)):
+    if length < 0 or not pad:
         return None
     if length > MAX_CHARACTERS:
         raise RowError(TOO_LONG)
