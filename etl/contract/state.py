@@ -227,6 +227,18 @@ class ReadableState(Protocol):
 
 
 @runtime_checkable
+class NamesKeys(Protocol):
+    """An operator whose rows have their keys in other columns than `Operator.keys`, which is optional."""
+
+    @property
+    def key_fields(self) -> Schema:
+        """The fields of a key as people know them, in the order of `Operator.keys`."""
+
+    def key_columns(self, rows: pa.Table) -> Mapping[str, pa.Array]:
+        """The keys of rows of state, by the names of these fields."""
+
+
+@runtime_checkable
 class WarmsUp(Protocol):
     """An operator that does not call all of its kernels for sample events, which is optional."""
 

@@ -14,7 +14,7 @@ import pytest
 from cli.state_pipelines import DEDUPE, WINDOW, Output, Pipeline, at, failures
 from running import Engine
 
-from etl.api import EtlError
+from etl.api import OFFSET, SIDE, SIDE_TIME, EtlError
 from etl.spark.state.folder import StateFolder, lock_state
 
 THROTTLE = "\n  - {type: throttle, keys: [source.ip], time: at, limit: 3, every: 1m, late: 0s}\n"
@@ -121,6 +121,63 @@ def test_a_dropped_key_of_dedupe_passes_again(tmp_path: Path, etl_state: Output)
     row = {"at": at(10), "user": "x"}
     results = pipeline.lane.run([{**row, "source.ip": "a", "_offset": 5}, {**row, "source.ip": "b", "_offset": 6}])
     assert [result["source.ip"] for result in results] == ["a"]
+
+
+class JoinPipeline(Pipeline):
+    """Logins and payments of a user in a room; the sides have other types of rooms."""
+
+    def write(self, steps: str, name: str = "p.yaml") -> Path:
+        path = self.folder / name
+        fields = "at: timestamp, user: string"
+        path.write_text(
+            f"""
+sources:
+  login_log: {{type: file, path: logins}}
+  payment_log: {{type: file, path: payments}}
+streams:
+  logins: {{from: login_log, steps: [{{type: json, fields: {{{fields}, room: int}}}}]}}
+  payments: {{from: payment_log, steps: [{{type: json, fields: {{{fields}, place: double}}}}]}}
+  paid: {{from: [logins, payments], steps: [{steps}]}}
+sinks:
+  out: {{from: paid, type: discard}}
+"""
+        )
+        return path
+
+    def events(self, *events: tuple[int, str | None, int | None, float]) -> list[dict[str, Any]]:
+        """The results of a micro-batch with these events: side, user, room, seconds."""
+        rows = [
+            {
+                SIDE: side,
+                SIDE_TIME: at(second),
+                OFFSET: number,
+                **(
+                    {"right.user": user, "right.place": room, "right.at": at(second)}
+                    if side
+                    else {"left.user": user, "left.room": room, "left.at": at(second)}
+                ),
+            }
+            for number, (side, user, room, second) in enumerate(events)
+        ]
+        results = self.lane.run(rows)
+        self.commit()
+        return results
+
+
+def test_keys_of_a_join_are_shown_and_dropped(tmp_path: Path, etl_state: Output) -> None:
+    pipeline = JoinPipeline(tmp_path, "{type: join, kind: left, on: {user: user, room: place}, time: at, after: 10m}")
+    pipeline.events((0, "ann", 1, 0), (0, "ann", 1, 1), (0, "bob", 2, 1), (0, None, 2, 1))
+    pipeline.events((1, "ann", 1, 2))
+
+    rows = etl_state.rows("top", pipeline, "--by", "rows")
+    etl_state("drop", pipeline, "paid[0]", "--key", "user=ann", "--key", "room=1", "--yes")
+    pipeline.resume()
+
+    assert all(row["bytes"] < 80 * row["rows"] for row in rows)
+    assert [(row["user"], row["room"], row["rows"]) for row in rows] == [("ann", 1.0, 3), ("bob", 2.0, 1), (None, 2.0, 1)]
+    assert etl_state.err == "dropped 3 rows of paid[0] join\n"
+    assert [(row["user"], row["room"]) for row in etl_state.rows("top", pipeline)] == [("bob", 2.0), (None, 2.0)]
+    assert [row["user"] for row in pipeline.events((1, "ann", 1, 3), (1, "bob", 2, 3))] == ["bob"]
 
 
 def test_a_micro_batch_that_was_not_committed_runs_again_without_the_key(window: Pipeline, etl_state: Output) -> None:

@@ -42,6 +42,7 @@ def drop(
 ) -> None:
     """Forget all that a step remembers, or all of one key.
 
+    The key of a `join` has the names of the left side's fields, and what it remembers of both sides is forgotten.
     Windows of the key that are open begin again, and its next event passes `dedupe`. A FIELD without =VALUE is null. The
     watermark stays: what was late before is late now. No run may be alive.
     """
@@ -82,16 +83,19 @@ def _key(step: StepOfQuery, given: Sequence[str]) -> pa.Table:
     """The key as a table of one row. Raises UsageError where it is none of the step."""
     import pyarrow as pa
 
-    keys = step.operator().keys
-    incoming = step.node.incoming
-    hidden = [name for name in keys if name not in incoming.names]
+    from etl.contract.state import NamesKeys
+
+    operator = step.operator()
+    fields = operator.key_fields if isinstance(operator, NamesKeys) else step.node.incoming
+    keys = fields.names if isinstance(operator, NamesKeys) else operator.keys
+    hidden = [name for name in keys if name not in fields.names]
     if hidden:
         raise click.UsageError(f"--key: {step.name} remembers hashes of keys with times, which are not found by the key alone")
     values = {name: value if separator else None for name, separator, value in (text.partition("=") for text in given)}
     if set(values) != set(keys):
         raise click.UsageError(f"--key: the key of {step.name} has the fields {', '.join(keys) or 'none'}; give each once")
     try:
-        columns = {name: pa.array([values[name]], pa.string()).cast(incoming.field(name).type) for name in keys}
+        columns = [pa.array([values[name]], pa.string()).cast(fields.field(name).type) for name in keys]
     except pa.ArrowException as error:
         raise click.UsageError(f"--key: {error}") from error
-    return pa.table(columns)
+    return pa.table(columns, names=operator.keys)

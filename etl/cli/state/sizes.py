@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Operator
+from etl.contract.state import NamesKeys
 from etl.state.key_hash import HASH, HASH2, key_hashes
 from etl.state.keyed.event_rows import KEY_HASH, as_hex, unlike
 from etl.state.reader import StepState
@@ -28,9 +29,10 @@ def sizes_of_parts(state: StepState) -> Iterator[pa.RecordBatch]:
 
 def sizes_of_keys(state: StepState, operator: Operator) -> Iterator[pa.RecordBatch]:
     """Rows and bytes of each key: its values, or its hash where they are not stored. A key is in one batch."""
-    rows, size = (unlike(name, operator.keys) for name in ("rows", "bytes"))
+    names = operator.key_fields.names if isinstance(operator, NamesKeys) else operator.keys
+    rows, size = (unlike(name, names) for name in ("rows", "bytes"))
     for portion in state.portions():
-        tables = [_size(table, operator.keys, rows, size) for table in portion.tables()]
+        tables = [_size(table, operator, names, rows, size) for table in portion.tables()]
         if tables:
             table = pa.concat_tables(tables, promote_options="default")
             keys = [name for name in table.column_names if name not in (rows, size)]
@@ -38,13 +40,23 @@ def sizes_of_keys(state: StepState, operator: Operator) -> Iterator[pa.RecordBat
             yield _as_people_read(counted.select([*keys, f"{rows}_sum", f"{size}_sum"]).rename_columns([*keys, rows, size]))
 
 
-def _size(table: pa.Table, keys: Sequence[str], rows: str, size: str) -> pa.Table:
-    comparable = all(name in table.column_names and not pa.types.is_nested(table.schema.field(name).type) for name in keys)
+def _with_named_keys(table: pa.Table, operator: Operator) -> pa.Table:
+    """Rows with further columns for the keys that people know."""
+    if not isinstance(operator, NamesKeys):
+        return table
+    for name, column in operator.key_columns(table).items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _size(table: pa.Table, operator: Operator, keys: Sequence[str], rows: str, size: str) -> pa.Table:
+    named = _with_named_keys(table, operator)
+    comparable = all(name in named.column_names and not pa.types.is_nested(named.schema.field(name).type) for name in keys)
     if not (comparable or HASH2 in table.column_names):
         hashes = key_hashes(table, keys)
         table = table.drop([HASH] if HASH in table.column_names else [])
         table = table.append_column(HASH, pa.array(hashes[0])).append_column(HASH2, pa.array(hashes[1]))
-    columns = {name: table.column(name) for name in (keys if comparable else (HASH, HASH2))}
+    columns = {name: named.column(name) for name in keys} if comparable else {name: table.column(name) for name in (HASH, HASH2)}
     sizes = np.concatenate([_row_bytes(batch) for batch in table.to_batches()])
     return pa.table({**columns, rows: pa.array(np.ones(len(table), np.int64)), size: pa.array(sizes)})
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.api import (
     PANE,
@@ -15,6 +16,7 @@ from etl.api import (
     TIMESTAMP,
     PartRows,
     Schema,
+    wider,
 )
 from etl.api import SIDE as SIDE_FIELD
 from etl.expressions import CompiledExpression
@@ -70,6 +72,24 @@ class SidedState:
     def keys(self) -> tuple[str, ...]:
         """The keys of either side."""
         return tuple(f"{_KEY}{number:03d}" for number in range(len(self.on)))
+
+    @property
+    def key_fields(self) -> Schema:
+        """The fields of the left side, with a type that has the values of both sides."""
+        types = [
+            [self.incoming.field(prefix + name).type for prefix, name in zip(SIDE_PREFIXES, pair, strict=True)]
+            for pair in self.on.items()
+        ]
+        return pa.schema([(name, wider(left, right) or left) for name, (left, right) in zip(self.on, types, strict=True)])
+
+    def key_columns(self, rows: pa.Table) -> dict[str, pa.Array]:
+        """The key of each event, whichever side it is of."""
+        found = {}
+        for field, pair in zip(self.key_fields, self.on.items(), strict=True):
+            names = [prefix + name for prefix, name in zip(SIDE_PREFIXES, pair, strict=True)]
+            sides = [rows.column(name).combine_chunks().cast(field.type) for name in names if name in rows.column_names]
+            found[field.name] = pc.coalesce(*sides)
+        return found
 
     @property
     def pane(self) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.group_keys import canonical
 from etl.state.aggregates.lists import order_keys
-from etl.state.key_hash import sort_by_hash
+from etl.state.key_hash import HASH, HASH2, sort_by_hash
 from etl.state.keyed.decisions import TIME
 from etl.state.keyed.event_rows import hashes_of, numbers
 from etl.state.keyed.waiting_events import ORDER
@@ -37,6 +37,12 @@ class Ranking:
     """Whether rows are ranked whose value is null, which is the smallest one; others are left out."""
     then: tuple[bool, ...] = ()
     """Of further values, for rows with equal ones, whether the smallest is the best: columns `further_value`."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns by which rows are ranked."""
+        further = (further_value(at) for at in range(len(self.then)))
+        return list(dict.fromkeys([HASH, HASH2, TIME, ORDER, VALUE, *further, *self.distinct]))
 
     def best(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """The numbers of the best rows by key and rank, and their ranks, which begin with 1 (int64 each)."""

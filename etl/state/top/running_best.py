@@ -56,7 +56,7 @@ class RunningBest(WaitingEvents):
         """bool[rows]: the best ones of each key."""
         needed = np.zeros(len(past), bool)
         current = np.flatnonzero(self.ttl.are_current(past))
-        needed[current[self.ranking.best(past.take(pa.array(current)))[0]]] = True
+        needed[current[self.ranking.best(past.select(self.ranking.columns).take(pa.array(current)))[0]]] = True
         return needed
 
     def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -110,7 +110,8 @@ class RunningBest(WaitingEvents):
             return np.zeros(len(groups.hash) + 1, np.int64), panes, rows.select(names).slice(0, 0)
         known, keys = whole([table for _, table in found]), np.concatenate([keys for keys, _ in found])
         current = self.ttl.are_current(known)
-        known, keys = known.filter(pa.array(current)), keys[current]
+        if not current.all():
+            known, keys = known.filter(pa.array(current)), keys[current]
         panes[keys] = numbers(known, PANE)
         best = self.ranking.best(known)[0]
         counts = np.bincount(keys[best], minlength=len(groups.hash))
@@ -135,7 +136,7 @@ class RunningBest(WaitingEvents):
 
     def _past_rows(self, rows: pa.Table, candidates: Numbers, panes: Numbers, written: Numbers) -> Iterator[pa.Table]:
         """Those of the candidates, which are numbers of rows, that are still among the best, if they are to be written."""
-        best = self.ranking.best(rows.take(pa.array(candidates)))[0]
+        best = self.ranking.best(rows.select(self.ranking.columns).take(pa.array(candidates)))[0]
         chosen = np.sort(best[written[best]])
         if len(chosen):
             yield rows.take(pa.array(candidates[chosen])).append_column(PANE, pa.array(panes[chosen]))
