@@ -267,3 +267,46 @@ class Maker:
         limit = self.chance.choice(("<= 2", "= 1", "<= 3", "BETWEEN 2 AND 3"))
         inner = f"SELECT id, k, {rank[0]} OVER ({key}ORDER BY {rank[1]} {way} {order}) AS p FROM events"
         return f"SELECT id, k, p FROM ({inner}) AS z WHERE p {limit}"
+
+    # ── Queries over queries ──
+
+    def rows_of_query(self) -> str:
+        """A query with the columns id, k and n, of which k and n may be null, in brackets."""
+        word, one = self.chance.choice(("UNION ALL", "UNION", "INTERSECT", "EXCEPT")), self.condition(1)
+        more = self.chance.choice(("", " AND r.id > 9", " AND r.n > 2"))
+        best = "SELECT id, k, n, ROW_NUMBER() OVER (PARTITION BY n ORDER BY id DESC) AS p FROM events"
+        return self.chance.choice(
+            (
+                f"(SELECT id, k, n FROM events WHERE {one} {word} SELECT id, k, n FROM others)",
+                f"(SELECT DISTINCT n AS id, CASE WHEN {one} THEN k END AS k, n FROM events)",
+                f"(SELECT l.id AS id, r.k AS k, r.n AS n FROM events l LEFT JOIN others r ON l.n = r.n{more})",
+                f"(SELECT r.id AS id, l.k AS k, l.n AS n FROM events l FULL JOIN others r ON l.n = r.n{more})",
+                f"(SELECT max(id) AS id, k, n FROM events WHERE {one} GROUP BY k, n)",
+                f"(SELECT id, k, n FROM ({best}) AS z WHERE p <= 2)",
+                f"(SELECT id, k, n FROM events WHERE n NOT IN (SELECT n FROM others WHERE {self.condition(0)} AND id > 20))",
+            )
+        )
+
+    def nested(self) -> str:
+        """A query over the rows of another one."""
+        rows, where = self.rows_of_query(), self.chance.choice(("", " WHERE n > 1", " WHERE k IS NULL OR n < 5", " WHERE id > n"))
+        kind, rank = (
+            self.chance.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")),
+            self.chance.choice(("RANK", "DENSE_RANK")),
+        )
+        others = self.rows_of_query()
+        small = "(SELECT * FROM others WHERE id < 20)"
+        ranked = f"SELECT id, k, {rank}() OVER (PARTITION BY k ORDER BY n DESC NULLS LAST) AS p FROM {rows} AS u{where}"
+        return self.chance.choice(
+            (
+                f"SELECT k, count(*) AS c, sum(n) AS s, count(DISTINCT n) AS d, min(id) AS m FROM {rows} AS u{where} GROUP BY k",
+                f"SELECT count(*) AS c, max(n) AS m FROM {rows} AS u{where} HAVING count(*) > 0",
+                f"SELECT DISTINCT k, n FROM {rows} AS u{where}",
+                f"SELECT id, CASE WHEN n IN (SELECT n FROM others) THEN k ELSE 'no' END AS c FROM {rows} AS u{where}",
+                f"SELECT u.id AS a, o.id AS b FROM {rows} AS u {kind} {small} AS o ON u.n = o.n AND o.id > 3",
+                f"SELECT id, k, p FROM ({ranked}) AS z WHERE p <= 2",
+                f"SELECT k AS c FROM {rows} AS u UNION SELECT s AS c FROM events",
+                f"SELECT id FROM {rows} AS u WHERE EXISTS (SELECT 1 FROM {others} AS v WHERE v.n = u.n AND v.id <> u.id)",
+                f"SELECT id, (SELECT max(v.id) FROM {others} AS v WHERE v.n = u.n) AS m FROM {rows} AS u{where}",
+            )
+        )

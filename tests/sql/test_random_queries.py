@@ -91,7 +91,7 @@ def test_windows_joins_and_ranks_are_those_of_duckdb(engine: Engine, tmp_path: P
     assert not wrong, "\n".join(wrong)
 
 
-CHANGING = ("changing_join", "value_query", "condition_query", "set_operation", "totals", "best")
+CHANGING = ("changing_join", "value_query", "condition_query", "set_operation", "totals", "best", "nested")
 
 
 @pytest.mark.slow
