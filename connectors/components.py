@@ -7,6 +7,8 @@ COMPONENTS = (
     Entry("source", "stdin", "connectors.stdin.source:StdinSource"),
     Entry("source", "syslog", "connectors.syslog.source:SyslogSource"),
     Entry("source", "http", "connectors.http.source:HttpSource"),
+    Entry("source", "beats", "connectors.beats.source:BeatsSource"),
+    Entry("source", "forward", "connectors.forward.source:ForwardSource"),
     Entry("source", "rocketmq", "connectors.rocketmq.source:RocketmqSource"),
     Entry("source", "database", "connectors.database.source:DatabaseSource"),
     Entry("source", "generate", "connectors.generate.source:GenerateSource"),

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from connectors.http.receiving.decompression import decompress, too_large
 from connectors.http.receiving.receive_counters import ReceiveCounters
 from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError
 from connectors.http.receiving.tokens import Tokens
 from connectors.shared.journal.event_blocks import Sender
 from connectors.shared.journal.group_commit import JOURNAL_FULL, GroupCommit
+from connectors.shared.receiving.decompression import DecompressionError, decompress, too_large
 
 RETRY_SECONDS = 5
 """Header Retry-After of a request that is refused because the journal or the disk is full."""
@@ -66,6 +66,10 @@ class ReceiverApp:
         except RequestError as error:
             self._counters.count(_COUNTERS.get(error.status, "refused"))
             reply = _with_refusal_headers(self._protocol.refuse(request, error), error)
+        except DecompressionError as error:
+            refusal = RequestError(error.status, error.message)
+            self._counters.count(_COUNTERS.get(error.status, "refused"))
+            reply = _with_refusal_headers(self._protocol.refuse(request, refusal), refusal)
         except ConnectionError:
             return  # the sender has gone, and sends its events again
         except Exception:

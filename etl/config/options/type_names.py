@@ -62,8 +62,8 @@ _STEPS = {
 }
 _SOURCES = {
     "tail files logfile log filebeat fs filesystem folder directory": "`file` follows text files: {type: file, path: …}",
-    "beats logstash_beats fluent forward": "there is none; `http` receives what Filebeat and Fluent Bit send to Elasticsearch: "
-    "{type: http, listen: […], format: elasticsearch}",
+    "logstash_beats lumberjack filebeat_input": '`beats` receives what Beats send: {type: beats, listen: ["tcp://[::]:5044"]}',
+    "fluent fluentd fluentbit fluent_bit": "`forward` receives from Fluentd and Fluent Bit: {type: forward, listen: […]}",
     "http_server webhook splunk_hec hec loki otlp opentelemetry": "`http` receives events over HTTP: {type: http, "
     "listen: […], format: …}",
     "tcp udp socket": "there is none; `syslog` receives over TCP, TLS and UDP",

@@ -37,6 +37,45 @@ class Sources:
     def _source(self, type_: str, arguments: Mapping[str, Any], positional: Iterable[str] = ()) -> Stream:
         raise NotImplementedError
 
+    def beats(
+        self,
+        listen: str | Sequence[str],
+        *,
+        tls: ServerTls | None = UNSET,
+        allow: str | Sequence[str] = UNSET,
+        max_message_bytes: Size = UNSET,
+        connections: int = UNSET,
+        journal: AcknowledgedJournalOptions = UNSET,
+    ) -> Stream:
+        """Receive from Filebeat, other Beats and Logstash's output `lumberjack` as Logstash does: Lumberjack 2 over TCP or TLS.
+
+        ``message`` is the event as JSON, as the Beat sends it, with its own ``message`` and ``@timestamp`` inside: a step `json`
+        reads it. ``log.source.address`` and ``log.source.port`` are the sender, ``event.created`` is the time of arrival.
+
+        A window of events is acknowledged when it is in a journal on disk (``journal.fsync``): what is acknowledged is not lost,
+        also when the process is killed. From the journal on, events are delivered exactly once. A Beat whose acknowledgement was
+        lost sends its window again; its events are then stored twice. While the journal or the disk is full, windows are not
+        acknowledged, and senders wait. Compressed frames are decompressed up to ``max_message_bytes``; a connection that sends
+        something else, or more, ends.
+
+        Events of one connection keep their order. Parallelism: parts of the journal. A frame costs an iteration of a Python loop,
+        because frames follow each other by their lengths.
+
+        Example::
+
+            read.beats(['tcp://[::]:5044'])
+
+        Args:
+            listen: Where to listen: tcp://host:port or tls://host:port; 0.0.0.0 and [::] are all addresses of this
+                host.
+            tls: Certificates, for tls:// addresses. Default: none.
+            allow: Networks that may send, in CIDR notation; without it all may send. Default: [].
+            max_message_bytes: A connection that sends a larger message, after decompression, ends. Default: 16MiB.
+            connections: Maximum number of open connections; more are closed. Default: 1000.
+            journal: How events are stored until they are delivered. Default: see below.
+        """
+        return self._source("beats", locals(), ("listen",))
+
     def database(
         self,
         url: str,
@@ -267,6 +306,50 @@ class Sources:
             path_field: Field for the file's path. Default: none.
         """
         return self._source("file", locals(), ("path",))
+
+    def forward(
+        self,
+        listen: str | Sequence[str],
+        *,
+        tls: ServerTls | None = UNSET,
+        allow: str | Sequence[str] = UNSET,
+        max_message_bytes: Size = UNSET,
+        connections: int = UNSET,
+        journal: AcknowledgedJournalOptions = UNSET,
+        shared_key: Secret | None = UNSET,
+    ) -> Stream:
+        """Receive from Fluentd and Fluent Bit with their forward protocol, over TCP or TLS.
+
+        ``message`` is the record as JSON, which a step `json` reads, ``timestamp`` its time, ``fluent.tag`` its tag, and
+        ``fluent.metadata`` the metadata of Fluent Bit as JSON. ``log.source.address`` and ``log.source.port`` are the sender,
+        ``event.created`` is the time of arrival. All modes are accepted: Message, Forward, PackedForward, and compressed with gzip
+        or zstd; and the handshake with ``shared_key``, but no users.
+
+        A message with a chunk (``require_ack_response`` of senders) is acknowledged when its events are in a journal on disk
+        (``journal.fsync``): what is acknowledged is not lost, also when the process is killed. From the journal on, events are
+        delivered exactly once. A sender whose acknowledgement was lost sends its chunk again; its events are then stored twice.
+        Senders that do not ask for acknowledgements lose what is on its way when a connection ends. While the journal or the disk
+        is full, connections are not read, and senders wait. A connection that sends anything else, or a message larger than
+        ``max_message_bytes``, ends.
+
+        Events of one connection keep their order. Parallelism: parts of the journal. Records become JSON in a Python loop, because
+        MessagePack has no form that can be read by columns. Needs the extra ``sluice-etl[forward]``.
+
+        Example::
+
+            read.forward(['tcp://[::]:24224'])
+
+        Args:
+            listen: Where to listen: tcp://host:port or tls://host:port; 0.0.0.0 and [::] are all addresses of this
+                host.
+            tls: Certificates, for tls:// addresses. Default: none.
+            allow: Networks that may send, in CIDR notation; without it all may send. Default: [].
+            max_message_bytes: A connection that sends a larger message, after decompression, ends. Default: 16MiB.
+            connections: Maximum number of open connections; more are closed. Default: 1000.
+            journal: How events are stored until they are delivered. Default: see below.
+            shared_key: Key that senders must prove to have; without it there is no handshake. Default: none.
+        """
+        return self._source("forward", locals(), ("listen",))
 
     def generate(
         self,

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from connectors.http.receiving.decompression import decompress_snappy
 from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON, limit_events
 from connectors.http.receiving.requests import TEXT, Events, Protocol, Reply, Request, RequestError, not_found
 from connectors.shared.journal.batches import FIELDS, EventRows
+from connectors.shared.receiving.decompression import decompress_snappy
 from connectors.shared.receiving.entries import context_column, encode_entries, entry_columns, nanosecond_times
 from connectors.shared.receiving.protobuf import DamagedMessageError, read_fields
 from etl.api import OFFSET, TIMESTAMP, Schema

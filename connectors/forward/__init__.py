@@ -1,0 +1,1 @@
+"""The `forward` source: the protocol of Fluentd and Fluent Bit."""

@@ -1,0 +1,222 @@
+"""Receivers over TCP and TLS that acknowledge: an asyncio server in a thread, and the journal that stores their events.
+
+While the journal or the disk is full, connections are not read and nothing is acknowledged, so senders wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.shared.journal.event_blocks import Frames, Sender
+from connectors.shared.journal.group_commit import GroupCommit
+from connectors.shared.journal.options import JournalOptions
+from connectors.shared.journal.writer import JournalWriter
+from connectors.shared.receiving.allowed_networks import AllowedNetworks
+from connectors.shared.receiving.file_limit import raise_file_limit
+from connectors.shared.receiving.server_tls import ServerTls
+from etl.api import ComponentError
+
+IDLE_SECONDS = 300.0
+"""Seconds after which a connection that sends nothing is closed."""
+
+RETRY_SECONDS = 0.5
+"""How long events wait before they are stored again, when the journal or the disk was full."""
+
+CHUNK_BYTES = 256 << 10
+_BACKLOG = 1024
+_STOP_SECONDS = 5.0
+
+
+log = logging.getLogger("sluice.source.streams")
+
+
+class StreamError(Exception):
+    """What a sender sent is not what its protocol says: its connection ends."""
+
+
+@dataclass(frozen=True)
+class StreamAddress:
+    """An address to listen at."""
+
+    text: str
+    host: str
+    port: int
+    is_encrypted: bool
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What a receiver needs to know."""
+
+    owner: str
+    """Type of the source, for messages."""
+
+    addresses: tuple[StreamAddress, ...]
+    connections: int
+    allow: tuple[str, ...]
+    tls: ServerTls | None
+    journal: JournalOptions
+
+
+class Connection:
+    """A connection of a sender: reads within time limits, and stores events."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commits: GroupCommit) -> None:
+        self._reader, self._writer, self._commits = reader, writer, commits
+        peer = writer.get_extra_info("peername")
+        self.sender = Sender.from_socket_name(peer[0], peer[1]) if peer else Sender("")
+
+    async def read_some(self) -> bytes:
+        """Return the next bytes, none at the end. Raises TimeoutError."""
+        async with asyncio.timeout(IDLE_SECONDS):
+            return await self._reader.read(CHUNK_BYTES)
+
+    async def read_exactly(self, size: int) -> bytes:
+        """Return the next bytes. Raises IncompleteReadError at the end, TimeoutError."""
+        async with asyncio.timeout(IDLE_SECONDS):
+            return await self._reader.readexactly(size)
+
+    async def write(self, data: bytes) -> None:
+        """Send an answer."""
+        self._writer.write(data)
+        async with asyncio.timeout(IDLE_SECONDS):
+            await self._writer.drain()
+
+    async def store(self, frames: Frames, context: str | None = None, keep_alive: bytes = b"") -> None:
+        """Return when the events are on the disk, however long that takes. Meanwhile ``keep_alive`` is sent to the sender.
+
+        Raises OSError or EOFError if the sender has gone: it sends the events again.
+        """
+        loop = asyncio.get_running_loop()
+        senders = [self.sender._replace(context=context)]
+        while True:
+            stored: asyncio.Future[str] = loop.create_future()
+
+            def on_commit(problem: str, stored: asyncio.Future[str] = stored) -> None:
+                with suppress(RuntimeError):  # the loop has been closed
+                    loop.call_soon_threadsafe(_set_result, stored, problem)
+
+            self._commits.add(frames, senders, None, on_commit)
+            if not await stored:
+                return
+            if keep_alive:
+                await self.write(keep_alive)
+            await asyncio.sleep(RETRY_SECONDS)
+            if self._reader.at_eof():
+                raise EOFError
+
+
+class StreamProtocol(ABC):
+    """What the senders of one kind say."""
+
+    @abstractmethod
+    async def serve(self, connection: Connection) -> None:
+        """Store what a connection sends and acknowledge it, until it ends. Raises StreamError."""
+
+
+class StreamReceiver:
+    """Receives from `start` to `stop`, and writes the journal of a folder."""
+
+    def __init__(self, options: StreamOptions, protocol: StreamProtocol, folder: str) -> None:
+        self._options, self._protocol, self._folder = options, protocol, folder
+        self.ports: list[int] = []
+        """Ports of the addresses, in their order."""
+        self._open = 0
+        self._allowed = AllowedNetworks(options.allow)
+        self._closing = ExitStack()
+
+    def start(self) -> None:
+        """Open the sockets. Raises ComponentError if one cannot be opened."""
+        options = self._options
+        tls = options.tls.context(options.owner) if options.tls else None
+        raise_file_limit(options.connections)
+        with ExitStack() as stack:
+            sockets = [(self._listen(one, stack), tls if one.is_encrypted else None) for one in options.addresses]
+            self.ports = [sock.getsockname()[1] for sock, _ in sockets]
+            journal = JournalWriter(self._folder, options.journal)
+            stack.callback(journal.close)
+            self._commits = GroupCommit(journal)
+            stack.callback(self._commits.close)
+            self._start_thread(sockets, stack)
+            self._closing = stack.pop_all()
+
+    def stop(self) -> None:
+        """Close connections and sockets; what is not acknowledged stays with its sender."""
+        self._closing.close()
+
+    def dropped(self) -> Mapping[str, int]:
+        """Return nothing: what is not acknowledged stays with its sender."""
+        return {}
+
+    def _start_thread(self, sockets: Sequence[tuple[socket.socket, ssl.SSLContext | None]], stack: ExitStack) -> None:
+        started, self._loop = threading.Event(), asyncio.new_event_loop()
+        stopping = asyncio.Event()
+
+        async def run() -> None:
+            servers = [await asyncio.start_server(self._serve, sock=sock, ssl=tls) for sock, tls in sockets]
+            started.set()
+            await stopping.wait()
+            for server in servers:
+                server.close()
+            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS) if tasks else None
+
+        thread = threading.Thread(
+            target=copy_context().run, args=(self._loop.run_until_complete, run()), name=self._options.owner, daemon=True
+        )
+        thread.start()
+        started.wait()
+        stack.callback(self._loop.close)
+        stack.callback(thread.join)
+        stack.callback(self._loop.call_soon_threadsafe, stopping.set)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection; an error ends this one only."""
+        connection = Connection(reader, writer, self._commits)
+        try:
+            if self._open >= self._options.connections or not self._allowed(connection.sender.address):
+                return
+            self._open += 1
+            try:
+                await self._protocol.serve(connection)
+            finally:
+                self._open -= 1
+        except StreamError as error:
+            log.warning("%s: a connection of %s ends: %s", self._options.owner, connection.sender.address, error)
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass  # the sender has gone, is silent for too long, or the run ends
+        except Exception:
+            log.exception("%s: a connection ends; its sender has to send again", self._options.owner)
+        finally:
+            writer.transport.abort()
+
+    def _listen(self, address: StreamAddress, stack: ExitStack) -> socket.socket:
+        try:
+            found: Any = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+            sock = stack.enter_context(socket.socket(found[0], found[1]))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(found[4])
+            sock.listen(_BACKLOG)
+            sock.setblocking(False)
+            return sock
+        except OSError as error:
+            hint = "; ports below 1024 need privileges" if isinstance(error, PermissionError) else ""
+            text = f"{self._options.owner}: cannot listen at {address.text}: {error.strerror or error}{hint}"
+            raise ComponentError(text) from error
+
+
+def _set_result(future: asyncio.Future[str], problem: str) -> None:
+    if not future.done():
+        future.set_result(problem)
