@@ -102,7 +102,7 @@ class Draft:
 
     def _declare(self, name: str) -> None:
         """Let a parser of open objects give the field, if one of them can have it."""
-        if not FIELD_NAME.fullmatch(name) or self.under(name):
+        if not FIELD_NAME.fullmatch(name) or self.under(name) or name in self.temporary:
             return
         found: list[Members] = []
         for one in reversed(self.members):
@@ -250,5 +250,29 @@ class Draft:
 
     def finish(self) -> None:
         """Drop the temporary fields, and parsers of open objects that nothing reads."""
-        self.steps = [step for step in self.steps if step.options.get("fields") != {}]
+        self._prune()
+        kept: list[DraftStep] = []
+        waiting: list[str] = []
+        for step in self.steps:
+            if step.options.get("fields") == {}:
+                waiting += step.comments
+            else:
+                step.comments, waiting = [*waiting, *step.comments], []
+                kept.append(step)
+        self.steps, self.last_comments = kept, [*waiting, *self.last_comments]
         self.drop(self.temporary)
+
+    def _prune(self) -> None:
+        """Leave out temporary fields that nothing reads."""
+        texts = [str(step.options) for step in self.steps]
+        for at in range(len(self.steps) - 1, -1, -1):
+            options = self.steps[at].options
+            if options["type"] != "set":
+                continue
+            later = " ".join(texts[at + 1 :])
+            unread = [name for name in options["fields"] if name in self.temporary and not re.search(rf"\b{name}\b", later)]
+            for name in unread:
+                del options["fields"][name]
+                self.types.pop(name, None)
+                self.temporary.remove(name)
+            texts[at] = str(options)

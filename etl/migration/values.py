@@ -101,6 +101,15 @@ def split_text(text: Value, pattern: str) -> Value:
     return call("split", [marked, text_value(_MARK)], TEXTS)
 
 
+def without_item(items: Value, item: str) -> Value:
+    """A list of texts without those that are equal to one; null if none is left. ``array_remove`` has no Arrow form."""
+    mark = quoted_text(_MARK)
+    marked = f"concat({mark}, array_join({items.sql}, {quoted_text(_MARK * 2)}), {mark})"
+    left = f"replace({marked}, {quoted_text(_MARK + item + _MARK)}, '')"
+    inner = f"nullif(substring({left}, 2, length({left}) - 2), '')"
+    return Value(f"split({inner}, {quoted_text(_MARK * 2)})", TEXTS, items.reads)
+
+
 def reads_of(values: Iterable[Value]) -> frozenset[str]:
     return frozenset().union(*(one.reads for one in values))
 

@@ -165,6 +165,11 @@ def key_value(one: Processor) -> None:
         if one.option(theirs):
             options[ours] = as_list(one.option(theirs))
     options |= _separator("pair", one.need("field_split")) | _separator("value", one.need("value_split"))
+    add_pairs(one, prefix, options)
+
+
+def add_pairs(one: Processor, prefix: str, options: dict[str, Any]) -> None:
+    """Add a parser of pairs whose fields are under the prefix: the keys that are named later, or chosen by ``include``."""
     build_parser("key_value", {"field": "x", **options, "fields": {"x": "string"}})
     names = dict.fromkeys(options.get("include") or _keys(one, prefix))
     keys = {name: (TEXT, name) for name in names if FIELD_NAME.fullmatch(name) and name not in options.get("exclude", ())}
@@ -232,6 +237,7 @@ def user_agent(one: Processor) -> None:
             {f"{target}.{name}": TEXT for name in ("original", *_AGENT)},
         )
         return
+    source = as_type(source, TEXT)
     parts = {f"{target}.{name}": call("user_agent", [source, text_value(name)], TEXT) for name in _AGENT}
     one.draft.set({name: choose(one.where, value, one.draft.field(name)) for name, value in parts.items()})
     one.draft.set({f"{target}.original": choose(one.where, source, one.draft.field(f"{target}.original"))})

@@ -1,0 +1,99 @@
+"""Which tool a configuration is of, and its import."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from etl.migration.draft import NotCarriedError
+from etl.migration.report import ImportReport
+from etl.migration.sampling import Member
+
+MAX_HEAD = 1 << 16
+"""Bytes of a file by which its tool is told."""
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What a user wants to import."""
+
+    files: Sequence[Path]
+    pipeline: str | None = None
+    """The pipeline to import, where a file has several."""
+    timezone: str = "UTC"
+    sample: Path | None = None
+    members: Mapping[str, Member] | None = None
+    """Members of the JSON lines of the sample."""
+
+    @property
+    def zone(self) -> str:
+        return f"${{TIMEZONE:-{self.timezone}}}"
+
+    @property
+    def samples(self) -> Mapping[str, Mapping[str, Member]]:
+        return {"message": self.members} if self.members is not None else {}
+
+    @property
+    def name(self) -> str:
+        return clean_pipeline_name(self.files[0].stem)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A pipeline file, and what was carried over."""
+
+    text: str
+    report: ImportReport
+    noun: str
+    """What the report counts."""
+
+
+def clean_pipeline_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60] or "imported"
+
+
+def import_configuration(request: ImportRequest) -> Imported:
+    """The pipeline of a configuration. Raises NotCarriedError if the files are none that is known here."""
+    head = request.files[0].read_bytes()[:MAX_HEAD].decode("utf-8", "replace")
+    for pattern, run in _KINDS:
+        if pattern.search(head):
+            return run(request)
+    return _ingest(request)
+
+
+def _ingest(request: ImportRequest) -> Imported:
+    from etl.migration.ingest.documents import IngestFiles
+    from etl.migration.ingest.pipeline import IngestImport
+    from etl.migration.rendering import render
+
+    read = IngestFiles()
+    for file in request.files:
+        read.add(file)
+    read.add_called()
+    main = request.pipeline or read.main
+    if main not in read.pipelines:
+        raise NotCarriedError(f"there is no pipeline {main!r}; the files have {', '.join(read.pipelines)}")
+    ingest = IngestImport(read.pipelines, read.locate, request.zone, request.samples)
+    draft = ingest.run(main)
+    ingest.report.remarks += draft.remarks
+    name = clean_pipeline_name(main if main != "pipeline" else request.files[0].resolve().parent.name)
+    description = str(read.pipelines[main].get("description", "")).strip()
+    source = {"type": "file", "path": f"${{LOG:-{request.sample or f'/var/log/{name}.log'}}}"}
+    text = render(name, description, source, draft, {"type": "file", "path": f"${{OUT:-{name}.jsonl}}"})
+    return Imported(text, ingest.report, "processors")
+
+
+def _logstash(request: ImportRequest) -> Imported:
+    from etl.migration.logstash.importer import LogstashImport, read_configurations
+
+    configuration, files, text = read_configurations(request.files)
+    one = LogstashImport(configuration, files, text, request.name, request.zone, request.samples)
+    return Imported(one.run().text(), one.report, "plugins and options")
+
+
+_KINDS: Sequence[tuple[re.Pattern[str], Callable[[ImportRequest], Imported]]] = (
+    (re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{"), _logstash),
+)
+"""How the configurations of a tool look, and their import."""

@@ -1,0 +1,228 @@
+"""Configurations of Logstash → pipelines, and what these make of lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from running import Etl
+
+from etl.migration.draft import NotCarriedError
+from etl.migration.logstash.configuration import Branch, Configuration, ConfigurationReader, Plugin
+from etl.migration.logstash.importer import LogstashImport, read_configurations
+
+WEB = """
+# the web servers
+input {
+  file { path => "/var/log/web.log" start_position => "beginning" type => "web" }
+}
+filter {
+  if [type] == "web" {
+    grok {
+      match => { "message" => "^%{IP:[client][ip]} %{WORD:verb} %{NOTSPACE:path} %{INT:status:int} %{DATA:ts}( |$)%{DATA:rest}$" }
+      add_tag => [ "parsed" ]
+      add_field => { "kind" => "%{verb}-%{[client][ip]}" }
+    }
+    date { match => ["ts", "ISO8601", "dd/MMM/YYYY:HH:mm:ss"] timezone => "Europe/Berlin" remove_field => ["ts"] }
+    mutate {
+      remove_field => ["verb"]
+      uppercase => ["[url][path]"]
+      rename => { "path" => "[url][path]" }
+      gsub => [ "kind", "-", "/", "kind", "G(.)T", "<\\1>" ]
+      add_field => { "again" => "|%{missing}" }
+    }
+    kv { source => "rest" field_split => "&" target => "args" exclude_keys => ["secret"] }
+    if [status] >= 500 and "parsed" in [tags] {
+      mutate { add_tag => ["alert", "bad"] }
+    } else if [args][user] =~ /^ad.*n$/ or [args][user] in ["root", "eve"] {
+      translate { field => "[args][user]" destination => "group" dictionary => { "eve" => "guests" } fallback => "staff" }
+    } else if [status] == 404 {
+      drop {}
+    } else {
+      mutate { replace => { "group" => "none" } copy => { "status" => "code" } convert => { "code" => "string" } }
+    }
+  }
+  mutate { remove_field => ["rest", "message"] remove_tag => ["bad"] }
+}
+output {
+  if "alert" in [tags] { file { path => "/tmp/alerts.jsonl" } }
+  stdout { }
+}
+"""
+
+EVENTS = [
+    (
+        "10.0.0.1 GET /a 200 2024-02-03T04:05:06Z user=admin&secret=x",
+        {
+            "type": "web",
+            "client.ip": "10.0.0.1",
+            "status": 200,
+            "tags": ["parsed"],
+            "kind": "<E>/10.0.0.1",
+            "@timestamp": "2024-02-03T04:05:06Z",
+            "url.path": "/A",
+            "args.user": "admin",
+            "group": "staff",
+        },
+    ),
+    (
+        "10.0.0.2 PUT /b 503 03/Feb/2024:10:00:00 x=1",
+        {
+            "type": "web",
+            "client.ip": "10.0.0.2",
+            "status": 503,
+            "tags": ["parsed", "alert"],
+            "kind": "PUT/10.0.0.2",
+            "@timestamp": "2024-02-03T09:00:00Z",
+            "url.path": "/B",
+        },
+    ),
+    (
+        "10.0.0.3 GET /c 302 when user=eve",
+        {
+            "type": "web",
+            "client.ip": "10.0.0.3",
+            "status": 302,
+            "tags": ["parsed", "_dateparsefailure"],
+            "kind": "<E>/10.0.0.3",
+            "ts": "when",
+            "url.path": "/C",
+            "args.user": "eve",
+            "group": "guests",
+        },
+    ),
+    (
+        "10.0.0.4 GET /d 301 2024-02-03T04:05:06Z",
+        {
+            "type": "web",
+            "client.ip": "10.0.0.4",
+            "status": 301,
+            "tags": ["parsed"],
+            "kind": "<E>/10.0.0.4",
+            "@timestamp": "2024-02-03T04:05:06Z",
+            "url.path": "/D",
+            "group": "none",
+            "code": 301,
+        },
+    ),
+    ("no such line", {"type": "web", "tags": ["_grokparsefailure"], "group": "none"}),
+]
+"""Lines, and the events that Logstash's documentation says they are: mutate removes before it adds and after it changes."""
+
+
+def imported(text: str, tmp_path: Path) -> LogstashImport:
+    file = tmp_path / "web.conf"
+    file.write_text(text)
+    return LogstashImport(*read_configurations([file]), "web")
+
+
+def test_events_are_those_that_the_documentation_says(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "web.conf").write_text(WEB)
+    made = etl("import", "web.conf")
+    expected = [{**event, "again": "|%{missing}"} for _, event in EVENTS]
+    lines = [*(line for line, _ in EVENTS), "10.0.0.5 GET /e 404 2024-02-03T04:05:06Z user=bob"]
+    expect = {"stdout": expected, "file": [expected[1]]}
+    case = {"tests": {"lines": {"input": lines, "expect": expect}}}
+    (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(case))
+    tested = etl("test", "job.yaml")
+
+    assert made.err.startswith("12 of 12 plugins and options carried over (100 %)"), made.err
+    assert tested.status == 0, tested.out + tested.err
+
+
+OTHERS = """
+input {
+  kafka { bootstrap_servers => "a:9092,b:9092" topics => ["x"] codec => json }
+  tcp { port => 5514 tags => ["net"] }
+  beats { port => 5044 }
+}
+filter {
+  if [never] { mutate { add_tag => "x" } }
+  dissect { mapping => { "message" => "%{a} %{b}" } convert_datatype => { "b" => "int" } }
+  csv { source => "a" columns => ["c", "d"] separator => ";" convert => { "d" => "float" } }
+  json { source => "b" target => "doc" }
+  fingerprint { source => ["c"] method => "SHA256" target => "[@metadata][id]" }
+  urldecode { field => "c" }
+  useragent { source => "c" target => "agent" }
+  cidr { address => ["%{c}"] network => ["10.0.0.0/8"] add_tag => ["inside"] }
+  mutate { split => { "c" => "," } join => { "c" => "-" } merge => { "list" => "c" } strip => ["a"] coerce => { "a" => "none" }
+    tag_on_failure => "x" }
+  ruby { code => "event.set('x', 1)" }
+  if [a] =~ /^[\\/]x/ xor [b] > 3 { unknown_filter { } }
+}
+output {
+  elasticsearch { hosts => ["https://es:9200"] index => "logs-%{+YYYY.MM.dd}" document_id => "%{[@metadata][id]}"
+    password => "${PW:none}" user => "u" }
+  http { url => "http://127.0.0.1:1/x" http_method => "post" }
+  email { to => "ops@example.org" }
+}
+"""
+
+
+def test_what_has_no_counterpart_is_said_at_its_place(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "others.conf").write_text(OTHERS)
+    made = etl("import", "others.conf", "-o", "job.yaml")
+    left = [line.split(": ", 1)[1] for line in made.err.splitlines() if line.startswith("  ") and "others.conf:" in line]
+    text = (tmp_path / "job.yaml").read_text()
+    linted = etl("lint", "job.yaml")
+
+    assert [one.split(":")[0] for one in left] == [
+        *("input beats", "filter mutate.tag_on_failure", "filter ruby", "filter unknown_filter", "output email")
+    ]
+    assert linted.status == 0, linted.out + linted.err
+    assert "# NOT CARRIED OVER: filter ruby: code in Ruby" in text
+    assert yaml.safe_load(text)["sinks"]["elasticsearch"] == {
+        "from": "events",
+        "type": "elasticsearch",
+        "urls": ["https://es:9200"],
+        "index": "logs-{yyyy.MM.dd}",
+        "time_field": "@timestamp",
+        "id": ["@metadata.id"],
+        "action": "index",
+        "user": "u",
+        "password": "${PW:-none}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("filter {", "1:9: a plugin or '}' is missing before 'the end'"),
+        ("filter { grok { match } }", "1:23: '=>' is missing before '}'"),
+        ("filter { if [a] { drop {} ", "1:27: a plugin or '}' is missing"),
+        ("other { }", "1:1: 'other' is no section"),
+        ("filter { if " + "(" * 200, "more than 50 blocks or paren"),
+        ("filter { " + "if [a] { " * 200, "more than 50 blocks or paren"),
+        ('filter { grok { match => "', "a value is missing"),
+    ],
+)
+def test_a_text_that_is_no_configuration(text: str, message: str) -> None:
+    with pytest.raises(NotCarriedError, match=message.replace("(", r"\(").replace("{", r"\{").replace("}", r"\}")):
+        ConfigurationReader(text).read(Configuration())
+
+
+def test_values_of_every_form() -> None:
+    text = """input { a-b { s => 'it"s' n => -1.5 w => plain h => { "k" => [1, "x"] j => 2 } c => json { t => true }
+      m => [1] m => 2 } }
+    # comment
+    filter { if !([a][b] in ["x"]) and [c] != "y" { } else { } }"""
+
+    found = ConfigurationReader(text).read(Configuration())
+
+    plugin, branch = found.sections["input"][0], found.sections["filter"][0]
+    assert isinstance(plugin, Plugin)
+    assert isinstance(branch, Branch)
+    codec: Any = plugin.options.pop("c")
+    assert plugin.options == {"s": 'it"s', "n": -1.5, "w": "plain", "h": {"k": [1, "x"], "j": 2}, "m": [1, 2]}
+    assert (codec.name, codec.options) == ("json", {"t": True})
+    assert [test is None for test, _ in branch.cases] == [False, True]
+
+
+def test_fields_of_the_old_pattern_set_are_told_by_their_names(tmp_path: Path) -> None:
+    filters = 'grok { match => { "message" => "%{COMBINEDAPACHELOG}" } }'
+    for name, set_ in (("[clientip]", "legacy"), ("[source][address]", None)):
+        made = imported(f'filter {{ {filters} mutate {{ copy => {{ "{name}" => "x" }} }} }}', tmp_path).run()
+        (grok,) = (step.options for step in made.draft.steps if step.options["type"] == "grok")
+        assert grok.get("pattern_set") == set_
