@@ -106,7 +106,8 @@ def without_item(items: Value, item: str) -> Value:
     mark = quoted_text(_MARK)
     marked = f"concat({mark}, array_join({items.sql}, {quoted_text(_MARK * 2)}), {mark})"
     left = f"replace({marked}, {quoted_text(_MARK + item + _MARK)}, '')"
-    inner = f"nullif(substring({left}, 2, length({left}) - 2), '')"
+    ends = quoted_text("^" + _MARK + "|" + _MARK + "\\z")
+    inner = f"nullif(regexp_replace({left}, {ends}, ''), '')"
     return Value(f"split({inner}, {quoted_text(_MARK * 2)})", TEXTS, items.reads)
 
 

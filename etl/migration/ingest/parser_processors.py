@@ -29,7 +29,7 @@ def grok(one: Processor) -> None:
         options["pattern_definitions"] = dict(zip(definitions, texts[count:], strict=True))
     if one.option("ecs_compatibility", "disabled") == "disabled":
         options["pattern_set"] = "legacy"
-    one.parse("grok", options, empty=_empty_captures(options))
+    one.parse("grok", options, empty=_empty_captures(options) if one.option("keep_empty_captures", True) else frozenset())
 
 
 def _empty_captures(options: Mapping[str, Any]) -> frozenset[str]:
@@ -180,6 +180,7 @@ def add_pairs(one: Processor, prefix: str, options: dict[str, Any]) -> None:
         one.draft.temporary.pop()
         members.own_prefix, members.merged = f"{stem}.", {}
     own = members.own_prefix or prefix
+    options = {**options, "rest": None}
     before = len(one.draft.members)
     _open(one, "key_value", {**options, **({"prefix": own} if own else {})}, members)
     if len(one.draft.members) == before:

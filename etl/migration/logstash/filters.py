@@ -87,6 +87,7 @@ def grok(one: Filter) -> Value | None:
     matches = dict(pairs(one.need("match")))
     options: dict[str, Any] = {"ignore_missing": False, "pattern_definitions": one.option("pattern_definitions")}
     definitions = dict(options.pop("pattern_definitions") or {})
+    options["keep_empty_captures"] = one.option("keep_empty_captures", False) in (True, "true")
     for folder in as_list(one.option("patterns_dir") or []):
         definitions = {**_patterns(Path(folder), str(one.option("patterns_files_glob", "*"))), **definitions}
     for name in as_list(one.option("overwrite") or []):
