@@ -93,7 +93,20 @@ def _logstash(request: ImportRequest) -> Imported:
     return Imported(one.run().text(), one.report, "plugins and options")
 
 
+def _fluent_bit(request: ImportRequest) -> Imported:
+    from etl.migration.fluent_bit.configuration import FluentFiles
+    from etl.migration.fluent_bit.importer import FluentBitImport
+
+    files = FluentFiles()
+    for file in request.files:
+        files.add(file)
+    one = FluentBitImport(files, request.name, request.zone, request.samples)
+    return Imported(one.run().text(), one.report, "sections and rules")
+
+
 _KINDS: Sequence[tuple[re.Pattern[str], Callable[[ImportRequest], Imported]]] = (
     (re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{"), _logstash),
+    (re.compile(r"^\s*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE), _fluent_bit),
+    (re.compile(r"^pipeline:\s*(?:#.*)?$[\s\S]*?^\s+(?:inputs|filters|outputs):", re.MULTILINE), _fluent_bit),
 )
 """How the configurations of a tool look, and their import."""

@@ -30,8 +30,8 @@ class Destination:
     options: dict[str, Any]
     where: str | None = None
     comments: list[str] = field(default_factory=list)
-    origin: str = "events"
-    """The stream that it takes."""
+    origin: str | list[str] = "events"
+    """The stream or streams that it takes."""
 
 
 @dataclass
@@ -63,6 +63,10 @@ class Topology:
             self.draft.certain = set.intersection(*(one.draft.certain for one in self.origins.values()))
         return self.draft
 
+    def stream_of(self, name: str) -> str:
+        """The stream of the steps that only a source's events take."""
+        return f"{name}_events" if self.origins[name].draft.steps else name
+
     def finish(self) -> None:
         """Drop what the steps needed only for a moment."""
         for draft in {id(one): one for one in (self.draft, *(origin.draft for origin in self.origins.values()))}.values():
@@ -79,7 +83,7 @@ class Topology:
         if len(origins) == 1:
             parts.append(_stream("events", next(iter(origins)), self.draft.steps, self.draft.last_comments))
         else:
-            names = {name: f"{name}_events" if one.draft.steps else name for name, one in origins.items()}
+            names = {name: self.stream_of(name) for name in origins}
             parts += [_stream(names[n], n, one.draft.steps, []) for n, one in origins.items() if one.draft.steps]
             parts.append(_stream("events", list(names.values()), self.draft.steps, self.draft.last_comments))
         destinations = self.destinations or {"console": Destination({"type": "console"})}
@@ -98,9 +102,10 @@ def _entry(name: str, options: Mapping[str, Any], comments: list[str]) -> str:
 
 
 def _stream(name: str, origin: str | list[str], steps: list[DraftStep], comments: list[str]) -> str:
-    lines = step_lines(steps, comments)
     shown = origin if isinstance(origin, str) else f"[{', '.join(origin)}]"
-    return f"  {name}:\n    from: {shown}\n    steps:\n{lines}" if lines else f"  {name}: {{from: {shown}}}\n"
+    if not steps:
+        return textwrap.indent(comment_lines(comments), "  ") + f"  {name}: {{from: {shown}}}\n"
+    return f"  {name}:\n    from: {shown}\n    steps:\n{step_lines(steps, comments)}"
 
 
 def merged_types(drafts: list[Draft]) -> dict[str, str]:
