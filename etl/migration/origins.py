@@ -104,9 +104,21 @@ def _fluent_bit(request: ImportRequest) -> Imported:
     return Imported(one.run().text(), one.report, "sections and rules")
 
 
+def _vector(request: ImportRequest) -> Imported:
+    from etl.migration.vector.importer import VectorImport, read_configuration
+
+    if len(request.files) > 1:
+        raise NotCarriedError(f"{request.files[1]}:1:1: a configuration of Vector is one file")
+    file = request.files[0]
+    one = VectorImport(read_configuration(file), str(file), request.name, request.zone, request.samples)
+    return Imported(one.run(), one.report, "components")
+
+
 _KINDS: Sequence[tuple[re.Pattern[str], Callable[[ImportRequest], Imported]]] = (
     (re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{"), _logstash),
     (re.compile(r"^\s*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE), _fluent_bit),
+    (re.compile(r"^\[sources\.", re.MULTILINE), _vector),
+    (re.compile(r"^\"?sources\"?:\s*(?:#.*)?$[\s\S]*?^\"?sinks\"?:", re.MULTILINE), _vector),
     (re.compile(r"^pipeline:\s*(?:#.*)?$[\s\S]*?^\s+(?:inputs|filters|outputs):", re.MULTILINE), _fluent_bit),
 )
 """How the configurations of a tool look, and their import."""

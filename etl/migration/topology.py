@@ -79,29 +79,29 @@ class Topology:
         functions = {name: {"code": code} for draft in drafts for name, code in draft.functions.items()}
         parts = [comment_lines(self.comments), head]
         parts += [yaml_text({"functions": functions})] if functions else []
-        parts += ["sources:\n", *(_entry(name, one.options, one.comments) for name, one in origins.items()), "streams:\n"]
+        parts += ["sources:\n", *(entry_text(name, one.options, one.comments) for name, one in origins.items()), "streams:\n"]
         if len(origins) == 1:
-            parts.append(_stream("events", next(iter(origins)), self.draft.steps, self.draft.last_comments))
+            parts.append(stream_text("events", next(iter(origins)), self.draft.steps, self.draft.last_comments))
         else:
             names = {name: self.stream_of(name) for name in origins}
-            parts += [_stream(names[n], n, one.draft.steps, []) for n, one in origins.items() if one.draft.steps]
-            parts.append(_stream("events", list(names.values()), self.draft.steps, self.draft.last_comments))
+            parts += [stream_text(names[n], n, one.draft.steps, []) for n, one in origins.items() if one.draft.steps]
+            parts.append(stream_text("events", list(names.values()), self.draft.steps, self.draft.last_comments))
         destinations = self.destinations or {"console": Destination({"type": "console"})}
         for name, sink in destinations.items():
             if sink.where is not None:
-                parts.append(_stream(f"to_{name}", sink.origin, [DraftStep({"type": "filter", "where": sink.where})], []))
+                parts.append(stream_text(f"to_{name}", sink.origin, [DraftStep({"type": "filter", "where": sink.where})], []))
         parts.append("sinks:\n")
         for name, sink in destinations.items():
             origin = sink.origin if sink.where is None else f"to_{name}"
-            parts.append(_entry(name, {"from": origin, **sink.options}, sink.comments))
+            parts.append(entry_text(name, {"from": origin, **sink.options}, sink.comments))
         return "".join(parts)
 
 
-def _entry(name: str, options: Mapping[str, Any], comments: list[str]) -> str:
+def entry_text(name: str, options: Mapping[str, Any], comments: list[str]) -> str:
     return textwrap.indent(comment_lines(comments) + yaml_text({name: dict(options)}), "  ")
 
 
-def _stream(name: str, origin: str | list[str], steps: list[DraftStep], comments: list[str]) -> str:
+def stream_text(name: str, origin: str | list[str], steps: list[DraftStep], comments: list[str]) -> str:
     shown = origin if isinstance(origin, str) else f"[{', '.join(origin)}]"
     if not steps:
         return textwrap.indent(comment_lines(comments), "  ") + f"  {name}: {{from: {shown}}}\n"

@@ -1,0 +1,288 @@
+"""A configuration of Vector → the text of a pipeline: each transform is a stream, as there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.ingest.processor import as_list
+from etl.migration.report import ImportReport
+from etl.migration.sampling import Member
+from etl.migration.strptime import java_pattern
+from etl.migration.topology import entry_text, merged_types, stream_text
+from etl.migration.translated import TranslatedSteps
+from etl.migration.vector.program import Program
+from etl.migration.vector.vrl import VrlReader
+
+MAX_BYTES = 4 << 20
+MAX_COMPONENTS = 1000
+Options = dict[str, Any]
+
+
+def read_configuration(file: Path) -> Mapping[str, Any]:
+    """A file in TOML, YAML or JSON. Raises NotCarriedError with the place of what is wrong."""
+    data = file.read_bytes()
+    if len(data) > MAX_BYTES:
+        raise NotCarriedError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+    try:
+        text = data.decode("utf-8-sig")
+        root = tomllib.loads(text) if file.suffix == ".toml" else yaml.safe_load(text)
+    except (tomllib.TOMLDecodeError, yaml.YAMLError, ValueError, RecursionError) as error:
+        raise NotCarriedError(f"{file}:1:1: {str(error).splitlines()[0]}") from None
+    if not isinstance(root, Mapping) or not isinstance(root.get("sources"), Mapping):
+        raise NotCarriedError(f"{file}:1:1: a configuration of Vector has 'sources'")
+    return root
+
+
+@dataclass
+class VectorImport:
+    """Imports a configuration."""
+
+    root: Mapping[str, Any]
+    file: str
+    name: str = "imported"
+    timezone: str = "${TIMEZONE:-UTC}"
+    samples: Mapping[str, Mapping[str, Member]] = field(default_factory=dict)
+    report: ImportReport = field(default_factory=ImportReport)
+    drafts: dict[str, Draft] = field(default_factory=dict)
+
+    def run(self) -> str:
+        sources = [self._source(name, one) for name, one in self._components("sources")]
+        streams = self._components("transforms")
+        if len(streams) > MAX_COMPONENTS:
+            raise NotCarriedError(f"{self.file}:1:1: more than {MAX_COMPONENTS} transforms")
+        order = self._ordered(dict(streams))
+        made = [(name, origins, self._transform(name, one, origins)) for name, one, origins in order]
+        sinks = [self._sink(name, one) for name, one in self._components("sinks")]
+        for draft in self.drafts.values():
+            draft.finish()
+            self.report.remarks += [text for text in draft.remarks if text not in self.report.remarks]
+        texts = [stream_text(n, origins, draft.steps, draft.last_comments) for n, origins, drafts in made for n, draft in drafts]
+        head = ["streams:\n"] if texts else []
+        return "".join([f"name: {self.name}\n", "sources:\n", *sources, *head, *texts, "sinks:\n", *sinks])
+
+    def _components(self, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
+        found = self.root.get(kind)
+        items = found.items() if isinstance(found, Mapping) else ()
+        return [(str(name), one) for name, one in items if isinstance(one, Mapping)]
+
+    def _steps(self, draft: Draft) -> TranslatedSteps:
+        return TranslatedSteps(draft, self.report, self.timezone, self.samples)
+
+    def _location(self, kind: str, name: str) -> str:
+        return f"{self.file}: {kind}.{name}"
+
+    def _source(self, name: str, one: Mapping[str, Any]) -> str:
+        self.report.total += 1
+        draft = self.drafts[identifier(name)] = Draft()
+        options: Options = {"type": "stdin"}
+        try:
+            make = SOURCES.get(str(one.get("type")))
+            if make is None:
+                raise NotCarriedError("a source that has no counterpart. Standard input is in its place")
+            options = make(one)
+        except NotCarriedError as error:
+            self._steps(draft).leave(self._location("sources", name), f"source {one.get('type')}", str(error))
+        comments, draft.last_comments = draft.last_comments, []
+        return entry_text(identifier(name), options, comments)
+
+    def _ordered(self, waiting: dict[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any], list[str]]]:
+        """Transforms behind what they take."""
+        found: list[tuple[str, Mapping[str, Any], list[str]]] = []
+        known = {*self.drafts}
+        while waiting:
+            ready = [name for name, one in waiting.items() if all(self._names(text, known, waiting) for text in _inputs(one))]
+            for name in ready or list(waiting):
+                one = waiting.pop(name)
+                origins = [other for text in _inputs(one) for other in self._names(text, known, {})]
+                found.append((name, one, origins))
+                known |= {identifier(name), *(f"{identifier(name)}_{route}" for route in _routes(one))}
+        return found
+
+    def _names(self, text: str, known: set[str], waiting: Mapping[str, Any]) -> list[str]:
+        if "*" in text:
+            return [] if any(fnmatchcase(name, text) for name in waiting) else [n for n in known if fnmatchcase(n, text)]
+        return [identifier(text)] if identifier(text) in known else []
+
+    def _input_draft(self, origins: Sequence[str]) -> Draft:
+        drafts = [self.drafts[name] for name in origins if name in self.drafts]
+        draft = Draft(merged_types(drafts), [], set())
+        draft.types = draft.types or {"message": "string"}
+        for one in drafts:
+            draft.members += [members for members in one.members if members not in draft.members]
+            for name in one.temporary:
+                draft.types.pop(name, None)
+        draft.certain = set.intersection(*(one.certain for one in drafts)) if drafts else set()
+        return draft
+
+    def _transform(self, name: str, one: Mapping[str, Any], origins: list[str]) -> list[tuple[str, Draft]]:
+        """The streams of a transform: one, or one for each route."""
+        self.report.total += 1
+        routes = _routes(one)
+        made: list[tuple[str, Draft]] = []
+        for route in routes or [""]:
+            draft = self._input_draft(origins)
+            label = f"transform {one.get('type')}"
+            try:
+                run = TRANSFORMS.get(str(one.get("type")))
+                if run is None:
+                    raise NotCarriedError(NO_COUNTERPART.get(str(one.get("type")), "a transform that is unknown here"))
+                run(self._steps(draft), one, route)
+            except NotCarriedError as error:
+                self._steps(draft).leave(self._location("transforms", name), label, str(error))
+            stream = f"{identifier(name)}_{identifier(route)}" if route else identifier(name)
+            self.drafts[stream] = draft
+            made.append((stream, draft))
+        if not origins:
+            made[0][1].comment("its inputs are not known")
+        return made
+
+    def _sink(self, name: str, one: Mapping[str, Any]) -> str:
+        self.report.total += 1
+        draft = Draft()
+        options: Options = {"type": "discard"}
+        origins = [other for text in _inputs(one) for other in self._names(text, {*self.drafts}, {})]
+        try:
+            make = SINKS.get(str(one.get("type")))
+            if make is None:
+                raise NotCarriedError("a sink that has no counterpart. Its events are discarded")
+            options = make(one)
+        except NotCarriedError as error:
+            self._steps(draft).leave(self._location("sinks", name), f"sink {one.get('type')}", str(error))
+        origin = origins[0] if len(origins) == 1 else origins
+        return entry_text(f"{identifier(name)}", {"from": origin, **options}, draft.last_comments)
+
+
+def identifier(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _inputs(one: Mapping[str, Any]) -> list[str]:
+    return [str(name) for name in as_list(one.get("inputs") or [])]
+
+
+def _routes(one: Mapping[str, Any]) -> list[str]:
+    routes = one.get("route")
+    return [str(name) for name in routes] if one.get("type") == "route" and isinstance(routes, Mapping) else []
+
+
+def _remap(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
+    if "source" not in one:
+        raise NotCarriedError("a program in a file; write it as `source`")
+    program = Program(steps, one.get("drop_on_error") is True, one.get("drop_on_abort", True) is not False)
+    program.run(VrlReader(str(one["source"])).program(), None)
+
+
+def _condition(steps: TranslatedSteps, given: Any) -> Any:
+    text = given.get("source") if isinstance(given, Mapping) else given
+    if not isinstance(text, str) or (isinstance(given, Mapping) and given.get("type", "vrl") != "vrl"):
+        raise NotCarriedError("a condition that is not in VRL")
+    statements = VrlReader(text).program()
+    if len(statements) != 1:
+        raise NotCarriedError("a condition of several expressions")
+    return Program(steps).condition(statements[0])
+
+
+def _filter(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
+    where = _condition(steps, one.get("condition"))
+    steps.draft.check(where)
+    steps.draft.add({"type": "filter", "where": where.sql})
+
+
+def _route(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
+    _filter(steps, {"condition": one["route"][route]}, "")
+
+
+def _sample(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
+    raise NotCarriedError(f"{{type: filter, where: rand() < {1 / max(int(one.get('rate', 1)), 1):.4f}}} does it, by way of Spark")
+
+
+TRANSFORMS: Mapping[str, Callable[[TranslatedSteps, Mapping[str, Any], str], None]] = {
+    "remap": _remap,
+    "filter": _filter,
+    "route": _route,
+    "sample": _sample,
+}
+NO_COUNTERPART: Mapping[str, str] = {
+    "aggregate": "the step `window`",
+    "dedupe": "the step `dedupe`, which needs the field of the time and how long a key is remembered",
+    "log_to_metric": "the step `window` counts",
+    "lua": "code in Lua; write it as a function in Python, which the step `python` calls",
+    "reduce": "the steps `window` and `sequence` put events together",
+    "throttle": "the step `throttle`",
+}
+"""Transforms without a counterpart, and what to do instead."""
+
+
+def _file(one: Mapping[str, Any]) -> Options:
+    paths = as_list(one.get("include") or [])
+    if len(paths) != 1:
+        raise NotCarriedError("a source `file` for each path. Standard input is in its place")
+    excluded = [str(name) for name in as_list(one.get("exclude") or [])]
+    start = {"start": "end"} if one.get("read_from") == "end" else {}
+    multiline = one.get("multiline")
+    lines: Options = {}
+    if isinstance(multiline, Mapping) and multiline.get("mode") in ("halt_before", "continue_through"):
+        key = "start" if multiline["mode"] == "halt_before" else "continue"
+        lines = {"multiline": {key: str(multiline.get("condition_pattern") or multiline.get("start_pattern"))}}
+    return {"type": "file", "path": str(paths[0]), **start, **({"exclude": excluded} if excluded else {}), **lines}
+
+
+def _servers(one: Mapping[str, Any]) -> list[str]:
+    return [part.strip() for part in str(one.get("bootstrap_servers", "localhost:9092")).split(",")]
+
+
+def _listen(one: Mapping[str, Any]) -> Options:
+    mode = str(one.get("mode", "tcp"))
+    if mode not in ("tcp", "udp"):
+        raise NotCarriedError(f"the mode {mode!r}. Standard input is in its place")
+    return {"type": "syslog", "listen": [f"{mode}://{one.get('address', '0.0.0.0:514')}"]}
+
+
+SOURCES: Mapping[str, Callable[[Mapping[str, Any]], Options]] = {
+    "file": _file,
+    "stdin": lambda one: {"type": "stdin"},
+    "syslog": _listen,
+    "socket": _listen,
+    "kafka": lambda one: {
+        "type": "kafka",
+        "servers": _servers(one),
+        "topics": [str(t) for t in as_list(one.get("topics") or [])],
+    },
+}
+
+
+def _template(text: Any) -> str:
+    """``{{ field }}`` and ``%Y-%m-%d`` as sinks write them."""
+    made = re.sub(r"\{\{\s*\.?([\w.@]+)\s*\}\}", r"{\1}", str(text))
+    return re.sub(r"(?:%[A-Za-z][-_./]?)+", lambda found: _date(found[0]), made)
+
+
+def _date(text: str) -> str:
+    tail = text[-1] if not text[-1].isalpha() else ""
+    return "{" + java_pattern(text.removesuffix(tail) if tail else text) + "}" + tail
+
+
+def _elasticsearch(one: Mapping[str, Any]) -> Options:
+    bulk, auth = (given if isinstance(given := one.get(key), Mapping) else {} for key in ("bulk", "auth"))
+    urls = [str(url) for url in as_list(one.get("endpoints") or one.get("endpoint") or ["http://localhost:9200"])]
+    login = {key: str(auth[key]) for key in ("user", "password") if key in auth}
+    return {"type": "elasticsearch", "urls": urls, "index": _template(bulk.get("index", "vector-%Y.%m.%d")), **login}
+
+
+SINKS: Mapping[str, Callable[[Mapping[str, Any]], Options]] = {
+    "console": lambda one: {"type": "console"},
+    "blackhole": lambda one: {"type": "discard"},
+    "file": lambda one: {"type": "file", "path": _template(one.get("path", "out.jsonl"))},
+    "kafka": lambda one: {"type": "kafka", "servers": _servers(one), "topic": _template(one.get("topic", "vector"))},
+    "http": lambda one: {"type": "http", "urls": [str(one.get("uri", ""))]},
+    "elasticsearch": _elasticsearch,
+}

@@ -1,0 +1,83 @@
+"""Configurations of Vector → pipelines, and what these make of lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from running import Etl
+
+from etl.migration.draft import NotCarriedError
+from etl.migration.vector.vrl import VrlReader
+
+CONFIGURATION = """
+sources:
+  logs: {type: file, include: [/var/log/web.log]}
+  net: {type: socket, mode: udp, address: "0.0.0.0:9000"}
+  agent: {type: datadog_agent, address: "0.0.0.0:8080"}
+transforms:
+  parsed:
+    type: remap
+    inputs: [logs]
+    source: |
+      # lines
+      parsed, err = parse_regex(.message, r'^(?P<ip>\\S+) (?P<verb>\\w+) (?P<path>\\S+) (?P<status>\\d+) (?P<rest>.*)$')
+      if err != null {
+        .kind = "other"
+        abort
+      }
+      . = merge(., parsed)
+      .code = to_int(.status) ?? 0
+      .doc = parse_json(.rest) ?? {}
+      if .code >= 500 && contains(string!(.path), "api") {
+        .level = "error"
+      } else if match(.verb, r'^P') { .level = "write" } else { .level = downcase(.verb) }
+      .user = del(.doc.user) ?? "none"
+      .tags = ["web", .level]
+      .path = replace(.path, r'\\d+', "N")
+      .length = length(.path) * 2 + 1
+      del(.message)
+      del(.rest); del(.status)
+  errors: {type: filter, inputs: [parsed], condition: '.level == "error" || includes(.tags, "write")'}
+  split:
+    type: route
+    inputs: [parsed]
+    route: {local: 'ip_cidr_contains("10.0.0.0/8", .ip) ?? false', far: '!exists(.ip)'}
+  few: {type: sample, inputs: [net], rate: 10}
+sinks:
+  out: {type: console, inputs: [parsed], encoding: {codec: json}}
+  bad: {type: file, inputs: [errors], path: /tmp/x.jsonl}
+  es: {type: elasticsearch, inputs: [errors, split.local], endpoints: ["http://es:9200"], bulk: {index: "logs"}}
+  loki: {type: loki, inputs: ["split.far", few]}
+"""
+
+
+def test_events_are_those_that_the_reference_says(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "vector.yaml").write_text(CONFIGURATION)
+    made = etl("import", "vector.yaml")
+    pipeline = yaml.safe_load(made.out)
+    first = {"ip": "10.0.0.1", "verb": "GET", "path": "/api/N", "code": 503, "level": "error", "user": "eve", "length": 13}
+    other = {"ip": "8.8.8.8", "verb": "PUT", "path": "/b", "code": 200, "level": "write", "user": "none", "length": 5}
+    last = {"ip": "8.8.8.8", "verb": "GET", "path": "/b", "code": 200, "level": "get", "user": "none", "length": 5}
+    expected = [{**one, "tags": ["web", str(one["level"])]} for one in (first, other, last)]
+    lines = ['10.0.0.1 GET /api/12 503 {"user": "eve"}', "8.8.8.8 PUT /b 200 x", "8.8.8.8 GET /b 200 {}", "else"]
+    cases = {
+        "lines": {"input": {"logs": lines}, "expect": {"out": expected, "bad": expected[:2], "es": [*expected[:2], expected[0]]}}
+    }
+    (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump({"tests": cases}))
+    tested = etl("test", "job.yaml")
+
+    assert made.err.startswith("8 of 11 components carried over (73 %)"), made.err
+    assert "vector.yaml: sources.agent: source datadog_agent: a source that has no counterpart" in made.err
+    assert pipeline["sinks"]["es"]["from"] == ["errors", "split_local"]
+    assert tested.status == 0, tested.out + tested.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [". = (", ".a = foo(", "if .a { .b = 1", ".a = " + "(" * 500, ".a = 'x", "x" * 70_000, "for_each(.a) -> |k, v| { .b = k }"],
+)
+def test_a_program_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(NotCarriedError):
+        VrlReader(text).program()
