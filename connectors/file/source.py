@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
+from connectors.file.objects.object_checks import check_objects, describe_objects, is_object_matched, probe_objects
+from connectors.file.objects.object_path import SCHEMES, is_object, without_options
+from connectors.file.objects.object_scan import ObjectScan
 from connectors.file.reading.batch_limit import apply_limit
 from connectors.file.reading.file_location import FileLostError, open_tracked
 from connectors.file.reading.file_probe import FileProbe
@@ -22,7 +26,21 @@ from connectors.shared.lines.charset import charset
 from connectors.shared.lines.event_boundaries import LineBoundaries, create_boundaries, create_cutter
 from connectors.shared.lines.line_cutter import BLOCK_BYTES
 from connectors.shared.lines.multiline import Multiline, check_lines
-from etl.api import OFFSET, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, with_columns, with_fields
+from etl.api import (
+    OFFSET,
+    Duration,
+    FieldName,
+    Finding,
+    Limit,
+    Offset,
+    Rejects,
+    Schema,
+    Size,
+    Source,
+    Split,
+    with_columns,
+    with_fields,
+)
 
 MOUNTED = "file://"
 """Begins a path that every host of a cluster mounts at the same place."""
@@ -71,6 +89,15 @@ class FileSource(Source):
     opened, and it is read as soon as it can. A file that was truncated or changed and then, before the next scan, grew
     beyond the read part with the same bytes at both ends of that part, cannot be distinguished from one that grew.
 
+    **Objects.** ``path: s3://logs/**/*.json.gz`` reads objects of a store: S3 and what speaks its protocol, ``gs://``,
+    ``abfs://`` and ``hdfs://``. An object is written once, and read from its beginning to its end, its last line with or without
+    a newline; one that is written again is read again as a whole. Only folders that can hold matches are listed, so
+    ``s3://logs/AWSLogs/*/CloudTrail/*/2026/**`` does not list other years. Objects are read in the order of their times; one that
+    appears with a time before that of an object already read, as after a long upload, is read if it is not older by more than
+    ``late``. Login and region come from the environment, as for the store's own tools (``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, a
+    role of the machine …), and so does the address of another server than Amazon's (``AWS_ENDPOINT_URL``); further options of the
+    connection follow a question mark: ``s3://logs/*.log?region=eu-west-1``. A whole cluster can read a store.
+
     ```yaml
     type: file
     path: /var/log/*.log
@@ -82,8 +109,8 @@ class FileSource(Source):
 
     type: Literal["file"] = "file"
     path: str = Field(
-        description="Files to read: a path or a glob, with `**` for any folders. `file://` before it says that all hosts of a "
-        "cluster mount it.",
+        description="Files to read: a path or a glob, with `**` for any folders; or objects of a store: `s3://bucket/*.gz`. "
+        "`file://` says that all hosts of a cluster mount the path.",
         min_length=1,
         examples=["/var/log/**/*.log"],
     )
@@ -100,7 +127,20 @@ class FileSource(Source):
         default=1 << 20, description="A longer line is a dead letter, which keeps its first 64 KiB.", ge=1, le=1 << 30
     )
     multiline: Multiline | None = Field(default=None, description="Which lines form an event; without it each line is one.")
+    rescan: Duration = Field(
+        default=timedelta(seconds=10), description="A store is listed at most this often while it is followed.", gt=timedelta()
+    )
+    late: Duration = Field(
+        default=timedelta(hours=1),
+        description="How long after a later object of a store an object may appear, and is still read.",
+        ge=timedelta(),
+    )
     path_field: FieldName | None = Field(default=None, description="Field for the file's path.", examples=["log.file.path"])
+
+    @property
+    def in_store(self) -> bool:
+        """Whether it reads objects of a store rather than files."""
+        return is_object(self.path)
 
     @property
     def pattern(self) -> str:
@@ -110,13 +150,15 @@ class FileSource(Source):
     @property
     def host_bound(self) -> bool:
         """Whether only this host has the files."""
-        return not self.path.startswith(MOUNTED)
+        return not (self.path.startswith(MOUNTED) or self.in_store)
 
     def check(self) -> Iterable[Finding]:
         """Check the character set, the path, and the options of ``multiline``."""
-        if "://" in self.pattern:
-            hint = "read it with `type: spark`, or mount it"
-            yield Finding("not-local", f"{self.path!r} is a URI, and this source follows local files", ("path",), hint)
+        if self.in_store:
+            yield from check_objects(self.path)
+        elif "://" in self.pattern:
+            hint = f"stores are {', '.join(f'{scheme}://' for scheme in SCHEMES)}; read others with `type: spark`, or mount them"
+            yield Finding("not-local", f"{self.path!r} is the URI of a store that this source does not know", ("path",), hint)
         elif not self.host_bound and not self.pattern.startswith("/"):
             hint = f"write {MOUNTED}/…, with the whole path"
             yield Finding("not-absolute", f"{self.path!r} is no absolute path after {MOUNTED}", ("path",), hint)
@@ -129,11 +171,13 @@ class FileSource(Source):
 
     def reads(self, target: str) -> bool:
         """Return whether the glob matches the path, under its own name or through links to folders."""
+        if self.in_store:
+            return is_object(target) and is_object_matched(target, self.path, self.exclude)
         return is_matched(target, self.pattern, self.exclude)
 
     def probe(self) -> Iterable[Finding]:
         """Check that there are files and that they can be opened."""
-        yield from FileProbe(self.pattern, self.exclude).check()
+        yield from probe_objects(self.path, self.exclude) if self.in_store else FileProbe(self.pattern, self.exclude).check()
 
     @property
     def skips(self) -> str | None:
@@ -142,6 +186,8 @@ class FileSource(Source):
 
     def explain_no_events(self, committed: Offset | None) -> str:
         """Return how many files there are, and why nothing of them was read."""
+        if self.in_store:
+            return f"{describe_objects(self._object_scan())}; {super().explain_no_events(committed)}"
         files = FileProbe(self.pattern, self.exclude)
         return (
             files.obstacle
@@ -152,6 +198,8 @@ class FileSource(Source):
         """Return the offset where nothing is read; with ``start: end``, where all current text is."""
         if self.begin == "beginning":
             return FileOffsets().to_json()
+        if self.in_store:
+            return self._object_scan().skip_all().to_json()
         found = FileScan(self.pattern, self.exclude, LineBoundaries(charset(self.charset))).update_offsets(FileOffsets())
         return replace(found, files={name: replace(file, begin=file.offset) for name, file in found.files.items()}).to_json()
 
@@ -159,7 +207,11 @@ class FileSource(Source):
         """Return the end of the next batch: the last newline of each file, or what the limit allows."""
         begin = FileOffsets.from_json(start)
         boundaries = create_boundaries(self.charset, self.max_line_bytes, self.multiline)
-        scan = FileScan(self.pattern, self.exclude, boundaries, limit.bounded, limit.max_bytes)
+        scan: FileScan | ObjectScan = (
+            self._object_scan(0.0 if limit.bounded else self.rescan.total_seconds())
+            if self.in_store
+            else FileScan(self.pattern, self.exclude, boundaries, limit.bounded, limit.max_bytes)
+        )
         target = FileOffsets.from_json(limit.until) if limit.until else scan.update_offsets(begin)
         return apply_limit(begin, target, limit, boundaries).to_json()
 
@@ -177,6 +229,9 @@ class FileSource(Source):
             for batch in self._part(part)
         )
         return _join_small(found) if packed else found
+
+    def _object_scan(self, max_age_seconds: float = 0.0) -> ObjectScan:
+        return ObjectScan(self.path, self.exclude, charset(self.charset), self.late.total_seconds(), max_age_seconds)
 
     def _part(self, part: FileRange) -> Iterator[pa.RecordBatch | Rejects]:
         """Read the lines of a range, with a dead letter for text that can no longer be read."""
@@ -202,7 +257,7 @@ class FileSource(Source):
             return replace(found, events=self._add_columns(found.events, path, base))
         columns = {}
         if self.path_field:
-            columns[self.path_field] = pa.repeat(pa.scalar(path_as_text(path), pa.string()), len(found))
+            columns[self.path_field] = pa.repeat(pa.scalar(path_as_text(without_options(path)), pa.string()), len(found))
         if base:
             import pyarrow.compute as pc
 

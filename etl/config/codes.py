@@ -143,6 +143,8 @@ _COMPONENTS = {
     "bad-emit": "The triggers of a window's results contradict each other, or one of them never fires.",
     "bad-path": "The path of a file or folder is not one that the component can use.",
     "not-local": "The path is a URI, and the component works on this machine's files.",
+    "login-in-path": "A login in the address of a store would be stored with the offsets; it belongs in the environment.",
+    "no-bucket": "The address of objects begins with a bucket, without wildcards, and names objects in it.",
     "not-absolute": "A path after `file://` begins with `/`: there is no current folder that all hosts share.",
     "missing-path": "The component needs a path.",
     "path-is-folder": "The path names a folder that exists, where a file is meant; end it in `/` for a folder of parts.",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from running import wait_for
+from servers.object_store import ObjectStore
 from servers.spark_cluster import SparkCluster
 
 PIPELINE = """
@@ -33,7 +34,7 @@ streams:
     steps:
       - {{type: dedupe, keys: user, time: time, within: 1d}}
 sinks:
-  all: {{type: file, from: parsed, path: "file://{shared}/out/all", format: json}}
+  all: {{type: file, from: parsed, path: "s3://clustered/all/", format: json}}
   windows: {{type: file, from: counted, path: "file://{shared}/out/windows", format: json}}
   users: {{type: file, from: firsts, path: "file://{shared}/out/users", format: json}}
 dead_letters: {{type: file, path: "file://{shared}/out/dead"}}
@@ -57,10 +58,21 @@ def cluster() -> Iterator[SparkCluster]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with ObjectStore() as started:
+        yield started
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.delivery
-def test_results_are_exact_while_executors_workers_and_drivers_are_lost(cluster: SparkCluster, tmp_path: Path) -> None:
+def test_results_are_exact_while_executors_workers_and_drivers_are_lost(
+    cluster: SparkCluster, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    store.client().create_bucket(Bucket="clustered")
     shared = tmp_path / "shared"
     _write_input(shared / "in")
     pipeline = tmp_path / "clustered.yaml"
@@ -78,7 +90,7 @@ def test_results_are_exact_while_executors_workers_and_drivers_are_lost(cluster:
     finished = _start(cluster, pipeline, shared, tmp_path / "host-2")
 
     assert finished.wait(180) == 0, _log(tmp_path)
-    assert _numbers(shared / "out/all") == Counter(range(FILES * LINES))
+    assert _numbers(store) == Counter(range(FILES * LINES))
     assert Counter(map(_key, _events(shared / "out/windows"))) == Counter(_expected_windows())
     assert Counter(event["user"] for event in _events(shared / "out/users")) == Counter(f"u{user}" for user in range(USERS))
     assert len(_events(shared / "out/dead")) == FILES * LINES // BROKEN
@@ -143,8 +155,11 @@ def _events(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for file in files if file.is_file() for line in file.read_text().splitlines()]
 
 
-def _numbers(path: Path) -> Counter[object]:
-    return Counter(event["number"] for event in _events(path))
+def _numbers(store: ObjectStore) -> Counter[object]:
+    client = store.client()
+    keys = [one["Key"] for one in client.list_objects_v2(Bucket="clustered").get("Contents", ())]
+    texts = [client.get_object(Bucket="clustered", Key=key)["Body"].read().decode() for key in keys]
+    return Counter(json.loads(line)["number"] for text in texts for line in text.splitlines())
 
 
 def _log(folder: Path) -> str:

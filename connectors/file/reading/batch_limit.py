@@ -26,7 +26,7 @@ def apply_limit(start: FileOffsets, target: FileOffsets, limit: Limit, boundarie
     chosen = _by_bytes(work, limit.max_bytes, boundaries)
     if limit.max_events is not None:
         chosen = _by_events([replace(one, file=chosen[one.file.name]) for one in work], limit.max_events, boundaries)
-    return FileOffsets(target.files | chosen, target.next)
+    return replace(target, files=target.files | chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from connectors.file.objects.object_path import is_object, without_options
 from connectors.file.reading.copy_detection import FilesByContent
 from connectors.file.reading.file_stat import stat_file
 from connectors.file.reading.rotation import FolderListing
@@ -19,6 +20,8 @@ class FileLostError(Exception):
 
 def open_tracked(file: TrackedFile) -> Stream:
     """Open the file's text from its beginning: under its name, another name of its inode, or a copy."""
+    if is_object(file.path):
+        return _open_object(file)
     if _has_text(file.path, file):
         return Stream(file.path, file.codec)
     folder = FolderListing(os.path.dirname(file.path))
@@ -30,6 +33,15 @@ def open_tracked(file: TrackedFile) -> Stream:
         if compare(path, codec, file) != "other":
             return Stream(path, codec)
     raise FileLostError(f"{file.path} ({file.name}) was removed or overwritten, and there is no copy of it in its folder")
+
+
+def _open_object(file: TrackedFile) -> Stream:
+    from connectors.file.objects.object_stream import ObjectStream
+
+    try:
+        return ObjectStream(file.path, file.codec)
+    except FileNotFoundError:
+        raise FileLostError(f"{without_options(file.path)} was removed") from None
 
 
 def _files_with_same_head(file: TrackedFile, folder: FolderListing) -> Iterator[str]:

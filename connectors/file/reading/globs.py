@@ -63,7 +63,7 @@ def is_matched(path: str, pattern: str, exclude: Iterable[str] = ()) -> bool:
     wanted = os.path.abspath(os.path.expanduser(pattern))
     if any(fnmatchcase(path, one) or fnmatchcase(os.path.basename(path), one) for one in exclude):
         return False
-    return _matches(path.split("/"), wanted.split("/")) or _matches(
+    return matches_parts(path.split("/"), wanted.split("/")) or matches_parts(
         _resolve_links(path).split("/"), _resolve_links(wanted).split("/")
     )
 
@@ -75,13 +75,14 @@ def _resolve_links(path: str) -> str:
     return "/".join([os.path.realpath("/".join(parts[:literal]) or "/").rstrip("/"), *parts[literal:]])
 
 
-def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Match part by part; ``**`` matches any number of folders, and no wildcard a leading dot, as in `glob`."""
+def matches_parts(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether the parts of a path match those of a glob; ``**`` matches any number of folders, and no wildcard a
+    leading dot, as in `glob`."""
     if not wanted:
         return not parts
     if wanted[0] == "**":
         here = bool(parts) and not parts[0].startswith(".")
-        return _matches(parts, wanted[1:]) or (here and _matches(parts[1:], wanted))
+        return matches_parts(parts, wanted[1:]) or (here and matches_parts(parts[1:], wanted))
     if not parts or (parts[0].startswith(".") and not wanted[0].startswith(".")):
         return False
-    return fnmatchcase(parts[0], wanted[0]) and _matches(parts[1:], wanted[1:])
+    return fnmatchcase(parts[0], wanted[0]) and matches_parts(parts[1:], wanted[1:])

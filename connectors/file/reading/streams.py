@@ -27,7 +27,7 @@ class Stream:
 
     def __init__(self, path: str, codec: Codec | None = None) -> None:
         self.path, self.codec = path, codec
-        self.file: IO[bytes] = open_regular(path)
+        self.file: IO[bytes] = self._open()
         self.at = 0
         self._broken = ""
         if codec is not None:
@@ -75,12 +75,18 @@ class Stream:
         return bytes(view[:filled])
 
     def _restart(self) -> None:
-        """Decompress from the beginning, on a duplicate handle, because Arrow closes the one it gets."""
+        """Decompress from the beginning, on a further handle, because Arrow closes the one it gets."""
         import pyarrow as pa
 
+        self._data: Any = pa.CompressedInputStream(self._source(), self.codec)
+
+    def _open(self) -> IO[bytes]:
+        return open_regular(self.path)
+
+    def _source(self) -> Any:
+        """A further handle of the compressed bytes, at their beginning."""
         self.file.seek(0)
-        handle = open(os.dup(self.file.fileno()), "rb", 0)  # noqa: SIM115
-        self._data: Any = pa.CompressedInputStream(handle, self.codec)
+        return open(os.dup(self.file.fileno()), "rb", 0)
 
     def _decompress(self, view: memoryview) -> int:
         size = min(len(view), _CHUNK_BYTES)

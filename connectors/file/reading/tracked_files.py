@@ -53,6 +53,10 @@ class TrackedFile:
     """For a file of which nothing is read yet: its length when it was found."""
     ahead_sample: str = ""
     """Sample of its text up to ``ahead``."""
+    key: str = ""
+    """For an object of a store: what identifies this version of it."""
+    written: float = 0.0
+    """For an object of a store: when it was written (epoch seconds)."""
     copied: bool = False
     """Whether it is a short copy of a tracked file, ``ahead`` bytes long; it is read only if it continues with another text."""
 
@@ -92,15 +96,20 @@ class FileOffsets:
 
     files: dict[str, TrackedFile] = field(default_factory=dict)
     next: int = 1
+    read: dict[str, float] = field(default_factory=dict)
+    """For objects of a store: those that were read lately, by key, with the time at which they were written."""
 
     @classmethod
     def from_json(cls, offset: dict[str, Any]) -> FileOffsets:
         """Read an offset of the source (JSON)."""
-        return cls({name: TrackedFile(name, **value) for name, value in offset["files"].items()}, offset["next"])
+        return cls(
+            {name: TrackedFile(name, **value) for name, value in offset["files"].items()}, offset["next"], offset.get("read", {})
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset of the source (JSON)."""
-        return {"files": {name: file.to_json() for name, file in self.files.items()}, "next": self.next}
+        found = {"files": {name: file.to_json() for name, file in self.files.items()}, "next": self.next}
+        return {**found, "read": self.read} if self.read else found
 
     def ordered(self) -> list[TrackedFile]:
         """Return the files in the order of delivery."""

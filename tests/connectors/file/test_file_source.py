@@ -586,7 +586,7 @@ def test_a_new_file_that_is_not_read_yet_is_recognised_after_rotation(tmp_path: 
 
 
 def test_path_that_is_a_uri_is_a_finding() -> None:
-    (finding,) = FileSource(path="s3://bucket/x").check()
+    (finding,) = FileSource(path="ftp://host/x").check()
 
     assert finding.code == "not-local"
 
