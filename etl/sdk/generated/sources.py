@@ -247,6 +247,8 @@ class Sources:
         charset: str = UNSET,
         max_line_bytes: Size = UNSET,
         multiline: Multiline | None = UNSET,
+        rescan: Duration = UNSET,
+        late: Duration = UNSET,
         path_field: str | None = UNSET,
     ) -> Stream:
         """Follow text files, one event a line.
@@ -291,18 +293,29 @@ class Sources:
         opened, and it is read as soon as it can. A file that was truncated or changed and then, before the next scan, grew
         beyond the read part with the same bytes at both ends of that part, cannot be distinguished from one that grew.
 
+        **Objects.** ``path: s3://logs/**/*.json.gz`` reads objects of a store: S3 and what speaks its protocol, ``gs://``,
+        ``abfs://`` and ``hdfs://``. An object is written once, and read from its beginning to its end, its last line with or without
+        a newline; one that is written again is read again as a whole. Only folders that can hold matches are listed, so
+        ``s3://logs/AWSLogs/*/CloudTrail/*/2026/**`` does not list other years. Objects are read in the order of their times; one that
+        appears with a time before that of an object already read, as after a long upload, is read if it is not older by more than
+        ``late``. Login and region come from the environment, as for the store's own tools (``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, a
+        role of the machine …), and so does the address of another server than Amazon's (``AWS_ENDPOINT_URL``); further options of the
+        connection follow a question mark: ``s3://logs/*.log?region=eu-west-1``. A whole cluster can read a store.
+
         Example::
 
             read.file('/var/log/*.log', exclude=['*.tmp.log'])
 
         Args:
-            path: Files to read: a path or a glob, with `**` for any folders. `file://` before it says that all hosts
-                of a cluster mount it.
+            path: Files to read: a path or a glob, with `**` for any folders; or objects of a store:
+                `s3://bucket/*.gz`. `file://` says that all hosts of a cluster mount the path.
             exclude: Globs of paths or base names that are not read. Default: [].
             start: Where to begin in files that exist when the pipeline first starts. Default: beginning.
             charset: Character set, by Python's name. Default: utf-8.
             max_line_bytes: A longer line is a dead letter, which keeps its first 64 KiB. Default: 1MiB.
             multiline: Which lines form an event; without it each line is one. Default: none.
+            rescan: A store is listed at most this often while it is followed. Default: 10s.
+            late: How long after a later object of a store an object may appear, and is still read. Default: 1h.
             path_field: Field for the file's path. Default: none.
         """
         return self._source("file", locals(), ("path",))
