@@ -29,28 +29,33 @@ class ForwardProtocol(StreamProtocol):
         values = self._values(connection)
         if self._shared_key is not None and not await self._greet(connection, values, self._shared_key):
             raise StreamError("the sender has another shared key")
-        async for value in values:
-            if value is None:  # a heartbeat
-                continue
-            try:
-                message = parse_message(value, self._max_bytes)
-                data, spans = encode_entries(encode(message.entries))
-            except _DAMAGED as error:
-                raise StreamError(f"a message is damaged: {error}") from None
-            if message.entries:
-                await connection.store(Frames(data, [np.asarray(spans)]), json.dumps(message.tag))
-            if message.chunk is not None:
-                await connection.write(msgpack.packb({"ack": message.chunk}))
+        async for group in values:
+            await self._store(connection, [value for value in group if value is not None])  # nil is a heartbeat
+
+    async def _store(self, connection: Connection, values: list[Any]) -> None:
+        """Store messages that have arrived together, with one sync, and acknowledge them."""
+        try:
+            messages = [parse_message(value, self._max_bytes) for value in values]
+            data, spans = encode_entries(encode(entry for message in messages for entry in message.entries))
+        except _DAMAGED as error:
+            raise StreamError(f"a message is damaged: {error}") from None
+        if spans.shape[1]:
+            tags: dict[str, int] = {}
+            numbers = [tags.setdefault(message.tag, len(tags)) for message in messages]
+            which = np.repeat(numbers, [len(message.entries) for message in messages])
+            await connection.store(Frames(data, [spans]), [json.dumps(tag) for tag in tags], which)
+        if acks := b"".join(msgpack.packb({"ack": one.chunk}) for one in messages if one.chunk is not None):
+            await connection.write(acks)
 
     async def _greet(self, connection: Connection, values: AsyncIterator[Any], shared_key: str) -> bool:
         handshake = Handshake(shared_key)
         await connection.write(handshake.helo())
-        answer, knows_key = handshake.check_ping(await anext(values, None))
+        answer, knows_key = handshake.check_ping(next(iter(await anext(values, [])), None))
         await connection.write(answer)
         return knows_key
 
-    async def _values(self, connection: Connection) -> AsyncIterator[Any]:
-        """Yield the values of the connection."""
+    async def _values(self, connection: Connection) -> AsyncIterator[list[Any]]:
+        """Yield the values of the connection, those that have arrived together in one list."""
         unpacker = create_unpacker(self._max_bytes)
         while data := await connection.read_some():
             try:
@@ -58,5 +63,5 @@ class ForwardProtocol(StreamProtocol):
                 values = list(unpacker)
             except _DAMAGED as error:
                 raise StreamError(f"this is not MessagePack, or more than max_message_bytes: {error}") from None
-            for value in values:
-                yield value
+            if values:
+                yield values

@@ -92,13 +92,16 @@ class Connection:
         async with asyncio.timeout(IDLE_SECONDS):
             await self._writer.drain()
 
-    async def store(self, frames: Frames, context: str | None = None, keep_alive: bytes = b"") -> None:
+    async def store(
+        self, frames: Frames, contexts: Sequence[str | None] = (None,), context_of_row: Any = None, keep_alive: bytes = b""
+    ) -> None:
         """Return when the events are on the disk, however long that takes. Meanwhile ``keep_alive`` is sent to the sender.
 
+        ``contexts`` is what events have in common, ``context_of_row`` the context of each where there are several.
         Raises OSError or EOFError if the sender has gone: it sends the events again.
         """
         loop = asyncio.get_running_loop()
-        senders = [self.sender._replace(context=context)]
+        senders = [self.sender._replace(context=context) for context in contexts]
         while True:
             stored: asyncio.Future[str] = loop.create_future()
 
@@ -106,7 +109,7 @@ class Connection:
                 with suppress(RuntimeError):  # the loop has been closed
                     loop.call_soon_threadsafe(_set_result, stored, problem)
 
-            self._commits.add(frames, senders, None, on_commit)
+            self._commits.add(frames, senders, context_of_row, on_commit)
             if not await stored:
                 return
             if keep_alive:
