@@ -37,7 +37,8 @@ def test_a_single_value_is_a_list_of_one(component: type[Component]) -> None:
     for name, schema in lists(component):
         if not _of_scalars(schema):
             continue
-        values = candidates({"properties": {name: schema}, "required": [name]}, (name,), {})
+        values = [*candidates({"properties": {name: schema}, "required": [name]}, (name,), {})]
+        values += [value for example in schema.get("examples", ()) if isinstance(example, list) for value in example]
         single = next(value for value in values if isinstance(value, (str, int, float)))
 
         assert with_lists(component, {name: single})[name] in ([single], single), name

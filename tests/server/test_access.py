@@ -202,9 +202,9 @@ def test_beyond_loopback_there_is_no_server_without_a_token(etl: Etl, tmp_path: 
     (tmp_path / "jobs").mkdir()
     (tmp_path / "none").write_text("# nobody\n")
 
-    refused = etl.here("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state")
+    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state")
     assert (refused.status, "anyone who reaches 0.0.0.0 could run pipelines: give --tokens FILE" in refused.err) == (1, True)
-    refused = etl.here("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state", "--tokens", "none")
+    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state", "--tokens", "none")
     assert (refused.status, "has no token, so that nobody could use the server" in refused.err) == (1, True)
 
 

@@ -83,7 +83,7 @@ def _problems(folder: Path, functions: str, expression: str = "message", code: s
         ("shout: functions.py", "shoud(message)", "pipeline.yaml:6:18: error unknown-function: there is no function 'shoud'"),
         ("upper: functions.py:shout", "upper(message)", "pipeline.yaml:2:3: warning hides-function: 'upper' is a built-in"),
         ("case: functions.py:shout", "message", "pipeline.yaml:2:3: error bad-name: 'case' is a word of the language"),
-        ("f: {{file: functions.py, module: x}}", "message", "pipeline.yaml:2:6: error missing-option: needs 'file' or 'module'"),
+        ("f: {{file: functions.py, module: x}}", "message", "pipeline.yaml:2:6: error missing-option: needs 'file', 'module'"),
         ("f: {{file: functions.py, timeout: soon}}", "message", "pipeline.yaml:2:36: error pattern"),
         ("f: {{fil: functions.py, file: functions.py, function: shout}}", "message", "pipeline.yaml:2:7: error unknown-option"),
         ("f: 5", "f(message)", "pipeline.yaml:2:6: error type: 5 is not text or a mapping"),
