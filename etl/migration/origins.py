@@ -114,9 +114,17 @@ def _vector(request: ImportRequest) -> Imported:
     return Imported(one.run(), one.report, "components")
 
 
+def _telegraf(request: ImportRequest) -> Imported:
+    from etl.migration.telegraf.importer import TelegrafImport
+
+    one = TelegrafImport(request.files[0], request.name, request.zone)
+    return Imported(one.run().text(), one.report, "plugins")
+
+
 _KINDS: Sequence[tuple[re.Pattern[str], Callable[[ImportRequest], Imported]]] = (
     (re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{"), _logstash),
     (re.compile(r"^\s*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE), _fluent_bit),
+    (re.compile(r"^\s*\[\[inputs\.", re.MULTILINE), _telegraf),
     (re.compile(r"^\[sources\.", re.MULTILINE), _vector),
     (re.compile(r"^\"?sources\"?:\s*(?:#.*)?$[\s\S]*?^\"?sinks\"?:", re.MULTILINE), _vector),
     (re.compile(r"^pipeline:\s*(?:#.*)?$[\s\S]*?^\s+(?:inputs|filters|outputs):", re.MULTILINE), _fluent_bit),

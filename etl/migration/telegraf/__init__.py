@@ -1,0 +1,1 @@
+"""Configurations of Telegraf that read logs by grok → pipelines."""

@@ -1,0 +1,194 @@
+"""A configuration of Telegraf → the topology of a pipeline: inputs that read logs by grok, and outputs.
+
+Source: Telegraf's manual, "Grok input data format". Times in patterns are Go's (``2006-01-02``), or have names (``ts-httpd``).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.ingest.processor import as_list
+from etl.migration.report import ImportReport
+from etl.migration.topology import Destination, Origin, Topology, free_name
+from etl.migration.translated import TranslatedSteps
+
+MAX_BYTES = 4 << 20
+TIME_TEXT = "_time_text"
+
+_REFERENCE = re.compile(r"%\{(\w+)(?::([^:{}]*))?(?::((?:\"[^\"]*\"|[^{}])*))?\}")
+_BUILT_IN = {
+    "CLIENT": r"(?:%{IPORHOST}|%{HOSTPORT}|::1)",
+    "COMMON_LOG_FORMAT": (
+        r'%{CLIENT:client_ip} %{NOTSPACE:ident} %{NOTSPACE:auth} \[%{HTTPDATE:ts:ts-httpd}\] "(?:%{WORD:verb:tag}'
+        r' %{NOTSPACE:request}(?: HTTP/%{NUMBER:http_version:float})?|%{DATA})" %{NUMBER:resp_code:tag}'
+        r" (?:%{NUMBER:resp_bytes:int}|-)"
+    ),
+    "COMBINED_LOG_FORMAT": r"%{COMMON_LOG_FORMAT} \"%{DATA:referrer}\" \"%{DATA:agent}\"",
+}
+"""Patterns of Telegraf's own, by the names and types that its manual documents."""
+_TIMES = {
+    "ts": "iso8601",
+    "ts-rfc3339": "iso8601",
+    "ts-rfc3339nano": "iso8601",
+    "ts-httpd": "dd/MMM/yyyy:HH:mm:ss Z",
+    "ts-syslog": "MMM d HH:mm:ss",
+    "ts-ansic": "EEE MMM d HH:mm:ss yyyy",
+    "ts-epoch": "epoch",
+    "ts-epochmilli": "epoch_millis",
+    "ts-rfc822": "dd MMM yy HH:mm z",
+    "ts-rfc1123": "EEE, dd MMM yyyy HH:mm:ss z",
+}
+_LAYOUT = {
+    "2006": "yyyy",
+    "January": "MMMM",
+    "Jan": "MMM",
+    "01": "MM",
+    "02": "dd",
+    "_2": "d",
+    "15": "HH",
+    "03": "hh",
+    "04": "mm",
+    "05": "ss",
+    "Monday": "EEEE",
+    "Mon": "EEE",
+    "PM": "a",
+    "MST": "z",
+    "Z07:00": "XXX",
+    "-07:00": "xxx",
+    "-0700": "Z",
+    "06": "yy",
+    "000000000": "SSSSSSSSS",
+    "000000": "SSSSSS",
+    "000": "SSS",
+}
+_PART = re.compile("|".join(sorted(map(re.escape, _LAYOUT), key=len, reverse=True)) + "|([A-Za-z]+)")
+
+
+def java_layout(layout: str) -> str:
+    """A layout of Go in Java's letters."""
+    return _PART.sub(lambda found: f"'{found[1]}'" if found[1] else _LAYOUT[found[0]], layout)
+
+
+@dataclass
+class TelegrafImport:
+    """Imports a configuration."""
+
+    file: Path
+    name: str = "imported"
+    timezone: str = "${TIMEZONE:-UTC}"
+    report: ImportReport = field(default_factory=ImportReport)
+
+    def run(self) -> Topology:
+        """Raises NotCarriedError if the file is none, or reads no logs."""
+        root = self._read()
+        topology = Topology(self.name)
+        for kind, one in _plugins(root.get("inputs")):
+            self.report.total += 1
+            origin = Origin({"type": "stdin"})
+            steps = TranslatedSteps(origin.draft, self.report, self.timezone)
+            try:
+                self._input(kind, one, origin, steps)
+            except NotCarriedError as error:
+                steps.leave(f"{self.file}: inputs.{kind}", f"input {kind}", str(error))
+                topology.comments += origin.draft.last_comments
+                continue
+            topology.origins[free_name(clean_name(kind), topology.origins)] = origin
+        if not topology.origins:
+            raise NotCarriedError(f"{self.file}:1:1: no input of logs that is read by grok: inputs.tail or inputs.logparser")
+        draft = topology.begin()
+        for kind in ("processors", "aggregators"):
+            for name, _ in _plugins(root.get(kind)):
+                self.report.total += 1
+                steps = TranslatedSteps(draft, self.report)
+                steps.leave(f"{self.file}: {kind}.{name}", f"{kind[:-1]} {name}", "a step `set`, `rename` or `window` does it")
+        for kind, one in _plugins(root.get("outputs")):
+            self.report.total += 1
+            make = OUTPUTS.get(kind)
+            if make is None:
+                reason = "an output that has no counterpart"
+                TranslatedSteps(draft, self.report).leave(f"{self.file}: outputs.{kind}", f"output {kind}", reason)
+            else:
+                topology.destinations[free_name(kind, topology.destinations)] = Destination(make(one))
+        topology.finish()
+        return topology
+
+    def _read(self) -> Mapping[str, Any]:
+        data = self.file.read_bytes()
+        if len(data) > MAX_BYTES:
+            raise NotCarriedError(f"{self.file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
+        try:
+            return tomllib.loads(data.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise NotCarriedError(f"{self.file}:1:1: {str(error).splitlines()[0]}") from None
+
+    def _input(self, kind: str, one: Mapping[str, Any], origin: Origin, steps: TranslatedSteps) -> None:
+        if kind not in ("tail", "logparser"):
+            raise NotCarriedError("an input of metrics")
+        given = one.get("grok") if kind == "logparser" else one
+        if not isinstance(given, Mapping) or (kind == "tail" and one.get("data_format") != "grok"):
+            raise NotCarriedError("a format other than grok")
+        files = as_list(one.get("files") or [])
+        if len(files) != 1:
+            raise NotCarriedError("several files; a source `file` for each")
+        from_start = one.get("from_beginning") is True
+        origin.options = {"type": "file", "path": str(files[0]), **({} if from_start else {"start": "end"})}
+        prefix = "" if kind == "logparser" else "grok_"
+        custom = str(given.get(f"{prefix}custom_patterns", ""))
+        own = dict(line.strip().split(None, 1) for line in custom.splitlines() if len(line.split(None, 1)) == 2)
+        times: list[str] = []
+        definitions = {name: _converted(text, times) for name, text in {**_BUILT_IN, **own}.items()}
+        patterns = [_converted(str(text), times) for text in as_list(given.get(f"{prefix}patterns") or [])]
+        texts = [*patterns, *definitions.values()]
+        used = {name: text for name, text in definitions.items() if any(f"%{{{name}" in one for one in texts)}
+        steps.attempt("grok", {"field": "message", "patterns": patterns, "pattern_definitions": used}, None)
+        if TIME_TEXT in origin.draft.types:
+            zone = str(given.get(f"{prefix}timezone") or self.timezone)
+            zone = self.timezone if zone in ("Local", "") else zone
+            found = {"field": TIME_TEXT, "formats": list(dict.fromkeys(times)), "target_field": "timestamp", "timezone": zone}
+            steps.attempt("date", found, None)
+            origin.draft.temporary.append(TIME_TEXT)
+
+
+def _converted(pattern: str, times: list[str]) -> str:
+    """A pattern with the types of the parser grok; the formats of its times are noted."""
+
+    def replace(found: re.Match[str]) -> str:
+        name, capture, type_ = found[1], found[2], found[3] or ""
+        if capture is None or type_ == "drop":
+            return f"%{{{name}}}"
+        if type_.startswith("ts"):
+            layout = type_[3:].strip('"')
+            times.append(_TIMES.get(type_) or java_layout(layout))
+            return f"%{{{name}:{TIME_TEXT}}}"
+        return f"%{{{name}:{clean_name(capture)}{f':{type_}' if type_ in ('int', 'float') else ''}}}"
+
+    return _REFERENCE.sub(replace, pattern)
+
+
+def _plugins(value: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    items = value.items() if isinstance(value, Mapping) else ()
+    return [(str(name), one) for name, found in items for one in as_list(found) if isinstance(one, Mapping)]
+
+
+def _file(one: Mapping[str, Any]) -> dict[str, Any]:
+    path = next((str(name) for name in as_list(one.get("files") or []) if name != "stdout"), "")
+    return {"type": "file", "path": path} if path else {"type": "console"}
+
+
+OUTPUTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "file": _file,
+    "discard": lambda one: {"type": "discard"},
+    "kafka": lambda one: {"type": "kafka", "servers": as_list(one.get("brokers")), "topic": str(one.get("topic", "telegraf"))},
+    "elasticsearch": lambda one: {
+        "type": "elasticsearch",
+        "urls": as_list(one.get("urls")),
+        "index": re.sub(r"%[YmdH][.-]?", "", str(one.get("index_name", "telegraf"))).rstrip("-.") or "telegraf",
+    },
+    "http": lambda one: {"type": "http", "urls": [str(one.get("url", ""))]},
+}

@@ -1,0 +1,67 @@
+"""Configurations of Telegraf that read logs by grok → pipelines, and what these make of lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from running import Etl
+
+from etl.migration.telegraf.importer import java_layout
+
+CONFIGURATION = """
+[agent]
+  interval = "10s"
+[[inputs.cpu]]
+  percpu = true
+[[inputs.tail]]
+  files = ["/var/log/web.log"]
+  from_beginning = true
+  data_format = "grok"
+  grok_patterns = ['^%{CLIENT:client} %{VERB:verb:tag} %{NUMBER:took:float} %{INT:size:int} %{WORD:no:drop} %{STAMP}$',
+    "%{COMMON_LOG_FORMAT}"]
+  grok_custom_patterns = '''
+VERB [A-Z]+
+STAMP %{DAY_TIME:t:ts-"2006-01-02 15:04:05"}
+DAY_TIME [0-9-]+ [0-9:]+
+'''
+[[outputs.file]]
+  files = ["stdout"]
+[[outputs.influxdb]]
+  urls = ["http://127.0.0.1:8086"]
+"""
+
+
+def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "telegraf.conf").write_text(CONFIGURATION)
+    made = etl("import", "telegraf.conf")
+    line = '127.0.0.1 user-identifier frank [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326'
+    first = {"client": "10.0.0.1", "verb": "GET", "took": 1.5, "size": 7, "timestamp": "2024-02-03T04:05:06Z"}
+    other = {
+        "client_ip": "127.0.0.1",
+        "ident": "user-identifier",
+        "auth": "frank",
+        "verb": "GET",
+        "request": "/a.gif",
+        "http_version": 1.0,
+        "resp_code": "200",
+        "resp_bytes": 2326,
+        "timestamp": "2000-10-10T20:55:36Z",
+    }
+    lines = ["10.0.0.1 GET 1.5 7 x 2024-02-03 04:05:06", line]
+    expected = [{"message": text, **event} for text, event in zip(lines, (first, other), strict=True)]
+    cases = {"tests": {"lines": {"input": lines, "expect": {"file": expected}}}}
+    (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(cases))
+    tested = etl("test", "job.yaml")
+
+    assert made.err.startswith("2 of 4 plugins carried over (50 %)"), made.err
+    assert tested.status == 0, tested.out + tested.err
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [("2006-01-02T15:04:05.000Z07:00", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"), ("Jan _2 15:04:05", "MMM d HH:mm:ss")],
+)
+def test_layouts_of_times(layout: str, expected: str) -> None:
+    assert java_layout(layout) == expected
