@@ -1,0 +1,57 @@
+"""Receivers over TLS: clients that know the authority and have a certificate are served, others are not."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from servers.certificates import Certificates
+
+from connectors.beats.source import BeatsSource
+from connectors.http.source import HttpSource
+
+HTTP = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+BEATS = b"2W\x00\x00\x00\x012J\x00\x00\x00\x01\x00\x00\x00\x02{}"
+SOURCES = {
+    "http": (HttpSource, "https://127.0.0.1:0", HTTP, b"HTTP/1.1 200 OK"),
+    "beats": (BeatsSource, "tls://127.0.0.1:0", BEATS, b"2A\x00\x00\x00\x01"),
+}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def exchange(port: int, context: ssl.SSLContext | None, data: bytes) -> bytes:
+    """Send bytes, over TLS if there is a context; return the answer, none if the connection ends instead."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 30) as sock:
+        if context is None:
+            sock.sendall(data)
+            return sock.recv(100)
+        with context.wrap_socket(sock, server_hostname="localhost") as secure:
+            secure.sendall(data)
+            return secure.recv(100)
+    return b""
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_clients_need_the_certificate_that_the_options_ask_for(tmp_path: Path, certificates: Certificates, kind: str) -> None:
+    class_, address, data, expected = SOURCES[kind]
+    files = {"certificate": str(certificates.server.certificate), "key": str(certificates.server.key)}
+    tls = {**files, "client_authority": str(certificates.authority)}
+    receiver = class_.model_validate({"type": kind, "listen": [address], "tls": tls}).with_folder(str(tmp_path)).receiver()
+    known = ssl.create_default_context(cafile=str(certificates.authority))
+    unknown = ssl.create_default_context(cafile=str(certificates.authority))
+    known.load_cert_chain(certificates.client.certificate, certificates.client.key)
+
+    receiver.start()
+    try:
+        assert exchange(receiver.ports[0], known, data).startswith(expected)
+        for context in (unknown, None):
+            assert expected not in exchange(receiver.ports[0], context, data)
+    finally:
+        receiver.stop()
