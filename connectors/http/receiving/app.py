@@ -92,7 +92,10 @@ class ReceiverApp:
             async with asyncio.timeout(self._limits.seconds):
                 body = await buffered.read(receive, request.headers.get("content-length", ""))
             answer = await self._process(request, body)
-            return answer if isinstance(answer, Reply) else await self._store(answer, client)
+            if isinstance(answer, Reply):
+                return answer
+            buffered.grow(len(answer.frames.data))
+            return await self._store(answer, client)
         except TimeoutError:
             raise RequestError(408, f"the body did not arrive within {self._limits.seconds:g} s (timeout)") from None
         finally:
@@ -150,13 +153,18 @@ class _BodyBuffer:
             if message["type"] == "http.disconnect":
                 raise ConnectionError
             part = message.get("body", b"")
-            self._app.buffer(len(part))
-            self._size += len(part)
+            self.grow(self._size + len(part))
             if self._size > most:
                 raise too_large(most)
             parts.append(part)
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def grow(self, size: int) -> None:
+        """The body has become larger: it was compressed. Raises RequestError if there is too much in memory."""
+        if size > self._size:
+            self._app.buffer(size - self._size)
+            self._size = size
 
     def release(self) -> None:
         """The body is not needed any more."""

@@ -154,6 +154,18 @@ def test_bombs_and_lies_cost_no_memory(tmp_path: Path) -> None:
     assert messages(source) == []
 
 
+def test_bodies_in_memory_are_limited_after_decompression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "MAX_BUFFERED_BYTES", 100_000)
+    source = create_source(tmp_path)
+    with receiving(source) as receiver:
+        refused = [send(receiver, "/", gzip.compress(b"x\n" * 60_000), Content_Encoding="gzip") for _ in range(3)]
+        refused.append(send(receiver, "/", b"x\n" * 60_000))
+        assert send(receiver, "/", b"y\n" * 49_000).json == {"events": 49_000}
+
+    assert {(answer.status, answer.headers["retry-after"]) for answer in refused} == {(503, "5")}
+    assert len(messages(source)) == 49_000
+
+
 # ── Connections ──
 
 
