@@ -67,9 +67,13 @@ class FluentFiles:
         self.sections += [one for one in found if one.kind != "include"]
         for one in found:
             for path in _included(one):
-                for other in sorted(file.parent.glob(path))[:MAX_FILES] if not path.startswith("/") else [Path(path)]:
-                    if other.is_file():
-                        self.add(other)
+                try:
+                    others = [Path(path)] if path.startswith("/") else sorted(file.parent.glob(path))[:MAX_FILES]
+                    files = [other for other in others if other.is_file()]
+                except (OSError, ValueError, NotImplementedError):
+                    continue  # no pattern of names
+                for other in files:
+                    self.add(other)
 
 
 def _included(one: Section) -> Sequence[str]:

@@ -198,11 +198,15 @@ def _filter(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
 
 
 def _route(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
+    if not route:
+        raise NotCarriedError("a route without conditions: `route` names them")
     _filter(steps, {"condition": one["route"][route]}, "")
 
 
 def _sample(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
-    raise NotCarriedError(f"{{type: filter, where: rand() < {1 / max(int(one.get('rate', 1)), 1):.4f}}} does it, by way of Spark")
+    rate = one.get("rate")
+    share = 1 / rate if isinstance(rate, int) and rate > 0 else 0.1
+    raise NotCarriedError(f"{{type: filter, where: rand() < {share:.4f}}} does it, by way of Spark")
 
 
 TRANSFORMS: Mapping[str, Callable[[TranslatedSteps, Mapping[str, Any], str], None]] = {
