@@ -52,12 +52,14 @@ class Topology:
             (self.draft,) = (one.draft for one in self.origins.values())
         else:
             drafts = [one.draft for one in self.origins.values()]
+            hidden = {name for draft in drafts for name in draft.temporary}
             for draft in drafts:
                 for name in merged_types(drafts):
-                    draft.field(name)  # a member of an open object is declared
-            self.draft.types = merged_types(drafts)
+                    if name not in hidden:
+                        draft.field(name)  # a member of an open object is declared
+            self.draft.types = {name: type_ for name, type_ in merged_types(drafts).items() if name not in hidden}
             for draft in drafts:
-                known = [name for name, type_ in draft.types.items() if type_ != self.draft.types[name]]
+                known = [name for name, type_ in self.draft.types.items() if draft.types.get(name, type_) != type_]
                 draft.set({name: as_type(draft.field(name), self.draft.types[name]) for name in known})
             self.draft.members = [one for draft in drafts for one in draft.members]
             self.draft.certain = set.intersection(*(one.draft.certain for one in self.origins.values()))

@@ -84,8 +84,11 @@ pipeline:
   inputs:
     - {name: tail, path: /var/log/app.log, tag: app}
     - {name: http, port: 9880, tag: web}
+    - {name: forward, tag: far}
+    - {name: tcp, tag: net}
   filters:
     - {name: parser, match: app, key_name: log, parser: app, reserve_data: true}
+    - {name: modify, match: far, rename: a b}
     - {name: grep, match: app, regex: level (error|warn)}
   outputs:
     - {name: es, match: app, host: es, index: logs}

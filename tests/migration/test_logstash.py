@@ -137,6 +137,8 @@ input {
   kafka { bootstrap_servers => "a:9092,b:9092" topics => ["x"] codec => json }
   tcp { port => 5514 tags => ["net"] }
   beats { port => 5044 }
+  http { port => 8080 }
+  redis { host => "r" }
 }
 filter {
   if [never] { mutate { add_tag => "x" } }
@@ -169,7 +171,7 @@ def test_what_has_no_counterpart_is_said_at_its_place(etl: Etl, tmp_path: Path) 
     linted = etl("lint", "job.yaml")
 
     assert [one.split(":")[0] for one in left] == [
-        *("input beats", "filter mutate.tag_on_failure", "filter ruby", "filter unknown_filter", "output email")
+        *("input redis", "filter mutate.tag_on_failure", "filter ruby", "filter unknown_filter", "output email")
     ]
     assert linted.status == 0, linted.out + linted.err
     assert "# NOT CARRIED OVER: filter ruby: code in Ruby" in text

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from etl.migration.comparisons import equal, matching
-from etl.migration.draft import Draft, NotCarriedError, clean_name
+from etl.migration.draft import Draft, DraftStep, NotCarriedError, clean_name
 from etl.migration.fluent_bit.configuration import FluentFiles, Section
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
@@ -88,6 +88,13 @@ class FluentBitImport:
         except NotCarriedError as error:
             steps.leave(one.location, f"input {one.name}", str(error))
             origin.comments, origin.draft.last_comments = origin.draft.last_comments, []
+        if origin.options["type"] in ("syslog", "forward"):
+            fields = ["log.source.address", "log.source.port"]
+            origin.draft.steps.append(DraftStep({"type": "drop", "fields": fields}, ["the record has no sender there"]))
+        if origin.options["type"] == "forward":
+            origin.draft.rename({"message": "_record"})
+            steps.apply("json", {"field": "_record", "add_to_root": True}, None)
+            origin.draft.temporary.append("_record")
         key = key_name(one.get("key", "log")) if one.name in ("tail", "stdin", "tcp", "udp") else "message"
         if key != "message":
             origin.draft.rename({"message": key})
@@ -380,6 +387,10 @@ INPUTS: Mapping[str, Callable[[Section], dict[str, Any]]] = {
     "tcp": _listen(5170),
     "udp": _listen(5170),
     "syslog": _listen(5140),
+    "forward": lambda one: {
+        "type": "forward",
+        "listen": [f"tcp://{one.get('listen', '0.0.0.0')}:{one.get('port', '24224')}"],
+    },
     "kafka": lambda one: {"type": "kafka", "servers": one.get("brokers").split(","), "topics": one.get("topics").split(",")},
 }
 

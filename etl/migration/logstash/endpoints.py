@@ -53,6 +53,16 @@ def _listener(kinds: tuple[str, ...], port: int) -> Callable[[Mapping[str, Any]]
     return make
 
 
+def _beats(given: Mapping[str, Any]) -> Options:
+    at = f"{environment(str(given.get('host', '0.0.0.0')))}:{environment(str(given.get('port', 5044)))}"
+    return {"type": "beats", "listen": [f"tcp://{at}"]}
+
+
+def _requests(given: Mapping[str, Any]) -> Options:
+    at = f"{environment(str(given.get('host', '0.0.0.0')))}:{environment(str(given.get('port', 8080)))}"
+    return {"type": "http", "listen": [f"http://{at}"], "format": "json"}
+
+
 def _elasticsearch_source(given: Mapping[str, Any]) -> Options:
     return {"type": "elasticsearch", "urls": _urls(given), "index": str(given.get("index", "logstash-*"))}
 
@@ -72,14 +82,14 @@ INPUTS: Mapping[str, Callable[[Mapping[str, Any]], Options]] = {
     "tcp": _listener(("tcp",), 5000),
     "udp": _listener(("udp",), 5000),
     "elasticsearch": _elasticsearch_source,
+    "beats": _beats,
+    "elastic_agent": _beats,
+    "http": _requests,
 }
 
 NO_INPUT: Mapping[str, str] = {
-    "beats": "agents send to Kafka, or to files: the source `kafka` reads it",
-    "elastic_agent": "agents send to Kafka, or to files: the source `kafka` reads it",
     "exec": "programs are not started; their output goes to the source `stdin`",
     "generator": "the source `generate` makes events",
-    "http": "the source of requests is not there; a server in front writes to files or Kafka",
     "jdbc": "the source `database` with the table and the column that grows",
     "redis": "the source of lists is not there",
     "s3": "files of object stores are read after a copy",
