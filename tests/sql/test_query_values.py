@@ -34,6 +34,9 @@ CASES: dict[str, list[Any]] = {
     "SELECT id FROM {rows} WHERE v >= (SELECT MAX(w) FROM {pairs} WHERE u.g = t.g)": [(1,), (4,)],
     "SELECT id, (SELECT COUNT(*) + 1 FROM {pairs} WHERE u.g = t.g) AS n FROM {rows} WHERE v > 4": [(1, 2), (3, 1), (4, 2)],
     "SELECT id, (SELECT w FROM {pairs} WHERE u.g = t.g) AS n FROM {rows} WHERE v > 4": [(1, 5), (3, None), (4, 5)],
+    "SELECT id, (SELECT COALESCE(MAX(w), 0) FROM {pairs} WHERE u.g = t.g) AS n FROM {rows} WHERE v > 4": [(1, 5), (3, 0), (4, 5)],
+    "SELECT id, (SELECT SUM(CASE WHEN w > 1 THEN 1 END) FROM {pairs} WHERE u.g = t.g) AS n FROM {rows} WHERE v = 7": [(3, None)],
+    "SELECT id FROM {rows} WHERE (SELECT MAX(w) IS NULL FROM {pairs} WHERE u.g = t.g)": [(3,), (5,)],
     # beside groups
     "SELECT g, count(*) AS n FROM {rows} GROUP BY g HAVING count(*) > (SELECT count(*) FROM {rows} WHERE g = 'b')": [("a", 3)],
     "SELECT g, sum(v) + (SELECT 1) AS s, (SELECT MAX(w) FROM {pairs} WHERE u.g = t.g) AS m FROM {rows} GROUP BY g": [
@@ -48,6 +51,7 @@ CASES: dict[str, list[Any]] = {
     "SELECT id FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {counts} WHERE c.g = t.g AND n < 3)": [(1,), (2,), (4,)],
     "SELECT g, n FROM {counts} WHERE EXISTS (SELECT 1 FROM {rows} WHERE t.id = n)": [("a", 3), ("b", 2)],
     "SELECT id FROM {rows} WHERE EXISTS (SELECT 1 FROM {rows} WHERE id > 4) AND v > 5": [(3,)],
+    "SELECT id FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {pairs} WHERE u.g = t.g ORDER BY w LIMIT 1)": [(3,), (5,)],
     "SELECT id FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {rows} WHERE id > 4)": [],
     "SELECT id FROM {rows} WHERE (id, g) IN (SELECT n, g FROM {counts})": [],
     "SELECT id FROM {rows} WHERE (id + 1, g) IN (SELECT n, g FROM {counts})": [(2,)],
@@ -72,6 +76,8 @@ CASES: dict[str, list[Any]] = {
     # nulls on both sides, and empty lists
     "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists})": [],
     "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists} WHERE y IS NOT NULL)": [(2,), (4,)],
+    "SELECT id FROM {members} WHERE x NOT IN (SELECT nullif(y, 1) AS y FROM {lists} WHERE y IS NOT NULL)": [],
+    "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists} WHERE y IS NOT NULL GROUP BY ROLLUP (y))": [],
     "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists} WHERE y > 5)": [(1,), (2,), (3,), (4,), (5,)],
     "SELECT id FROM {members} WHERE x NOT IN (SELECT y FROM {lists} WHERE h = g)": [(2,), (5,)],
     "SELECT id FROM {members} WHERE x IS NOT NULL AND NOT (x = ANY (SELECT y FROM {lists} WHERE h = g))": [(2,)],

@@ -60,7 +60,7 @@ class QueryValues:
             return self._with_membership(relation, member, node, key)
         if isinstance(node, exp.Binary):
             return self._compared(relation, node, key)
-        query = node.this if isinstance(node, exp.Exists) else node.args["query"]
+        query = member.query if member is not None else node.args["query"]
         select = self._select_of(query, by_name=isinstance(node, exp.In))
         select, pairs = self._without_pairs(select, relation)
         if isinstance(node, exp.Exists):
@@ -225,19 +225,27 @@ def _compared(part: Any) -> Iterator[Any]:
         yield from (one for one in (part.this, part.expression) if isinstance(one, exp.Subquery))
 
 
+_OF_NULL = frozenset(("coalesce", "ifnull", "nvl", "nvl2", "if", "concat_ws", "is_alpha", "is_decimal", "is_digit"))
+"""Functions that make a value of null."""
+
+
 def _of_no_rows(value: Any) -> Any:
-    """The value of an item with COUNT where there are no rows, None for items that are null then."""
+    """The value of an item where there are no rows, None for items that are null then."""
     from sqlglot import exp
 
-    aggregates = find_aggregates(value)
-    if not any(call_name(unfiltered(one)) == "count" for one in aggregates):
-        return None
-    if value in aggregates:
-        return exp.Literal.number(0)
-    value = value.copy()
+    value = exp.Paren(this=value.copy())
+    has_count = False
     for one in find_aggregates(value):
-        one.replace(exp.Literal.number(0) if call_name(unfiltered(one)) == "count" else exp.Null())
-    return value
+        is_count = call_name(unfiltered(one)) == "count"
+        one.replace(exp.Literal.number(0) if is_count else exp.Null())
+        has_count |= is_count
+    return value.this if has_count or any(map(_tests_null, value.walk())) else None
+
+
+def _tests_null(node: Any) -> bool:
+    from sqlglot import exp
+
+    return isinstance(node, (exp.Case, exp.Is, exp.And, exp.Or)) or call_name(node) in _OF_NULL
 
 
 def _pair(part: Any, inner: Any, relation: Relation) -> _Pair:

@@ -54,7 +54,7 @@ def membership_of(node: Any) -> Membership | None:
         is_negated ^= isinstance(node, exp.Not)
         node = node.this
     if isinstance(node, exp.Exists):
-        return Membership(node.this, None, is_negated, start(node))
+        return Membership(_without_limit(node.this), None, is_negated, start(node))
     if isinstance(node, exp.In) and node.args.get("query") is not None:
         return Membership(node.args["query"], node.this, is_negated, start(node))
     if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
@@ -62,6 +62,17 @@ def membership_of(node: Any) -> Membership | None:
     if isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All):
         return Membership(node.expression.this, node.this, not is_negated, start(node))
     return None
+
+
+def _without_limit(query: Any) -> Any:
+    """The query of EXISTS: one row is enough, so that a LIMIT of some rows, and their order, say nothing."""
+    limit = query.args.get("limit")
+    if limit is None or query.args.get("offset") or limit.expression is None or limit.expression.name in ("", "0"):
+        return query
+    query = query.copy()
+    query.set("limit", None)
+    query.set("order", None)
+    return query
 
 
 def member_rows(
@@ -87,7 +98,8 @@ def member_rows(
     condition.equal += keys
     joined = _semi_or_anti(left, right, condition, member.is_negated, compiled, ttl, member.at)
     if member.is_negated and keys:
-        nulls = Nulls(keys, left=not _is_tested(around, member.values), right=not _is_tested(member.query, values))
+        tested = [_is_tested(around, member.values), _is_tested(member.query, _items(member.query, values))]
+        nulls = Nulls(keys, left=not tested[0], right=not tested[1])
         if nulls.left or nulls.right:
             joined = _without_unknown(joined, right, related, nulls, compiled, ttl, member.at)
     return replace(joined, scope=outer.scope)
@@ -131,6 +143,17 @@ def _is_tested(query: Any, values: list[Any]) -> bool:
     wanted = [exp.Not(this=exp.Is(this=value, expression=exp.Null())) for value in values]
     parts = list(conjuncts(where.this)) if where is not None else []
     return all(one in parts or isinstance(value, exp.Literal) for one, value in zip(wanted, values, strict=True))
+
+
+def _items(query: Any, values: list[Any]) -> list[Any]:
+    """The values of a query as its conditions see them: its items, whose names may be those of other columns in FROM."""
+    from sqlglot import exp
+
+    select = query.this if isinstance(query, exp.Subquery) else query
+    items = [one.unalias() for one in select.expressions] if isinstance(select, exp.Select) else []
+    if not items or select.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        return [exp.Null()] * len(values)  # also a column that is tested is null in the rows of totals
+    return values if any(one.is_star for one in items) else items
 
 
 @dataclass(frozen=True)
