@@ -55,7 +55,7 @@ class JoinClauses:
                 continue
             right = self._queries.entry_rows(join.this)
             if side == "":
-                both = [part for part in rest if {"left", "right"} <= sides_of(part, relation.scope, right.scope)]
+                both = [part for part in rest if sides_of(part, relation.scope, right.scope) == {"left", "right"}]
                 rest = [part for part in rest if part not in both]
                 on += both
             changes = next((one.changes_at for one in (relation, right) if one.changes_at is not None), None)

@@ -79,9 +79,9 @@ def join_step(
     if changes_at is not None:
         options |= {"changelog": True} | ({} if ttl == FOR_EVER else {"ttl": ttl})
     options["on"] = {one.field: other.field for one, other in equal}
-    options["prefix"] = prefix
     shared = {one.field for one, other in equal if one.field == other.field}  # one field of the pair holds both
     taken = {leaf.field for column in left.columns for leaf in leaves(column)} - shared
+    prefix = options["prefix"] = _free_prefix(prefix, taken)
     renamed = tuple(_add_prefix(column, prefix, taken) for column in right.columns)
     scope = Scope((*left.columns, *renamed))
     if condition.others:
@@ -141,6 +141,12 @@ def _are_ends(pair: tuple[SqlColumn, SqlColumn]) -> bool:
 
 def _time_column(relation: Relation) -> SqlColumn | None:
     return next((one for one in relation.columns if one.time is not None and one.time.late is not None), None)
+
+
+def _free_prefix(prefix: str, taken: set[str]) -> str:
+    """The prefix, or one with a number if fields of an earlier join begin with it."""
+    others = (f"{prefix.rstrip('.0123456789')}{number}." for number in range(2, len(taken) + 3))
+    return next(one for one in (prefix, *others) if not any(field.startswith(one) for field in taken))
 
 
 def _add_prefix(column: SqlColumn, prefix: str, taken: set[str]) -> SqlColumn:

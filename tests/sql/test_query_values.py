@@ -62,6 +62,22 @@ CASES: dict[str, list[Any]] = {
     ],
     "SELECT id FROM {rows} WHERE g IN (SELECT a.g FROM {pairs} AS a JOIN {counts} ON a.g = c.g WHERE a.w = t.v)": [(1,), (4,)],
     "SELECT id FROM {rows} WHERE g = ANY (SELECT u.g FROM {pairs}) AND id <> ALL (SELECT n FROM {counts})": [(1,), (4,)],
+    # beside joins, and in one another
+    "SELECT id FROM {rows} JOIN {pairs} ON u.g = t.g WHERE id NOT IN (SELECT n FROM {counts}) AND w IN (SELECT v FROM {rows})": [
+        (1,),
+        (4,),
+    ],
+    "SELECT id FROM {rows} LEFT JOIN {pairs} ON u.g = t.g WHERE u.g NOT IN (SELECT g FROM {rows} WHERE id = 3)": [
+        (1,),
+        (2,),
+        (4,),
+    ],
+    "SELECT id FROM {rows} JOIN {pairs} ON u.g = t.g WHERE EXISTS (SELECT 1 FROM {counts} WHERE c.g = u.g AND n < id)": [(4,)],
+    "SELECT id FROM {rows} WHERE EXISTS (SELECT 1 FROM {pairs} WHERE u.g = t.g AND w IN (SELECT v FROM {rows} WHERE id > 3))": [
+        (1,),
+        (2,),
+        (4,),
+    ],
     # as values
     "SELECT id FROM {rows} WHERE v = 7 OR id IN (SELECT id FROM {rows} WHERE id > 4)": [(3,), (5,)],
     "SELECT id, v NOT IN (SELECT v FROM {rows} WHERE g = 'a') AS m FROM {rows} WHERE id < 4": [

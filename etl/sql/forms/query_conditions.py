@@ -68,7 +68,7 @@ class QueryConditions:
             elif correlated:
                 node = node.copy()
                 node.set("where", exp.Where(this=exp.and_(*own)) if own else None)
-                node, rows = self._queries.from_rows(node)
+                node, rows = self.met(*self._queries.from_rows(node))
                 if where := node.args.get("where"):
                     rows = _filtered(rows, [where.this])
                 values = [one.unalias() for one in node.expressions if not one.is_star]
