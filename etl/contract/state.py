@@ -133,18 +133,18 @@ class Operator(Protocol):
     def combine(self, rows: pa.Table) -> pa.Table:
         """Fewer rows that are worth the same; the same table where there is nothing to combine."""
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
-        """Whether the parts have to run in this micro-batch. ``arrived`` and ``kept``: the panes of its rows and of the state
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
+        """Whether the parts have to run in this micro-batch. ``arrived`` and ``stored``: the panes of its rows and of the state
         before it, None without rows."""
 
     def run(
-        self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
+        self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows
     ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents | Rejects]:
         """The results of these parts as record batches, those with a reason in `FAILED` as dead letters; rows for their state as
         tables; how many events were dropped; and events that become dead letters.
 
-        ``arrived`` are the rows of this micro-batch, ``kept`` the state before it. A file is removed when `is_over` is true for
-        its last pane: until then ``kept`` also has panes whose results earlier runs gave. Results that are given once, at an
+        ``arrived`` are the rows of this micro-batch, ``stored`` the state before it. A file is removed when `is_over` is true for
+        its last pane: until then ``stored`` also has panes whose results earlier runs gave. Results that are given once, at an
         end, are those of ends after ``clock.before`` and up to ``clock.now``."""
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
@@ -191,7 +191,7 @@ class LooksUpKeys(Protocol):
     def indexed(self) -> bool:
         """Whether rows are stored with hashes of their keys and sorted by them, for `PartRows.of_keys`."""
 
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether `Operator.run` reads rows of other keys, too, in this micro-batch: it may be worth several tasks."""
 
 
@@ -221,7 +221,7 @@ class ReadableState(Protocol):
     def state_fields(self) -> Schema:
         """The fields of what `read_state` gives."""
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """What these parts remember as of now, such as the results that open windows would have if they closed. Of all keys: no
         condition on results applies. Without what is over and only waits to be removed."""
 

@@ -90,15 +90,15 @@ def _after_run(
     name: str,
     clock: WatermarkAdvance,
     arrived: tuple[StateFileEntry, ...],
-    kept: tuple[StateFileEntry, ...],
+    stored: tuple[StateFileEntry, ...],
 ) -> tuple[StateFileEntry, ...]:
-    new, old = MappedStateFiles(manifests.folder, arrived), MappedStateFiles(manifests.folder, kept)
+    new, old = MappedStateFiles(manifests.folder, arrived), MappedStateFiles(manifests.folder, stored)
     remembered = RowWriter(operator, manifests, name)
     for part in range(PARTS):
         for found in operator.run(clock, new.parts(part), old.parts(part)):
             if isinstance(found, (pa.Table, DroppedEvents)):
                 remembered.add_to_state(found)
-    return files_after_run(operator.after_run, kept, arrived, remembered.close())
+    return files_after_run(operator.after_run, stored, arrived, remembered.close())
 
 
 def unused_name(folder: Path, name: str) -> str:

@@ -77,18 +77,18 @@ def span_of(files: tuple[StateFileEntry, ...]) -> PaneSpan | None:
 
 def files_after_run(
     after_run: AfterRun,
-    kept: tuple[StateFileEntry, ...],
+    stored: tuple[StateFileEntry, ...],
     arrived: tuple[StateFileEntry, ...],
     written: tuple[StateFileEntry, ...],
 ) -> tuple[StateFileEntry, ...]:
     """The files of a step's state after its parts have run and written some."""
     match after_run:
         case "arrived":
-            return (*kept, *arrived)
+            return (*stored, *arrived)
         case "appended":
-            return (*kept, *written)
+            return (*stored, *written)
         case "added":
-            return (*kept, *arrived, *written)
+            return (*stored, *arrived, *written)
         case "rewritten":
             return written
 

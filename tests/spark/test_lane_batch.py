@@ -127,7 +127,7 @@ def test_parts_with_many_events_that_wait_are_run_one_by_one(
         read_at=0,
         state=Manifests(tmp_path, durable=False),
         arrived=(),
-        kept=(kept,),
+        stored=(kept,),
         segment=cast(Any, None),
         segment_number=0,
         following={},

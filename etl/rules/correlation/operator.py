@@ -68,20 +68,20 @@ class CorrelatedGroups:
         others replace."""
         return without_replaced(rows) if "epoch" in rows.column_names else rows.combine_chunks()
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are events, or a window may close."""
         if arrived is not None:
             return True
-        return kept is not None and clock.before < clock.now and kept.first <= clock.now + self._longest_pane
+        return stored is not None and clock.before < clock.now and stored.first <= clock.now + self._longest_pane
 
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether many windows may close."""
         return clock.now - clock.before > self._longest_pane
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The alerts, and the rows that are added to the state of the groups."""
         compiled = self.compile()
-        tables = [*arrived.tables(), *self._stored_rows(clock, arrived, kept, compiled.table)]
+        tables = [*arrived.tables(), *self._stored_rows(clock, arrived, stored, compiled.table)]
         if not tables:
             return
         for level in evaluate(whole_rows(tables), compiled.table, clock.now):
@@ -92,24 +92,26 @@ class CorrelatedGroups:
             if len(added):
                 yield added
 
-    def _stored_rows(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows, table: MemberTable) -> Sequence[pa.Table]:
+    def _stored_rows(
+        self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows, table: MemberTable
+    ) -> Sequence[pa.Table]:
         """The stored rows of groups with events or a window that is to close: of all groups, if there are few others."""
-        stored, new = kept.in_order(clock.before + 1), arrived.in_order()
-        if sum(map(len, stored)) <= FEW_OTHERS * sum(map(len, new)):
-            return stored
-        found, closing = list(kept.of_keys(arrived, clock.before + 1)), self._find_closing_groups(clock, kept, table)
+        old, new = stored.in_order(clock.before + 1), arrived.in_order()
+        if sum(map(len, old)) <= FEW_OTHERS * sum(map(len, new)):
+            return old
+        found, closing = list(stored.of_keys(arrived, clock.before + 1)), self._find_closing_groups(clock, stored, table)
         if len(closing) and new:
             closing = np.setdiff1d(closing, np.concatenate([rows.column(HASH).to_numpy() for rows in new]))
-        return found + list(kept.of_hashes(np.unique(closing), clock.before + 1))
+        return found + list(stored.of_hashes(np.unique(closing), clock.before + 1))
 
-    def _find_closing_groups(self, clock: WatermarkAdvance, kept: PartRows, table: MemberTable) -> Any:
+    def _find_closing_groups(self, clock: WatermarkAdvance, stored: PartRows, table: MemberTable) -> Any:
         """uint64[n]: the hashes of groups with a window that is to close; some of these may have closed."""
         spans = table.spans[~table.monotonic]
         if not len(spans) or clock.before == clock.now:
             return np.empty(0, np.uint64)
         last = clock.now + int(pane_lengths(spans, self._longest_pane).max())
         found = [np.empty(0, np.uint64)]
-        for rows in kept.in_order(clock.before + 1, last + 1):
+        for rows in stored.in_order(clock.before + 1, last + 1):
             due, panes = rows.column("due").to_numpy(), rows.column(PANE).to_numpy()
             is_due = (clock.before < due) & (due <= clock.now)
             is_due |= (due > NEVER) & (panes <= clock.now)  # stored when the timespan was another one
@@ -121,9 +123,9 @@ class CorrelatedGroups:
         """The correlation and group, its window so far, what the condition compares, and the number that it asks for."""
         return state_fields(self.fields)
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The windows that are not over, of each correlation that gives alerts and each of its groups."""
-        tables = kept.tables(watermark + 1)
+        tables = stored.tables(watermark + 1)
         if tables:
             compiled = self.compile()
             windows = open_windows(Slots.of(whole_rows(tables), compiled.table))

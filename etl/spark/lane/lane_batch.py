@@ -100,14 +100,14 @@ class Lane:
         receipts: list[Receipt] = []
         heads, states = list(read), list[StageState]()
         for number, stage in enumerate(self.stages):
-            operator, kept = operator_of(stage.step, stage.incoming), known.stage(number).files
+            operator, stored = operator_of(stage.step, stage.incoming), known.stage(number).files
             clock = clocks.of(number)
             arrived = tuple(file for receipt in heads for file in receipt.rows.get(number, ()))
-            due = operator.is_due(clock, span_of(arrived), span_of(kept))
+            due = operator.is_due(clock, span_of(arrived), span_of(stored))
             read_at = clocks.results_read_at(number, clock.now)
             receipts = self._run_parts(run, batch, number, clock, arrived, known, read_at) if due else []
             written = tuple(file for receipt in receipts for file in receipt.state)
-            after = files_after_run(operator.after_run, kept, arrived, written) if due else (*kept, *arrived)
+            after = files_after_run(operator.after_run, stored, arrived, written) if due else (*stored, *arrived)
             files = tuple(file for file in after if not operator.is_over(file.last, clock.now))
             chosen = () if self.bounded else files_to_merge(files, sum(file.rows for file in arrived))
             files = self._merge_files(run, batch, number, files, chosen, clock.now)
@@ -156,9 +156,9 @@ class Lane:
     ) -> list[Receipt]:
         """Run a stage's step over its parts; ``read_at`` is the time of reading of its results."""
         stage = self.stages[number]
-        kept, operator = known.stage(number).files, operator_of(stage.step, stage.incoming)
-        reads_all = not isinstance(operator, LooksUpKeys) or operator.reads_all(clock, span_of(arrived), span_of(kept))
-        to_read = (*arrived, *(kept if reads_all else ()))
+        stored, operator = known.stage(number).files, operator_of(stage.step, stage.incoming)
+        reads_all = not isinstance(operator, LooksUpKeys) or operator.reads_all(clock, span_of(arrived), span_of(stored))
+        to_read = (*arrived, *(stored if reads_all else ()))
         rows = sum(file.rows for file in to_read)
         tasks = max(1, min(known.parallelism or self.query.parallelism, PARTS, rows // ROWS_PER_TASK))
         work = PartTasks(
@@ -173,7 +173,7 @@ class Lane:
             read_at=read_at,
             state=self.manifests,
             arrived=arrived,
-            kept=kept,
+            stored=stored,
             segment=stage.segment,
             segment_number=stage.segment_number,
             following={to: self._next_stage(after, known) for to, after in stage.following.items()},

@@ -89,7 +89,7 @@ class PartTasks:
     """The time of reading of its results, microseconds since the epoch."""
     state: Manifests
     arrived: tuple[StateFileEntry, ...]
-    kept: tuple[StateFileEntry, ...]
+    stored: tuple[StateFileEntry, ...]
     segment: Segment
     """The next steps, and the sinks."""
     segment_number: int
@@ -198,37 +198,39 @@ class PartTasks:
         )
 
     def _rows(
-        self, operator: Operator, number: int, arrived: MappedStateFiles, kept: MappedStateFiles
+        self, operator: Operator, number: int, arrived: MappedStateFiles, stored: MappedStateFiles
     ) -> Iterator[tuple[PartRows, PartRows]]:
         """The rows of a task, new ones and earlier ones, that are run together: of all its parts if they are few, else of one
         part, or of some keys of a large one."""
         parts = range(number, PARTS, self.tasks)
-        reads_many = isinstance(operator, ReadsPanes) and self._reads_many_rows(operator, kept)
+        reads_many = isinstance(operator, ReadsPanes) and self._reads_many_rows(operator, stored)
         if self.at_once and not reads_many:
-            yield arrived.parts(*parts), kept.parts(*parts)
+            yield arrived.parts(*parts), stored.parts(*parts)
             return
         hashes = hashes_of(operator, self.state.seed)
         for part in parts:
-            ranges = ranges_of_part([*arrived.files, *(kept.files if self.reads_all or reads_many else ())], part)
+            ranges = ranges_of_part([*arrived.files, *(stored.files if self.reads_all or reads_many else ())], part)
             for at in range(ranges):
                 keys = KeyRange(at, ranges, hashes) if ranges > 1 else None
-                yield arrived.parts(part, keys=keys), kept.parts(part, keys=keys)
+                yield arrived.parts(part, keys=keys), stored.parts(part, keys=keys)
             arrived.release(part)
-            kept.release(part)
+            stored.release(part)
 
-    def _reads_many_rows(self, operator: ReadsPanes, kept: MappedStateFiles) -> bool:
+    def _reads_many_rows(self, operator: ReadsPanes, stored: MappedStateFiles) -> bool:
         """Whether a task reads more rows of panes than are run together."""
         choose = partial(operator.reads_panes, self.clock)
-        rows, size = (sum(of_file) for of_file in zip((0, 0), *(file.size_of_panes(choose) for file in kept.files), strict=True))
+        rows, size = (
+            sum(of_file) for of_file in zip((0, 0), *(file.size_of_panes(choose) for file in stored.files), strict=True)
+        )
         return rows > self.tasks * MAX_JOINT_ROWS or size > self.tasks * MAX_JOINT_BYTES
 
     def _results(self, number: int, remembered: RowWriter) -> Iterator[pa.RecordBatch | Rejects]:
         """The results of the parts of a task, numbered in their order, without the time of reading of their events."""
         remembered.clear()
         operator = operator_of(self.step, self.incoming)
-        arrived, kept = MappedStateFiles(self.state.folder, self.arrived), MappedStateFiles(self.state.folder, self.kept)
+        arrived, stored = MappedStateFiles(self.state.folder, self.arrived), MappedStateFiles(self.state.folder, self.stored)
         rows = rejected = 0
-        for new, old in self._rows(operator, number, arrived, kept):
+        for new, old in self._rows(operator, number, arrived, stored):
             for found in operator.run(self.clock, new, old):
                 if isinstance(found, (pa.Table, DroppedEvents)):
                     remembered.add_to_state(found)

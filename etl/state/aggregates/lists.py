@@ -47,8 +47,8 @@ class ListElements(NamedTuple):
 
     def first(self, limit: int) -> ListElements:
         """The first elements of each group."""
-        kept = self.ordinals() < limit
-        return self if kept.all() else self.take(np.flatnonzero(kept))
+        remaining = self.ordinals() < limit
+        return self if remaining.all() else self.take(np.flatnonzero(remaining))
 
     def ordinals(self) -> Numbers:
         """int64[elements]: the number of each within its group."""

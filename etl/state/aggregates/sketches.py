@@ -102,9 +102,9 @@ class PercentileEstimate:
         if elements.most() <= RANKS:
             return elements.lists()
         levels = elements.columns[1].to_numpy().copy()
-        kept = _compact(elements, order_keys(elements.columns[0]), levels)
-        values = elements.take(kept)
-        return ListElements(values.groups, values.ids, [values.columns[0], pa.array(levels[kept])]).lists()
+        remaining = _compact(elements, order_keys(elements.columns[0]), levels)
+        values = elements.take(remaining)
+        return ListElements(values.groups, values.ids, [values.columns[0], pa.array(levels[remaining])]).lists()
 
     def finish(self, columns: Sequence[pa.Array]) -> pa.Array:
         """The value of rank ⌈share · n⌉, counted from 1, as Spark."""
@@ -152,21 +152,21 @@ def _reduce(elements: ListElements) -> ListElements:
 
 def _compact(elements: ListElements, keys: Numbers, levels: Numbers) -> Numbers:
     """The numbers of the elements that remain, after changing ``levels`` of those that went up."""
-    kept = np.ones(len(levels), bool)
+    remaining = np.ones(len(levels), bool)
     top = np.zeros(elements.groups, np.int64)
     np.maximum.at(top, elements.ids, levels)
     level = 0
     while level <= int(levels.max(initial=0)):
         capacity = np.maximum(RANKS * _SHRINK ** np.maximum(top - level, 0), _LEAST)
-        rows = np.flatnonzero(kept & (levels == level))
+        rows = np.flatnonzero(remaining & (levels == level))
         counts = np.bincount(elements.ids[rows], minlength=elements.groups)
         rows = rows[(counts > capacity)[elements.ids[rows]]]
         if len(rows):
             dropped, raised = _halve(elements.ids, keys, rows, level)
-            kept[dropped] = False
+            remaining[dropped] = False
             levels[raised] = level + 1
         level += 1
-    return np.flatnonzero(kept)
+    return np.flatnonzero(remaining)
 
 
 def _halve(ids: Numbers, keys: Numbers, rows: Numbers, level: int) -> tuple[Numbers, Numbers]:

@@ -124,13 +124,13 @@ class ChangingJoin(PairEvents, WeightedRows):
 
     # ── Running ──
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
         """The changes of pairs, and of rows without a match; of new pairs for which the condition fails rejects."""
         tables = arrived.tables()
         if not tables:
             return
         new = whole(tables)
-        known = self.past_rows(new, kept.tables(clock.now + 1))
+        known = self.past_rows(new, stored.tables(clock.now + 1))
         new = self.combine(new)
         rows = whole([known, existing_columns(new, known.column_names)])
         before = np.append(self._left(known), np.zeros(len(new), np.int64))
@@ -143,9 +143,9 @@ class ChangingJoin(PairEvents, WeightedRows):
         old, now, changed = (self._sides(rows, weights) for weights in (before, after, change))
         yield from self._changes(old, now, changed, clock.now)
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The results so far."""
-        tables = kept.tables(watermark + 1)
+        tables = stored.tables(watermark + 1)
         if tables:
             rows = whole(tables)
             left = np.maximum(self._left(rows), 0)

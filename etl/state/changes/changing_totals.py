@@ -107,17 +107,17 @@ class ChangingTotals:
         """Partial results of the same group as one."""
         return group(with_missing(rows, self._all), self._same, self._all)
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are events."""
         return arrived is not None
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
         """Of each group with new events the result before and after them, where they differ."""
         tables = arrived.tables()
         if not tables:
             return
         new = self.combine(whole(tables))
-        known = self._past_results(new, kept.tables(clock.now + 1))
+        known = self._past_results(new, stored.tables(clock.now + 1))
         if self.ttl.micros is not None:
             new = self._without_expired(new, known)
         after = self._merged([known, new])
@@ -143,8 +143,8 @@ class ChangingTotals:
     def _without_expired(self, new: pa.Table, known: pa.Table) -> pa.Table:
         """New partial results as one of each group, without those that remove rows of groups that have none."""
         exists = self._exist(known, self._align(known, new))
-        kept = new.filter(pa.array((numbers(new, SIGN) > 0) | exists))
-        return self.combine(with_column(kept, SIGN, np.zeros(len(kept), np.int64)))
+        remaining = new.filter(pa.array((numbers(new, SIGN) > 0) | exists))
+        return self.combine(with_column(remaining, SIGN, np.zeros(len(remaining), np.int64)))
 
     def _rows_to_keep(self, known: pa.Table, new: pa.Table, after: pa.Table, before: Numbers) -> pa.Table:
         """New partial results; of groups whose pane is another one now the whole ones."""
@@ -198,9 +198,9 @@ class ChangingTotals:
         """Groups and aggregates."""
         return pa.schema([one for one in self.fields if one.name != CHANGE])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The results so far."""
-        tables = kept.tables(watermark + 1)
+        tables = stored.tables(watermark + 1)
         if tables:
             rows = whole(tables)
             merged = self._merged([rows if self.ttl.micros is None else rows.filter(pa.array(self.ttl.are_current(rows)))])

@@ -39,13 +39,13 @@ class RecomputedResults(WeightedRows):
         """Rows are added as they arrive, or those of keys with a later pane are written again."""
         return "arrived" if self.ttl.micros is None else "appended"
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The difference of the results of keys with events, before these and after them."""
         tables = arrived.tables()
         if not tables:
             return
         new = whole(tables)
-        known = self.past_rows(new, kept.tables(clock.now + 1))
+        known = self.past_rows(new, stored.tables(clock.now + 1))
         known = known.filter(pa.array(self.ttl.are_current(known))) if self.ttl.micros is not None else known
         new = new.select(known.column_names)
         before, after = self._expanded(known), self._expanded(whole([known, new]))
@@ -95,9 +95,9 @@ class RecomputedResults(WeightedRows):
         """The fields of results."""
         return pa.schema([one for one in self.fields if one.name != CHANGE])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The results so far."""
-        tables = kept.tables(watermark + 1)
+        tables = stored.tables(watermark + 1)
         if tables:
             rows = whole(tables)
             rows = rows.filter(pa.array(self.ttl.are_current(rows)))

@@ -85,9 +85,11 @@ class WeightedRows(ABC):
         if len(groups.hash) == len(rows) and (weights == sums).all():
             return rows
         firsts = earliest_added(rows, groups)
-        kept = np.flatnonzero(self._needed(rows, firsts, weights))
-        kept = kept[np.argsort(firsts[kept])]  # the order of rows is that in which they came, whatever the seed of hashes
-        return with_column(rows.take(pa.array(firsts[kept])), WEIGHT, weights[kept])
+        remaining = np.flatnonzero(self._needed(rows, firsts, weights))
+        remaining = remaining[
+            np.argsort(firsts[remaining])
+        ]  # the order of rows is that in which they came, whatever the seed of hashes
+        return with_column(rows.take(pa.array(firsts[remaining])), WEIGHT, weights[remaining])
 
     def _needed(self, rows: pa.Table, at: Numbers, weights: Numbers) -> Numbers:
         """bool[n]: which of these rows are there."""
@@ -99,7 +101,7 @@ class WeightedRows(ABC):
         found: Numbers = key_hashes(rows, [*names, *([PANE] if with_pane and self.ttl.micros is not None else [])], _SEED)
         return found
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are events."""
         return arrived is not None
 

@@ -58,20 +58,20 @@ class LatestJoin(TimeJoin):
     def _event_columns(self, events: pa.RecordBatch, sides: Any) -> dict[str, pa.Array]:
         return {**super()._event_columns(events, sides), ORDER: events.column(ORDER)}
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether the watermark may have passed some left events."""
-        return clock.before < clock.now and (arrived is not None or kept is not None)
+        return clock.before < clock.now and (arrived is not None or stored is not None)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
         """Left events that the watermark has now passed, each with the latest version at its time."""
-        tables = [*kept.tables(clock.before - self.pane + 1, clock.now + 1), *arrived.tables()]
+        tables = [*stored.tables(clock.before - self.pane + 1, clock.now + 1), *arrived.tables()]
         decided = [table.filter(pa.array(mask)) for table in tables if (mask := self._is_decided(table, clock)).any()]
         if not decided:
             return
         events = SidedEvents.of(whole(decided))
         first, last = int(events.time.min()), int(events.time.max())
         versions = (first - self.pane + 1, last + self.before + 1) if self.bounded else (NO_END, NO_END + 1)
-        runs = list(runs_of_tables([*kept.tables(*versions), *arrived.tables()]))
+        runs = list(runs_of_tables([*stored.tables(*versions), *arrived.tables()]))
         yield from self._with_versions(events, runs)
 
     def _with_versions(self, events: SidedEvents, runs: list[SidedEvents]) -> Iterator[pa.RecordBatch | Rejects]:

@@ -154,9 +154,9 @@ class SidedState:
         events = [field for field in self.incoming if field.name.startswith(SIDE_PREFIXES)]
         return pa.schema([("side", pa.string()), ("time", TIMESTAMP), *events])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The events that are kept."""
-        tables = kept.tables()
+        tables = stored.tables()
         if not tables:
             return
         rows = whole(tables)

@@ -42,45 +42,45 @@ class TimeJoin(PairEvents, SidedState):
         """The arrived rows are added to state; with a limit those that are accepted."""
         return "arrived" if self.limit is None else "appended"
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are events, or the watermark may have passed the last match of some."""
-        return arrived is not None or (bool(self._outer_sides) and kept is not None and clock.before < clock.now)
+        return arrived is not None or (bool(self._outer_sides) and stored is not None and clock.before < clock.now)
 
     def run(
-        self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows
+        self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows
     ) -> Iterator[pa.RecordBatch | pa.Table | DroppedEvents | Rejects]:
         """Pairs of which an event is new, then events that have no match. A pair for which the condition fails is rejected."""
         new = events_of_tables(arrived.tables())
         if new is not None and self.limit is not None:
-            within_limit = self._within_limit(new, self.limit, kept)
+            within_limit = self._within_limit(new, self.limit, stored)
             if not within_limit.all():
                 yield DroppedEvents(int((~within_limit).sum()))
             new = new.where(within_limit) if within_limit.any() else None
             if new is not None:
                 yield new.rows
         if new is not None and self.kind == "semi":
-            yield from self._first_matches(new, kept)
+            yield from self._first_matches(new, stored)
         elif new is not None and self.kind != "anti":
             yield from self._new_pairs(new.where(new.side == 0), new)
-            for run in self._runs(kept, new):
+            for run in self._runs(stored, new):
                 yield from self._new_pairs(new, run)
         if self._outer_sides:
-            yield from self._unmatched(clock, new, kept)
+            yield from self._unmatched(clock, new, stored)
 
-    def _within_limit(self, new: SidedEvents, limit: SideLimit, kept: PartRows) -> Any:
+    def _within_limit(self, new: SidedEvents, limit: SideLimit, stored: PartRows) -> Any:
         """bool[n]: which new events are within the limit."""
         first, end = limit.whole_spans(new.time)
         return limit.within_limit(
-            new, runs_of_tables(kept.tables(first + min(self._retention) - self.pane + 1, end + max(self._retention)))
+            new, runs_of_tables(stored.tables(first + min(self._retention) - self.pane + 1, end + max(self._retention)))
         )
 
-    def _runs(self, kept: PartRows, near: SidedEvents) -> Iterator[SidedEvents]:
+    def _runs(self, stored: PartRows, near: SidedEvents) -> Iterator[SidedEvents]:
         """The events of state that can match some of these."""
         first, last = int(near.time.min()), int(near.time.max())
         left, right = self._retention
         low = first + min(left - self.after, right - self.before)
         high = last + max(left + self.before, right + self.after)
-        return runs_of_tables(kept.tables(low - self.pane + 1, high + 1))
+        return runs_of_tables(stored.tables(low - self.pane + 1, high + 1))
 
     def _new_pairs(self, queries: SidedEvents, run: SidedEvents) -> Iterator[pa.RecordBatch | Rejects]:
         rejected: list[Rejects] = []
@@ -140,7 +140,7 @@ class TimeJoin(PairEvents, SidedState):
         }
         return batch_of(columns, pa.schema([field for field in self.pair if field.name in self.where_fields]), len(at_left))
 
-    def _first_matches(self, new: SidedEvents, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
+    def _first_matches(self, new: SidedEvents, stored: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
         """Left events that have a match since this micro-batch."""
         rejected: list[Rejects] = []
         matched = np.zeros(len(new.time), bool)
@@ -149,7 +149,7 @@ class TimeJoin(PairEvents, SidedState):
             matched[np.flatnonzero(lefts)[found]] = True
             yield from take_rejects(rejected)
         earlier: list[pa.Table] = []
-        for run in self._runs(kept, new):
+        for run in self._runs(stored, new):
             marked = np.zeros(len(run.time), bool)
             for found, rows, _ in self._pairs(new, run, rejected):
                 is_left = lefts[found]
@@ -160,17 +160,19 @@ class TimeJoin(PairEvents, SidedState):
                 earlier.append(run.rows.filter(pa.array(marked)))
         if earlier:
             candidates = SidedEvents.of(whole(earlier))
-            yield from self._unpaired_events(candidates, ~self._has_match(candidates, None, kept))
+            yield from self._unpaired_events(candidates, ~self._has_match(candidates, None, stored))
         yield from self._unpaired_events(new, matched)
 
-    def _unmatched(self, clock: WatermarkAdvance, new: SidedEvents | None, kept: PartRows) -> Iterator[pa.RecordBatch | Rejects]:
+    def _unmatched(
+        self, clock: WatermarkAdvance, new: SidedEvents | None, stored: PartRows
+    ) -> Iterator[pa.RecordBatch | Rejects]:
         """Events of which the watermark has now passed the last time of a match, and that have none."""
-        tables = [*([new.rows] if new is not None else []), *kept.tables(*self._decided_panes(clock))]
+        tables = [*([new.rows] if new is not None else []), *stored.tables(*self._decided_panes(clock))]
         decided = [table.filter(pa.array(mask)) for table in tables if (mask := self._is_decided(table, clock)).any()]
         if decided:
             events = SidedEvents.of(whole(decided))
             rejected: list[Rejects] | None = [] if self.kind == "anti" else None  # of others when a pair was new
-            unmatched = ~self._has_match(events, new, kept, rejected)
+            unmatched = ~self._has_match(events, new, stored, rejected)
             yield from take_rejects(rejected or [])
             yield from self._unpaired_events(events, unmatched)
 
@@ -185,11 +187,11 @@ class TimeJoin(PairEvents, SidedState):
         return np.isin(sides, self._outer_sides) & (last_match >= clock.before) & (last_match < clock.now)
 
     def _has_match(
-        self, events: SidedEvents, new: SidedEvents | None, kept: PartRows, rejected: list[Rejects] | None = None
+        self, events: SidedEvents, new: SidedEvents | None, stored: PartRows, rejected: list[Rejects] | None = None
     ) -> Any:
         """bool[n]: which events have a match, among new ones or in state."""
         matched = np.zeros(len(events.time), bool)
-        for run in (*([new] if new is not None else []), *self._runs(kept, events)):
+        for run in (*([new] if new is not None else []), *self._runs(stored, events)):
             for found, _, _ in self._pairs(events, run, rejected):
                 matched[found] = True
         return matched

@@ -46,9 +46,9 @@ class FirstEvents(PassingEvents):
             return rows
         return rows.filter(pa.array(first_of_each_time(hashes_of(rows), numbers(rows, TIME))))
 
-    def decide(self, rows: pa.Table, times: Any, kept: PartRows) -> Any:
+    def decide(self, rows: pa.Table, times: Any, stored: PartRows) -> Any:
         """The first event of each key within a time, of these and those that passed before."""
-        known = kept.tables(int(times.min()) - self.within - self.pane, int(times.max()) + self.within)
+        known = stored.tables(int(times.min()) - self.within - self.pane, int(times.max()) + self.within)
         return first_within(hashes_of(rows), times, known, self.within)
 
     def state_rows(self, passed: pa.Table) -> pa.Table:
@@ -60,9 +60,9 @@ class FirstEvents(PassingEvents):
         """The time of an event that passed, and the hash of its key."""
         return pa.schema([("time", TIMESTAMP), (KEY_HASH, pa.string())])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The events that passed and can still have repeats."""
-        tables = kept.tables()
+        tables = stored.tables()
         if tables:
             rows = whole(tables)
             rows = rows.filter(pa.array(numbers(rows, TIME) + self.within > watermark))

@@ -39,17 +39,17 @@ class FunctionCalls(WaitingEvents):
     ttl: TimeToLive = UNLIMITED
     timers: Timers | None = None
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are events that pass, or may be timers that are due."""
-        timed = self.timers is not None and clock.before < clock.now and kept is not None
-        return timed or super().is_due(clock, arrived, kept)
+        timed = self.timers is not None and clock.before < clock.now and stored is not None
+        return timed or super().is_due(clock, arrived, stored)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
         """Pass the events and timers that the watermark has passed; without an event time all events."""
         if self.timers is None or self.waits:
-            yield from super().run(clock, arrived, kept)
+            yield from super().run(clock, arrived, stored)
             return
-        alive = kept.tables(clock.before + 1)
+        alive = stored.tables(clock.before + 1)
         due = [rows for table in alive if not is_past(table) and len(rows := rows_passing(table, clock))]
         if passing := [*arrived.tables(), *due]:
             yield from self.pass_events(whole(passing), [table for table in alive if is_past(table)], clock.now)
@@ -144,9 +144,9 @@ class FunctionCalls(WaitingEvents):
         fields[unlike("state", self.keys)] = self.function.state
         return pa.schema(list(fields.items()))
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The state of each key that has one and has not expired."""
-        tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
+        tables = [table for table in stored.tables(watermark + 1) if is_past(table)]
         if not tables:
             return
         past = whole(tables)

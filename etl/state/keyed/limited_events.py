@@ -54,9 +54,9 @@ class LimitedEvents(PassingEvents):
         sums = rows.group_by(names, use_threads=False).aggregate([(COUNT, "sum")])
         return sums.select([*names, f"{COUNT}_sum"]).rename_columns([*names, COUNT])
 
-    def decide(self, rows: pa.Table, times: Any, kept: PartRows) -> Any:
+    def decide(self, rows: pa.Table, times: Any, stored: PartRows) -> Any:
         """The earliest events of each key and span, until ``limit`` of them have passed."""
-        known = kept.tables(int(times.min()) - self.pane, int(times.max()) + 1)
+        known = stored.tables(int(times.min()) - self.pane, int(times.max()) + 1)
         return first_of_each(hashes_of(rows), times, known, self.limit)
 
     def state_rows(self, passed: pa.Table) -> pa.Table:
@@ -69,9 +69,9 @@ class LimitedEvents(PassingEvents):
         """The start of a pane, the hash of a key and one of the pane's spans, and how many of its events have passed."""
         return pa.schema([("pane_start", TIMESTAMP), (KEY_HASH, pa.string()), ("passed", pa.int64())])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The counts of the panes that are not over. Which of its spans a count is of cannot be known from its hash."""
-        tables = kept.tables(watermark - self.pane + 1)
+        tables = stored.tables(watermark - self.pane + 1)
         if tables:
             rows = self.combine(whole(tables))
             columns = [as_times(numbers(rows, PANE)), as_hex(rows), rows.column(COUNT).combine_chunks()]

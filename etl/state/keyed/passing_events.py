@@ -33,29 +33,29 @@ class PassingEvents(ABC):
         return self.group_by
 
     @abstractmethod
-    def decide(self, rows: pa.Table, times: Any, kept: PartRows) -> Any:
+    def decide(self, rows: pa.Table, times: Any, stored: PartRows) -> Any:
         """bool[rows]: which of these events pass."""
 
     @abstractmethod
     def state_rows(self, passed: pa.Table) -> pa.Table:
         """The state rows of events that pass."""
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are events."""
         return arrived is not None
 
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Keys are looked up."""
         return False
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events that pass, in the order of their times, and their state rows."""
         tables = arrived.tables()
         if not tables:
             return
         rows = whole(tables)
         times = numbers(rows, TIME)
-        passing = np.flatnonzero(self.decide(rows, times, kept))
+        passing = np.flatnonzero(self.decide(rows, times, stored))
         if len(passing):
             passed = rows.take(pa.array(passing[np.argsort(times[passing], kind="stable")]))
             yield as_events(passed, self.fields)

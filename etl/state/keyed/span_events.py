@@ -57,14 +57,14 @@ class SpanEvents(WaitingEvents):
         """The events; those older than the watermark are late."""
         return self.prepare_events(events, self._events, watermark)
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether the watermark has reached another pane, and there are events."""
-        return (arrived is not None or kept is not None) and self._last_run(clock.before) < self._last_run(clock.now)
+        return (arrived is not None or stored is not None) and self._last_run(clock.before) < self._last_run(clock.now)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events of spans that are over, in the order of their times; and the spans that have changed."""
         runs = WatermarkAdvance(self._last_run(clock.before), self._last_run(clock.now))
-        alive = kept.tables(runs.before + 2)
+        alive = stored.tables(runs.before + 2)
         past = [table for table in alive if is_past(table)]
         waiting = [*(table for table in alive if not is_past(table)), *arrived.tables()]
         passing = [rows for table in waiting if len(rows := self._select_passing(table, runs))]
@@ -137,10 +137,10 @@ class SpanEvents(WaitingEvents):
         names = [unlike(name, self.fields.names) for name in ("span_start", "span_end", "events")]
         return pa.schema([*self._events, *zip(names, (TIMESTAMP, TIMESTAMP, pa.int64()), strict=True)])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The event of each span that would pass if it were over. A span that has not begun by the watermark can still move."""
         last = self._last_run(watermark)
-        alive = kept.tables(last + 2)
+        alive = stored.tables(last + 2)
         past = [table for table in alive if is_past(table)]
         rest = WatermarkAdvance(last, ALWAYS)
         waiting = [rows for table in alive if not is_past(table) and len(rows := self._select_passing(table, rest))]

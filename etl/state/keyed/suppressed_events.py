@@ -80,14 +80,14 @@ class SuppressedEvents:
         weights = numbers(rows, COUNT)[groups.order]
         total = np.add.reduceat(weights, firsts)
         weights[firsts] = total - (lasts > firsts) if self.summary else total
-        kept = np.union1d(firsts, lasts) if self.summary else firsts
-        return with_column(rows.take(pa.array(groups.order[kept])), COUNT, weights[kept])
+        remaining = np.union1d(firsts, lasts) if self.summary else firsts
+        return with_column(rows.take(pa.array(groups.order[remaining])), COUNT, weights[remaining])
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are events, or summaries may be given."""
-        return arrived is not None or (self.summary is not None and kept is not None and clock.before < kept.last)
+        return arrived is not None or (self.summary is not None and stored is not None and clock.before < stored.last)
 
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Keys are looked up, but at the end of all sources each may have a summary."""
         return self.summary is not None and clock.now >= ALWAYS
 
@@ -95,11 +95,11 @@ class SuppressedEvents:
         """Those of keys whose time is over, of which there may be summaries."""
         return (panes > clock.before) & (panes <= clock.now) & (self.summary is not None)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The events that pass in the order of their times, then summaries and state rows."""
-        known, tables = kept.tables(clock.before + 1), [*arrived.tables()]
+        known, tables = stored.tables(clock.before + 1), [*arrived.tables()]
         if self.summary:  # rows that stand for no event bring in the keys whose time may be over
-            tables += [_without_event(table) for table in kept.tables(clock.before + 1, clock.now + 1)]
+            tables += [_without_event(table) for table in stored.tables(clock.before + 1, clock.now + 1)]
         if not tables:
             return
         rows = whole(tables)
@@ -161,9 +161,9 @@ class SuppressedEvents:
         stored = [self._events.field(name) for name in self._stored_fields]
         return pa.schema([*stored, (unlike("passed_at", self.fields.names), TIMESTAMP), (self.count, pa.int64())])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The keys of which events are suppressed, or were and wait to be counted."""
-        tables = kept.tables(watermark + 1)
+        tables = stored.tables(watermark + 1)
         if tables:
             rows = self.combine(whole(tables))
             events = as_events(rows, pa.schema([self._events.field(name) for name in self._stored_fields]))

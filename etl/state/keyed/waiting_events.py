@@ -43,7 +43,7 @@ class WaitingEvents(ABC):
         """Past rows are looked up by key."""
         return True
 
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """At the end of all sources all events that wait pass."""
         return self.waits and clock.now >= ALWAYS
 
@@ -83,15 +83,15 @@ class WaitingEvents(ABC):
         needed[past] = self.needed_past(rows.filter(pa.array(past)))
         return rows if needed.all() else rows.filter(pa.array(needed))
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether the watermark may have passed events that wait, or there are events and none waits."""
         if not self.waits:
             return arrived is not None
-        return clock.before < clock.now and (arrived is not None or kept is not None)
+        return clock.before < clock.now and (arrived is not None or stored is not None)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table | Rejects]:
         """Pass the events that the watermark has passed."""
-        alive = kept.tables((clock.before if self.waits else clock.now) + 1)
+        alive = stored.tables((clock.before if self.waits else clock.now) + 1)
         waiting = [*(table for table in alive if not is_past(table)), *arrived.tables()]
         passing = [rows for table in waiting if len(rows := self._select_passing(table, clock))]
         if passing:

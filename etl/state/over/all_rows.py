@@ -42,13 +42,13 @@ class AllRows(RecomputedResults):
 
     after_run: ClassVar[AfterRun] = "rewritten"
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether the sources have ended."""
-        return clock.ended and (arrived is not None or kept is not None)
+        return clock.ended and (arrived is not None or stored is not None)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch]:
         """All rows of these parts with their values; nothing is remembered."""
-        tables = [*kept.tables(), *arrived.tables()]
+        tables = [*stored.tables(), *arrived.tables()]
         if tables:
             yield from self.results(self._expanded(whole(tables))).combine_chunks().to_batches()
 

@@ -198,10 +198,10 @@ class RunningValues(WaitingEvents):
         fields[unlike("last_event", self.fields.names)] = TIMESTAMP
         return pa.schema([*fields.items(), *(self.fields.field(name) for name in self.aggregates)])
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The running values of each key, of the events that still count at the watermark."""
         oldest = watermark - (self.within or UNLIMITED_PANE)
-        tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
+        tables = [table for table in stored.tables(watermark + 1) if is_past(table)]
         rows = [counting for table in tables if len(counting := table.filter(pa.array(numbers(table, TIME) > oldest)))]
         if rows:
             past = whole(rows)

@@ -98,23 +98,23 @@ class SequenceEvents:
         """All rows: each event may be one of a match."""
         return rows
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether the watermark has passed an event, or the end of the time of a pattern."""
         span = self._span(clock)
         longest = self.pane + (self.within if self.unanswered else 0)
         return span.before < span.settled and any(
-            rows.first < span.settled and rows.last + longest >= span.before for rows in (arrived, kept) if rows is not None
+            rows.first < span.settled and rows.last + longest >= span.before for rows in (arrived, stored) if rows is not None
         )
 
     def _span(self, clock: WatermarkAdvance) -> Span:
         own = 1 if self.arrival else 0
         return Span(self.within, self.most, clock.before + own, clock.now + own)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The matches that are decided now, in the order of their ends; and where they end."""
         span = self._span(clock)
         first = span.before - self.within - self.pane
-        tables = [*kept.tables(first, span.settled), *arrived.tables(first, span.settled)]
+        tables = [*stored.tables(first, span.settled), *arrived.tables(first, span.settled)]
         events = rows_of_keys(
             tables, keys_of(tables, lambda table: self._is_due(table, span)), span.before - self.within, span.settled
         )
@@ -162,9 +162,9 @@ class SequenceEvents:
         """Keys, the times of the first and the last event, and the number of events of each name."""
         return self.open_fields
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The earliest sequence of each key that has begun, is not over and not complete, with all events that are read."""
-        tables = kept.tables(watermark - self.within - self.pane)
+        tables = stored.tables(watermark - self.within - self.pane)
         own = watermark + (1 if self.arrival else 0)
         events = rows_of_keys(tables, keys_of(tables, _is_event), own - self.within, ALWAYS)
         found = self._find(events, Span(self.within, self.most, NEVER, own), still_open=True)

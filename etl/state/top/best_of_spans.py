@@ -65,15 +65,15 @@ class BestOfSpans:
         best, _ = self.ranking.best(rows)
         return rows if len(best) == len(rows) else rows.take(pa.array(np.sort(best)))
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether a span may be over now that has events."""
-        spans = [span for span in (arrived, kept) if span is not None]
+        spans = [span for span in (arrived, stored) if span is not None]
         return any(clock.before < span.last + self.size and span.first + self.size <= clock.now for span in spans)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch]:
         """The best events of the spans that are over, by span and key, the best ones first."""
         first, end = clock.before - self.size + 1, clock.now - self.size + 1
-        yield from self._best([*kept.tables(first, end), *arrived.tables(first, end)])
+        yield from self._best([*stored.tables(first, end), *arrived.tables(first, end)])
 
     def _best(self, tables: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
         if not tables:
@@ -98,9 +98,9 @@ class BestOfSpans:
         """Those of results."""
         return self.fields
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The best events so far of spans that are not over."""
-        yield from self._best(kept.tables(watermark - self.size + 1))
+        yield from self._best(stored.tables(watermark - self.size + 1))
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the span is."""

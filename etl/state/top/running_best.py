@@ -146,9 +146,9 @@ class RunningBest(WaitingEvents):
         """Those of events, and the rank."""
         return self._events.append(pa.field(self.rank, pa.int64()))
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The best events of each key so far."""
-        tables = [table for table in kept.tables(watermark + 1) if is_past(table)]
+        tables = [table for table in stored.tables(watermark + 1) if is_past(table)]
         if tables:
             rows = whole(tables)
             rows = rows.filter(pa.array(self.ttl.are_alive(rows, watermark)))

@@ -36,7 +36,7 @@ class EmitRule(Protocol):
     def looks_up(self) -> bool:
         """Whether it reads only rows of groups of which something arrived in the micro-batch."""
 
-    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there may be results in this micro-batch."""
 
     def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -52,9 +52,9 @@ class OnClose:
         """All groups of a window have results."""
         return False
 
-    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether a window closes."""
-        span = union_of(arrived, kept)
+        span = union_of(arrived, stored)
         return span is not None and shape.may_end(clock.before, clock.now, span.first, span.last)
 
     def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -73,7 +73,7 @@ class _OnArrival:
         """Groups of which nothing arrived have no results."""
         return True
 
-    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether something arrived."""
         return arrived is not None
 
@@ -126,7 +126,7 @@ class OnCondition(_OnArrival):
         """The windows and groups that had a result, with its time."""
         columns = [PANE, *windows.aggregation.keys, f"{GIVEN}\x000"]
         tables = [
-            table for table in windows.kept.of_keys(windows.arrived, windows.clock.before + 1) if MARK in table.column_names
+            table for table in windows.stored.of_keys(windows.arrived, windows.clock.before + 1) if MARK in table.column_names
         ]
         own = [table.filter(pc.equal(table.column(MARK), self._id(windows.shape))).select(columns) for table in tables]
         return [table.rename_columns([_END, *columns[1:]]) for table in own if len(table)]

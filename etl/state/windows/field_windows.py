@@ -58,30 +58,30 @@ class FieldWindows:
         """Partial results of the same windows and groups as one."""
         return self.aggregation.merge(rows, (PANE, _START))
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether a window has changed or closes."""
         if self.on_change and arrived is not None:
             return True
-        spans = [span for span in (arrived, kept) if span is not None]
+        spans = [span for span in (arrived, stored) if span is not None]
         return self.on_close and any(span.first <= clock.now and span.last > clock.before for span in spans)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The results of one part."""
         if self.on_close:
-            yield from self._results(arrived, kept, clock.before + 1, clock.now + 1)
+            yield from self._results(arrived, stored, clock.before + 1, clock.now + 1)
         if self.on_change:
-            yield from self._changed_windows(arrived, kept, clock.before + 1)
+            yield from self._changed_windows(arrived, stored, clock.before + 1)
 
-    def _results(self, arrived: PartRows, kept: PartRows, first: int, end: int) -> Iterator[pa.RecordBatch]:
-        if tables := [*kept.in_order(first, end), *arrived.in_order(first, end)]:
+    def _results(self, arrived: PartRows, stored: PartRows, first: int, end: int) -> Iterator[pa.RecordBatch]:
+        if tables := [*stored.in_order(first, end), *arrived.in_order(first, end)]:
             merged = self.combine(self.aggregation.concat(tables))
             yield self.aggregation.results(merged, merged.column(_START).to_numpy(), merged.column(PANE).to_numpy())
 
-    def _changed_windows(self, arrived: PartRows, kept: PartRows, first: int) -> Iterator[pa.RecordBatch]:
+    def _changed_windows(self, arrived: PartRows, stored: PartRows, first: int) -> Iterator[pa.RecordBatch]:
         new = arrived.in_order(first)
         if not new:
             return
-        tables = [with_number(table, CHANGED, 1) for table in new] + [with_number(t, CHANGED, 0) for t in kept.in_order(first)]
+        tables = [with_number(table, CHANGED, 1) for table in new] + [with_number(t, CHANGED, 0) for t in stored.in_order(first)]
         marked = replace(self.aggregation, hidden={CHANGED: Largest()})
         merged = marked.merge(marked.concat(tables), (PANE, _START))
         merged = merged.filter(pc.equal(merged.column(f"{CHANGED}\x000"), 1))
@@ -93,10 +93,10 @@ class FieldWindows:
         """Those of results."""
         return self.aggregation.fields
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The open windows of these parts."""
         everything = replace(self, aggregation=self.aggregation.unconditional)
-        yield from everything._results(kept, NO_ROWS, watermark + 1, ALWAYS)
+        yield from everything._results(stored, NO_ROWS, watermark + 1, ALWAYS)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
         """Whether the window is closed."""

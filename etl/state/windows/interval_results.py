@@ -45,9 +45,9 @@ class OnInterval:
         """Groups that changed in earlier micro-batches have results."""
         return False
 
-    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether there are open windows at such a time."""
-        span = union_of(arrived, kept)
+        span = union_of(arrived, stored)
         return span is not None and _has_tick(clock, self.every) and shape.last_end(span.last) > clock.now
 
     def run(self, windows: ShapeRun) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -75,9 +75,9 @@ class OnLateEvents:
         """At intervals groups that changed in earlier micro-batches have results."""
         return self.every is None
 
-    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, shape: WindowShape, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether something may have arrived late, and an interval ends or a window takes nothing more."""
-        span = arrived if self.every is None else union_of(arrived, kept)
+        span = arrived if self.every is None else union_of(arrived, stored)
         if span is None or shape.first_end(span.first) > clock.before:
             return False
         after, until = self._ends(clock)

@@ -112,30 +112,30 @@ class Sessions:
         """The rows that end after the watermark."""
         return _rows_ending(rows, watermark)
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether a session has changed, or the end of a row may have been passed."""
         if self.on_change and arrived is not None:
             return True
-        spans = [span for span in (arrived, kept) if span is not None]
+        spans = [span for span in (arrived, stored) if span is not None]
         return clock.before < clock.now and any(
             span.first + self.gap <= clock.now and not self.is_over(span.last, clock.before) for span in spans
         )
 
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether many sessions may end."""
         return clock.now - clock.before > self.pane
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The sessions that have changed and those that close, and of those that stay open what ends by now, with their end."""
         if self.on_change:
-            yield from self._changed_sessions(clock, arrived, kept)
+            yield from self._changed_sessions(clock, arrived, stored)
         span = (self._first_pane(clock.before), clock.now - self.gap + 1)
-        passed = [_rows_ending(table, clock.before, clock.now) for table in (*kept.in_order(*span), *arrived.in_order(*span))]
+        passed = [_rows_ending(table, clock.before, clock.now) for table in (*stored.in_order(*span), *arrived.in_order(*span))]
         passed = [table for table in passed if len(table)]
         if not passed:
             return
         rows = self.aggregation.concat(passed)
-        later = (table for state in (kept, arrived) for table in self._rows_after(clock.now, state, rows))
+        later = (table for state in (stored, arrived) for table in self._rows_after(clock.now, state, rows))
         spans = self._spans(self._edges([rows, *later]))
         merged = self._merged(rows, spans)
         closed = merged.column(_END).to_numpy() <= clock.now
@@ -143,13 +143,13 @@ class Sessions:
             yield _results(self.aggregation, merged.filter(pa.array(closed)))
         yield merged.filter(pa.array(~closed))
 
-    def _changed_sessions(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch]:
+    def _changed_sessions(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch]:
         """The sessions that have new events."""
         new = arrived.in_order()
         if not new:
             return
         first = self.aggregation.concat(new)
-        rows = self.aggregation.concat([first, *self._rows_after(clock.before, kept, first)])
+        rows = self.aggregation.concat([first, *self._rows_after(clock.before, stored, first)])
         spans = self._spans(rows)
         changed = np.isin(spans.of_rows, spans.of_rows[: len(first)])
         merged = self._merged(rows.filter(pa.array(changed)), spans._replace(of_rows=spans.of_rows[changed]))
@@ -172,9 +172,9 @@ class Sessions:
         """Those of results."""
         return self.aggregation.fields
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The open sessions, which end at ``window_end`` if no event follows."""
-        tables = [_rows_ending(table, watermark) for table in kept.in_order(self._first_pane(watermark))]
+        tables = [_rows_ending(table, watermark) for table in stored.in_order(self._first_pane(watermark))]
         if any(map(len, tables)):
             yield _results(self.aggregation.unconditional, self.combine(self.aggregation.concat(tables)))
 

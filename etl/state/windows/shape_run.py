@@ -87,11 +87,11 @@ class ShapeRun:
     shape: WindowShape
     clock: WatermarkAdvance
     arrived: PartRows
-    kept: PartRows
+    stored: PartRows
 
     def tables(self, first: int, end: int = ALWAYS) -> list[pa.Table]:
         """The partial results of panes, of this micro-batch and earlier ones."""
-        return without_marks([*self.kept.in_order(first, end), *self.arrived.in_order(first, end)])
+        return without_marks([*self.stored.in_order(first, end), *self.arrived.in_order(first, end)])
 
     def merged(
         self, rows: PaneRows, ends: Iterable[Numbers], hidden: Mapping[str, Accumulator] | None = None, keys: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class ShapeRun:
         if not new:
             return
         panes = PaneRows.of(new).starts
-        old = without_marks(self.kept.of_keys(self.arrived, int(panes[0]) - self.shape.size, int(panes[-1]) + self.shape.size))
+        old = without_marks(self.stored.of_keys(self.arrived, int(panes[0]) - self.shape.size, int(panes[-1]) + self.shape.size))
         marked = [*(with_number(table, CHANGED, 1) for table in new), *(with_number(table, CHANGED, 0) for table in old)]
         found = self.merged(PaneRows.of(marked), self.shape.ends(panes, after, until), {CHANGED: Largest()})
         for groups in found:

@@ -40,10 +40,10 @@ class TimeWindows:
         """Whether changed groups are looked up."""
         return any(rule.looks_up for rule in self.rules)
 
-    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether other groups may have results."""
         rules = (rule for rule in self.rules if not rule.looks_up)
-        return any(rule.is_due(shape, clock, arrived, kept) for rule in rules for shape in self.shapes)
+        return any(rule.is_due(shape, clock, arrived, stored) for rule in rules for shape in self.shapes)
 
     @property
     def after_run(self) -> AfterRun:
@@ -110,14 +110,14 @@ class TimeWindows:
         aggregation = replace(self.aggregation, hidden=hidden) if hidden else self.aggregation
         return aggregation.merge(rows, (PANE, *(name for name in (MARK, LATE, LATE_TICK) if name in names)))
 
-    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, kept: PaneSpan | None) -> bool:
+    def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
         """Whether a rule may give results."""
-        return any(rule.is_due(shape, clock, arrived, kept) for rule in self.rules for shape in self.shapes)
+        return any(rule.is_due(shape, clock, arrived, stored) for rule in self.rules for shape in self.shapes)
 
-    def run(self, clock: WatermarkAdvance, arrived: PartRows, kept: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
+    def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
         """The results of one part in the order of their windows, those of several windows in a batch."""
         for shape in self.shapes:
-            windows = ShapeRun(self.aggregation, shape, clock, arrived, kept)
+            windows = ShapeRun(self.aggregation, shape, clock, arrived, stored)
             for rule in self.rules:
                 yield from rule.run(windows)
 
@@ -126,10 +126,10 @@ class TimeWindows:
         """Those of results."""
         return self.aggregation.fields
 
-    def read_state(self, kept: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
+    def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The open windows of these parts, those of several windows in a batch."""
         everything = replace(self, aggregation=self.aggregation.unconditional, rules=(OnClose(),))
-        for found in everything.run(WatermarkAdvance(watermark, ALWAYS), kept, NO_ROWS):
+        for found in everything.run(WatermarkAdvance(watermark, ALWAYS), stored, NO_ROWS):
             if isinstance(found, pa.RecordBatch):
                 yield found
 
