@@ -57,6 +57,7 @@ class LumberjackProtocol(StreamProtocol):
         window = Window()
         while True:
             await self._read_frame(connection, window)
+            connection.hold(window.byte_count)
             if window.is_complete:
                 await connection.store(window.frames(), keep_alive=_ACK.pack(b"2A", 0))
                 await connection.write(_ACK.pack(b"2A", window.last))
@@ -86,8 +87,9 @@ class LumberjackProtocol(StreamProtocol):
         left = self._max_bytes
         for _ in range(2 * pairs):
             (size,) = _NUMBER.unpack(await connection.read_exactly(4))
-            left -= size
-            self._checked(size if left >= 0 else self._max_bytes + 1)
+            left -= size + _NUMBER.size  # without the number itself, empty pairs would have no end
+            if left < 0:
+                raise StreamError("the pairs of an event have more bytes than max_message_bytes")
             texts.append((await connection.read_exactly(size)).decode("utf-8", "replace"))
         return _object_of(texts)
 

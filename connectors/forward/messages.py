@@ -15,16 +15,22 @@ from typing import Any, NamedTuple
 import msgpack
 
 from connectors.shared.receiving.decompression import DecompressionError, decompress
-from connectors.shared.receiving.stream_server import StreamError
+from connectors.shared.receiving.stream_server import CHUNK_BYTES, StreamError
 
 MAX_ARRAY = 1 << 18
 """Maximum number of elements of an array or map: a few bytes may claim billions."""
+
+MAX_PACKED = 1 << 20
+"""Maximum number of packed events of a message: three bytes may be one."""
 
 MAX_DEPTH = 64
 """Nesting of a record."""
 
 _EVENT_TIME = 0
 """Extension type of a time with nanoseconds: two uint32, big-endian."""
+
+_MAX_SECONDS = 1 << 63
+"""Times beyond are none; infinite ones and NaN neither."""
 
 _COMPRESSIONS = ("text", "gzip", "zstd")
 
@@ -35,24 +41,27 @@ class ForwardMessage(NamedTuple):
     tag: str
     entries: list[dict[str, Any]]
     chunk: str | None
+    packed_bytes: int
+    """Bytes of packed events, after decompression."""
 
 
 def parse_message(message: Any, max_bytes: int) -> ForwardMessage:
     """Parse a message. Raises StreamError."""
     if not isinstance(message, list) or len(message) < 2 or not isinstance(message[0], str):
         raise StreamError("a message must be an array that begins with a tag")
-    tag, second = message[0], message[1]
+    tag, second, size = message[0], message[1], 0
     if isinstance(second, list):
         pairs, option = second, message[2:3]
     elif isinstance(second, (bytes, str)):
         option = message[2:3]
-        pairs = list(_packed_pairs(second, _option(option).get("compressed", "text"), max_bytes))
+        packed = _unpacked(second, _option(option).get("compressed", "text"), max_bytes)
+        pairs, size = list(_packed_pairs(packed, max_bytes)), len(packed)
     elif len(message) >= 3:
         pairs, option = [[second, message[2]]], message[3:4]
     else:
         raise StreamError("a message has no record")
     chunk = _option(option).get("chunk")
-    return ForwardMessage(_clean(tag), [_entry(pair) for pair in pairs], chunk if isinstance(chunk, str) else None)
+    return ForwardMessage(_clean(tag), [_entry(pair) for pair in pairs], chunk if isinstance(chunk, str) else None, size)
 
 
 def create_unpacker(max_bytes: int) -> msgpack.Unpacker:
@@ -61,7 +70,9 @@ def create_unpacker(max_bytes: int) -> msgpack.Unpacker:
         raw=False,
         strict_map_key=False,
         unicode_errors="surrogateescape",
-        max_buffer_size=max_bytes,
+        max_buffer_size=max_bytes + CHUNK_BYTES,  # what has arrived together may be the end of a message and many others
+        max_str_len=max_bytes,
+        max_bin_len=max_bytes,
         max_array_len=MAX_ARRAY,
         max_map_len=MAX_ARRAY,
         timestamp=0,
@@ -72,19 +83,25 @@ def _option(option: list[Any]) -> dict[Any, Any]:
     return option[0] if option and isinstance(option[0], dict) else {}
 
 
-def _packed_pairs(packed: bytes | str, compression: Any, max_bytes: int) -> Iterator[Any]:
+def _unpacked(packed: bytes | str, compression: Any, max_bytes: int) -> bytes:
     data = packed.encode("utf-8", "surrogateescape") if isinstance(packed, str) else packed
     if compression not in _COMPRESSIONS:
         raise StreamError(f"the compression {str(compression)[:40]!r} is not known: {', '.join(_COMPRESSIONS)} are")
-    if compression != "text":
-        try:
-            data = decompress(data, compression, max_bytes)
-        except DecompressionError as error:
-            raise StreamError(error.message) from None
+    if compression == "text":
+        return data
+    try:
+        return decompress(data, compression, max_bytes)
+    except DecompressionError as error:
+        raise StreamError(error.message) from None
+
+
+def _packed_pairs(data: bytes, max_bytes: int) -> Iterator[Any]:
     unpacker = create_unpacker(max_bytes)
     unpacker.feed(data)
     end = 0
-    for pair in unpacker:
+    for number, pair in enumerate(unpacker):
+        if number >= MAX_PACKED:
+            raise StreamError(f"a message has more than {MAX_PACKED} packed events")
         yield pair
         end = unpacker.tell()
     if end != len(data):
@@ -106,7 +123,7 @@ def _entry(pair: Any) -> dict[str, Any]:
 def _nanoseconds(time: Any) -> int | None:
     if isinstance(time, msgpack.ExtType) and time.code == _EVENT_TIME and len(time.data) == 8:
         return int.from_bytes(time.data[:4], "big") * 1_000_000_000 + int.from_bytes(time.data[4:], "big")
-    if isinstance(time, (int, float)) and math.isfinite(time):
+    if isinstance(time, (int, float)) and abs(time) < _MAX_SECONDS:
         return int(time * 1_000_000_000)
     return None
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgpack
 import numpy as np
 
 from connectors.forward.handshake import Handshake
-from connectors.forward.messages import create_unpacker, encode, parse_message
+from connectors.forward.messages import ForwardMessage, create_unpacker, encode, parse_message
 from connectors.shared.journal.event_blocks import Frames
 from connectors.shared.receiving.entries import encode_entries
 from connectors.shared.receiving.stream_server import Connection, StreamError, StreamProtocol
 
-_DAMAGED = (msgpack.UnpackException, msgpack.BufferFull, ValueError, TypeError, RecursionError)
+_DAMAGED = (msgpack.UnpackException, msgpack.BufferFull, ValueError, TypeError, OverflowError, RecursionError)
 
 
 class ForwardProtocol(StreamProtocol):
@@ -33,12 +33,28 @@ class ForwardProtocol(StreamProtocol):
             await self._store(connection, [value for value in group if value is not None])  # nil is a heartbeat
 
     async def _store(self, connection: Connection, values: list[Any]) -> None:
-        """Store messages that have arrived together, with one sync, and acknowledge them."""
-        try:
-            messages = [parse_message(value, self._max_bytes) for value in values]
-            data, spans = encode_entries(encode(entry for message in messages for entry in message.entries))
-        except _DAMAGED as error:
-            raise StreamError(f"a message is damaged: {error}") from None
+        """Store messages that have arrived together, with one sync unless they are large, and acknowledge them; of damaged ones
+        those before the first."""
+        messages: list[ForwardMessage] = []
+        damage: Exception | None = None
+        packed_bytes = 0
+        for value in values:
+            try:
+                message = parse_message(value, self._max_bytes)
+                messages.append(message._replace(entries=encode(message.entries)))
+            except (StreamError, *_DAMAGED) as error:
+                damage = error
+                break
+            packed_bytes += message.packed_bytes
+            if packed_bytes > self._max_bytes:
+                await self._store_messages(connection, messages)
+                messages, packed_bytes = [], 0
+        await self._store_messages(connection, messages)
+        if damage is not None:
+            raise StreamError(f"a message is damaged: {damage}") from None
+
+    async def _store_messages(self, connection: Connection, messages: Sequence[ForwardMessage]) -> None:
+        data, spans = encode_entries([entry for message in messages for entry in message.entries])
         if spans.shape[1]:
             tags: dict[str, int] = {}
             numbers = [tags.setdefault(message.tag, len(tags)) for message in messages]
@@ -57,11 +73,19 @@ class ForwardProtocol(StreamProtocol):
     async def _values(self, connection: Connection) -> AsyncIterator[list[Any]]:
         """Yield the values of the connection, those that have arrived together in one list."""
         unpacker = create_unpacker(self._max_bytes)
+        waiting = 0
         while data := await connection.read_some():
+            values: list[Any] = []
+            damage: Exception | None = None
             try:
                 unpacker.feed(data)
-                values = list(unpacker)
+                values += unpacker
             except _DAMAGED as error:
-                raise StreamError(f"this is not MessagePack, or more than max_message_bytes: {error}") from None
+                damage = error
+            waiting = len(data) if values else waiting + len(data)
+            connection.hold(waiting)
             if values:
                 yield values
+            if damage is not None:
+                text = str(damage) or type(damage).__name__
+                raise StreamError(f"this is not MessagePack, or more than max_message_bytes: {text}") from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,14 +18,15 @@ from connectors.http.receiving.receive_counters import ReceiveCounters
 from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError
 from connectors.http.receiving.tokens import Tokens
 from connectors.shared.journal.event_blocks import Sender
-from connectors.shared.journal.group_commit import JOURNAL_FULL, GroupCommit
+from connectors.shared.journal.group_commit import JOURNAL_FULL, TOO_LARGE, GroupCommit
 from connectors.shared.receiving.decompression import DecompressionError, decompress, too_large
 
 RETRY_SECONDS = 5
 """Header Retry-After of a request that is refused because the journal or the disk is full."""
 
 MAX_BUFFERED_BYTES = 256 << 20
-"""Bytes of bodies in memory, over all connections; beyond that requests are refused and their senders wait."""
+"""Bytes of bodies, decompressed ones and replies in memory, over all connections; beyond that requests are refused and their
+senders wait."""
 
 _INLINE_BYTES = 16 << 10
 """Bodies up to this size are processed in the thread of the server: a change of threads costs more."""
@@ -55,7 +57,7 @@ class ReceiverApp:
     ) -> None:
         self._protocol, self._tokens, self._limits = protocol, tokens, limits
         self._commits, self._counters = commits, counters
-        self._buffered_bytes = 0
+        self._buffered_bytes, self._lock = 0, threading.Lock()
         self._threads = ThreadPoolExecutor(_PARSING_THREADS, thread_name_prefix="http-parse")
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -91,25 +93,32 @@ class ReceiverApp:
         try:
             async with asyncio.timeout(self._limits.seconds):
                 body = await buffered.read(receive, request.headers.get("content-length", ""))
-            answer = await self._process(request, body)
-            if isinstance(answer, Reply):
-                return answer
-            buffered.grow(len(answer.frames.data))
-            return await self._store(answer, client)
+            answer = await self._process(request._replace(body=body), buffered)
+            return answer if isinstance(answer, Reply) else await self._store(answer, client)
         except TimeoutError:
             raise RequestError(408, f"the body did not arrive within {self._limits.seconds:g} s (timeout)") from None
         finally:
             buffered.release()
 
-    async def _process(self, request: Request, body: bytes) -> Reply | Events:
+    async def _process(self, request: Request, buffered: _BodyBuffer) -> Reply | Events:
         """Decompress and parse a body; a large one in another thread, so that other requests go on."""
-        if len(body) <= _INLINE_BYTES and "content-encoding" not in request.headers:
-            return self._protocol.answer(request._replace(body=body))
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._decompress_and_answer, request, body)
+        if len(request.body) <= _INLINE_BYTES and "content-encoding" not in request.headers:
+            return self._answer(request, buffered)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._decompress_and_answer, request, buffered)
 
-    def _decompress_and_answer(self, request: Request, body: bytes) -> Reply | Events:
+    def _decompress_and_answer(self, request: Request, buffered: _BodyBuffer) -> Reply | Events:
         encodings = request.headers.get("content-encoding", "")
-        return self._protocol.answer(request._replace(body=decompress(body, encodings, self._limits.max_body_bytes)))
+        body = decompress(request.body, encodings, self._limits.max_body_bytes)
+        if body is not request.body:
+            buffered.add(len(body))
+        return self._answer(request._replace(body=body), buffered)
+
+    def _answer(self, request: Request, buffered: _BodyBuffer) -> Reply | Events:
+        answer = self._protocol.answer(request)
+        if isinstance(answer, Events):
+            is_own = answer.frames.data is not request.body
+            buffered.add(len(answer.reply.body) + (len(answer.frames.data) if is_own else 0))
+        return answer
 
     async def _store(self, events: Events, client: tuple[str, int] | None) -> Reply:
         loop = asyncio.get_running_loop()
@@ -122,14 +131,18 @@ class ReceiverApp:
         senders = [Sender(peer.address, peer.port, context) for context in events.contexts]
         self._commits.add(events.frames, senders, events.context_of_row, on_commit)
         if problem := await stored:
+            if problem == TOO_LARGE:
+                raise RequestError(413, problem)
             raise _refused_for_now(problem)
         return events.reply
 
-    def buffer(self, size: int) -> None:
-        """Count bytes of a body. Raises RequestError if there are too many in memory."""
-        if size > 0 and self._buffered_bytes + size > MAX_BUFFERED_BYTES:
-            raise _refused_for_now("too many requests at the same time")
-        self._buffered_bytes += size
+    def buffer(self, size: int, own: int) -> None:
+        """Count bytes of a request that has ``own`` already, in any thread. Raises RequestError if there are too many in memory,
+        unless they are of this request alone, which would never be accepted."""
+        with self._lock:
+            if size > 0 and self._buffered_bytes + size > MAX_BUFFERED_BYTES and self._buffered_bytes > own:
+                raise _refused_for_now("too many requests at the same time")
+            self._buffered_bytes += size
 
     def max_body_bytes(self) -> int:
         """Return the maximum bytes of a body."""
@@ -137,7 +150,7 @@ class ReceiverApp:
 
 
 class _BodyBuffer:
-    """The body of a request while it arrives."""
+    """Counts the bytes of a request in memory: its body, what becomes of it, and the reply."""
 
     def __init__(self, app: ReceiverApp) -> None:
         self._app, self._size = app, 0
@@ -153,22 +166,21 @@ class _BodyBuffer:
             if message["type"] == "http.disconnect":
                 raise ConnectionError
             part = message.get("body", b"")
-            self.grow(self._size + len(part))
+            self.add(len(part))
             if self._size > most:
                 raise too_large(most)
             parts.append(part)
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def grow(self, size: int) -> None:
-        """The body has become larger: it was compressed. Raises RequestError if there is too much in memory."""
-        if size > self._size:
-            self._app.buffer(size - self._size)
-            self._size = size
+    def add(self, size: int) -> None:
+        """Count bytes. Raises RequestError if there are too many in memory."""
+        self._app.buffer(size, self._size)
+        self._size += size
 
     def release(self) -> None:
         """The body is not needed any more."""
-        self._app.buffer(-self._size)
+        self._app.buffer(-self._size, self._size)
 
 
 def _set_result(future: asyncio.Future[str], problem: str) -> None:

@@ -96,6 +96,19 @@ class Protocol(ABC):
         """Yield the events of rows of the journal."""
 
 
+MAX_RECORDS = 1 << 18
+"""Events of a request whose protocol nests them: two bytes may be one, and each costs some hundred bytes of memory."""
+
+NOT_READABLE = (ValueError, TypeError, OverflowError, RecursionError)
+"""What reading a value raises that is not what it should be, such as a time of 1e999."""
+
+
+def check_count(records: int) -> None:
+    """Raise RequestError (413) for more than `MAX_RECORDS`."""
+    if records > MAX_RECORDS:
+        raise RequestError(413, f"the request has more than {MAX_RECORDS} events: send fewer at a time")
+
+
 def not_found(request: Request, known: str) -> RequestError:
     """Return the error of a path that does not exist."""
     return RequestError(404, f"{request.method} {request.path} does not exist: send to {known}")

@@ -30,6 +30,9 @@ HEAD_SECONDS = 20.0
 IDLE_SECONDS = 300.0
 """Seconds that a connection may be idle between requests: agents keep connections open."""
 
+WRITE_SECONDS = 30.0
+"""Seconds that a client may leave an answer unread after the buffers of the system and of the server are full."""
+
 MAX_HEAD_BYTES = 32 << 10
 _BACKLOG = 4096
 _STOP_SECONDS = 10
@@ -52,11 +55,13 @@ class Admission:
 
 
 class AdmittedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvicorn is not installed everywhere
-    """HTTP/1.1 with a limit of connections, and of the time in which the head of a request has to come."""
+    """HTTP/1.1 with a limit of connections, and of the time in which the head of a request has to come and an answer has to be
+    read."""
 
     admission: Admission
     admitted: set[AdmittedProtocol]
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _is_refused = False
 
     def connection_made(self, transport: Any) -> None:
@@ -76,14 +81,26 @@ class AdmittedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvi
         if self._is_refused:
             return
         self.admitted.discard(self)
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._unread):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Process a part of a request."""
         if not self._is_refused:
             super().data_received(data)
+
+    def pause_writing(self) -> None:
+        """Give a client that does not read some time."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        if self._unread is not None:
+            self._unread.cancel()
+        super().resume_writing()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

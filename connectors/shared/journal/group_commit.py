@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -17,6 +18,12 @@ from connectors.shared.journal.writer import JournalWriter
 
 MAX_GROUP_BYTES = 32 << 20
 """Bytes of events after which a record is complete; later events wait for the next one."""
+
+MAX_ADDED_BYTES = 512 << 20
+"""Bytes of events that are added at once: with those of a group they fit into a record."""
+
+TOO_LARGE = f"the events of one message have more than {MAX_ADDED_BYTES >> 20} MiB as they are stored: send fewer at a time"
+"""Why events are not stored that never fit into a record."""
 
 STORED = ""
 """What a callback gets when the events are in the journal."""
@@ -52,11 +59,14 @@ class GroupCommit:
         return sum(group.builder.bytes for group in self._groups)
 
     def add(self, frames: Frames, senders: Sequence[Sender], sender_of_row: Any, on_commit: OnCommit) -> None:
-        """Store events; ``on_commit`` is called afterwards, in all cases.
+        """Store events; ``on_commit`` is called afterwards, in all cases; at once with `TOO_LARGE`.
 
         ``sender_of_row`` (int[n]) is the index of the sender of each event, None if all have the first; rejected events have the
         first.
         """
+        if len(frames.data) + sum(_INDEX_BYTES * span.shape[1] for span in frames.spans) > MAX_ADDED_BYTES:
+            on_commit(TOO_LARGE)
+            return
         with self._changed:
             if self._groups[-1].builder.bytes >= MAX_GROUP_BYTES:
                 self._groups.append(_Group())
@@ -75,12 +85,13 @@ class GroupCommit:
 
     def _run(self) -> None:
         while group := self._next_group():
-            problem = self._store(group)
+            problem = self._try_store(group)
             if problem and problem != self._problem:
                 log.warning("received events are refused, and their senders have to send them again: %s", problem)
             self._problem = problem
             for callback in group.callbacks:
-                callback(problem)
+                with suppress(RuntimeError):  # the loop of the sender's connection has been closed
+                    callback(problem)
 
     def _next_group(self) -> _Group | None:
         """Wait for events; None when the journal is to be closed. Meanwhile look whether there is space again."""
@@ -95,6 +106,14 @@ class GroupCommit:
             if not self._groups:
                 self._groups.append(_Group())
             return group
+
+    def _try_store(self, group: _Group) -> str:
+        """Store a group; an error that nobody expects is the reason for its senders, and must not end the thread."""
+        try:
+            return self._store(group)
+        except Exception as error:
+            log.exception("received events could not be stored")
+            return f"events could not be stored: {type(error).__name__}"
 
     def _store(self, group: _Group) -> str:
         if not self._journal.has_space():
@@ -116,6 +135,9 @@ def _numbers_of_rows(numbers: list[int], sender_of_row: Any) -> Any:
 
     return np.array(numbers, np.int32)[sender_of_row]
 
+
+_INDEX_BYTES = 12
+"""Bytes of an event in the index of a block."""
 
 _SPACE_CHECK_SECONDS = 0.2
 """How long senders are refused before the disk is tried again."""

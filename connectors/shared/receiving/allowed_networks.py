@@ -33,6 +33,14 @@ class AllowedNetworks:
         if answer is None:
             if len(self._cache) >= _MAX_CACHED_ADDRESSES:
                 self._cache.clear()
-            parsed = ip_address(address.partition("%")[0])
-            answer = self._cache[address] = any(parsed in network for network in self._networks)
+            answer = self._cache[address] = self._is_allowed(address)
         return answer
+
+    def _is_allowed(self, address: str) -> bool:
+        """Sockets of IPv6 name senders with IPv4 as ``::ffff:192.0.2.7``; a sender that has gone already has no address."""
+        try:
+            parsed = ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+        return any(parsed in network for network in self._networks)

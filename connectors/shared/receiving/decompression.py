@@ -58,24 +58,40 @@ def decompress_snappy(body: bytes, max_bytes: int) -> bytes:
 def inflate(body: bytes, max_bytes: int) -> bytes:
     """Decompress gzip, whose members may follow each other, zlib or bare deflate."""
     parts: list[bytes] = []
-    size, window = 0, _GZIP_OR_ZLIB
-    while body:
-        decoder = zlib.decompressobj(window)
+    at, left, members, window = 0, max_bytes, 0, _GZIP_OR_ZLIB
+    while at < len(body):
         try:
-            part = decoder.decompress(body, max_bytes - size + 1)
+            at, left = _inflate_member(body, at, window, parts, left)
         except zlib.error:
-            if window == _RAW_DEFLATE or parts or body[:2] == b"\x1f\x8b":
+            if window == _RAW_DEFLATE or members or body[:2] == b"\x1f\x8b":
                 raise DecompressionError(400, "the body is not gzip or deflate, or it is damaged") from None
-            window = _RAW_DEFLATE
+            window, left = _RAW_DEFLATE, max_bytes
+            parts.clear()
             continue
-        size += len(part)
-        if size > max_bytes:
+        if left < 0:
             raise too_large(max_bytes)
-        if not decoder.eof:
-            raise DecompressionError(400, "the compressed body ends early")
-        parts.append(part)
-        body = decoder.unused_data
+        members += 1
+        if members > _MAX_MEMBERS:
+            raise DecompressionError(400, f"the body has more than {_MAX_MEMBERS} members of gzip: send fewer")
     return b"".join(parts)
+
+
+def _inflate_member(body: bytes, at: int, window: int, parts: list[bytes], left: int) -> tuple[int, int]:
+    """Append a member to the parts; return where the next one begins, and how many bytes it may have, negative for too many.
+
+    It is read in pieces that grow, because the decoder copies what follows a member: the whole body for each of many small ones.
+    """
+    decoder, piece = zlib.decompressobj(window), _FIRST_PIECE_BYTES
+    while not decoder.eof and left >= 0:
+        if at >= len(body):
+            raise DecompressionError(400, "the compressed body ends early")
+        data = body[at : at + piece]
+        part = decoder.decompress(data, left + 1)
+        left -= len(part)
+        parts.append(part)
+        at += len(data) - len(decoder.unused_data)
+        piece *= 2
+    return at, left
 
 
 def read_zstd(body: bytes, max_bytes: int) -> bytes:
@@ -90,6 +106,12 @@ def read_zstd(body: bytes, max_bytes: int) -> bytes:
         raise too_large(max_bytes)
     return bytes(data)
 
+
+_FIRST_PIECE_BYTES = 512
+"""Bytes with which reading a member of gzip begins."""
+
+_MAX_MEMBERS = 1 << 16
+"""Members of gzip in a body: each costs some microseconds, and may be empty."""
 
 _MAX_SNAPPY_RATIO = 64
 """The format cannot compress more than 64 bytes into 3; a greater ratio is a lie about the size."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectors.shared.journal.event_blocks import Frames, Sender
-from connectors.shared.journal.group_commit import GroupCommit
+from connectors.shared.journal.group_commit import TOO_LARGE, GroupCommit
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.writer import JournalWriter
 from connectors.shared.receiving.allowed_networks import AllowedNetworks
@@ -31,6 +31,9 @@ IDLE_SECONDS = 300.0
 
 RETRY_SECONDS = 0.5
 """How long events wait before they are stored again, when the journal or the disk was full."""
+
+MAX_HELD_BYTES = 256 << 20
+"""Bytes of messages in memory that are not stored, over all connections; one that brings more ends."""
 
 CHUNK_BYTES = 256 << 10
 _BACKLOG = 1024
@@ -68,11 +71,25 @@ class StreamOptions:
     journal: JournalOptions
 
 
+class HeldBytes:
+    """Bytes of messages in memory, over all connections of a receiver."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def replace(self, before: int, now: int) -> None:
+        """Count those of a connection. Raises StreamError if there are too many."""
+        if now > before and self.bytes - before + now > MAX_HELD_BYTES:
+            raise StreamError(f"all connections together wait with more than {MAX_HELD_BYTES >> 20} MiB: it has to send again")
+        self.bytes += now - before
+
+
 class Connection:
     """A connection of a sender: reads within time limits, and stores events."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commits: GroupCommit) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commits: GroupCommit, held: HeldBytes) -> None:
         self._reader, self._writer, self._commits = reader, writer, commits
+        self._all_held, self._held = held, 0
         peer = writer.get_extra_info("peername")
         self.sender = Sender.from_socket_name(peer[0], peer[1]) if peer else Sender("")
 
@@ -83,8 +100,19 @@ class Connection:
 
     async def read_exactly(self, size: int) -> bytes:
         """Return the next bytes. Raises IncompleteReadError at the end, TimeoutError."""
+        held, left, parts = self._held, size, []
         async with asyncio.timeout(IDLE_SECONDS):
-            return await self._reader.readexactly(size)
+            while left > CHUNK_BYTES:
+                parts.append(await self._reader.readexactly(CHUNK_BYTES))
+                left -= CHUNK_BYTES
+                self.hold(held + size - left)
+            parts.append(await self._reader.readexactly(left))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def hold(self, size: int) -> None:
+        """Count the bytes that this connection holds in memory now. Raises StreamError if all together hold too many."""
+        self._all_held.replace(self._held, size)
+        self._held = size
 
     async def write(self, data: bytes) -> None:
         """Send an answer."""
@@ -98,8 +126,9 @@ class Connection:
         """Return when the events are on the disk, however long that takes. Meanwhile ``keep_alive`` is sent to the sender.
 
         ``contexts`` is what events have in common, ``context_of_row`` the context of each where there are several.
-        Raises OSError or EOFError if the sender has gone: it sends the events again.
+        Raises OSError or EOFError if the sender has gone: it sends the events again; StreamError if they cannot be stored.
         """
+        self.hold(len(frames.data))
         loop = asyncio.get_running_loop()
         senders = [self.sender._replace(context=context) for context in contexts]
         while True:
@@ -110,8 +139,12 @@ class Connection:
                     loop.call_soon_threadsafe(_set_result, stored, problem)
 
             self._commits.add(frames, senders, context_of_row, on_commit)
-            if not await stored:
+            problem = await stored
+            if not problem:
+                self.hold(0)
                 return
+            if problem == TOO_LARGE:
+                raise StreamError(problem)
             if keep_alive:
                 await self.write(keep_alive)
             await asyncio.sleep(RETRY_SECONDS)
@@ -134,7 +167,7 @@ class StreamReceiver:
         self._options, self._protocol, self._folder = options, protocol, folder
         self.ports: list[int] = []
         """Ports of the addresses, in their order."""
-        self._open = 0
+        self._open, self._held = 0, HeldBytes()
         self._allowed = AllowedNetworks(options.allow)
         self._closing = ExitStack()
 
@@ -187,7 +220,7 @@ class StreamReceiver:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection; an error ends this one only."""
-        connection = Connection(reader, writer, self._commits)
+        connection = Connection(reader, writer, self._commits, self._held)
         try:
             if self._open >= self._options.connections or not self._allowed(connection.sender.address):
                 return
@@ -195,6 +228,7 @@ class StreamReceiver:
             try:
                 await self._protocol.serve(connection)
             finally:
+                connection.hold(0)
                 self._open -= 1
         except StreamError as error:
             log.warning("%s: a connection of %s ends: %s", self._options.owner, connection.sender.address, error)

@@ -449,7 +449,9 @@ class Sources:
         When ``journal.max_bytes`` wait for delivery, requests are refused with 429 (``splunk_hec``: 503), and with 503 while the
         disk is full; ``Retry-After`` says when to try again. Bodies may be gzip, deflate, zstd or snappy. A body with more than
         ``max_body_bytes`` after decompression is refused with 413; an event longer than ``max_event_bytes`` is a dead letter
-        (``message-too-long``), in a bulk request an item with status 413. Bodies in memory have 256 MiB together at most.
+        (``message-too-long``), in a bulk request an item with status 413. Bodies in memory,
+        decompressed ones and answers have 256 MiB together at most, beyond that requests are refused with 503; a request has at most
+        262,144 items or records where its protocol has them (413).
 
         Tokens are accepted as ``Authorization: Bearer``, ``Splunk`` or ``ApiKey``, as the password of ``Basic``, or in
         ``X-Api-Key``. Events of a request keep their order. Parallelism: parts of the journal. Needs the extra

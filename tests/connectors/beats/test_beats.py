@@ -107,6 +107,7 @@ DAMAGED = {
     "frame of billions": b"2W\x00\x00\x00\x01" + b"2J\x00\x00\x00\x01\xff\xff\xff\xff",
     "compressed frame of billions": b"2W\x00\x00\x00\x012C\xff\xff\xff\xff",
     "pairs of billions": b"2W\x00\x00\x00\x012D\x00\x00\x00\x01\x00\x00\x00\x01\xff\xff\xff\xff",
+    "empty pairs without end": b"2W\x00\x00\x00\x012D\x00\x00\x00\x01\xff\xff\xff\xff" + bytes(1 << 20) + b"\x00" * 8,
     "not compressed": b"2W\x00\x00\x00\x012C\x00\x00\x00\x04abcd",
     "bomb": compressed_frame(frame(1, bytes(40 << 20))),
     "lie within a compressed frame": compressed_frame(b"2J\x00\x00\x00\x01\x00\x00\x00\x09{}"),
@@ -134,6 +135,7 @@ def test_a_damaged_frame_ends_its_connection_only(tmp_path: Path) -> None:
 
 def test_senders_wait_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_server, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(stream_server, "MAX_HELD_BYTES", 600_000)
 
     def fail(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -148,6 +150,9 @@ def test_senders_wait_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest
                 gone.sendall(window([b'{"gone":1}'], True))
                 assert acknowledged(gone) == 0
             wait_for(lambda: receiver._open == 1)
+            with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as large, suppress(ConnectionError):
+                large.sendall(b"2W\x00\x00\x00\x01" + frame(1, bytes(700_000)))  # more than all may hold in memory
+                assert large.recv(1) == b""
         while (number := acknowledged(sock)) == 0:
             pass
         assert number == 1

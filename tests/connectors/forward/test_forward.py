@@ -9,7 +9,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -160,6 +160,23 @@ def test_a_damaged_message_ends_its_connection_only(tmp_path: Path, what: str) -
         assert answer(other) == {"ack": "c"}
 
     assert [row["message"] for row in rows(source)] == ['{"good":1}']
+
+
+def test_many_small_messages_together_and_good_ones_before_a_damaged_one(tmp_path: Path) -> None:
+    source = create_source(tmp_path, max_message_bytes="1KiB")
+    packed_twice = [msgpack.packb(["t", packed() * 5, {"chunk": str(n)}]) for n in range(4)]  # more than 1 KiB together
+    small = msgpack.packb(["t", 1e300, {"n": 0}]) * 1000
+    with receiving(source) as receiver, connected(receiver) as sock:
+        sock.sendall(small + b"".join(packed_twice) + msgpack.packb(["t", 1]) + msgpack.packb(["t", 1, {"after": 1}]))
+        unpacker = msgpack.Unpacker()
+        with suppress(ConnectionError):
+            while data := sock.recv(4096):
+                unpacker.feed(data)
+
+    assert list(unpacker) == [{"ack": str(n)} for n in range(4)]
+    found = rows(source)
+    assert [json.loads(row["message"]) for row in found] == [{"n": 0}] * 1000 + RECORDS * 20
+    assert found[0]["timestamp"] is None
 
 
 @pytest.mark.parametrize("key", ["s3cret", "wrong"])

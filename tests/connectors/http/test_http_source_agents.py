@@ -87,6 +87,21 @@ def test_a_bulk_request_without_its_form_is_refused(tmp_path: Path, body: bytes)
     assert messages(source) == []
 
 
+def test_the_answer_to_a_bulk_request_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.http.receiving.formats.bulk_items.MAX_ITEMS", 2)
+    source = create_source(tmp_path, format="elasticsearch")
+    with receiving(source) as receiver:
+        item = b'{"create":{}}\n{}\n'
+        answers = [
+            send(receiver, f"/{'i' * 256}/_bulk", item),
+            send(receiver, "/_bulk", item * 3),
+            send(receiver, f"/{'i' * 255}/_bulk", item * 2),
+        ]
+
+    assert [answer.status for answer in answers] == [400, 413, 200]
+    assert messages(source) == ["{}", "{}"]
+
+
 def test_errors_as_elasticsearch_names_them(tmp_path: Path) -> None:
     source = create_source(tmp_path, format="elasticsearch", tokens=["t"], max_body_bytes=100)
     with receiving(source) as receiver:
@@ -159,6 +174,7 @@ def test_hec_acknowledges_what_is_stored(tmp_path: Path) -> None:
         ]
         acks = send(receiver, "/services/collector/ack?channel=c", b'{"acks":[0,1]}')
         assert send(receiver, "/services/collector/ack", b'{"acks":1}').json["code"] == 6
+        assert send(receiver, "/services/collector/ack", b'{"acks":[1e999]}').json["code"] == 6
 
     assert numbers == [0, 1, 0]
     assert acks.json == {"acks": {"0": True, "1": True}}

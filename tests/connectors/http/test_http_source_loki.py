@@ -79,6 +79,8 @@ def test_loki_push_as_json(tmp_path: Path) -> None:
         (JSON, b'{"streams":[{"stream":{},"values":[["now","x"]]}]}'),
         (JSON, b'{"streams":[{"stream":{},"values":[["1",2]]}]}'),
         (JSON, b'{"streams":[{"stream":"a=b","values":[]}]}'),
+        (JSON, b'{"streams":[{"stream":{},"values":[[1e999,"x"]]}]}'),
+        (JSON, b'{"streams":[{"stream":{},"values":[["1","x",{"k":NaN}]]}]}'),
         (JSON, b"[" * 100_000),
         (PROTOBUF, b"not snappy"),
         (PROTOBUF, pa.compress(b"\x0a\xff\xff\xff\xff\x0flie", "snappy", asbytes=True)),
@@ -184,15 +186,34 @@ def test_damaged_records_are_rejected_alone(tmp_path: Path) -> None:
     with receiving(source) as receiver:
         binary = otlp_request(otlp_record(otlp_string("good")), b"\x0b", otlp_record(deep))
         partial = send(receiver, "/v1/logs", binary, Content_Type=PROTOBUF)
-        logs = [{"body": {"stringValue": "good"}}, {"timeUnixNano": "soon"}, 7]
+        number = {"key": "n", "value": {"doubleValue": float("inf")}}
+        good = {"body": {"stringValue": "good"}, "attributes": [number]}
+        logs = [good, {"timeUnixNano": "soon"}, {"timeUnixNano": float("inf")}, 7]
         body = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": logs}]}]}).encode()
         as_text = send(receiver, "/v1/logs", body, Content_Type=JSON).json["partialSuccess"]
 
     (message,) = read_fields(partial.body)
     rejected, reason = read_fields(message.data)
     assert (rejected.value, reason.data) == (2, b"a record is damaged: wire type 3 does not exist")
-    assert as_text["rejectedLogRecords"] == "2"
-    assert messages(source) == ["good", "good"]
+    assert as_text["rejectedLogRecords"] == "3"
+    found = [(row["message"], row["otel.attributes"]) for row in rows(source)]
+    assert found == [("good", None), ("good", '{"n": null}')]
+
+
+def test_a_request_has_a_limited_number_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.http.receiving.requests.MAX_RECORDS", 3)
+    loki, otlp = create_source(tmp_path / "loki", format="loki"), create_source(tmp_path / "otlp", format="opentelemetry")
+    with receiving(loki) as receiver:
+        bodies = [loki_push("{}", *"ab"), loki_push("{}", *"abc"), loki_push("{}") * 4]
+        statuses = [send(receiver, "/loki/api/v1/push", pa.compress(one, "snappy", asbytes=True)).status for one in bodies]
+        as_text = json.dumps({"streams": [{"stream": {}, "values": [["1", "x"]] * 3}]}).encode()
+        statuses.append(send(receiver, "/loki/api/v1/push", as_text, Content_Type=JSON).status)
+    with receiving(otlp) as receiver:
+        requests = [otlp_request(*[otlp_record(otlp_string("x"))] * 4), write_bytes(1, b"\x12\x00" * 4)]
+        statuses += [send(receiver, "/v1/logs", one, Content_Type=PROTOBUF).status for one in requests]
+
+    assert statuses == [204, 413, 413, 413, 413, 413]
+    assert (messages(loki), messages(otlp)) == (["a", "b"], [])
 
 
 def test_otlp_errors_are_statuses(tmp_path: Path) -> None:

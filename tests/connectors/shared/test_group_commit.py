@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from running import wait_for
 
+from connectors.shared.journal import group_commit
 from connectors.shared.journal.batches import FIELDS, read_blocks, text_batches
 from connectors.shared.journal.event_blocks import Frames, Sender
-from connectors.shared.journal.group_commit import JOURNAL_FULL, STORED, GroupCommit
+from connectors.shared.journal.group_commit import JOURNAL_FULL, STORED, TOO_LARGE, GroupCommit
 from connectors.shared.journal.options import AcknowledgedJournalOptions
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.writer import JournalWriter
@@ -89,3 +90,29 @@ def test_a_full_journal_refuses_events_until_some_are_delivered(tmp_path: Path) 
     journal.close()
 
     assert answers == [STORED, JOURNAL_FULL, STORED]
+
+
+def test_events_that_fit_into_no_record_are_refused_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "MAX_ADDED_BYTES", 1000)
+    journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions())
+    commits, answers = GroupCommit(journal), []
+
+    def sender_has_gone(_: str) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    def fail_once(payload: bytes, events: int) -> str | None:
+        monkeypatch.undo()
+        raise MemoryError
+
+    commits.add(event(b"x" * 1001), [Sender("::1")], None, answers.append)
+    commits.add(event(b"gone"), [Sender("::1")], None, sender_has_gone)
+    wait_for(lambda: messages(tmp_path) == ["gone"])
+    monkeypatch.setattr(journal, "try_append", fail_once)
+    commits.add(event(b"unlucky"), [Sender("::1")], None, answers.append)
+    wait_for(lambda: len(answers) == 2)
+    commits.add(event(b"stored"), [Sender("::1")], None, answers.append)
+    commits.close()
+    journal.close()
+
+    assert answers == [TOO_LARGE, "events could not be stored: MemoryError", STORED]
+    assert messages(tmp_path) == ["gone", "stored"]

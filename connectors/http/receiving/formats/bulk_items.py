@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+MAX_ITEMS = 1 << 18
+"""Items of a body: each has one in the answer, which may be longer."""
+
 _STORED, _REFUSED = ("create", "index"), ("update", "delete")
 
 
@@ -49,6 +52,8 @@ def parse_bulk(body: bytes, index: str | None, max_bytes: int) -> BulkItems:
     or a wrong document costs one over its items.
     """
     spans = line_spans(body)
+    if spans.shape[1] > 2 * MAX_ITEMS:
+        raise RequestError(413, f"the body has more than {MAX_ITEMS} items: send fewer at a time")
     if spans.shape[1] % 2 == 0 and spans.shape[1]:
         actions, which = _distinct_actions(body, spans[:, ::2], index)
         if actions and all(action.name in _STORED for action in actions):

@@ -25,6 +25,9 @@ VERSION = "8.17.0"
 
 _BULK = re.compile(r"(?:/([^/_][^/]*))?(?:/_doc)?/_bulk/?")
 _ACTIONS = ("create", "index")
+_LINE_ENDS = (10, 13)
+MAX_INDEX_BYTES = 255
+"""Longest name of an index, as in Elasticsearch: the answer repeats it for each document."""
 
 _ROOT = {
     "name": "sluice",
@@ -108,6 +111,10 @@ class BulkProtocol(Protocol):
         yield pa.record_batch(columns, names=[*self.fields.names, OFFSET])
 
     def _store(self, body: bytes, index: str | None) -> Events:
+        if index is not None and len(index.encode()) > MAX_INDEX_BYTES:
+            raise RequestError(
+                400, f"the name of the index has more than {MAX_INDEX_BYTES} bytes", "invalid_index_name_exception"
+            )
         bulk = parse_bulk(body, index, self._max_event_bytes)
         if not bulk.items:
             raise RequestError(400, "request body is required", "parse_exception")
@@ -128,8 +135,9 @@ def _divide(rows: EventRows) -> tuple[Array, Array]:
     newlines = np.flatnonzero(raw == 10)
     ends = newlines[np.searchsorted(newlines, rows.starts)]
     starts = ends + 1
-    while (blank := np.isin(raw[starts], (10, 13))).any():  # empty lines between an action and its document
-        starts = starts + blank
+    if np.isin(raw[starts], _LINE_ENDS).any():  # empty lines between an action and its document
+        filled = np.flatnonzero(~np.isin(raw, _LINE_ENDS))
+        starts = filled[np.searchsorted(filled, starts)]
     return ends, starts
 
 

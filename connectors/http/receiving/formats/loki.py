@@ -10,11 +10,21 @@ from typing import Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON, limit_events
-from connectors.http.receiving.requests import TEXT, Events, Protocol, Reply, Request, RequestError, not_found
+from connectors.http.receiving.requests import (
+    NOT_READABLE,
+    TEXT,
+    Events,
+    Protocol,
+    Reply,
+    Request,
+    RequestError,
+    check_count,
+    not_found,
+)
 from connectors.shared.journal.batches import FIELDS, EventRows
 from connectors.shared.receiving.decompression import decompress_snappy
 from connectors.shared.receiving.entries import context_column, encode_entries, entry_columns, nanosecond_times
-from connectors.shared.receiving.protobuf import DamagedMessageError, read_fields
+from connectors.shared.receiving.protobuf import read_fields
 from etl.api import OFFSET, TIMESTAMP, Schema
 
 _PUSH = ("/loki/api/v1/push", "/api/prom/push")
@@ -54,7 +64,7 @@ class LokiProtocol(Protocol):
             raise RequestError(405, f"{request.method} is not accepted: use POST")
         try:
             streams = self._streams(request)
-        except (DamagedMessageError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (*NOT_READABLE, KeyError, AttributeError) as error:
             raise RequestError(400, f"the body is not a push request of Loki: {str(error)[:200]}") from None
         import numpy as np
 
@@ -77,24 +87,36 @@ class LokiProtocol(Protocol):
 
     def _streams(self, request: Request) -> list[LokiStream]:
         if request.content_type == "application/json":
-            return [_json_stream(stream) for stream in json.loads(request.body)["streams"]]
+            streams = [_json_stream(stream) for stream in json.loads(request.body)["streams"]]
+            check_count(len(streams) + sum(len(stream.entries) for stream in streams))
+            return streams
         body = request.body
         if request.headers.get("content-encoding", "") != "snappy":
             body = decompress_snappy(body, self._max_body_bytes)
-        return [_binary_stream(field.data) for field in read_fields(body) if field.number == 1]
+        return list(_binary_streams(body))
 
 
 def _json_stream(stream: Mapping[str, Any]) -> LokiStream:
     labels = stream.get("stream", stream.get("labels", {}))
     if not isinstance(labels, dict):
         labels = parse_labels(str(labels))
-    return LokiStream(json.dumps(labels), [_entry(*value) for value in stream["values"]])
+    return LokiStream(json.dumps(labels, allow_nan=False), [_entry(*value) for value in stream["values"]])
 
 
 def _entry(time: Any, line: Any, metadata: Any = None) -> dict[str, Any]:
     if not isinstance(line, str):
         raise ValueError(f"a line must be a text, not {str(line)[:40]!r}")
-    return {"t": str(int(time)), "l": line, "m": json.dumps(metadata) if metadata else None}
+    return {"t": str(int(time)), "l": line, "m": json.dumps(metadata, allow_nan=False) if metadata else None}
+
+
+def _binary_streams(body: bytes) -> Iterator[LokiStream]:
+    count = 0
+    for field in read_fields(body):
+        if field.number == 1:
+            stream = _binary_stream(field.data)
+            count += 1 + len(stream.entries)
+            check_count(count)
+            yield stream
 
 
 def _binary_stream(message: bytes) -> LokiStream:
@@ -104,6 +126,7 @@ def _binary_stream(message: bytes) -> LokiStream:
             labels = field.data.decode("utf-8", "replace")
         elif field.number == 2:
             entries.append(_binary_entry(field.data))
+            check_count(len(entries))
     return LokiStream(json.dumps(parse_labels(labels)), entries)
 
 

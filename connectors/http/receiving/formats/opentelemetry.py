@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON, limit_events
 from connectors.http.receiving.formats.otlp_records import LogRecords, read_binary, read_json
-from connectors.http.receiving.requests import JSON, Events, Protocol, Reply, Request, RequestError, not_found
+from connectors.http.receiving.requests import JSON, NOT_READABLE, Events, Protocol, Reply, Request, RequestError, not_found
 from connectors.shared.journal.batches import FIELDS, EventRows
 from connectors.shared.receiving.entries import context_column, encode_entries, entry_columns, nanosecond_times
-from connectors.shared.receiving.protobuf import DamagedMessageError, write_bytes, write_varint
+from connectors.shared.receiving.protobuf import write_bytes, write_varint
 from etl.api import OFFSET, TIMESTAMP, Schema
 
 _PATH = "/v1/logs"
@@ -55,7 +55,7 @@ class OtlpProtocol(Protocol):
             raise RequestError(415, f"the content type must be {_PROTOBUF} or {JSON}, not {request.content_type[:80]!r}")
         try:
             records = (read_json if request.content_type == JSON else read_binary)(request.body)
-        except (DamagedMessageError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (*NOT_READABLE, KeyError, AttributeError) as error:
             raise RequestError(400, f"the body is not an export request of logs: {str(error)[:200]}") from None
         return self._store(records, request.content_type)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.http.receiving.requests import NOT_READABLE, check_count
 from connectors.shared.receiving.protobuf import DamagedMessageError, as_double, read_fields, signed
 
 MAX_DEPTH = 32
@@ -27,15 +28,17 @@ class LogRecords:
     reason: str = ""
 
     def add_scope(self, resource: Any, scope: Any) -> None:
-        """Begin a scope: the following records belong to it."""
+        """Begin a scope: the following records belong to it. Raises RequestError if there are too many."""
+        check_count(len(self.scopes) + 1)
         self.scopes.append({"resource": resource, "scope": scope})
 
     def add(self, read: Any, record: Any) -> None:
-        """Add a record, or count it as rejected if it is damaged."""
+        """Add a record, or count it as rejected if it is damaged. Raises RequestError if there are too many."""
+        check_count(len(self.entries) + 1)
         try:
             self.entries.append(read(record))
             self.scope_of_entry.append(len(self.scopes) - 1)
-        except (DamagedMessageError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (*NOT_READABLE, KeyError, AttributeError) as error:
             self.rejected += 1
             self.reason = self.reason or f"a record is damaged: {str(error)[:200]}"
 
@@ -58,16 +61,15 @@ def read_binary(message: bytes) -> LogRecords:
 
 
 def _read_resource_logs(message: bytes, records: LogRecords) -> None:
-    parts = list(read_fields(message))
+    """Read messages twice rather than keep a list of their parts, of which two bytes may be one."""
     resource: dict[str, Any] = {}
-    for part in parts:
+    for part in read_fields(message):
         if part.number == 1:
             resource = _attributes(part.data, 1)
-    for part in parts:
+    for part in read_fields(message):
         if part.number == 2:
-            inner = list(read_fields(part.data))
-            records.add_scope(resource, next((_scope(one.data) for one in inner if one.number == 1), {}))
-            for one in inner:
+            records.add_scope(resource, next((_scope(one.data) for one in read_fields(part.data) if one.number == 1), {}))
+            for one in read_fields(part.data):
                 if one.number == 2:
                     records.add(_binary_record, one.data)
 
@@ -191,4 +193,4 @@ def _json_value(value: Any) -> Any:
         return _json_attributes(inner.get("values", ()))
     if kind not in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
         raise ValueError(f"{kind[:40]!r} is not a kind of value")
-    return inner
+    return _finite(inner) if isinstance(inner, float) else inner

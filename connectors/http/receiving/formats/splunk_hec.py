@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON, limit_events, line_spans
-from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError
+from connectors.http.receiving.requests import NOT_READABLE, Events, Protocol, Reply, Request, RequestError
 from connectors.shared.journal.batches import FIELDS, EventRows
 from etl.api import OFFSET, TIMESTAMP, Rejects, Schema
 
@@ -150,15 +150,20 @@ def _timestamps(texts: pa.Array) -> pa.Array:
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), TIMESTAMP)
     seconds = pl.Series(pl.from_arrow(texts.cast(pa.string()))).cast(pl.Float64, strict=False)
+    seconds = seconds.set(~seconds.is_between(*_YEARS_1_TO_9999), None)
     micros = (seconds * 1e6).round().cast(pl.Int64, strict=False).to_arrow()
     return micros.cast(TIMESTAMP)
+
+
+_YEARS_1_TO_9999 = (-62_135_596_800, 253_402_300_799)
+"""Seconds since 1970 that are times of the calendar."""
 
 
 def _acknowledge(request: Request) -> Reply:
     """Answer which requests are stored: all that have been answered."""
     try:
         numbers = [int(number) for number in json.loads(request.body)["acks"]]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (*NOT_READABLE, KeyError):
         raise RequestError(400, "Invalid data format", 6) from None
     return Reply(200, json.dumps({"acks": {str(number): True for number in numbers}}).encode())
 
