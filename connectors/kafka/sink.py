@@ -211,11 +211,18 @@ class KafkaSink(ClusterOptions, Sink):
         """Find options of keys and values that have no effect, or leave nothing of the value."""
         if self.key_prefix and self.key_format == "text":
             yield Finding("unused-option", "a key of text has no names of fields", ("key_prefix",), "add key_format: json")
-        if self.key_format == "json" and not self.key:
-            yield Finding("unused-option", "there are no fields of the key", ("key_format",), "add key: [field]")
-        wrong = next((at for at, name in enumerate(self.key) if not name.removeprefix(self.key_prefix)), None)
-        if wrong is not None:
-            yield Finding("invalid-value", f"without its prefix the field {self.key[wrong]!r} has no name", ("key", wrong))
+        elif self.key_prefix and not any(name.startswith(self.key_prefix) for name in self.key):
+            yield Finding("unused-option", f"no field of the key begins with {self.key_prefix!r}", ("key_prefix",))
+        for option, is_set in (("key_format", self.key_format == "json"), ("key_in_value", not self.key_in_value)):
+            if is_set and not self.key:
+                yield Finding("unused-option", "there are no fields of the key", (option,), "add key: [field]")
+        names = [name.removeprefix(self.key_prefix) for name in self.key] if self.key_format == "json" else []
+        for at, name in enumerate(names):
+            if not name:
+                yield Finding("invalid-value", f"without its prefix the field {self.key[at]!r} has no name", ("key", at))
+            elif any(f"{name}.".startswith(f"{one}.") or one.startswith(f"{name}.") for one in names[:at]):
+                message = f"in the key the field {self.key[at]!r} has the name of another one"
+                yield Finding("invalid-value", message, ("key", at), "leave one of them, or key_prefix, out")
         if self.value_field is not None:
             for name, is_set in (("changes", self.changes == "debezium"), ("key_in_value", not self.key_in_value)):
                 if is_set:

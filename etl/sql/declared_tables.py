@@ -12,7 +12,7 @@ from etl.sql.hints import with_options
 from etl.sql.relation import Relation
 from etl.sql.statements import CreateTable, CreateView, Drop, Option, ScriptError, unknown_table
 from etl.sql.table_options.options import read_options
-from etl.sql.tables import check_columns, check_watermark, lookup_options, source_relation
+from etl.sql.tables import check_columns, check_watermark, lookup_options, source_relation, with_declared_key
 
 
 class DeclaredTables:
@@ -33,7 +33,9 @@ class DeclaredTables:
         if isinstance(statement, CreateView):
             self.views[name] = statement
         else:
-            self._tables[name] = statement  # also one with a mistake, so that queries over it are no further ones
+            self._tables[name] = with_declared_key(
+                statement
+            )  # also one with a mistake, so that queries over it are no further ones
             check_columns(statement)
             check_watermark(statement)
 

@@ -26,6 +26,12 @@ _NAMED_FORMAT = re.compile(r"\.(csv|tsv|parquet|jsonl?|ndjson)(\.(gz|bz2|zst))?$
 """Endings of look-up files that say which format a file has; with names of rsqldb or Flink any other file is JSON lines."""
 
 
+def with_declared_key(table: CreateTable) -> CreateTable:
+    """The table whose key has the names of its columns as they are declared: letters of names are small or capital."""
+    names = {column.name.lower(): column.name for column in table.columns}
+    return replace(table, primary_key=tuple(names.get(name.lower(), name) for name in table.primary_key))
+
+
 def check_columns(table: CreateTable) -> None:
     """Each name is that of one column, and the key is of columns of the table. Raises ScriptError."""
     names: set[str] = set()

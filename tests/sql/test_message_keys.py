@@ -40,7 +40,7 @@ LOGS = "CREATE TABLE logs (k_id BIGINT, host STRING, n INT) WITH ('type' = 'inli
             | {"key_fields__prefix": "k_", "value_fields__include": "EXCEPT_KEY", "sink_delivery__guarantee": "exactly-once"},
             {"key": ["k_id"], "key_format": "json", "key_prefix": "k_", "key_in_value": False, "delivery": "exactly_once"},
         ),
-        (KEY.replace("(k_id)", "(host)"), UPSERT | {"key_format": "raw"}, {"key": ["host"]}),
+        (KEY.replace("(k_id)", "(HOST)"), UPSERT | {"key_format": "raw"}, {"key": ["host"]}),
         (COLUMNS, {"format": "debezium-json"}, {"changes": "debezium"}),
         (
             COLUMNS,
@@ -66,6 +66,18 @@ def test_a_table_is_a_sink_with_keys(columns: str, options: dict[str, str], expe
         (KEY, UPSERT | {"key_fields": "k_id"}, "key.fields", "upsert-kafka has no option 'key.fields'"),
         (KEY, UPSERT | {"value_format": "debezium-json"}, "debezium-json", "upsert-kafka has no rows in 'debezium-json'"),
         (KEY, UPSERT | {"key_format": "avro"}, "avro", "keys are not 'avro'"),
+        (
+            KEY,
+            UPSERT | {"key_format": "raw"},
+            "raw",
+            "a key in the format 'raw' is a STRING, and 'k_id' is another type, of which Flink writes the bytes",
+        ),
+        (
+            COLUMNS.replace("host STRING", "host ROW<a INT>"),
+            {"format": "json", "key_format": "json", "key_fields": "host"},
+            "host",
+            "the column 'host' of the key is a ROW",
+        ),
         (KEY, UPSERT | {"value_fields__includes": "ALL"}, "value.fields-includes", "there is no option 'value.fields-includes'"),
         (KEY, UPSERT | {"value_fields__include": "NONE"}, "NONE", "'NONE' is no value.fields-include"),
         (
@@ -99,6 +111,12 @@ def test_the_mistake_is_found_at_its_option(columns: str, options: dict[str, str
     errors = compile_script(script, installed()).errors
 
     assert [(str(one), one.at) for one in errors] == [(message, script.index(f"'{at}'"))]
+
+
+def test_a_key_of_no_column_is_one_mistake() -> None:
+    script = table("i", KEY.replace("(k_id)", "(k_di)"), **UPSERT) + "SELECT host FROM i;"
+
+    assert [str(one) for one in compile_script(script, installed()).errors] == ["PRIMARY KEY: the table 'i' has no column 'k_di'"]
 
 
 def test_results_that_change_need_a_topic_that_takes_changes() -> None:

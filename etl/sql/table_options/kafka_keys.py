@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from etl.sql.columns import column_of
 from etl.sql.expressions import quoted
 from etl.sql.relation import StepText
 from etl.sql.statements import CreateTable, Option, ScriptError
@@ -85,20 +86,16 @@ def message_keys(table: CreateTable, options: Options) -> MessageKeys | None:
     is_upsert = options.texts.get("connector") == _UPSERT
     if is_upsert:
         _check_upsert(table, options, given)
-    names = table.primary_key if is_upsert else _listed(given.get("key.fields"))
+    declared = {column.name for column in table.columns}  # another name is a mistake of PRIMARY KEY, which is reported there
+    names = tuple(name for name in table.primary_key if name in declared) if is_upsert else _listed(given.get("key.fields"))
     if not names:
-        if "key.format" in given:
+        if "key.format" in given and not is_upsert:
             option = given["key.format"]
             raise ScriptError("missing-option", "which columns are the key is not said", option.at, "add 'key.fields' = 'a;b'")
         return None
     if not is_upsert and "key.format" not in given:
         raise ScriptError("missing-option", "key.fields needs key.format", given["key.fields"].at, "add 'key.format' = 'json'")
-    columns = {column.name: column for column in table.columns}
-    unknown = next((name for name in names if name not in columns), None)
-    if unknown is not None and not is_upsert:
-        near = get_close_matches(unknown, list(columns), 1)
-        hint = f"is {near[0]!r} meant?" if near else f"the columns are {', '.join(columns)}"
-        raise ScriptError("unknown-field", f"there is no column {unknown!r}", given["key.fields"].value_at, hint)
+    _check_columns(table, names, table.at if is_upsert else given["key.fields"].value_at)
     prefix = given["key.fields-prefix"].value if "key.fields-prefix" in given else ""
     is_in_value = _is_in_value(given, prefix)
     keys = MessageKeys(tuple(names), _key_format(given, table, names), prefix, is_in_value, is_upsert)
@@ -111,6 +108,24 @@ def message_keys(table: CreateTable, options: Options) -> MessageKeys | None:
 
 def _listed(option: Option | None) -> tuple[str, ...]:
     return tuple(one.strip() for one in option.value.split(";") if one.strip()) if option else ()
+
+
+def _check_columns(table: CreateTable, names: tuple[str, ...], at: int) -> None:
+    """The columns of the key are those of messages, and have no members."""
+    columns = {column.name: column for column in table.columns}
+    for name in names:
+        column = columns.get(name)
+        if column is None:
+            near = get_close_matches(name, list(columns), 1)
+            hint = f"is {near[0]!r} meant?" if near else f"the columns are {', '.join(columns)}"
+            raise ScriptError("unknown-field", f"there is no column {name!r}", at, hint)
+        if column.type is None or column.metadata is not None:
+            hint = "name a column that messages have"
+            raise ScriptError("invalid-value", f"the column {name!r} is not in keys: it is computed, or metadata", at, hint)
+        if column_of(name, name, column.type).members:
+            raise ScriptError(
+                "invalid-value", f"the column {name!r} of the key is a ROW", at, "a key has columns without members"
+            )
 
 
 def _check_names(given: Mapping[str, Option]) -> None:
@@ -146,6 +161,10 @@ def _key_format(given: Mapping[str, Option], table: CreateTable, names: tuple[st
     if format_ == "raw" and len(names) > 1:
         message = "a key in the format 'raw' is one column"
         raise ScriptError("invalid-value", message, option.value_at if option else table.at, "write 'key.format' = 'json'")
+    types = [str(column_of(one.name, one.name, one.type).type) for one in table.columns if one.name in names and one.type]
+    if format_ == "raw" and option is not None and types != ["string"]:
+        message = f"a key in the format 'raw' is a STRING, and {names[0]!r} is another type, of which Flink writes the bytes"
+        raise ScriptError("invalid-value", message, option.value_at, "write 'key.format' = 'json', or declare a STRING")
     return format_
 
 

@@ -178,6 +178,14 @@ def test_findings_about_a_source(options: dict[str, object], expected: list[str]
         ({"properties": {"transactional.id": "x"}}, ["reserved-property"]),
         ({"create": {"partitions": 8, "replication": 1}}, []),
         ({"topic": "logs-{n}", "create": {}}, ["unused-option"]),
+        ({"key": ["n", "message"], "key_format": "json", "key_prefix": "mess", "key_in_value": False}, []),
+        ({"key": ["n"], "key_prefix": "n_"}, ["unused-option"]),
+        ({"key": ["n"], "key_format": "json", "key_prefix": "m"}, ["unused-option"]),
+        ({"key": ["n"], "key_format": "json", "key_prefix": "n"}, ["invalid-value"]),
+        ({"key": ["n", "message"], "key_format": "json", "key_prefix": "message"}, ["invalid-value"]),
+        ({"key": ["n", "n"], "key_format": "json"}, ["invalid-value"]),
+        ({"key_format": "json", "key_in_value": False}, ["unused-option", "unused-option"]),
+        ({"value_field": "message", "changes": "debezium"}, ["unused-option"]),
     ],
 )
 def test_findings_about_a_sink(options: dict[str, object], expected: list[str]) -> None:
