@@ -192,7 +192,8 @@ def test_pairs_whose_condition_fails_are_dead_letters_once(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "rows"), [("A ((B) C){2} D", [(1, 4, 5, 2)]), ("((A B)) (C){1}", [(1, 2, 3, 1)]), ("(A){2} B C", [])]
+    ("pattern", "rows"),
+    [("A ((B) C){2} D", [(1, 4, 5, 2)]), ("((A B)) (C){1}", [(1, 2, 3, 1)]), ("(A){2} B C", []), ("A B{,2} C", [(1, 2, 3, 1)])],
 )
 def test_groups_of_a_pattern_are_their_variables(pattern: str, rows: list[Any], tmp_path: Path) -> None:
     given = [{"id": at + 1, "s": sign, "t": f"2026-01-01 10:00:0{at}"} for at, sign in enumerate("abcbcd")]

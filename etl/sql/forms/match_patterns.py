@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from etl.sql.statements import ScriptError
 
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)")
-_QUANTIFIER = re.compile(r"\s*(?P<many>\{\s*\d+\s*(?:,\s*\d*\s*)?\}|[+*?])(?P<few>\?)?")
+_QUANTIFIER = re.compile(r"\s*(?P<many>\{\s*(?:\d+\s*(?:,\s*\d*\s*)?|,\s*\d+\s*)\}|[+*?])(?P<few>\?)?")
 _FIXED = re.compile(r"\{(\d+)\}")
 
 MAX_VARIABLES = 500
@@ -100,7 +100,10 @@ class _PatternReader:
         if found is None:
             return "", ""
         self._at = found.end()
-        return "".join(found["many"].split()), found["few"] or ""
+        if another := _QUANTIFIER.match(self._text, self._at):
+            message = f"{another[0].strip()!r} follows another quantifier"
+            raise ScriptError("sql-syntax", message, self._first + another.start("many"), "put brackets around a group: (A B){2}")
+        return "".join(found["many"].split()).replace("{,", "{0,"), found["few"] or ""
 
     @staticmethod
     def _unsupported(sign: str, at: int) -> ScriptError:

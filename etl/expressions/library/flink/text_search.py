@@ -88,6 +88,10 @@ _MAX_CHARACTER = 255
 """The greatest number of a separator; with another one there are no parts."""
 
 
+_WHITE_SPACE = re.compile("[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]")
+"""Of Java: without spaces that do not break a line."""
+
+
 def _split_index(text: str, separator: str | int, index: int) -> str | None:
     if isinstance(separator, int):
         separator = chr(separator) if 0 < separator <= _MAX_CHARACTER else ""
@@ -95,7 +99,7 @@ def _split_index(text: str, separator: str | int, index: int) -> str | None:
             return None
     if not text or index < 0:
         return None
-    parts = text.split(separator) if separator else re.split(r"\s", text)
+    parts = text.split(separator) if separator else _WHITE_SPACE.split(text)
     return parts[index] if index < len(parts) else None
 
 
