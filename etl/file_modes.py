@@ -63,13 +63,17 @@ def replace_file(path: str | Path, content: bytes, sync_folder: bool = True, syn
         with suppress(OSError):
             os.unlink(fresh)
         raise
-    if not sync_folder or not sync:
-        return
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
+    if sync_folder and sync:
+        sync_names(os.path.dirname(path) or ".")
+
+
+def sync_names(folder: str | Path) -> None:
+    """Make the names of files in a folder durable. Raises OSError."""
+    opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def is_private() -> bool:

@@ -62,17 +62,11 @@ class StreamReader:
                 low, high = max(first - number, 0), min(end - number, record.events)
                 if high > low:
                     events = decode_record(piece, record, self.folder).slice(low, high - low)
-                    yield self._conform(events, number + low)
+                    offsets = pa.array(range(number + low, number + high), pa.int64())
+                    yield from conform(events.append_column(OFFSET, offsets), self.fields)
                 at, number = piece.at + record.end, number + record.events
             else:
                 continue
             break
         if number < end:
             raise LostEventsError(max(number, first))
-
-    def _conform(self, events: pa.RecordBatch, number: int) -> pa.RecordBatch | Rejects:
-        found = conform(events, self.fields)
-        offsets = pa.array(range(number, number + events.num_rows), pa.int64())
-        if isinstance(found, Rejects):
-            return Rejects(found.events.append_column(OFFSET, offsets), found.code, found.reasons)
-        return found.append_column(OFFSET, offsets)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from connectors.shared.journal.reader import RecordSlice
 from connectors.shared.journal.records import HEADER_BYTES, MAX_PAYLOAD_BYTES, Record, encode_header
-from etl.api import ComponentError, Rejects, format_type
+from etl.api import OFFSET, ComponentError, Rejects, format_type
 
 RECORD_BYTES = 8 << 20
 """Bytes of events, before compression, beyond which a batch becomes several records."""
@@ -44,19 +44,54 @@ def decode_record(piece: RecordSlice, record: Record, folder: str) -> pa.RecordB
     return table.combine_chunks().to_batches()[0]
 
 
-def conform(events: pa.RecordBatch, fields: Mapping[str, pa.DataType]) -> pa.RecordBatch | Rejects:
-    """The declared fields of published events, in their order: null where the publisher has no such field, cast where no value
-    changes; otherwise the events are rejected."""
-    columns: list[pa.Array] = []
+def conform(events: pa.RecordBatch, fields: Mapping[str, pa.DataType]) -> list[pa.RecordBatch | Rejects]:
+    """The declared fields of published events and the hidden column of offsets, in their order: null where the publisher has no
+    such field, cast where the value does not change. Events with another value are rejected, the others are not."""
+    found: list[pa.RecordBatch | Rejects] = []
     for name, type_ in fields.items():
         at = events.schema.get_field_index(name)
-        column = events.column(at) if at >= 0 else pa.nulls(events.num_rows, type_)
-        try:
-            columns.append(column if column.type == type_ else pc.cast(column, type_))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            message = f"{name!r} is published as {format_type(column.type)}, and not every value is a {format_type(type_)}"
-            return Rejects(events, "field-type", message)
-    return pa.RecordBatch.from_arrays(columns, names=list(fields))
+        bad = _uncastable(events.column(at), type_) if at >= 0 else []
+        if bad:
+            message = (
+                f"{name!r} is published as {format_type(events.column(at).type)}, and its value is not a {format_type(type_)}"
+            )
+            mask = _mask(bad, events.num_rows)
+            found.append(Rejects(events.filter(mask), "field-type", message))
+            events = events.filter(pc.invert(mask))
+    if events.num_rows:
+        columns = [_cast(events, name, type_) for name, type_ in fields.items()]
+        found.insert(0, pa.RecordBatch.from_arrays([*columns, events.column(OFFSET)], names=[*fields, OFFSET]))
+    return found
+
+
+def _cast(events: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array:
+    at = events.schema.get_field_index(name)
+    return pc.cast(events.column(at), type_) if at >= 0 else pa.nulls(events.num_rows, type_)
+
+
+def _uncastable(column: pa.Array, type_: pa.DataType, first: int = 0) -> list[tuple[int, int]]:
+    """The rows whose value is no value of a type, as ranges: halves are tried until they are cast or have one row."""
+    if column.type == type_:
+        return []
+    try:
+        pc.cast(column, type_)
+        return []
+    except pa.ArrowNotImplementedError:
+        return [(first, first + len(column))]
+    except pa.ArrowInvalid:
+        if len(column) == 1:
+            return [(first, first + 1)]
+    half = len(column) // 2
+    return _uncastable(column.slice(0, half), type_, first) + _uncastable(column.slice(half), type_, first + half)
+
+
+def _mask(ranges: Sequence[tuple[int, int]], rows: int) -> pa.Array:
+    import numpy as np
+
+    mask = np.zeros(rows, bool)
+    for first, end in ranges:
+        mask[first:end] = True
+    return pa.array(mask)
 
 
 def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

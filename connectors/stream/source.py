@@ -210,8 +210,13 @@ class StreamSource(ReceivingSource):
         from connectors.stream.positions import StreamPosition
         from connectors.stream.subscribers import Subscriber
 
-        if self._index() is not None:
-            Subscriber(self._folder, min(StreamPosition.from_offset(end).number for end in ends)).save(self._stream)
+        index = self._index()
+        if index is not None:
+            positions = map(StreamPosition.from_offset, ends)
+            number = min(
+                one.number if one.stream == index.id else 0 for one in positions
+            )  # of a removed stream it has another one
+            Subscriber(self._folder, number).save(self._stream)
 
     @property
     def _stream(self) -> Path:

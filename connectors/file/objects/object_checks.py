@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from connectors.file.objects.object_path import ObjectPath, without_options
+from connectors.file.objects.object_path import AZURE, ObjectPath, without_options
 from connectors.file.objects.object_scan import ObjectScan, list_objects
 from connectors.file.reading.globs import GLOB_CHARACTERS, matches_parts
 from etl.api import Finding
@@ -14,13 +14,15 @@ from etl.api import Finding
 def check_objects(uri: str) -> Iterator[Finding]:
     """Yield findings about a URI that need no connection."""
     parts = ObjectPath.of(uri)
-    if parts.login and parts.scheme not in ("abfs", "abfss"):
+    if parts.login and (":" in parts.login or not parts.names_container):
         shown = f"{parts.scheme}://…@{parts.path}"
         hint = "give it in the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the store's own variables"
         yield Finding("login-in-path", f"{shown!r} has a login, which would be stored with the offsets", ("path",), hint)
     bucket, _, key = parts.path.partition("/")
-    if not bucket or not key or GLOB_CHARACTERS.search(bucket):
-        hint = f"write {parts.scheme}://bucket/folder/*.log"
+    needs_container = parts.scheme in AZURE and not parts.login
+    if not bucket or not key or GLOB_CHARACTERS.search(bucket) or needs_container:
+        place = "container@account.dfs.core.windows.net" if parts.scheme in AZURE else "bucket"
+        hint = f"write {parts.scheme}://{place}/folder/*.log"
         yield Finding("no-bucket", f"{without_options(uri)!r} does not name a bucket and the objects in it", ("path",), hint)
 
 

@@ -10,7 +10,13 @@ SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
 """Schemes that `pyarrow.fs` opens."""
 
 _QUERY = re.compile(r"\?(?=[a-z_]+=)")
-"""Begins the options; a question mark alone is a wildcard."""
+"""Begins the options, the last one of a URI; a question mark alone is a wildcard."""
+
+_NO_OPTIONS = "no_options="
+"""Options of a URI whose key has what looks like options: without them, who names an object would say how to connect."""
+
+AZURE = ("abfs", "abfss")
+"""Schemes of ``container@account.dfs.core.windows.net``: the container stands where others have a login."""
 
 _URI = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<login>[^/@]*@)?(?P<path>[^?]*.*)", re.DOTALL)
 
@@ -20,7 +26,7 @@ class ObjectPath(NamedTuple):
 
     scheme: str
     login: str
-    """What stands before ``@`` where a login could be; empty without one."""
+    """What stands before ``@`` where a login could be; empty without one. For Azure the container."""
     path: str
     """Bucket and key, or a glob of them; for hdfs the host comes first."""
     options: str
@@ -29,19 +35,39 @@ class ObjectPath(NamedTuple):
     @classmethod
     def of(cls, uri: str) -> ObjectPath:
         """Divide a URI."""
-        place, *options = _QUERY.split(uri, maxsplit=1)
+        place, options = _divide(uri)
         found = _URI.fullmatch(place)
         assert found is not None, uri
-        return cls(found["scheme"], (found["login"] or "").rstrip("@"), found["path"], options[0] if options else "")
+        options = "" if options == _NO_OPTIONS else options
+        return cls(found["scheme"], (found["login"] or "").rstrip("@"), found["path"], options)
 
     def uri(self, path: str) -> str:
         """The URI of another path in the same store."""
-        return f"{self.scheme}://{path}" + (f"?{self.options}" if self.options else "")
+        options = self.options or (_NO_OPTIONS if _QUERY.search(path) else "")
+        return f"{self.scheme}://{self._container}{path}" + (f"?{options}" if options else "")
 
     @property
-    def is_object_store(self) -> bool:
-        """Whether the scheme is one of `SCHEMES`."""
-        return self.scheme in SCHEMES
+    def host(self) -> str:
+        """The bucket; for hdfs and Azure the host."""
+        return self.path.partition("/")[0]
+
+    @property
+    def root(self) -> str:
+        """What the file system's paths have in place of the host."""
+        return "" if self.scheme == "hdfs" else self.login if self._container else self.host
+
+    def file_system(self) -> Any:
+        """The file system of the bucket. Raises OSError and ValueError if it cannot be made."""
+        return file_system(self.scheme, f"{self._container}{self.host}", self.options)
+
+    @property
+    def _container(self) -> str:
+        return f"{self.login}@" if self.names_container else ""
+
+    @property
+    def names_container(self) -> bool:
+        """Whether what stands before ``@`` is no login but a container of Azure."""
+        return bool(self.login) and self.scheme in AZURE
 
 
 def is_object(path: str) -> bool:
@@ -51,22 +77,26 @@ def is_object(path: str) -> bool:
 
 def without_options(uri: str) -> str:
     """The URI as users know it."""
-    return _QUERY.split(uri, maxsplit=1)[0]
+    return _divide(uri)[0]
+
+
+def _divide(uri: str) -> tuple[str, str]:
+    """The URI without options, and these."""
+    at = max((found.start() for found in _QUERY.finditer(uri)), default=len(uri))
+    return uri[:at], uri[at + 1 :]
 
 
 @lru_cache(maxsize=32)
-def file_system(scheme: str, bucket: str, options: str) -> Any:
+def file_system(scheme: str, host: str, options: str) -> Any:
     """The file system of a bucket; login and region come from the environment, as for the tools of the store. Raises OSError
     and ValueError if it cannot be made."""
     from pyarrow.fs import FileSystem
 
-    opened, _ = FileSystem.from_uri(ObjectPath(scheme, "", bucket, options).uri(f"{bucket}/"))
+    opened, _ = FileSystem.from_uri(f"{scheme}://{host}/" + (f"?{options}" if options else ""))
     return opened
 
 
 def store_of(uri: str) -> tuple[Any, str]:
     """The file system of a URI, and the path of the object in it."""
     parts = ObjectPath.of(uri)
-    bucket, _, key = parts.path.partition("/")
-    system = file_system(parts.scheme, bucket, parts.options)
-    return system, f"/{key}" if parts.scheme == "hdfs" else f"{bucket}/{key}"
+    return parts.file_system(), f"{parts.root}/{parts.path.partition('/')[2]}"

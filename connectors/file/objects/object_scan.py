@@ -16,7 +16,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from connectors.file.objects.object_path import ObjectPath, file_system
+from connectors.file.objects.object_path import ObjectPath
 from connectors.file.reading.bounded_cache import BoundedCache
 from connectors.file.reading.globs import GLOB_CHARACTERS, matches_parts
 from connectors.file.reading.streams import codec_of
@@ -106,11 +106,9 @@ def _end(file: TrackedFile, charset: Charset) -> int:
 def list_objects(uri: str, exclude: Sequence[str] = ()) -> Iterator[StoredObject]:
     """Yield the objects that a glob matches, folder by folder: only folders that can hold matches are listed. Raises OSError."""
     parts = ObjectPath.of(uri)
-    bucket, _, pattern = parts.path.partition("/")
-    system = file_system(parts.scheme, bucket, parts.options)
-    root = "" if parts.scheme == "hdfs" else bucket
-    for info, path in _matches(system, root, pattern.split("/")):
-        shown = f"{bucket}{path}" if parts.scheme == "hdfs" else path
+    pattern = parts.path.partition("/")[2]
+    for info, path in _matches(parts.file_system(), parts.root, pattern.split("/")):
+        shown = parts.host + path.removeprefix(parts.root)
         excluded = any(fnmatchcase(shown, one) or fnmatchcase(os.path.basename(shown), one) for one in exclude)
         if not excluded:
             yield StoredObject(shown, int(info.size or 0), info.mtime_ns / 1e9 if info.mtime_ns is not None else 0.0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+MAX_REASONS = 1000
+"""Reasons of a group that are counted."""
 
 
 @dataclass
@@ -17,7 +21,7 @@ class LetterGroup:
     at: str
     code: str
     reasons: dict[str, int] = field(default_factory=dict)
-    """Reason → how many have it; a reason may name values."""
+    """Reason → how many have it; a reason may name values, so the rare ones of very many are left out."""
     events: int = 0
     last: datetime | None = None
     example: str = ""
@@ -26,6 +30,8 @@ class LetterGroup:
         """Count letters, which are of this group."""
         for one in pc.value_counts(batch.column("reason")).to_pylist():
             self.reasons[one["values"]] = self.reasons.get(one["values"], 0) + one["counts"]
+        if len(self.reasons) > 2 * MAX_REASONS:
+            self.reasons = dict(Counter(self.reasons).most_common(MAX_REASONS))
         self.events += batch.num_rows
         self.last = max(filter(None, (self.last, pc.max(batch.column("time")).as_py())), default=None)
         self.example = self.example or batch.column("event")[0].as_py() or ""

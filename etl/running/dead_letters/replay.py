@@ -7,9 +7,11 @@ replay finishes it first, and nothing is delivered twice where the sinks deliver
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.api import EtlError
 from etl.config.model import Pipeline
+from etl.file_modes import sync_names
 from etl.running.dead_letters.entry_points import EntryPoint, NoEntryError, entry_point
 from etl.running.dead_letters.letter_files import LetterFile
 from etl.running.dead_letters.replayed_events import LetterWriter
@@ -70,6 +74,11 @@ class ReplayPart:
     folder: Path
     entry: EntryPoint
     letters: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all of its letters are through."""
+        return (self.folder / f"{self.name}.ended").exists()
 
     def pipeline(self, whole: Pipeline) -> Pipeline:
         """The part of the pipeline that the letters run through."""
@@ -124,9 +133,25 @@ def take_letters(
         return taken
     write_json(draft / "taken.json", to_record(files, lines))
     write_json(draft / "portions.json", portions)
+    sync_names(draft)
     os.rename(draft, draft.with_suffix(""))
+    sync_names(draft.parent)
     taken.letters = sum(writer.rows for writer in writers.values())
     return taken
+
+
+@contextmanager
+def only_replay(state: StateFolder) -> Iterator[None]:
+    """Lock the replays of a state folder while the body runs. Between two portions no run has the lock of the folder, and two
+    replays that were begun at the same time have the same open portions. Raises EtlError if another process has the lock."""
+    with open(state.root / "dead" / "replays" / "lock", "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EtlError(
+                "another replay of this pipeline is going on: wait for its end, and replay again for the rest"
+            ) from None
+        yield
 
 
 def _begin(pipeline: Pipeline, at: str, path: Path, writers: dict[str, LetterWriter], taken: TakenLetters) -> None:

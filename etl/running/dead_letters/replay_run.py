@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from etl.config.model import Pipeline
 from etl.running.dead_letters.letter_files import letter_files
-from etl.running.dead_letters.replay import ReplayPart, TakenLetters, end_portion, open_portions, service_of, take_letters
+from etl.running.dead_letters.replay import (
+    ReplayPart,
+    TakenLetters,
+    end_portion,
+    only_replay,
+    open_portions,
+    service_of,
+    take_letters,
+)
 from etl.running.messages import Message, count
 from etl.running.service import RunService
 from etl.running.shared_session import SharedSession
@@ -57,8 +66,14 @@ class Replay:
 
     def run(self, session: SharedSession, work: Work, report: Callable[[Message], None]) -> bool:
         """Run the portions one after the other; returns False if one was stopped, which the next replay finishes. Raises EtlError
-        of one that fails."""
+        of one that fails, or if another replay of the pipeline is going on."""
+        with only_replay(self.state) if self.portions else nullcontext():
+            return self._run(session, work, report)
+
+    def _run(self, session: SharedSession, work: Work, report: Callable[[Message], None]) -> bool:
         for portion in self.portions:
+            if portion.has_ended:  # in another replay, which began after this one was planned
+                continue
             report(Message("replaying", f"replaying {count(portion.letters)} of {portion.entry.at}", pipeline=self.pipeline.name))
             service = service_of(portion, self.pipeline, self.state, session)
             work(service)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -106,9 +107,11 @@ class LetterWriter:
         self.rows += letters.num_rows
 
     def close(self) -> None:
-        """Complete the file."""
+        """Complete the file, and sync it: its letters are settled from now on."""
         if self._writer is not None:
             self._writer.close()
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
 
 
 def _make_batch(texts: Sequence[str | None], offsets: pa.Array, schema: Schema) -> pa.RecordBatch:

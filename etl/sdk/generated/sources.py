@@ -300,7 +300,8 @@ class Sources:
         appears with a time before that of an object already read, as after a long upload, is read if it is not older by more than
         ``late``. Login and region come from the environment, as for the store's own tools (``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, a
         role of the machine …), and so does the address of another server than Amazon's (``AWS_ENDPOINT_URL``); further options of the
-        connection follow a question mark: ``s3://logs/*.log?region=eu-west-1``. A whole cluster can read a store.
+        connection follow a question mark: ``s3://logs/*.log?region=eu-west-1``. For Azure write
+        ``abfss://container@account.dfs.core.windows.net/*.log``, which is tested without a server. A whole cluster can read a store.
 
         Example::
 

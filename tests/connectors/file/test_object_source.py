@@ -6,13 +6,16 @@ import gzip
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from servers.object_store import ObjectStore
 
-from connectors.file.objects import object_scan
-from connectors.file.objects.object_path import file_system
+from connectors.file.objects import object_path, object_scan
+from connectors.file.objects.object_path import ObjectPath, file_system, store_of, without_options
+from connectors.file.objects.object_scan import list_objects
 from connectors.file.source import FileSource
 from etl.api import Limit, Offset, Rejects
 
@@ -69,6 +72,36 @@ class Run:
 
 def put(s3: Any, key: str, text: str | bytes) -> None:
     s3.put_object(Bucket=BUCKET, Key=key, Body=text)
+
+
+def test_the_name_of_an_object_is_no_option_of_the_connection(s3: Any, address: str) -> None:
+    put(s3, "q/a?endpoint_override=evil.example:1&scheme=http", "one\n")
+    run = Run(address, "q/*")
+
+    assert run.next() == ["one"]
+    assert run.next() == []
+    named = ObjectPath("s3", "", "logs/*", "").uri("logs/a?endpoint_override=evil.example:1")
+    assert ObjectPath.of(named) == ObjectPath("s3", "", "logs/a?endpoint_override=evil.example:1", "")
+    assert without_options(named) == "s3://logs/a?endpoint_override=evil.example:1"
+
+
+def test_a_container_of_azure_stands_before_its_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "logs" / "a").mkdir(parents=True)
+    (tmp_path / "logs" / "a" / "1.log").write_text("one\n")
+    opened: list[tuple[str, str, str]] = []
+
+    def account(*place: str) -> Any:
+        opened.append(place)  # type: ignore[arg-type]
+        return SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+
+    monkeypatch.setattr(object_path, "file_system", account)
+    found = list(list_objects("abfss://logs@acc.dfs.core.windows.net/**/*.log"))
+    uri = ObjectPath.of("abfss://logs@acc.dfs.core.windows.net/**/*.log").uri(found[0].path)
+
+    assert [one.path for one in found] == ["acc.dfs.core.windows.net/a/1.log"]
+    assert uri == "abfss://logs@acc.dfs.core.windows.net/a/1.log"
+    assert store_of(uri)[1] == "logs/a/1.log"
+    assert set(opened) == {("abfss", "logs@acc.dfs.core.windows.net", "")}
 
 
 def test_objects_are_read_once_and_new_ones_later(s3: Any, address: str) -> None:
@@ -168,7 +201,13 @@ def test_objects_that_are_older_than_late_are_not_read(s3: Any, address: str, mo
 
 @pytest.mark.parametrize(
     ("path", "code"),
-    [("s3://key:secret@logs/*.log", "login-in-path"), ("s3://*/x.log", "no-bucket"), ("s3://logs", "no-bucket")],
+    [
+        ("s3://key:secret@logs/*.log", "login-in-path"),
+        ("abfss://logs:secret@acc.dfs.core.windows.net/*.log", "login-in-path"),
+        ("abfss://acc.dfs.core.windows.net/logs/*.log", "no-bucket"),
+        ("s3://*/x.log", "no-bucket"),
+        ("s3://logs", "no-bucket"),
+    ],
 )
 def test_addresses_that_cannot_work_are_findings_without_secrets(path: str, code: str) -> None:
     (finding,) = FileSource(path=path).check()

@@ -335,10 +335,16 @@ def test_fields_are_cast_where_no_value_changes_and_null_where_the_publisher_has
 
     assert isinstance(batch, pa.RecordBatch)
     assert batch.to_pylist()[0] == {"tags": ["a"], "n": 1, "missing": None, "at": when, OFFSET: 0}
-    (rejected,) = stream.source(fields={"text": "bigint"}).read(split)
+    good, rejected = stream.source(fields={"text": "bigint"}).read(split)
+    assert isinstance(good, pa.RecordBatch)
     assert isinstance(rejected, Rejects)
-    assert (rejected.code, rejected.events.num_rows) == ("field-type", 2)
-    assert rejected.reasons == "'text' is published as string, and not every value is a bigint"
+    assert good.to_pylist() == [{"text": 7, OFFSET: 0}]
+    assert (rejected.code, rejected.events.column("text").to_pylist()) == ("field-type", ["x"])
+    assert rejected.events.column(OFFSET).to_pylist() == [1]
+    assert rejected.reasons == "'text' is published as string, and its value is not a bigint"
+    (never,) = stream.source(fields={"tags": "bigint"}).read(split)
+    assert isinstance(never, Rejects)
+    assert never.events.num_rows == 2
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"end": 1}', b"\xff", b'{"segments": [[]]}'])
