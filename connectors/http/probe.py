@@ -16,12 +16,12 @@ PROBE_TIMEOUT_SECONDS = 5.0
 """How long a server may take to respond."""
 
 
-def probe(settings: ConnectionSettings, stops: tuple[Status, ...]) -> Iterator[Finding]:
-    """Send an OPTIONS request to each server, which changes nothing. Raises ConnectionError, ComponentError."""
+def probe(settings: ConnectionSettings, stops: tuple[Status, ...], method: str, path: str) -> Iterator[Finding]:
+    """Send a request without a body to each server, which changes nothing. Raises ConnectionError, ComponentError."""
     for number, url in enumerate(settings.urls):
         one = replace(settings, urls=(url,), timeout=min(settings.timeout, PROBE_TIMEOUT_SECONDS))
         with closing(Client(one)) as client:
-            yield from _findings(client.request("OPTIONS", ""), stops, number)
+            yield from _findings(client.request(method, path), stops, number)
 
 
 def _findings(response: Response, stops: tuple[Status, ...], number: int) -> Iterator[Finding]:

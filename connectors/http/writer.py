@@ -2,69 +2,74 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 import pyarrow as pa
 
-from connectors.http.bodies import Format, batch_key, body_format, encode_lines
+from connectors.http.bodies import Bodies
 from connectors.http.client import Client
 from connectors.http.connection import Response
 from connectors.http.statuses import Statuses
 from etl.api import ComponentError, Rejects, Result, Staged
 
-REJECTED, TOO_LARGE = "http-rejected", "event-too-large"
+TOO_LARGE = "event-too-large"
 CONTENT_TOO_LARGE = 413
 
 
 @dataclass
 class RequestWriter:
-    """Writer: one request a batch; a request that is too large for the server is halved.
+    """Writer: one request a batch. It is divided if it is too large for the server, or if the server rejects some events only.
 
     Memory: the batch's body, twice.
     """
 
     client: Client
-    method: str
-    format: Format
+    bodies: Bodies
     statuses: Statuses
-    key_header: str | None
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the bytes of each event in a body, with its share of the text around it."""
-        return pa.array(encode_lines(batch)[1] + body_format(self.format).extra)
+        return self.bodies.sizes(batch)
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Send the batch and handle the response's status."""
-        import numpy as np
-
-        text, lengths = encode_lines(batch)
-        ends = np.concatenate(([0], np.cumsum(lengths)))
+        encoded = self.bodies.encode(batch)
         rejected: list[Rejects] = []
         parts = [(0, batch.num_rows)]
         while parts:
             first, last = parts.pop()
             rows = batch.slice(first, last - first)
             try:
-                response = self._send(text[ends[first] : ends[last]], ends[first + 1 : last + 1] - ends[first], rows)
+                response = self._send(encoded.body(first, last), rows)
             except OSError as error:
                 return self._retry(first, batch.num_rows, rejected, str(error))
-            if response.status == CONTENT_TOO_LARGE and last - first > 1:
-                middle = (first + last) // 2
-                parts += [(middle, last), (first, middle)]
-            elif (handling := self.statuses.handling(response.status)) == "retry":
+            is_divisible = response.status == CONTENT_TOO_LARGE and last - first > 1
+            handling = "dead" if is_divisible else self.statuses.handling(response.status)
+            if handling == "retry":
                 after = parse_retry_after(response.headers.get("retry-after"))
                 return self._retry(first, batch.num_rows, rejected, response.describe(), after)
-            elif handling == "stop":
+            if handling == "stop":
                 raise ComponentError(
                     f"{response.describe()}; the run ends (see stop_on) without loss: the next run sends these events again"
                 )
+            if handling == "dead" and (cuts := self._divide(response, last - first)):
+                edges = [first, *(first + cut for cut in cuts), last]
+                parts += [*itertools.pairwise(edges)][::-1]
             elif handling == "dead":
-                code = TOO_LARGE if response.status == CONTENT_TOO_LARGE else REJECTED
+                code = TOO_LARGE if response.status == CONTENT_TOO_LARGE else self.bodies.rejected_code
                 rejected.append(Rejects(rows, code, f"{response.status}: {response.reason()}"))
         return Result(rejected=rejected)
+
+    def _divide(self, response: Response, count: int) -> Sequence[int]:
+        """Return where to divide a request, within it."""
+        cuts = self.bodies.divide(response, count)
+        if response.status == CONTENT_TOO_LARGE:
+            cuts = [count // 2]
+        return [cut for cut in cuts if 0 < cut < count]
 
     def close(self) -> Staged | None:
         """Return nothing: nothing is staged."""
@@ -73,10 +78,9 @@ class RequestWriter:
     def abort(self) -> None:
         """Do nothing: events already sent are sent again."""
 
-    def _send(self, lines: memoryview, ends: Any, rows: pa.RecordBatch) -> Response:
-        kind = body_format(self.format)
-        more = {self.key_header: batch_key(rows)} if self.key_header else {}
-        return self.client.request(self.method, "", kind.join(lines, ends), kind.type, more)
+    def _send(self, body: bytes | memoryview, rows: pa.RecordBatch) -> Response:
+        kind = self.bodies
+        return self.client.request(kind.method, kind.path, body, kind.type, kind.headers(rows))
 
     def _retry(self, first: int, last: int, rejected: list[Rejects], cause: str, after: float = 0.0) -> Result:
         """Return the rows from ``first`` on as retryable, because parts are sent in order."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.kafka.field_texts import to_payloads, to_texts
 from connectors.kafka.topic_template import TopicTemplate
 from connectors.shared import json_lines
 from connectors.shared.debezium_lines import debezium_lines
+from connectors.shared.field_texts import to_payloads, to_texts
 from etl.api import CHANGE, is_changing, signs
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.kafka.field_texts import to_texts
 from connectors.kafka.topics import LEGAL_TOPIC
+from connectors.shared.field_texts import to_texts
 from etl.api import Finding, Schema, unknown_field
 
 _BRACES = re.compile(r"\{([^{}]*)\}")

@@ -75,12 +75,13 @@ def merged_lines(parts: Sequence[tuple[Any, Lines]]) -> Lines:
     if len(parts) == 1:
         return parts[0][1]
     rows = np.argsort(np.concatenate([np.flatnonzero(mask) for mask, _ in parts]), kind="stable")
-    merged = pa.concat_arrays([_as_array(lines) for _, lines in parts]).take(pa.array(rows))
+    merged = pa.concat_arrays([as_array(lines) for _, lines in parts]).take(pa.array(rows))
     offsets = np.frombuffer(merged.buffers()[1], np.int64)[: len(merged) + 1]
     return Lines(memoryview(merged.buffers()[2])[: int(offsets[-1])], np.diff(offsets))
 
 
-def _as_array(lines: Lines) -> pa.Array:
+def as_array(lines: Lines) -> pa.Array:
+    """Return the lines with their newlines (large_binary)."""
     import numpy as np
 
     offsets = np.append(0, np.cumsum(lines.lengths)).astype(np.int64)

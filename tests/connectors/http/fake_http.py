@@ -91,6 +91,7 @@ class FakeServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             timeout = 30
+            disable_nagle_algorithm = True
 
             def handle_any(self) -> None:
                 sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))

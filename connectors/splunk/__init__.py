@@ -1,0 +1,1 @@
+"""Splunk: events through its HTTP Event Collector."""
