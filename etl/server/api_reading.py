@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from etl.api import EtlError
+from etl.api import EtlError, cut
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import read_messages
 from etl.server import documents as api
+from etl.server.boards.threshold_board import MAX_GROUPS, near_rows
 from etl.server.endpoints import Call, Endpoint, Parameter
 from etl.server.letter_stops import letter_stop
 from etl.server.records import format_time
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from etl.config.model import Pipeline
     from etl.running.dead_letters.letter_groups import LetterGroup
+    from etl.running.thresholds import NearGroups
 
 PIPELINE = "/api/pipelines/{namespace}/{name}"
 
@@ -64,6 +66,36 @@ def _logs(call: Call) -> list[Any]:
 
 def _state(call: Call) -> list[api.StepStateDocument]:
     return list(state_of(call.server.engine.state(str(call.server.job(call.pipeline).name))))
+
+
+def _thresholds(call: Call) -> list[api.ThresholdDocument]:
+    job = call.server.job(call.pipeline)
+    if job.pipeline is None:
+        return []
+    found = call.server.thresholds.look(job.pipeline, call.server.engine.state(str(job.name)))
+    return [_threshold(one, call) for one in found]
+
+
+MAX_CHARACTERS = 200
+"""Characters of a value of a group that are shown."""
+
+
+def _threshold(found: NearGroups, call: Call) -> api.ThresholdDocument:
+    """A condition with its nearest groups. Texts are masked before they are cut, which could split a secret."""
+    mask = call.server.secrets.mask
+    nearest = [
+        api.NearGroupDocument(share=share, values=api.masked(values, lambda text: cut(mask(text), MAX_CHARACTERS)))
+        for share, values in near_rows(found, call.values["limit"])
+    ]
+    condition, names = found.condition, ("step", "query", "batch", "groups", "met", "complete", "failure")
+    return api.ThresholdDocument(
+        option=condition.option,
+        condition=condition.text,
+        explanation=condition.explanation,
+        line=condition.line,
+        nearest=nearest,
+        **{name: getattr(found, name) for name in names},
+    )
 
 
 def _samples(call: Call) -> api.SamplesDocument:
@@ -155,6 +187,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         LETTER_PARAMETERS,
     ),
     Endpoint("GET", f"{PIPELINE}/state", "What steps with state remember.", _state, list[api.StepStateDocument]),
+    Endpoint(
+        "GET",
+        f"{PIPELINE}/thresholds",
+        "Groups that are nearest to the conditions of steps with state, without meeting them.",
+        _thresholds,
+        list[api.ThresholdDocument],
+        (Parameter("limit", "Most groups of a condition.", "integer", 20, 1, MAX_GROUPS),),
+    ),
     Endpoint("GET", f"{PIPELINE}/versions", "The accepted versions, oldest first.", _versions, list[api.VersionDocument]),
     Endpoint(
         "GET",

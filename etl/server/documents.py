@@ -277,6 +277,32 @@ class StepStateDocument(ApiModel):
     watermark: str | None = Field(description="The event time before which it expects no more events, ISO 8601.")
 
 
+class NearGroupDocument(ApiModel):
+    """A group that does not meet a condition."""
+
+    share: float = Field(description="How much of what the condition asks for it has, from 0 to 1.")
+    values: dict[str, Any] = Field(description="The fields of the group in its window; long texts are cut.")
+
+
+class ThresholdDocument(ApiModel):
+    """A condition on the results of a step with state, and the groups that are nearest to it."""
+
+    step: Name
+    query: Name
+    option: Literal["having", "emit", "where", "correlations"] = Field(
+        description="The option with the condition; `where` is that of a filter after the step."
+    )
+    condition: str
+    explanation: str = Field(description="What the condition decides.")
+    line: int | None = Field(description="The line of the step in the file.")
+    batch: int | None = Field(description="The micro-batch after which the state is; null before the first one.")
+    groups: int = Field(description="Groups that were read, of all windows that are not over.")
+    met: int = Field(description="Groups that meet the condition; they are not among those below.")
+    complete: bool = Field(description="False if reading all groups would have taken too long.")
+    failure: str | None = Field(description="Why nothing can be said about this condition.")
+    nearest: list[NearGroupDocument] = Field(description="The nearest groups first.")
+
+
 class SampleDocument(ApiModel):
     """An event."""
 

@@ -11,13 +11,14 @@ from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError
 from etl.running.dead_letters.letter_filter import LetterFilter
+from etl.server.boards.sample_board import SampleBoard
+from etl.server.boards.threshold_board import ThresholdBoard
 from etl.server.engine import Engine, PreparedPipeline, check_file
 from etl.server.job import Job, JobVersion, Refusal
 from etl.server.jobs_folder import FolderContent, JobFile, JobsFolder, Language, check_size
 from etl.server.names import PipelineName
 from etl.server.rates import Rates
 from etl.server.records import Desired, DesiredStates, Version, Versions
-from etl.server.sample_board import SampleBoard
 from etl.server.secret_values import SecretValues
 
 WATCH_SECONDS = 1.0
@@ -38,6 +39,7 @@ class PipelineServer:
         """Called with a pipeline whose status or version has changed."""
         self.secrets = SecretValues()
         self.samples = SampleBoard()
+        self.thresholds = ThresholdBoard()
         self.versions = Versions(state)
         self._desired = DesiredStates(state)
         self._jobs: dict[PipelineName, Job] = {}
@@ -221,6 +223,7 @@ class PipelineServer:
     def _forget(self, name: PipelineName) -> None:
         job = self._jobs.pop(name)
         self._rates.pop(name, None)
+        self.thresholds.forget(str(name))
         self._desired.set(name, None)
         job.report("removed", "its file is removed; it stops after its micro-batch")
         job.close()

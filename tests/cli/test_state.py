@@ -16,12 +16,12 @@ from cli.state_pipelines import DEDUPE, START, WINDOW, Output, Pipeline, at, fai
 from running import Engine
 
 from etl.api import TIMESTAMP, PartRows, Schema
-from etl.cli.state.steps import StepOfQuery, readable
 from etl.config.loader import load
 from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan
 from etl.plan.segments import StepNode
 from etl.running.state_folders import dead_letters, state_folder
+from etl.running.stateful_steps import StepOfQuery, readable
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
 from etl.state.manifest import Manifest, Manifests
@@ -70,7 +70,7 @@ def test_the_first_rows_of_many_are_those_of_all(window: Pipeline, etl_state: Ou
     expected = failures(etl_state.rows("show", window, "--sort", "-failures", "--limit", "70"))
 
     monkeypatch.setattr("etl.state.reader.ROWS_AT_ONCE", 1)
-    monkeypatch.setattr("etl.cli.state.rows._MATCHES_AT_ONCE", 5)
+    monkeypatch.setattr("etl.running.first_rows._ROWS_AT_ONCE", 5)
 
     found = failures(etl_state.rows("show", window, "--sort", "-failures", "--limit", "70"))
     assert found == expected

@@ -6,10 +6,12 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copyfile, copytree
 from typing import Any
 
 import pytest
 from browsers import Page, chromium, needs_chromium, served, write
+from cli.state_pipelines import WINDOW, Pipeline
 from fake_engine import FakeEngine
 
 from etl.receipts import Counts, RejectCount
@@ -158,6 +160,11 @@ sink: {{type: file, path: {root}/ssh.jsonl}}
     )
     (root / "jobs" / "security" / "bad.yaml").write_text("source: {type: file, pth: x}\n")
     engine = FakeEngine(root / "state")
+    (root / "stored").mkdir()
+    stored = Pipeline(root / "stored", WINDOW)
+    stored.read([(ip, 1, "x") for ip, count in (("a", 5), ("b", 3), (HOSTILE, 4)) for _ in range(count)])
+    copyfile(stored.file, root / "jobs" / "security" / "logins.yaml")
+    copytree(stored.state, engine.state("security/logins").root, dirs_exist_ok=True)
     pipelines = PipelineServer(JobsFolder(root / "jobs"), engine.root, engine)
     pipelines.start()
     worker = WorkerProcess()
@@ -171,7 +178,7 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     url, engine = server
     page = Page(browser)
     browser.get(url)
-    page.until(lambda: len(page.all(".pipelines tbody tr")) == 2)
+    page.until(lambda: len(page.all(".pipelines tbody tr")) == 3)
     assert "unknown-option" in page.find(".pipelines .trouble").text
     assert page.violations() == []
 
@@ -219,6 +226,16 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     page.button("Try with the pipeline as it is now").click()
     page.until(lambda: page.all(".lines li.dead"))
     assert browser.title == "Sluice"
+
+    browser.get(f"{url}/pipelines/security/logins")
+    page.until(lambda: page.button("Near thresholds")).click()
+    page.until(lambda: len(page.all(".near tbody tr")) == 2)
+    assert [row.text.split()[:2] for row in page.all(".near tbody tr")] == [["80", "%"], ["60", "%"]]
+    assert HOSTILE in page.find(".near tbody tr").text
+    assert "Line 4: a result is given only if `having` is true of it. 3 groups, of which 1 meet" in page.find(".card .note").text
+    assert page.violations() == []
+    with page.on_a_phone_in_the_dark():
+        assert (page.violations(), page.wider()) == ([], [])
 
     page.link("Rules").click()
     page.until(lambda: page.all(".empty"))

@@ -17,6 +17,8 @@ from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, ReadableState
 from etl.rules.correlation import operator
+from etl.running.condition_shares import condition_shares
+from etl.running.thresholds import OF_CORRELATIONS
 from etl.state.key_hash import PARTS
 from etl.state.part_rows import MappedStateFiles
 from etl.steps.detection.correlate import Correlate
@@ -112,8 +114,14 @@ def test_what_is_remembered_shows_who_is_close(tmp_path: Path) -> None:
     run([event(0, number=1), event(1, number=2), event(1, "b", number=3), event(2, "c"), event(3, "c"), event(4, "c")])
 
     close = [row for row in run.remembered() if row["rule.title"] == "Many" and row["correlation.measure"] >= 2]
-    shown = [(row["ip"], row["port"], row["correlation.measure"], row["threshold"], row["alerted"]) for row in close]
-    assert sorted(shown) == [("a", 22, 2.0, 3.0, False), ("c", 22, 3.0, 3.0, True)]
+    names = ("ip", "port", "correlation.measure", "comparison", "threshold", "alerted")
+    assert sorted(tuple(row[name] for name in names) for row in close) == [
+        ("a", 22, 2.0, "gte", 3.0, False),
+        ("c", 22, 3.0, "gte", 3.0, True),
+    ]
+    rows = pa.RecordBatch.from_pylist(close)
+    shares = dict(zip(rows.column("ip").to_pylist(), condition_shares(OF_CORRELATIONS, rows.schema)(rows), strict=True))
+    assert shares == {"a": pytest.approx(2 / 3), "c": 1}
     chained = [row for row in run.remembered() if row["rule.title"] == "Then"]
     assert [(row["ip"], row["port"], row["correlation.measure"], row["threshold"]) for row in chained] == [(None, 22, 1.0, 2.0)]
     run([event(90, "d", action="other")])

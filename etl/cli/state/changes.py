@@ -15,7 +15,7 @@ from etl.cli.config_options import F, PipelineFile, add_config_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from etl.cli.state.steps import StepOfQuery
+    from etl.running.stateful_steps import StepOfQuery
 
 
 def add_pipeline(command: F) -> F:

@@ -17,7 +17,7 @@ from etl.cli.state.transfer import export, import_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from etl.cli.state.steps import StepOfQuery
+    from etl.running.stateful_steps import StepOfQuery
 
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="A table, or JSON lines.")
 

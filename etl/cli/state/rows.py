@@ -13,9 +13,7 @@ import pyarrow.compute as pc
 from etl.api import NO_BATCH, EtlError, Schema, Sink, Task, nearest
 from etl.catalogue import installed
 from etl.expressions import analyse, compile_expression
-
-_MATCHES_AT_ONCE = 1 << 18
-"""Rows that are gathered before all but the first ones of the order are dropped."""
+from etl.running.first_rows import first_rows, has_order
 
 
 @dataclass(frozen=True)
@@ -30,31 +28,18 @@ class Selection:
         """The first rows in the order, and how many fulfil the condition. Raises UsageError for a bad condition or field."""
         keys = sort_keys(self.sort, fields)
         matching = rows_where(self.where, fields)
-        held, count = fields.empty_table(), 0
-        gathered: list[pa.RecordBatch] = []
-        for batch in map(matching, batches):
-            gathered.append(batch)
-            count += batch.num_rows
-            if sum(one.num_rows for one in gathered) > _MATCHES_AT_ONCE:
-                held, gathered = self._first(held, gathered, keys), []
-        return self._first(held, gathered, keys), count
-
-    def _first(self, held: pa.Table, more: list[pa.RecordBatch], keys: list[tuple[str, str]]) -> pa.Table:
-        rows = pa.concat_tables([held, pa.Table.from_batches(more, held.schema)])
-        if not keys:
-            return rows.slice(0, self.limit)
-        return rows.take(pc.select_k_unstable(rows, min(self.limit, len(rows)), keys))
+        return first_rows(map(matching, batches), fields, keys, self.limit)
 
 
 def sort_keys(sort: str | None, fields: Schema) -> list[tuple[str, str]]:
     """The order of rows: a field, descending with the prefix ``-``, then all fields from left to right. Null is last."""
-    rest = [(field.name, "ascending") for field in fields if _has_order(field.type)]
+    rest = [(field.name, "ascending") for field in fields if has_order(field.type)]
     if sort is None:
         return rest
     name = sort.removeprefix("-")
     if name not in fields.names:
         raise click.UsageError(f"--sort: there is no field {name!r}; {_nearest_field(name, fields)}")
-    if not _has_order(fields.field(name).type):
+    if not has_order(fields.field(name).type):
         raise click.UsageError(f"--sort: values of {name!r} have no order: {fields.field(name).type}")
     return [(name, "descending" if sort.startswith("-") else "ascending"), *(key for key in rest if key[0] != name)]
 
@@ -99,10 +84,6 @@ def _batches(rows: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from rows.to_batches()
     else:
         yield pa.RecordBatch.from_pylist([], schema=rows.schema)
-
-
-def _has_order(type_: pa.DataType) -> bool:
-    return not (pa.types.is_nested(type_) or pa.types.is_null(type_))
 
 
 def _nearest_field(name: str, fields: Schema) -> str:

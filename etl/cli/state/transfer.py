@@ -16,7 +16,7 @@ from etl.cli.state.changes import add_pipeline
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from etl.cli.state.steps import StepOfQuery
+    from etl.running.stateful_steps import StepOfQuery
     from etl.state.manifest import Manifests, StageState
 
 

@@ -10,6 +10,7 @@ from etl.api import TIMESTAMP, Schema
 from etl.rules.correlation.alert_fields import ALERT_FIELDS
 from etl.rules.correlation.compiled_correlations import CompiledCorrelations
 from etl.rules.correlation.encoding import split_columns
+from etl.rules.correlation.member_table import WORDS
 from etl.rules.correlation.windows import Windows
 
 
@@ -55,18 +56,18 @@ def state_fields(fields: Schema) -> Schema:
         "correlation.count",
         "correlation.measure",
     )
-    more = [("threshold", pa.float64()), ("alerted", pa.bool_())]
+    more = [("comparison", pa.string()), ("threshold", pa.float64()), ("alerted", pa.bool_())]
     return pa.schema([*(ALERT_FIELDS.field(name) for name in chosen[:2]), *of_group, *map(ALERT_FIELDS.field, chosen[2:]), *more])
 
 
 def as_state(compiled: CompiledCorrelations, windows: Windows, fields: Schema, watermark: int) -> pa.RecordBatch:
-    """Windows that are not closed, with the number in the condition, which is null for an expression, and whether a burst goes
-    on that an alert was given for."""
+    """Windows that are not closed, with the comparison and the number in the condition, which are null for an expression, and
+    whether a burst goes on that an alert was given for."""
     table, member = compiled.table, pa.array(windows.member)
     of_bursts = np.repeat(np.arange(len(windows.slots)), windows.slots.burst_counts)
     going_on = of_bursts[windows.slots.bursts[1] + windows.slots.spans[of_bursts] > watermark]
     own = [one for _, one in table.members]
-    thresholds = table.thresholds[windows.member]
+    thresholds, words = table.thresholds[windows.member], table.words[windows.member]
     columns = group_columns(compiled, windows, fields) | {
         "rule.id": pa.array([one.id for one in own], pa.string()).take(member),
         "rule.title": pa.array([one.title for one in own], pa.string()).take(member),
@@ -75,6 +76,7 @@ def as_state(compiled: CompiledCorrelations, windows: Windows, fields: Schema, w
         "correlation.type": pa.array([one.kind for one in own], pa.string()).take(member),
         "correlation.count": pa.array(windows.counts()),
         "correlation.measure": pa.array(windows.measures),
+        "comparison": pa.array(WORDS, pa.string()).take(pa.array(words, mask=words < 0)),
         "threshold": pa.array(thresholds, mask=np.isnan(thresholds)),
         "alerted": pa.array(np.isin(windows.slot, going_on)),
     }

@@ -9,6 +9,7 @@ import { DeadGroups } from "./DeadLetters.jsx";
 import { difference } from "./difference.js";
 import { Graph } from "./Graph.jsx";
 import { Actions, Status, Trouble } from "./parts.jsx";
+import { Thresholds } from "./Thresholds.jsx";
 
 export function Pipeline({ name }) {
   const api = apiPath(name);
@@ -18,7 +19,7 @@ export function Pipeline({ name }) {
   const [view, setView] = useState("graph");
   const rates = useRates(useMemo(() => graph && new Map(graph.nodes.map((each) => [each.id, each.events])), [graph]), at);
   if (!one) return <p class="loading">{error ? error.message : "…"}</p>;
-  const views = { graph: "Graph", charts: "Charts", dead: `Dead letters · ${compact(one.counters.dead)}`, versions: "Versions", messages: "Messages", file: "File" };
+  const views = { graph: "Graph", charts: "Charts", near: "Near thresholds", dead: `Dead letters · ${compact(one.counters.dead)}`, versions: "Versions", messages: "Messages", file: "File" };
   return (
     <>
       <header class="page-head">
@@ -47,6 +48,7 @@ export function Pipeline({ name }) {
         {view === "graph" && <Node one={one} id={node} />}
         {view === "graph" && node && <Samples key={node} api={api} name={node.slice(node.indexOf(":") + 1)} />}
         {view === "charts" && <Charts api={api} />}
+        {view === "near" && <Thresholds api={api} />}
         {view === "dead" && <section class="card"><DeadGroups name={name} rejected={one.rejected} /></section>}
         {view === "versions" && <Versions api={api} />}
         {view === "messages" && <Messages api={api} />}

@@ -1,0 +1,1 @@
+"""What the viewers of a server look at, read once for all of them."""
