@@ -23,6 +23,7 @@ COMPONENTS = (
     Entry("sink", "elasticsearch", "connectors.elasticsearch.sink:ElasticsearchSink"),
     Entry("sink", "http", "connectors.http.sink:HttpSink"),
     Entry("sink", "splunk_hec", "connectors.splunk.sink:SplunkHecSink"),
+    Entry("sink", "loki", "connectors.loki.sink:LokiSink"),
     Entry("sink", "rocketmq", "connectors.rocketmq.sink:RocketmqSink"),
     Entry("sink", "database", "connectors.database.sink:DatabaseSink"),
     Entry("sink", "stream", "connectors.stream.sink:StreamSink"),

@@ -50,23 +50,6 @@ def index_names(template: Template, batch: pa.RecordBatch, time_field: str) -> p
     return pc.binary_join_element_wise(*pieces, "")
 
 
-class IndexLimit:
-    """Counts the different indices of the events of one split, in the order of the events: a repeated split exceeds the limit
-    with the same ones.
-    """
-
-    def __init__(self, max_indices: int) -> None:
-        self.max_indices = max_indices
-        self._known: set[str] = set()
-
-    def find_beyond(self, names: pa.Array) -> pa.Array | None:
-        """Return which events go to indices beyond the limit; None if there are none."""
-        new = [name for name in pc.unique(names).to_pylist() if name not in self._known]
-        free = self.max_indices - len(self._known)
-        self._known.update(new[:free])
-        return pc.is_in(names, value_set=pa.array(new[free:], names.type)) if new[free:] else None
-
-
 def check_bounded(index: str, incoming: Schema) -> Iterator[Finding]:
     """Yield a warning for each field that may have any number of values, because each value creates an index."""
     for name in dict.fromkeys(parse_template(index).fields):

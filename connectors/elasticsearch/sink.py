@@ -13,6 +13,7 @@ from connectors.elasticsearch.connection_options import ClusterOptions
 from connectors.elasticsearch.documents import Action, BulkEncoding
 from connectors.elasticsearch.index_templates import IndexTemplate
 from connectors.elasticsearch.writer import BulkWriter
+from connectors.shared.distinct_limit import DistinctLimit
 from connectors.shared.path_template import example_path, parse_template
 from etl.api import (
     Batching,
@@ -168,9 +169,7 @@ class ElasticsearchSink(ClusterOptions, Sink):
         from connectors.http.client import shared_client
 
         documents = BulkEncoding(self.action, self.index, self.id, self.routing, self.time_field)
-        return BulkWriter(
-            shared_client(self.connection_settings()), documents, self.pipeline, index_naming.IndexLimit(self.max_indices)
-        )
+        return BulkWriter(shared_client(self.connection_settings()), documents, self.pipeline, DistinctLimit(self.max_indices))
 
     @property
     def _template(self) -> IndexTemplate | None:

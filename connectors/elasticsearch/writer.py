@@ -17,9 +17,9 @@ from connectors.elasticsearch.bulk_response import (
     raise_for_response,
 )
 from connectors.elasticsearch.documents import BulkEncoding, find_bad_ids
-from connectors.elasticsearch.index_naming import IndexLimit
 from connectors.http.client import Client
 from connectors.http.connection import Response
+from connectors.shared.distinct_limit import DistinctLimit
 from etl.api import ComponentError, Rejects, Result, Staged, is_changing, last_of_keys
 
 MAX_SINGLE_FAILURES = 20
@@ -41,7 +41,7 @@ class BulkWriter:
     client: Client
     documents: BulkEncoding
     pipeline: str | None = None
-    limit: IndexLimit | None = None
+    limit: DistinctLimit | None = None
     _max_request_bytes: int = 1 << 62
     """Largest request that the server is known to accept."""
 
@@ -80,7 +80,7 @@ class BulkWriter:
         bad = self.limit.find_beyond(names)
         if bad is None:
             return None
-        reasons = pc.binary_join_element_wise(names.filter(bad), f"would exceed max_indices, {self.limit.max_indices:,}", " ")
+        reasons = pc.binary_join_element_wise(names.filter(bad), f"would exceed max_indices, {self.limit.maximum:,}", " ")
         return bad, TOO_MANY_INDICES, reasons
 
     def close(self) -> Staged | None:

@@ -81,7 +81,8 @@ _SINKS = {
     "null blackhole drop devnull dev_null none": "`discard` counts events and forgets them",
     "mysql postgres postgresql mariadb sqlite jdbc sql": "`database` writes rows: {type: database, url: …, table: …}",
     "es opensearch elastic opensearch_sink": "`elasticsearch` writes to OpenSearch, too",
-    "webhook http_client rest slack loki": "`http` sends events to a web server",
+    "webhook http_client rest slack": "`http` sends events to a web server",
+    "grafana_loki": "`loki` sends to Grafana Loki: {type: loki, urls: […], labels: {job: …}}",
     "splunk hec splunk_hec_logs": "`splunk_hec` sends to Splunk's HTTP Event Collector: {type: splunk_hec, urls: […], token: …}",
     "files fs filesystem folder directory parquet csv json jsonl s3 aws_s3": "`file` writes JSON lines, CSV and Parquet: "
     "{type: file, path: …, format: …}",

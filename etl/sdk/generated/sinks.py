@@ -539,6 +539,85 @@ class Sinks:
         """
         return self._sink("kafka", locals(), ("servers",))
 
+    def to_loki(
+        self,
+        urls: str | Sequence[str],
+        *,
+        labels: Mapping[str, str],
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        headers: Mapping[str, Secret] = UNSET,
+        tls: ClientTls | None = UNSET,
+        timeout: Duration = UNSET,
+        compression: Literal["none", "gzip"] = UNSET,
+        retry_on: int | Literal["4xx", "5xx"] | Sequence[int | Literal["4xx", "5xx"]] = UNSET,
+        stop_on: int | Literal["4xx", "5xx"] | Sequence[int | Literal["4xx", "5xx"]] = UNSET,
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        token: Secret | None = UNSET,
+        value_field: str | None = UNSET,
+        time_field: str | None = UNSET,
+        metadata: str | Sequence[str] = UNSET,
+        tenant: Secret | None = UNSET,
+        max_streams: int = UNSET,
+    ) -> Output:
+        """Send events to Grafana Loki as lines of streams, by its push API in JSON.
+
+        At least once: a request is sent again if its response was lost, if the run was killed while it was in flight, or if
+        Loki rejected some of its lines. Loki stores a line once if stream, time and text are equal, so a repeated line is not
+        visible, unless it has no time: an event whose ``time_field`` is null gets the time of sending. Events of a stream are
+        sent in order, one request at a time for each split; splits are sent in parallel.
+
+        ``labels`` name the stream. ``{field}`` in a label is replaced by the value of a field; a label without a value is left
+        out, and an event without labels is a dead letter (``no-labels``). Loki becomes slow with many streams: use fields with
+        few values, and put others into ``metadata`` (structured metadata, Loki 2.9 or later). ``max_streams`` limits the
+        streams of the events of one split; events of more streams are dead letters (``too-many-streams``).
+
+        A line is the JSON object of all fields, or the value of ``value_field``. Lines that Loki rejects (400: out of order, too
+        old, too long) are dead letters with its reason (``loki-rejected``). Loki stores the other lines of such a request, but
+        does not name all rejected ones: the request is halved until they are found, which takes up to two requests for each
+        rejected line; if Loki says that it ignored all lines, none. Statuses in ``retry_on`` (a rate limit: 429) and lost
+        connections are retried as ``retry`` says, but not before the time in ``Retry-After``. Statuses in ``stop_on`` and
+        redirects end the run without loss. With any other status all events of the request are dead letters; a request that
+        is too large (413) is halved first.
+
+        Tested against a test server that rejects lines as Loki does, and against the source ``http`` with ``format: loki``; not
+        against Loki.
+
+        Delivery: at least once.
+
+        Example::
+
+            stream.to_loki(['https://loki.example.org:3100'], labels={'job': 'sluice', 'env': 'prod'})
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            urls: URLs of the server; if one does not respond, the next is used.
+            headers: Further headers of each request. Default: {}.
+            tls: Certificates, for https URLs. Default: none.
+            timeout: How long a request and its response may take. Default: 1m.
+            compression: Compression of request bodies. Default: none.
+            retry_on: Statuses that are temporary. Default: [408, 425, 429, 5xx].
+            stop_on: Statuses that end the run, because all events would get them. Default: [401, 403, 404, 405, 407].
+            user: User name; needs `password`. Default: none.
+            password: The user's password. Default: none.
+            token: A bearer token, instead of a user. Default: none.
+            labels: Labels of the stream of an event; `{field}` is replaced.
+            value_field: Field whose value is the line, instead of all fields as JSON. Default: none.
+            time_field: Timestamp that is the line's time; without it the field `timestamp`. Default: none.
+            metadata: Fields that are structured metadata of the line, as texts. Default: [].
+            tenant: Tenant of the events, for the header X-Scope-OrgID. Default: none.
+            max_streams: Maximum number of streams of one split; events of more streams become dead letters. Default:
+                1000.
+        """
+        return self._sink("loki", locals(), ("urls",))
+
     def to_rocketmq(
         self,
         servers: str | Sequence[str],

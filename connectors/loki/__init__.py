@@ -1,0 +1,1 @@
+"""Grafana Loki: events as lines of streams through its push API."""
