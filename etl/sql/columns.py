@@ -104,6 +104,10 @@ class Scope:
         columns = tuple(replace(one, qualifier=name) for one in self.columns)
         return replace(self, columns=columns, name=name if self.is_open else None)
 
+    def opened(self) -> Scope:
+        """The same after a step whose fields are not known here: of an open scope, its watermark stays."""
+        return Scope(self.columns if self.is_open else (), is_open=True)
+
     def has(self, name: str) -> bool:
         """Whether a column has this name."""
         return any(one.name.lower() == name.lower() for one in self.columns)
@@ -113,7 +117,8 @@ class Scope:
         found = list(self._matches(parts))
         if not found and self.is_open:
             own = parts[1:] if len(parts) > 1 and self.name and parts[0].lower() == self.name.lower() else parts
-            return SqlColumn(".".join(own), ".".join(own))
+            name = ".".join(own)
+            return next((one for one in self.columns if one.name == name), SqlColumn(name, name))
         if not found:
             raise self._unknown(parts, at)
         if len(found) > 1:

@@ -109,7 +109,7 @@ def drop_unused_columns(value: Mapping[str, Any]) -> None:
     known: dict[str, frozenset[str] | None] = {}
     for name, stream in reversed(value.get("streams", {}).items()):
         for at, step in reversed(list(enumerate(stream["steps"]))):
-            if step["type"] in ("json", "select"):
+            if step["type"] in ("json", "select") and isinstance(step.get("fields"), Mapping):
                 used = _texts_until_defined(value, name, stream["steps"][at + 1 :], known)
                 if used is not None:
                     _keep_fields(step, "\n".join(used).replace("`", "").lower())

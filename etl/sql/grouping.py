@@ -25,6 +25,11 @@ def is_grouped(node: Any) -> bool:
     return bool(node.args.get("group")) or any(find_aggregates(item.unalias()) for item in node.expressions)
 
 
+def is_timed_window(step: StepText) -> bool:
+    """Whether a step gives results of windows, not totals."""
+    return step.options["type"] == "window" and bool(step.options.keys() & {"size", "gap"})
+
+
 class Grouping:
     """Compiles the groups and aggregates of one SELECT."""
 

@@ -129,6 +129,8 @@ class Queries:
             for one, other in zip(left.columns, right.columns, strict=False)
         )
         changes = next((one.changes_at for one in sides if one.changes_at is not None), None)
+        if left.scope.is_open:
+            columns = tuple(one for one in left.columns if one in right.columns)
         scope = Scope(columns, is_open=is_open or right.scope.is_open)
         relation = Relation((*sides[0].inputs, *sides[1].inputs), (), scope, None, changes, is_exact=not scope.is_open)
         if not node.args.get("distinct"):

@@ -9,6 +9,7 @@ from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, key_field, plain_column, spark_text
 from etl.sql.forms.batch_over import order_texts
 from etl.sql.forms.over import ONE_KEY
+from etl.sql.forms.rank_limits import QUALIFY
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, WindowRows
 from etl.sql.statements import ScriptError, start, text_key
 from etl.sql.window_bounds import all_bounds
@@ -118,6 +119,9 @@ class RankedRows:
             "keep": "first",
         }
         self._add(options, start(over))
+        if self._relation.scope.is_open and self._rank.name.startswith(QUALIFY):  # no query names the rank
+            self._relation = replace(self._relation, scope=self._with_rank(over))
+            return
         self._add({"type": "set", "fields": {self._rank.name: "1"}}, start(over), scope=self._with_rank(over))
 
     def _with_rank(self, over: Any) -> Scope:

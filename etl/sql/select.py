@@ -12,7 +12,7 @@ from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.over import run_over, with_named_windows
 from etl.sql.functions.typed_nodes import sql_type
-from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped
+from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped, is_timed_window
 from etl.sql.ranked_rows import RankedRows
 from etl.sql.relation import RankLimit, Relation, Settings, StepText, Target, WindowRows
 from etl.sql.statements import ScriptError, start, text_key
@@ -59,7 +59,7 @@ class SelectCompiler:
             self._node, self._relation = expanded(self._node, self._relation)
             self._relation = Grouping(self._node, self._relation, self._settings).compile()
             if having := self._node.args.get("having"):
-                self._filter(having.this)
+                self._having(having.this)
         if self._rank is not None:
             self._relation = RankedRows(self._node, self._relation, self._settings, self._rank).compile()
         self._relation = run_over(self._node, self._relation, self._rank_name, self._settings)
@@ -107,6 +107,16 @@ class SelectCompiler:
         text = spark_text(condition, self._relation.scope)
         self._add({"type": "filter", "where": text}, start(condition), {("where",): start(condition)})
 
+    def _having(self, condition: Node) -> None:
+        """The condition as a filter, so that equal windows run once; over tables without columns as an option of the window."""
+        last = self._relation.steps[-1]
+        if not self._incoming.scope.is_open or not is_timed_window(last):
+            self._filter(condition)
+            return
+        text = spark_text(condition, self._relation.scope)
+        last = replace(last, options={**last.options, "having": text}, places={**last.places, ("having",): start(condition)})
+        self._relation = replace(self._relation, steps=(*self._relation.steps[:-1], last))
+
     @property
     def _rank_name(self) -> str | None:
         return self._rank.name.lower() if self._rank else None
@@ -149,16 +159,21 @@ class SelectCompiler:
         if window is not None:
             window = self._window_after(window, columns, items)
         relation = self._relation.then(scope=Scope(tuple(columns)), window=window)
-        if (
-            self._relation.is_exact
-            and fields == {one: quoted(one) for one in fields}
-            and list(fields) == [one.field for column in self._relation.columns for one in leaves(column)]
-        ):
-            return self._distinct(relation)
+        if fields == {one: quoted(one) for one in fields} and list(fields) == self._known_fields():
+            return self._distinct(replace(relation, is_exact=True))
         relation = relation.then(
             StepText({"type": "select", "fields": fields}, start(self._node), places, warning), is_exact=True
         )
         return self._distinct(relation)
+
+    def _known_fields(self) -> list[str] | None:
+        """All fields of the events, in their order; None where there may be others."""
+        if self._relation.is_exact:
+            return [one.field for column in self._relation.columns for one in leaves(column)]
+        last = self._relation.steps[-1] if self._relation.steps else None
+        if last is None or not is_timed_window(last) or isinstance(last.options.get("emit"), list):
+            return None
+        return ["window_start", "window_end", *last.options.get("group_by", ()), *last.options["aggregates"]]
 
     def _with_all(self, targets: Sequence[Target] | None) -> Relation:
         """``SELECT *`` and ``SELECT *, x AS y`` of rows with further columns that are not known. Raises ScriptError."""
@@ -170,9 +185,13 @@ class SelectCompiler:
         unnamed = next((item for item in others if not item.alias), None)
         if unnamed is not None:
             raise ScriptError("sql-syntax", "a column beside * needs a name", start(unnamed), "write AS name after it")
-        if others:
-            fields = {item.alias: spark_text(item.unalias(), self._relation.scope) for item in others}
-            places: dict[tuple[str | int, ...], int] = {("fields", item.alias): start(item.unalias()) for item in others}
+        texts = {item.alias: spark_text(item.unalias(), self._relation.scope) for item in others}
+        computed = self._relation.scope.aliases.values()  # by the steps of OVER, under these names
+        fields = {name: text for name, text in texts.items() if name not in computed or text != quoted(name)}
+        if fields:
+            places: dict[tuple[str | int, ...], int] = {
+                ("fields", item.alias): start(item.unalias()) for item in others if item.alias in fields
+            }
             self._add({"type": "set", "fields": fields}, start(others[0]), places)
         return self._relation
 

@@ -96,7 +96,7 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
     of_metadata = {column.name for column in metadata}
     columns = tuple(_readable(column) for column in declared_columns(table) if column.name not in of_metadata)
     if not columns and not metadata and options.kind == "own" and not table.columns:
-        return {}, Relation((name,), (), Scope((), is_open=True).qualified(table.name), is_exact=False)
+        return {}, _open_relation(table, name)
     if not columns:
         raise ScriptError(
             "missing-option",
@@ -130,6 +130,15 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
         if column.expression is not None:
             relation = _with_computed(relation, column, table.name)
     return more, _with_watermark(relation, table.watermark) if table.watermark else relation
+
+
+def _open_relation(table: CreateTable, name: str) -> Relation:
+    """The rows of a table without columns. Its watermark is of a field that the source or a later step gives."""
+    mark = table.watermark
+    columns: tuple[SqlColumn, ...] = ()
+    if mark is not None:
+        columns = (SqlColumn(mark.column, mark.column, "timestamp", TimeAttribute(_lateness(mark))),)
+    return Relation((name,), (), Scope(columns, is_open=True).qualified(table.name), is_exact=False)
 
 
 def _header_steps(more: dict[str, Any], headers: dict[str, str], at: int) -> list[StepText]:
@@ -215,7 +224,7 @@ def _with_computed(relation: Relation, column: Column, table: str) -> Relation:
 
 def _with_watermark(relation: Relation, watermark: Watermark) -> Relation:
     column = relation.scope.find(watermark.column.split("."), watermark.at)
-    late = _lateness(watermark, relation.scope)
+    late = _lateness(watermark)
     marked = (
         SqlColumn(one.name, one.field, one.type, TimeAttribute(late), one.members, one.qualifier) if one is column else one
         for one in relation.columns
@@ -223,7 +232,7 @@ def _with_watermark(relation: Relation, watermark: Watermark) -> Relation:
     return relation.then(scope=Scope(tuple(marked)))
 
 
-def _lateness(watermark: Watermark, scope: Scope) -> float:
+def _lateness(watermark: Watermark) -> float:
     """Seconds between the column and the watermark."""
     from sqlglot import exp
 

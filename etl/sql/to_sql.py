@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from etl.catalogue import Catalogue
+from etl.sql.forms.literals import identifier, option_text, quoted_value
+from etl.sql.forms.query_writer import CLAUSES, FUNCTIONS, QUERIES, Query, Way
+from etl.sql.forms.same_pipelines import same
+from etl.sql.forms.step_queries import Step, has_watermark, watermark_of
 from etl.sql.script import compile_script
 
 Path = tuple[str | int, ...]
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SETTINGS = ("name", "description", "run", "dead_letters")
 _PARTS = ("functions", "sources", "streams", "sinks", "tables")
 
@@ -28,20 +29,25 @@ class NotSqlError(ValueError):
 def to_script(value: Mapping[str, Any], catalogue: Catalogue) -> str:
     """The script. Raises NotSqlError."""
     pipeline = long_form(value)
-    writer = _Writer(pipeline)
-    for _ in range(3):
+    try:
+        return _written(_Writer(pipeline, catalogue, QUERIES), catalogue)
+    except NotSqlError:
+        return _written(_Writer(pipeline, catalogue, CLAUSES), catalogue)
+
+
+def _written(writer: _Writer, catalogue: Catalogue) -> str:
+    """The script that is compiled to the pipeline: with fewer queries in place of functions as long as it is another one."""
+    pipeline, streams = writer.pipeline, writer.pipeline["streams"]
+    while True:
         text = writer.text()
         compiled = compile_script(text, catalogue)
         others = writer.streams_at(error.at for error in compiled.errors) if compiled.errors else set()
         if not compiled.errors:
-            streams = pipeline["streams"]
             others = {name for name in streams if not same(streams[name], compiled.value["streams"].get(name))}
             if not others and same(pipeline, compiled.value):
                 return text
-        if not others - writer.in_notation:
-            break
-        writer.in_notation |= others
-    raise _difference(pipeline, compiled.value, [str(error) for error in compiled.errors])
+        if not writer.lower(others):
+            raise _difference(pipeline, compiled.value, [str(error) for error in compiled.errors])
 
 
 def long_form(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,19 +75,6 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two values say the same to the schema, which converts texts of options to their types."""
-    return bool(_plain(one) == _plain(other))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _inputs(one) if key == "from" else _plain(one) for key, one in value.items() if one not in ({}, None)}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _inputs(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value or [])
 
@@ -106,25 +99,36 @@ def _difference(pipeline: Mapping[str, Any], found: Mapping[str, Any], errors: S
 
 @dataclass
 class _Writer:
-    """Writes the statements; streams whose steps read as others when they are written as SELECT are written as functions."""
+    """Writes the statements; streams whose steps read as others when they are written as queries are written as functions."""
 
     pipeline: Mapping[str, Any]
-    in_notation: set[str] = field(default_factory=set)
+    catalogue: Catalogue
+    most: Way
+    """How much of a stream is written as queries."""
+    _ways: dict[str, Way] = field(default_factory=dict)
+    """The same of streams for which that is too much."""
     _spans: list[tuple[int, str]] = field(default_factory=list)
     """Characters at which streams begin."""
+    _marks: dict[str, Step] = field(default_factory=dict)
+    """Source → the step that says what its watermark is."""
+    _marked: set[str] = field(default_factory=set)
+    """Sources whose watermark a query needs."""
+    _has_queries: bool = False
 
     def text(self) -> str:
         """The script."""
         for key in self.pipeline:
             if key not in (*_SETTINGS, *_PARTS):
                 raise NotSqlError((key,), f"SQL has no words for {key!r}")
-        parts = [*self._settings(), *self._functions(), *self._tables()]
-        text = "\n\n".join(parts)
-        self._spans = []
+        self._has_queries, self._marked, self._marks = False, set(), self._watermarks()
+        views: dict[str, str] = {}
         for name, stream in self.pipeline["streams"].items():
+            views[name] = self._view(name, stream, list(views.values()))
+        text, self._spans = self._head(self._marked), []
+        for name, view in views.items():
             text += "\n\n"
             self._spans.append((len(text), name))
-            text += self._view(name, stream)
+            text += view
         self._spans.append((len(text), ""))
         inserts = [
             f"INSERT INTO {identifier(name)} SELECT * FROM {identifier(one)};"
@@ -132,6 +136,18 @@ class _Writer:
             for one in _inputs(sink.get("from"))
         ]
         return "\n".join([text, "", *inserts, ""])
+
+    def lower(self, names: Iterable[str]) -> bool:
+        """Write fewer queries in these streams; whether that is possible in one of them."""
+        ways = {name: self._way(name) for name in names}
+        self._ways |= {name: Way(max(way - 1, FUNCTIONS)) for name, way in ways.items()}
+        return any(way > FUNCTIONS for way in ways.values())
+
+    def _way(self, name: str) -> Way:
+        return self._ways.get(name, self.most)
+
+    def _head(self, marked: Iterable[str]) -> str:
+        return "\n\n".join([*self._settings(), *self._functions(), *self._tables(marked)])
 
     def streams_at(self, places: Iterator[int]) -> set[str]:
         """The streams in whose text these characters are."""
@@ -143,11 +159,11 @@ class _Writer:
     def _settings(self) -> Iterator[str]:
         for key in ("name", "description"):
             if key in self.pipeline:
-                yield f"SET {_quote('pipeline.name' if key == 'name' else key)} = {_quote(str(self.pipeline[key]))};"
+                yield f"SET {quoted_value('pipeline.name' if key == 'name' else key)} = {quoted_value(str(self.pipeline[key]))};"
         for name, value in (self.pipeline.get("run") or {}).items():
-            yield f"SET {_quote(f'run.{name}')} = {_quote(_text(value))};"
+            yield f"SET {quoted_value(f'run.{name}')} = {quoted_value(option_text(value))};"
         if letters := self.pipeline.get("dead_letters"):
-            yield f"SET 'dead_letters' = {_quote(_text(letters))};"
+            yield f"SET 'dead_letters' = {quoted_value(option_text(letters))};"
 
     def _functions(self) -> Iterator[str]:
         for name, entry in (self.pipeline.get("functions") or {}).items():
@@ -156,112 +172,68 @@ class _Writer:
             if more or not owner:
                 raise NotSqlError(("functions", name, *([more] if more else [])), f"CREATE FUNCTION has no words for {more!r}")
             target = f"{owner}:{entry['function']}"
-            yield f"CREATE FUNCTION {identifier(name)} AS {_quote(target)} LANGUAGE PYTHON;"
+            yield f"CREATE FUNCTION {identifier(name)} AS {quoted_value(target)} LANGUAGE PYTHON;"
 
-    def _tables(self) -> Iterator[str]:
-        for key, columns in (("tables", "(PERIOD FOR SYSTEM_TIME) "), ("sources", ""), ("sinks", "")):
+    def _tables(self, marked: Iterable[str]) -> Iterator[str]:
+        for key in ("tables", "sources", "sinks"):
             for name, part in (self.pipeline.get(key) or {}).items():
-                options = {one: value for one, value in part.items() if key != "sinks" or one != "from"}
-                shown = ",\n".join(f"  {_quote(one)} = {_quote(_text(value))}" for one, value in options.items())
+                columns = "(PERIOD FOR SYSTEM_TIME) " if key == "tables" else ""
+                if key == "sources" and name in marked:
+                    columns = f"({watermark_of(self._marks[name])}) "
+                given = {one: value for one, value in part.items() if key != "sinks" or one != "from"}
+                shown = ",\n".join(f"  {quoted_value(one)} = {quoted_value(option_text(value))}" for one, value in given.items())
                 yield f"CREATE TABLE {identifier(name)} {columns}WITH (\n{shown}\n);"
 
-    def _view(self, name: str, stream: Mapping[str, Any]) -> str:
-        inputs = _inputs(stream.get("from"))
+    def _watermarks(self) -> dict[str, Step]:
+        """Source → the first step that goes by a time of its events and that a query can say."""
+        found: dict[str, Step] = {}
+        for name, stream in self.pipeline["streams"].items():
+            for step in stream.get("steps") or []:
+                if isinstance(step, Mapping) and has_watermark(step):
+                    for source in self._sources(name):
+                        found.setdefault(source, step)
+        return found
+
+    def _sources(self, name: str, seen: frozenset[str] = frozenset()) -> frozenset[str]:
+        """The sources whose events a stream reads."""
+        if name in self.pipeline["sources"]:
+            return frozenset({name})
+        inputs = _inputs((self.pipeline["streams"].get(name) or {}).get("from")) if name not in seen else []
+        return frozenset().union(*(self._sources(one, seen | {name}) for one in inputs))
+
+    def _view(self, name: str, stream: Mapping[str, Any], before: Sequence[str]) -> str:
+        inputs, steps = _inputs(stream.get("from")), stream.get("steps") or []
         if not inputs:
             raise NotSqlError(("streams", name), "the stream does not say from where it reads")
-        query = _Query(inputs)
-        for at, step in enumerate(stream.get("steps") or []):
+        query = Query(inputs)
+        for at, step in enumerate(steps):
             if not isinstance(step, Mapping) or "type" not in step:
                 raise NotSqlError(("streams", name, "steps", at), "the step is not a mapping with a type")
-            query.add(step, plain=name not in self.in_notation)
-        return f"CREATE VIEW {identifier(name)} AS\n{query.select()};"
+            query = self._extended(query, name, steps[: at + 1], before)
+        return _statement(name, query)
+
+    def _extended(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str]) -> Query:
+        """The query with the last one of the steps: in the way that most looks like SQL and says it."""
+        for way in range(self._way(name), FUNCTIONS, -1):
+            extended = query.extended(steps[-1], Way(way))
+            if extended is None:
+                continue
+            if way < QUERIES and not self._has_queries:
+                return extended  # the whole script is compared
+            if self._is_same(extended, name, steps, before):
+                if way == QUERIES:
+                    self._has_queries = True
+                    self._marked |= self._sources(name) & self._marks.keys() if has_watermark(steps[-1]) else set()
+                return extended
+        return query.with_function(steps[-1])
+
+    def _is_same(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str]) -> bool:
+        """Whether the view with this query is compiled to these steps, after the views before it."""
+        statements = [self._head(self._marks), *before, _statement(name, query), f"SELECT * FROM {identifier(name)};"]
+        compiled = compile_script("\n\n".join(statements), self.catalogue)
+        found = compiled.value["streams"].get(name)
+        return not compiled.errors and found is not None and same({"steps": list(steps)}, {"steps": found["steps"]})
 
 
-@dataclass
-class _Query:
-    """A query that grows step by step."""
-
-    inputs: list[str]
-    call: str = ""
-    """The call of a step's function; without it rows come from the inputs."""
-    inner: str = ""
-    """The query whose rows the next one reads."""
-    where: str = ""
-    items: str = ""
-
-    def add(self, step: Mapping[str, Any], plain: bool) -> None:
-        """Add a step, ``plain``: as a clause of SELECT if there is one for it."""
-        kind, rest = step["type"], {key: value for key, value in step.items() if key != "type"}
-        if plain and kind == "filter" and set(rest) == {"where"}:
-            self._wrap(bool(self.where or self.items))
-            self.where = str(rest["where"])
-        elif plain and kind in ("select", "set") and set(rest) == {"fields"} and rest["fields"]:
-            self._wrap(bool(self.items))
-            items = [f"  {_item(name, text)}" for name, text in rest["fields"].items()]
-            self.items = ",\n".join(["  *", *items] if kind == "set" else items)
-        else:
-            self._wrap(bool(self.where or self.items))
-            options = "".join(f",\n  {_option_name(key)} => {_literal(value)}" for key, value in rest.items())
-            self.call = f"{identifier(kind)}({self._as_arguments()}{options})"
-            self.inner = ""
-
-    def _wrap(self, is_needed: bool) -> None:
-        if is_needed:
-            self.inner, self.call, self.where, self.items = self.select(), "", "", ""
-
-    def _as_arguments(self) -> str:
-        if self.inner:
-            return f"TABLE ({self.inner})"
-        return self.call or ", ".join(f"TABLE {identifier(one)}" for one in self.inputs)
-
-    def select(self) -> str:
-        """The query."""
-        rows = f"({self.inner})" if self.inner else f"TABLE({self.call})" if self.call else ""
-        if not rows and len(self.inputs) == 1:
-            rows = identifier(self.inputs[0])
-        elif not rows:
-            rows = "(" + " UNION ALL ".join(f"SELECT * FROM {identifier(one)}" for one in self.inputs) + ")"
-        items = f"\n{self.items}\n" if self.items else " * "
-        return f"SELECT{items}FROM {rows}" + (f"\nWHERE {self.where}" if self.where else "")
-
-
-def _item(name: str, text: Any) -> str:
-    return str(text) if str(text) == name and _NAME.fullmatch(name) else f"{text} AS {identifier(name)}"
-
-
-def identifier(name: str) -> str:
-    """A name of a table or column as SQL writes it."""
-    return name if _NAME.fullmatch(name) and name.lower() not in _WORDS else "`" + name.replace("`", "``") + "`"
-
-
-_WORDS = frozenset(
-    """
-    select from where group by order having table view insert into values union all and or not in is
-    null case when then else end as on join left right full inner cross lateral with create set limit
-    offset distinct between like interval date timestamp current_timestamp current_date current_time row
-    rows range over partition window user exists cast true false for time
-    """.split()  # noqa: SIM905
-)
-"""Words that need backticks as names."""
-
-
-def _quote(text: str) -> str:
-    """A text as scripts write it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _option_name(name: str) -> str:
-    return name if _NAME.fullmatch(name) else f"`{name}`"
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).upper()
-    return str(value) if isinstance(value, int | float) else _quote(_text(value))
-
-
-def _text(value: Any) -> str:
-    """The text of an option's value: lists and mappings as JSON, which is YAML."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, Mapping | list | tuple) else str(value)
+def _statement(name: str, query: Query) -> str:
+    return f"CREATE VIEW {identifier(name)} AS\n{query.select()};"

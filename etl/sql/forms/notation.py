@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from etl.catalogue import Catalogue
-from etl.sql.columns import Scope
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 from etl.sql.table_options.options import option_value
@@ -37,7 +36,7 @@ def step_rows(call: Any, rows_of: Callable[[Sequence[Any]], Relation]) -> Relati
             options[name] = _value(one.expression)
             places[name,] = start(one.expression) or start(call)
     step = StepText(options, start(call), places)
-    return relation.then(step, scope=Scope((), is_open=True), window=None, is_exact=False)
+    return relation.then(step, scope=relation.scope.opened(), window=None, is_exact=False)
 
 
 def _value(node: Any) -> Any:

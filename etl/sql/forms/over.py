@@ -53,10 +53,18 @@ def run_over(node: Any, relation: Relation, rank_name: str | None, settings: Set
         windows.setdefault(tuple(str(call.args.get(key)) for key in ("partition_by", "order", "spec")), []).append(call)
     number = 0
     for same in windows.values():
-        names = {f"over_{number + at + 1}": call for at, call in enumerate(same)}
+        names = {_name(call, relation) or f"over_{number + at + 1}": call for at, call in enumerate(same)}
         number += len(same)
         relation = with_all_rows(relation, names) if settings.is_batch else _with_window(relation, names, settings.time_to_live)
     return relation
+
+
+def _name(call: Any, relation: Relation) -> str | None:
+    """The alias of a call, where all fields of the rows are in the result with it."""
+    from sqlglot import exp
+
+    item = call.parent
+    return str(item.alias) if relation.scope.is_open and isinstance(item, exp.Alias) else None
 
 
 def _with_window(relation: Relation, calls: Mapping[str, Any], ttl: Mapping[str, str]) -> Relation:

@@ -10,6 +10,9 @@ from etl.sql.join_conditions import conjuncts
 from etl.sql.relation import RankLimit
 from etl.sql.statements import start
 
+QUALIFY = "qualify_"
+"""Beginning of the names of ranks that QUALIFY computes."""
+
 
 def rank_limit(node: Any) -> tuple[RankLimit | None, Any]:
     """``WHERE rank <= n`` over a sub-query with ROW_NUMBER() AS rank: the limit, and WHERE without it (None: as it was)."""
@@ -98,7 +101,7 @@ def without_qualify(node: Any) -> Any | None:
         inner.set(key, None)
     root = exp.Paren(this=condition)
     for number, call in enumerate(list(root.find_all(exp.Window)), 1):
-        added.append(exp.to_identifier(f"qualify_{number}"))
+        added.append(exp.to_identifier(f"{QUALIFY}{number}"))
         inner.append("expressions", exp.alias_(call.copy(), added[-1].name))
         column = exp.column(added[-1].name)
         column.meta["start"] = start(call)

@@ -148,7 +148,7 @@ def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Optio
         return _map("flink", _FLINK, name, family, texts, chosen)
     is_ours = name in members and (name not in RSQL or not _has_rsql_names(texts, RSQL[name], members[name]))
     if is_ours:
-        return _own(name, texts, chosen)
+        return _own(name, family, texts, chosen)
     return _rsql(name, family, normalised(name, family, texts), chosen, members)
 
 
@@ -174,10 +174,11 @@ def _has_rsql_names(texts: Mapping[str, Option], connector: Connector, component
     return any(name.lower() in names and name.split(".")[0] not in own for name in texts)
 
 
-def _own(name: str, texts: Mapping[str, Option], chosen: Option) -> Options:
+def _own(name: str, family: str, texts: Mapping[str, Option], chosen: Option) -> Options:
     found = Options("own", name, chosen.value_at, texts={one: option.value for one, option in texts.items()})
+    has_format = name in _WITH_FORMAT or family == "table"
     for option in texts.values():
-        if option is not chosen and (option.name != "format" or name in _WITH_FORMAT):
+        if option is not chosen and (option.name != "format" or has_format):
             found.values[tuple(option.name.split("."))] = (option_value(option.value), option.at, option.value_at)
     return found
 
