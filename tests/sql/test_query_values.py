@@ -191,6 +191,17 @@ def test_pairs_whose_condition_fails_are_dead_letters_once(
     assert ran.failed == ["where cannot be computed for a pair: division by zero"] * letters
 
 
+def test_the_end_of_all_sources_makes_no_row_older_than_another(tmp_path: Path) -> None:
+    given = [{"id": at, "g": "ab"[at % 2], "t": f"2026-01-01 10:0{at}:00"} for at in range(4)]
+    script = "CREATE TABLE rows_read (id INT, g STRING, t TIMESTAMP(3), WATERMARK FOR t AS t - INTERVAL '1' MINUTE) "
+    script += f"WITH ('type' = 'inline', 'rows' = '{json.dumps(given)}'); SELECT l.id FROM rows_read AS l "
+    script += "WHERE EXISTS (SELECT 1 FROM rows_read AS r WHERE r.g = l.g) AND NOT EXISTS (SELECT 1 FROM rows_read AS r "
+    script += "WHERE r.id = l.id + 1 AND r.t BETWEEN l.t AND l.t + INTERVAL '1' MINUTE) "
+    script += "AND EXISTS (SELECT 1 FROM rows_read AS r WHERE r.g = l.g AND r.id < l.id)"
+
+    assert run_query(script, tmp_path, max_events=1).rows == [(3,)]
+
+
 @pytest.mark.parametrize(
     ("pattern", "rows"),
     [("A ((B) C){2} D", [(1, 4, 5, 2)]), ("((A B)) (C){1}", [(1, 2, 3, 1)]), ("(A){2} B C", []), ("A B{,2} C", [(1, 2, 3, 1)])],

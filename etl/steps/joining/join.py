@@ -231,8 +231,10 @@ class Join(JoiningStep):
         return idle_by_clock(self.idle, self.max_delay())
 
     def max_delay(self) -> timedelta:
-        """How long an event waits."""
-        return timedelta(0) if self.match == "latest" else max(*self.bounds, timedelta(0))
+        """How long an event waits: by time of reading, pairs and semi-joins wait for nothing but the other event, so that the end
+        of all sources, which passes all that waits, does not make state older than it is."""
+        waits = self.match != "latest" and (self.time is not None or self.kind not in ("inner", "semi"))
+        return max(*self.bounds, timedelta(0)) if waits else timedelta(0)
 
     @property
     def bounds(self) -> tuple[timedelta, timedelta]:
