@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 import click
 
 from etl.cli.rule_groups import groups
-
-if TYPE_CHECKING:
-    from etl.rules.rule import Rule
-    from etl.rules.sigma.taxonomy import Taxonomy
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True))
 _FIELDS = click.option("--fields", "names", help="File of the stream's names, as the step's option `fields`.")
@@ -73,6 +68,7 @@ def test(paths: Sequence[str], names: str | None) -> None:
     PATHS are files of rules, folders of them, and pipelines, of which the rules of the steps `rules` and `correlate` are tried.
     """
     from etl.rules.problem_locations import locate_problems
+    from etl.rules.test_events import find_failure
     from etl.rules.wording import count_noun
 
     ran = failed = rules = problems = 0
@@ -83,23 +79,10 @@ def test(paths: Sequence[str], names: str | None) -> None:
         for rule in group.rules.rules:
             for number, case in enumerate(rule.tests, 1):
                 ran += 1
-                wrong = _outcome(rule, case, group.taxonomy)
+                wrong = find_failure(rule, case, group.taxonomy)
                 if wrong:
                     failed += 1
                     click.echo(f"{rule.file}:{rule.line}: {rule.title!r}, test {number}: {wrong}")
     click.echo(f"{count_noun(ran, 'test')} of {count_noun(rules, 'rule')}, {failed} failed", err=True)
     if failed or problems:
         click.get_current_context().exit(1)
-
-
-def _outcome(rule: Rule, case: Any, taxonomy: Taxonomy) -> str | None:
-    """What is wrong with a test, or None."""
-    from etl.rules.compiled_rules import match_event
-
-    if not isinstance(case, Mapping) or not isinstance(case.get("event"), Mapping):
-        return f"a test is a mapping with an 'event', and this is {case!r}"
-    wanted = bool(case.get("matches", True))
-    found = match_event(rule, case["event"], taxonomy)
-    if isinstance(found, str):
-        return found
-    return None if found == wanted else f"it {'does not fire' if wanted else 'fires'}"

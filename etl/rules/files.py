@@ -21,6 +21,9 @@ FileStates = tuple[tuple[str, int, int], ...]
 """Path, modification time in nanoseconds and size of each file; of each text its name, a part of its hash, and its size."""
 
 NO_RULE = "there is no rule in it"
+MAX_ALIASED_VALUES = 1_000_000
+"""Most values of a document with aliases, each counted as often as aliases repeat it."""
+
 _TOO_LARGE = f"there are more than {LARGEST_BYTES >> 20} MiB of it"
 
 
@@ -97,8 +100,31 @@ def nodes_with_values(text: str) -> Iterator[tuple[yaml.Node, Any]]:
         while loader.check_node():
             node = loader.get_node()
             assert node is not None
+            if "&" in text:  # else there are no anchors, and values are no larger than the text
+                _check_aliases(node)
             nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
             data = loader.construct_document(node)
             yield from zip(nodes, data if isinstance(data, list) else [data], strict=True)
     finally:
         loader.dispose()
+
+
+def _check_aliases(document: yaml.Node) -> None:
+    """Raise ValueError if a value contains itself by an alias, or aliases make a document larger than anybody writes."""
+    sizes: dict[int, int | None] = {}
+    """Nodes that have been counted; None for those around the one that is being counted."""
+
+    def count(node: yaml.Node) -> int:
+        key = id(node)
+        if key not in sizes:
+            sizes[key] = None
+            parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+            inside = (one for part in parts for one in (part if isinstance(part, tuple) else (part,)))
+            sizes[key] = 1 + sum(map(count, inside))
+        found = sizes[key]
+        if found is None:
+            raise ValueError(f"line {node.start_mark.line + 1}: a value contains itself by an alias")
+        return found
+
+    if count(document) > MAX_ALIASED_VALUES:
+        raise ValueError(f"aliases make more than {MAX_ALIASED_VALUES:,} values of it")

@@ -239,6 +239,13 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
 
     page.link("Rules").click()
     page.until(lambda: page.all(".empty"))
+    page.until(lambda: "1 rule, 0 problems, 2 tests, 0 failed" in page.find(".rule-editor").text)
+    page.until(lambda: page.all(".cm-content"))
+    write(page, "name: x\nwhere: a = 1\ntests: [{event: {a: 2}}]")
+    page.until(lambda: "1 test, 1 failed" in page.find(".rule-editor").text)
+    assert "it does not fire" in page.find(".rule-editor td.bad").text
+    write(page, f"name: x\nwhere: foo(\ntitle: {HOSTILE}")
+    page.until(lambda: "line 2: a bracket ')' is missing" in page.find(".rule-editor").text)
     assert page.violations() == []
     with page.on_a_phone_in_the_dark():
         for path, selector in (

@@ -51,6 +51,12 @@ class DraftTestQuery(_Query):
     now: str | None = Field(default=None, max_length=40)
 
 
+class RulesQuery(_Query):
+    """Rules whose problems and test results are wanted."""
+
+    text: str = Field(max_length=MAX_CHARACTERS)
+
+
 Q = TypeVar("Q", bound=BaseModel)
 
 
@@ -67,6 +73,7 @@ def studio_routes(worker: WorkerProcess) -> list[BaseRoute]:
         post("/infer", InferQuery, "infer"),
         post("/try", TryQuery, "try"),
         post("/test", DraftTestQuery, "test"),
+        post("/rules", RulesQuery, "rules"),
         Route(f"{PREFIX}/samples", _sample_names),
         Route(f"{PREFIX}/samples/{{name}}", _sample),
     ]

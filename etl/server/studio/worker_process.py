@@ -125,6 +125,7 @@ def _functions() -> Mapping[str, Callable[..., Any]]:
     """What the process can do; imported there, as the server needs none of it."""
     from etl.server.studio.drafted_test import draft_test
     from etl.server.studio.format_search import find_format, open_file
+    from etl.server.studio.rule_trial import try_rules
     from etl.server.studio.step_trial import TrialRequest, try_pipeline
 
     return {
@@ -132,6 +133,7 @@ def _functions() -> Mapping[str, Callable[..., Any]]:
         "open": open_file,
         "try": lambda **request: try_pipeline(TrialRequest(**request)),
         "test": draft_test,
+        "rules": try_rules,
         "warm": lambda: None,
     }
 

@@ -4,6 +4,7 @@ import { get } from "../shared/api.js";
 import { count } from "../shared/format.js";
 import { Link, apiPath, pipelinePath } from "../shared/link.jsx";
 import { useStatuses } from "../shared/live.js";
+import { RuleEditor } from "./RuleEditor.jsx";
 
 const EVERY_MS = 3000;
 const MAX_ROWS = 300;
@@ -47,6 +48,7 @@ export function Rules() {
           </table>
         </div></section>
       )}
+      <RuleEditor />
     </>
   );
 }

@@ -1,7 +1,7 @@
 // The editor as a component; its code is loaded after the page has painted.
 import { useEffect, useRef } from "preact/hooks";
 
-export function Editor({ handle, text, onChange, problems, fields }) {
+export function Editor({ handle, text, onChange, problems, fields, label }) {
   const place = useRef(null);
   const latest = useRef({});
   latest.current = { text, onChange, problems, fields };
@@ -13,7 +13,8 @@ export function Editor({ handle, text, onChange, problems, fields }) {
       handle.current = createEditor(place.current, {
         text: latest.current.text,
         onChange: (next) => latest.current.onChange(next),
-        fieldsAt: (line) => latest.current.fields(line),
+        fieldsAt: fields && ((line) => latest.current.fields(line)),
+        label,
       });
       handle.current.setProblems(latest.current.problems);
     });

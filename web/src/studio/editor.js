@@ -34,8 +34,8 @@ const theme = EditorView.theme({
   ".cm-diagnostic-warning": { borderLeft: "4px solid var(--warn)" },
 });
 
-/** An editor in ``parent``. Its styles carry the nonce of the document, as the content policy asks. */
-export function createEditor(parent, { text, onChange, fieldsAt }) {
+/** An editor in ``parent``; without ``fieldsAt`` it completes nothing. Its styles carry the nonce of the document, as the content policy asks. */
+export function createEditor(parent, { text, onChange, fieldsAt, label = "Pipeline, in YAML" }) {
   const nonce = document.querySelector("meta[name=nonce]")?.content ?? "";
   const view = new EditorView({
     parent,
@@ -45,9 +45,9 @@ export function createEditor(parent, { text, onChange, fieldsAt }) {
         EditorView.cspNonce.of(nonce),
         lineNumbers(), lintGutter(), history(), drawSelection(), highlightActiveLine(), indentOnInput(), bracketMatching(),
         yaml(), syntaxHighlighting(colours), theme,
-        autocompletion({ override: [(context) => completeOption(context, fieldsAt)], icons: false }),
+        fieldsAt ? autocompletion({ override: [(context) => completeOption(context, fieldsAt)], icons: false }) : [],
         keymap.of([...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ "aria-label": "Pipeline, in YAML" }),
+        EditorView.contentAttributes.of({ "aria-label": label }),
         EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
       ],
     }),
