@@ -25,6 +25,7 @@ COMPONENTS = (
     Entry("sink", "splunk_hec", "connectors.splunk.sink:SplunkHecSink"),
     Entry("sink", "loki", "connectors.loki.sink:LokiSink"),
     Entry("sink", "rocketmq", "connectors.rocketmq.sink:RocketmqSink"),
+    Entry("sink", "syslog", "connectors.syslog.sink:SyslogSink"),
     Entry("sink", "database", "connectors.database.sink:DatabaseSink"),
     Entry("sink", "stream", "connectors.stream.sink:StreamSink"),
     Entry("sink", "discard", "connectors.discard:DiscardSink"),

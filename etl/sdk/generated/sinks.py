@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         RocketmqTopicCreation,
         RollOptions,
         Secret,
+        Size,
         Spooling,
         TopicCreation,
     )
@@ -821,3 +822,80 @@ class Sinks:
                 events: they are deleted, or the publisher waits. Default: delete.
         """
         return self._sink("stream", locals(), ("name",))
+
+    def to_syslog(
+        self,
+        address: str,
+        *,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        tls: ClientTls | None = UNSET,
+        format: Literal["rfc5424", "rfc3164"] = UNSET,
+        framing: Literal["octet_counting", "newline"] = UNSET,
+        facility: str = UNSET,
+        severity: str = UNSET,
+        host: str | None = UNSET,
+        app_name: str = UNSET,
+        process_id: str | None = UNSET,
+        message_id: str | None = UNSET,
+        structured_data: Mapping[str, str | Sequence[str]] = UNSET,
+        value_field: str | None = UNSET,
+        time_field: str | None = UNSET,
+        max_message_bytes: Size = UNSET,
+        timeout: Duration = UNSET,
+    ) -> Output:
+        """Send events to a syslog receiver over TCP, TLS or UDP, one message an event.
+
+        At least once over TCP and TLS, as far as syslog allows: a batch counts as delivered when the receiver's system has
+        acknowledged its bytes, and is sent again after a lost connection or a kill. Syslog itself has no acknowledgement: what
+        the receiver's system has and its process has not read is lost if that process is killed. Over UDP there is no
+        guarantee: datagrams are lost where a receiver is slow or absent. Events of one split are sent in order; splits are
+        sent in parallel, each process over its own connection.
+
+        A message of RFC 5424 has the time in UTC with microseconds; one of RFC 3164 has it in UTC with seconds, without year and
+        zone. An event without a time gets that of sending. Its text is the object of all fields as JSON, or the value of
+        ``value_field``. ``facility``, ``severity``, ``host``, ``app_name``, ``process_id`` and ``message_id`` are texts in which
+        ``{field}`` is replaced by the value of a field. Facilities and severities are names or numbers; an unknown one is
+        ``user`` or ``info``. In header words other characters than visible ASCII become ``_``, and longer words than the RFC
+        allows are cut.
+
+        Newlines and other control characters except the tab become ``#`` and three octal digits (``#012`` is a newline), so a
+        value cannot begin a message of its own. A message longer than ``max_message_bytes`` is a dead letter
+        (``event-too-large``).
+
+        Tested against the source ``syslog`` over TCP, TLS and UDP, and with receivers that close connections. It needs Linux
+        for TCP.
+
+        Delivery: at least once.
+
+        Example::
+
+            stream.to_syslog('tls://logs.example.org:6514', app_name='sluice')
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            address: The receiver: tcp://host:port, tls://host:port or udp://host:port.
+            tls: Certificates, for tls:// addresses. Default: none.
+            format: Form of the messages; rfc3164 is the older one. Default: rfc5424.
+            framing: How messages of a connection are separated: each by its length (RFC 6587, RFC 5425), or by a
+                newline; a datagram is always one message. Default: octet_counting.
+            facility: Facility; `{field}` is replaced. Default: user.
+            severity: Severity; `{field}` is replaced. Default: info.
+            host: Host of the messages; `{field}` is replaced. Without a value it is this machine's name. Default:
+                none.
+            app_name: Name of the application; `{field}` is replaced. Default: sluice.
+            process_id: Process of the application; `{field}` is replaced. Default: none.
+            message_id: Kind of the message (MSGID), for rfc5424; `{field}` is replaced. Default: none.
+            structured_data: Fields of each structured data element, by its identifier, for rfc5424. Default: {}.
+            value_field: Field whose value is the text, instead of all fields as JSON. Default: none.
+            time_field: Timestamp that is the message's time; without it the field `timestamp`. Default: none.
+            max_message_bytes: A longer message is a dead letter. Default: 65507B.
+            timeout: How long the receiver may accept nothing. Default: 1m.
+        """
+        return self._sink("syslog", locals(), ("address",))
