@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from connectors.http.receiving.receive_counters import ReceiveCounters
 from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError
 from connectors.http.receiving.tokens import Tokens
 from connectors.shared.journal.event_blocks import Sender
 from connectors.shared.journal.group_commit import JOURNAL_FULL, TOO_LARGE, GroupCommit
 from connectors.shared.receiving.decompression import DecompressionError, decompress, too_large
+from connectors.shared.receiving.receive_counters import ReceiveCounters
 
 RETRY_SECONDS = 5
 """Header Retry-After of a request that is refused because the journal or the disk is full."""
@@ -128,7 +128,7 @@ class ReceiverApp:
             loop.call_soon_threadsafe(_set_result, stored, problem)
 
         peer = Sender.from_socket_name(*client[:2]) if client else Sender("")
-        senders = [Sender(peer.address, peer.port, context) for context in events.contexts]
+        senders = [Sender(peer.address, peer.port, context, self._protocol.form) for context in events.contexts]
         self._commits.add(events.frames, senders, events.context_of_row, on_commit)
         if problem := await stored:
             if problem == TOO_LARGE:

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connectors.http.receiving.app import ReceiverApp, RequestLimits
-from connectors.http.receiving.receive_counters import ReceiveCounters
 from connectors.http.receiving.requests import Protocol
 from connectors.http.receiving.server import Admission, HttpServer, ListenSocket
 from connectors.http.receiving.tokens import Tokens
@@ -17,6 +16,7 @@ from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.writer import JournalWriter
 from connectors.shared.receiving.allowed_networks import AllowedNetworks
 from connectors.shared.receiving.file_limit import raise_file_limit
+from connectors.shared.receiving.receive_counters import ReceiveCounters
 from connectors.shared.receiving.server_tls import ServerTls
 from etl.api import ComponentError
 
@@ -56,7 +56,7 @@ class HttpReceiver:
 
     def __init__(self, options: ReceiverOptions, folder: str) -> None:
         self._options, self._folder = options, folder
-        self.counters = ReceiveCounters()
+        self.counters = ReceiveCounters("http")
         self.ports: list[int] = []
         """Ports of the addresses, in their order."""
         self._closing = ExitStack()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from connectors.shared.journal.batches import EventRows
+from connectors.shared.journal.batches import EventRows, text_batch
 from connectors.shared.journal.event_blocks import Frames
 from etl.api import Rejects, Schema
 
@@ -69,6 +69,9 @@ class RequestError(Exception):
 class Protocol(ABC):
     """What senders of one kind expect, and the fields of their events."""
 
+    form: ClassVar[str]
+    """How its events are stored; formats of one form read the events of each other."""
+
     needs_no_token: ClassVar[frozenset[str]] = frozenset()
     """Paths that answer without a token."""
 
@@ -91,10 +94,28 @@ class Protocol(ABC):
     def refuse(self, request: Request, error: RequestError) -> Reply:
         """Return the reply to a refused request, as its sender expects it."""
 
+    def own_batches(self, rows: EventRows) -> Iterator[pa.RecordBatch | Rejects]:
+        """Yield the events of rows; those that were stored in another form, before the format was changed, are rejected."""
+        import numpy as np
+
+        forms = [sender[3] if len(sender) > 3 else self.form for sender in rows.senders]
+        is_own = np.array([form == self.form for form in forms], bool)[rows.sender_of_row]
+        if is_own.all():
+            yield from self.batches(rows)
+            return
+        if is_own.any():
+            yield from self.batches(rows.filter(is_own))
+        yield Rejects(text_batch(rows.filter(~is_own)), OTHER_FORMAT, OTHER_FORMAT_REASON)
+
     @abstractmethod
     def batches(self, rows: EventRows) -> Iterator[pa.RecordBatch | Rejects]:
         """Yield the events of rows of the journal."""
 
+
+OTHER_FORMAT = "other-format"
+OTHER_FORMAT_REASON = (
+    "the event was received in another format, before the option format was changed; it is shown as it was stored"
+)
 
 MAX_RECORDS = 1 << 18
 """Events of a request whose protocol nests them: two bytes may be one, and each costs some hundred bytes of memory."""

@@ -22,7 +22,7 @@ from connectors.shared.receiving.allowed_networks import AllowedNetworks
 if TYPE_CHECKING:
     import ssl
 
-    from connectors.http.receiving.receive_counters import ReceiveCounters
+    from connectors.shared.receiving.receive_counters import ReceiveCounters
 
 HEAD_SECONDS = 20.0
 """Seconds that a client may take to send the head of a request, from its connection on."""

@@ -65,6 +65,16 @@ class EventRows:
         """Return other spans of the buffer as text."""
         return span_texts(self.buffer, starts, ends, "utf-8")
 
+    def filter(self, mask: Array) -> EventRows:
+        """Return the rows for which the mask is true, with their senders only."""
+        import numpy as np
+
+        numbers, sender_of_row = np.unique(self.sender_of_row[mask], return_inverse=True)
+        senders = [self.senders[number] for number in numbers.tolist()]
+        return EventRows(
+            self.buffer, self.starts[mask], self.ends[mask], sender_of_row, senders, self.micros[mask], self.offsets[mask]
+        )
+
     def slice(self, first: int, last: int) -> EventRows:
         """Return some of the rows."""
         rows = slice(first, last)
@@ -108,10 +118,15 @@ def text_batches(codec: str) -> MakeBatches:
     """Return what makes batches of `FIELDS`."""
 
     def make(rows: EventRows) -> Iterator[pa.RecordBatch]:
-        columns = [rows.texts(codec), *rows.origin_columns(), pa.array(rows.offsets)]
-        yield pa.record_batch(columns, names=[*FIELDS.names, OFFSET])
+        yield text_batch(rows, codec)
 
     return make
+
+
+def text_batch(rows: EventRows, codec: str = "utf-8") -> pa.RecordBatch:
+    """Return rows as a batch of `FIELDS`."""
+    columns = [rows.texts(codec), *rows.origin_columns(), pa.array(rows.offsets)]
+    return pa.record_batch(columns, names=[*FIELDS.names, OFFSET])
 
 
 def event_starts(piece: RecordSlice) -> list[int]:

@@ -2,8 +2,8 @@
 bytes.
 
 The header is JSON preceded by its length (uint32, little-endian): ``{"time": microseconds, "senders": [[address, port?,
-context?], …], "messages": n, "faults": [[start, end, sender, code, size], …]}``. The index is int32[3, n]: begin and end of
-each message in the bytes after the index, and the number of its sender. So a reader loops over blocks, not over messages.
+context?, form?], …], "messages": n, "faults": [[start, end, sender, code, size], …]}``. The index is int32[3, n]: begin and end
+of each message in the bytes after the index, and the number of its sender. So a reader loops over blocks, not over messages.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Sender(NamedTuple):
     port: int | None = None
     context: str | None = None
     """What else its events have in common, as JSON."""
+    form: str | None = None
+    """How its events are stored, for receivers that store them in several forms."""
 
     @classmethod
     def from_socket_name(cls, address: str, port: int) -> Sender:

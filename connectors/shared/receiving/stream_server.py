@@ -23,6 +23,7 @@ from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.writer import JournalWriter
 from connectors.shared.receiving.allowed_networks import AllowedNetworks
 from connectors.shared.receiving.file_limit import raise_file_limit
+from connectors.shared.receiving.receive_counters import ReceiveCounters
 from connectors.shared.receiving.server_tls import ServerTls
 from etl.api import ComponentError
 
@@ -168,7 +169,7 @@ class StreamReceiver:
         self.ports: list[int] = []
         """Ports of the addresses, in their order."""
         self._open, self._held = 0, HeldBytes()
-        self._allowed = AllowedNetworks(options.allow)
+        self._allowed, self._counters = AllowedNetworks(options.allow), ReceiveCounters(options.owner)
         self._closing = ExitStack()
 
     def start(self) -> None:
@@ -189,6 +190,7 @@ class StreamReceiver:
     def stop(self) -> None:
         """Close connections and sockets; what is not acknowledged stays with its sender."""
         self._closing.close()
+        self._counters.log_new()
 
     def dropped(self) -> Mapping[str, int]:
         """Return nothing: what is not acknowledged stays with its sender."""
@@ -222,7 +224,8 @@ class StreamReceiver:
         """Serve a connection; an error ends this one only."""
         connection = Connection(reader, writer, self._commits, self._held)
         try:
-            if self._open >= self._options.connections or not self._allowed(connection.sender.address):
+            if reason := self._refusal(connection.sender.address):
+                self._counters.count(reason, f"of {connection.sender.address}")
                 return
             self._open += 1
             try:
@@ -231,13 +234,18 @@ class StreamReceiver:
                 connection.hold(0)
                 self._open -= 1
         except StreamError as error:
-            log.warning("%s: a connection of %s ends: %s", self._options.owner, connection.sender.address, error)
+            self._counters.count("damaged", f"of {connection.sender.address}: {error}")
         except (OSError, EOFError, asyncio.CancelledError):
             pass  # the sender has gone, is silent for too long, or the run ends
         except Exception:
             log.exception("%s: a connection ends; its sender has to send again", self._options.owner)
         finally:
             writer.transport.abort()
+
+    def _refusal(self, address: str) -> str:
+        if self._open >= self._options.connections:
+            return "too-many"
+        return "" if self._allowed(address) else "not-allowed"
 
     def _listen(self, address: StreamAddress, stack: ExitStack) -> socket.socket:
         try:

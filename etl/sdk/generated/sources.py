@@ -454,6 +454,9 @@ class Sources:
         decompressed ones and answers have 256 MiB together at most, beyond that requests are refused with 503; a request has at most
         262,144 items or records where its protocol has them (413).
 
+        After a change of ``format`` events that were received before and are not delivered are dead letters (``other-format``);
+        ``ndjson``, ``json`` and ``text`` read those of each other.
+
         Tokens are accepted as ``Authorization: Bearer``, ``Splunk`` or ``ApiKey``, as the password of ``Basic``, or in
         ``X-Api-Key``. Events of a request keep their order. Parallelism: parts of the journal. Needs the extra
         ``sluice-etl[server]``.

@@ -160,12 +160,21 @@ def test_senders_wait_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest
     assert messages(source) == ['{"n":1}']
 
 
-def test_limits_of_connections_and_networks(tmp_path: Path) -> None:
+def test_limits_of_connections_and_networks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with connected(create_source(tmp_path, connections=1)) as (receiver, first):
         first.sendall(window([b"{}"], False))
         acknowledged(first)
-        with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as second, suppress(ConnectionError):
-            assert second.recv(1) == b""
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as second, suppress(ConnectionError):
+                assert second.recv(1) == b""
+        first.sendall(b"GET / HTTP/1.1\r\n")
+        with suppress(ConnectionError):
+            assert first.recv(1) == b""
+    *refused, damaged = [record.getMessage() for record in caplog.records]
+    assert [text.partition(",")[0] for text in refused] == [
+        f"beats: {count} connections were refused because the limit of connections was reached" for count in (1, 2)
+    ]
+    assert damaged.startswith("beats: 1 connections ended because of what they sent, the last of 127.0.0.1: b'GE' does not begin")
     with connected(create_source(tmp_path, allow=["192.0.2.0/24"])) as (_, refused), suppress(ConnectionError):
         assert refused.recv(1) == b""
 

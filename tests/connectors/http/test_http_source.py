@@ -321,6 +321,33 @@ def test_events_of_a_run_are_read_by_the_next(tmp_path: Path) -> None:
     assert messages(source) == ["run 0", "run 1", "run 2"]
 
 
+@pytest.mark.parametrize(
+    ("before", "path", "body"),
+    [
+        ("splunk_hec", "/services/collector", b'{"event":"a"}'),
+        ("elasticsearch", "/_bulk", b'{"create":{}}\n{"a":1}\n'),
+        ("text", "/", b"a\n" + b"x" * 100),
+    ],
+)
+def test_events_of_another_format_are_dead_letters(tmp_path: Path, before: str, path: str, body: bytes) -> None:
+    source = create_source(tmp_path, format=before, max_event_bytes=50)
+    with receiving(source) as receiver:
+        assert send(receiver, path, body).status == 200
+    new = create_source(tmp_path, format="loki")
+    with receiving(new) as receiver:
+        push = json.dumps({"streams": [{"stream": {"job": "j"}, "values": [["1", "good"]]}]}).encode()
+        assert send(receiver, "/loki/api/v1/push", push, Content_Type="application/json").status == 204
+
+    found = sorted((row.get("code", ""), row["message"], row.get("loki.labels")) for row in rows(new))
+    assert found[0] == ("", "good", '{"job": "j"}')
+    assert {code for code, _, _ in found[1:]} <= {"other-format", "message-too-long"}
+    assert found[-1][:2] == ("other-format", body.decode().strip().partition("\nx")[0])
+    for name in ("elasticsearch", "opentelemetry", "splunk_hec", "json"):
+        if name != before:
+            codes = [row.get("code") for row in rows(create_source(tmp_path, format=name))]
+            assert "other-format" in codes
+
+
 def test_what_lint_says() -> None:
     source = HttpSource.model_validate(
         {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from connectors.http.receiving.formats.bulk_items import parse_bulk
+from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON
 from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError
 from connectors.shared.journal.batches import FIELDS, EventRows
 from connectors.shared.journal.event_blocks import Frames
@@ -64,6 +65,8 @@ _DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
 class BulkProtocol(Protocol):
     """Stores the documents of bulk requests. Templates, policies and aliases are acknowledged, and not stored."""
 
+    form: ClassVar[str] = "elasticsearch"
+    error_reasons: ClassVar[Mapping[str, str]] = {TOO_LONG: TOO_LONG_REASON}  # of lines that were received before
     headers: ClassVar[Mapping[str, str]] = {"x-elastic-product": "Elasticsearch"}
 
     def __init__(self, max_event_bytes: int) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pyarrow as pa
 
 from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError, not_found
-from connectors.shared.journal.batches import FIELDS, EventRows, decode
+from connectors.shared.journal.batches import FIELDS, EventRows, decode, text_batch
 from connectors.shared.journal.event_blocks import Frames, RejectedMessage
-from etl.api import OFFSET, Schema
+from etl.api import Schema
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,7 @@ LineFormat = Literal["json", "ndjson", "text"]
 class LinesProtocol(Protocol):
     """Accepts POST and PUT at one path; the reply has the number of events."""
 
+    form: ClassVar[str] = "text"
     error_reasons: ClassVar[Mapping[str, str]] = {TOO_LONG: TOO_LONG_REASON}
 
     def __init__(self, format_: LineFormat, path: str, max_event_bytes: int) -> None:
@@ -58,7 +59,7 @@ class LinesProtocol(Protocol):
 
     def batches(self, rows: EventRows) -> Iterator[pa.RecordBatch]:
         """Yield the events as text."""
-        yield pa.record_batch([rows.texts(), *rows.origin_columns(), pa.array(rows.offsets)], names=[*FIELDS.names, OFFSET])
+        yield text_batch(rows)
 
 
 def line_spans(data: bytes) -> Array:

@@ -42,6 +42,7 @@ class LokiStream(NamedTuple):
 class LokiProtocol(Protocol):
     """Stores the entries of push requests."""
 
+    form: ClassVar[str] = "loki"
     needs_no_token: ClassVar[frozenset[str]] = frozenset({_READY})
     error_reasons: ClassVar[Mapping[str, str]] = {TOO_LONG: TOO_LONG_REASON}
 

@@ -33,6 +33,7 @@ _CONTEXT = ("resource", "scope")
 class OtlpProtocol(Protocol):
     """Stores log records; records that are damaged are rejected, and the others of the request stored (partial success)."""
 
+    form: ClassVar[str] = "opentelemetry"
     error_reasons: ClassVar[Mapping[str, str]] = {TOO_LONG: TOO_LONG_REASON}
 
     def __init__(self, max_event_bytes: int) -> None:

@@ -38,6 +38,7 @@ _MAX_CHANNELS = 10_000
 class HecProtocol(Protocol):
     """Stores events and raw lines. An acknowledged request is stored, so every identifier of `ack` is true."""
 
+    form: ClassVar[str] = "splunk_hec"
     needs_no_token: ClassVar[frozenset[str]] = frozenset(_HEALTH)
     error_reasons: ClassVar[Mapping[str, str]] = {TOO_LONG: TOO_LONG_REASON}
 

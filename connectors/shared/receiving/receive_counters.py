@@ -7,8 +7,6 @@ import threading
 import time
 from collections import Counter
 
-log = logging.getLogger("sluice.source.http")
-
 _LOG_INTERVAL_SECONDS = 10.0
 
 MESSAGES = {
@@ -20,23 +18,27 @@ MESSAGES = {
     "refused": "requests were refused because they were not what this format accepts",
     "not-allowed": "connections came from addresses that are not in allow",
     "too-many": "connections were refused because the limit of connections was reached",
+    "damaged": "connections ended because of what they sent",
 }
 """Counter → log message."""
 
 
 class ReceiveCounters:
-    """Counts events by the keys of `MESSAGES`."""
+    """Counts events of a receiver by the keys of `MESSAGES`; ``owner`` is the type of its source."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str) -> None:
+        self._owner, self._log = owner, logging.getLogger(f"sluice.source.{owner}")
+        self._details: dict[str, str] = {}
         self.sums: Counter[str] = Counter()
         self._logged: Counter[str] = Counter()
-        self._last = time.monotonic()
+        self._last = -_LOG_INTERVAL_SECONDS
         self._lock = threading.Lock()
 
-    def count(self, kind: str) -> None:
-        """Add one, and log what was counted, at most every ten seconds."""
+    def count(self, kind: str, detail: str = "") -> None:
+        """Add one, and log what was counted, the first at once and then at most every ten seconds, with the last detail."""
         with self._lock:
             self.sums[kind] += 1
+            self._details[kind] = detail
         if time.monotonic() - self._last > _LOG_INTERVAL_SECONDS:
             self.log_new()
 
@@ -46,4 +48,5 @@ class ReceiveCounters:
             self._last, new = time.monotonic(), self.sums - self._logged
             self._logged = Counter(self.sums)
         for kind, count in new.items():
-            log.warning("http: %d %s (%d in all)", count, MESSAGES[kind], self.sums[kind])
+            detail = self._details[kind] and f", the last {self._details[kind]}"
+            self._log.warning("%s: %d %s%s (%d in all)", self._owner, count, MESSAGES[kind], detail, self.sums[kind])
