@@ -147,7 +147,7 @@ def letter_filter(call: Call) -> LetterFilter:
 
 
 LETTER_PARAMETERS = (
-    Parameter("at", "Only letters of steps, sinks and sources whose name has this text."),
+    Parameter("at", "Only letters of steps, sinks and sources whose name has this text; a whole name is this one alone."),
     Parameter("code", "Only letters with this code, such as grok-failed."),
     Parameter("reason", "Only letters whose reason has this text."),
     Parameter("text", "Only letters whose event has this text."),

@@ -80,6 +80,8 @@ def test_letters_are_counted_by_where_and_why(dead: Dead, tmp_path: Path) -> Non
     [
         ((), ["a", "b", "c"]),
         (("--at", "sink"), ["c"]),
+        (("--at", "sink main"), ["c"]),
+        (("--at", "sink mai"), []),  # a whole name is this sink alone, not one that begins with it
         (("--code", "no-match"), ["a", "b"]),
         (("--reason", "large"), ["c"]),
         (("--text", "b"), ["b"]),

@@ -49,7 +49,11 @@ class Letters:
 def add_letters(command: F) -> F:
     """The argument FILE, and the options that choose letters; the command gets them as `Letters`."""
     options = [
-        click.option("--at", metavar="TEXT", help="Only those of steps, sinks and sources whose name has this text."),
+        click.option(
+            "--at",
+            metavar="TEXT",
+            help="Only those of steps, sinks and sources whose name has this text; a whole name is this one alone.",
+        ),
         click.option("--code", metavar="CODE", help="Only those with this code, such as grok-failed."),
         click.option("--reason", metavar="TEXT", help="Only those whose reason has this text."),
         click.option("--text", metavar="TEXT", help="Only those whose event has this text."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +13,9 @@ import pyarrow.compute as pc
 
 from etl.api import EtlError
 
+_WHOLE_NAME = re.compile(r"(?:sink|source) .+|.+\[\d+\] \w+")
+"""The name of a sink or source, or of a step with its stream, number and type: others may begin with it."""
+
 Mask = Callable[[pa.RecordBatch], pa.Array]
 """Whether each letter of a batch is chosen."""
 
@@ -21,7 +25,7 @@ class LetterFilter:
     """Keeps letters that fulfil all of the given conditions."""
 
     at: str | None = None
-    """A text in the name of the step, sink or source that rejected them."""
+    """A text in the name of the step, sink or source that rejected them; a whole name is this one alone."""
     code: str | None = None
     reason: str | None = None
     """A text in the reason."""
@@ -43,7 +47,11 @@ class LetterFilter:
         return batch
 
     def _masks(self) -> Iterator[Mask]:
-        for field, part in (("at", self.at), ("reason", self.reason), ("event", self.text)):
+        if self.at is not None and _WHOLE_NAME.fullmatch(self.at):
+            yield lambda batch: pc.equal(batch.column("at"), self.at)
+        elif self.at is not None:
+            yield partial(_has_text, "at", self.at)
+        for field, part in (("reason", self.reason), ("event", self.text)):
             if part is not None:
                 yield partial(_has_text, field, part)
         if self.code is not None:
