@@ -51,6 +51,9 @@ class JournalWriter:
         self._stopped = threading.Event()
         self._disk_sync = DiskSync(options.fsync)
         self._file, self._size = -1, 0
+        self._is_torn = False
+        """Whether a part of a record could not be removed: the next one begins another segment, or readers would take it for the
+        rest of that record."""
         self._begin_segment(total + _POSITION_GAP_BYTES if segments.starts else 0)
 
     def has_space(self) -> bool:
@@ -90,7 +93,7 @@ class JournalWriter:
     def _begin_segment(self, start: int) -> None:
         path = Segments(self.folder).path(start)
         before, self._file = self._file, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._start, self._size = start, 0
+        self._start, self._size, self._is_torn = start, 0, False
         if before >= 0:
             self._disk_sync.file_finished(before)
         self._disk_sync.file_created(self.folder)
@@ -100,8 +103,8 @@ class JournalWriter:
         record = [encode_header(payload, events), payload]
         size = sum(map(len, record))
         try:
-            if self._size >= self._segment_bytes:
-                self._begin_segment(self._start + self._size)
+            if self._size >= self._segment_bytes or self._is_torn:
+                self._begin_segment(self._start + os.fstat(self._file).st_size)
             if os.writev(self._file, record) == size:
                 self._size += size
                 self._bytes_on_disk += size
@@ -109,7 +112,10 @@ class JournalWriter:
             reason = "the disk is full"
         except OSError as error:
             reason = error.strerror or str(error)
-        os.ftruncate(self._file, self._size)
+        try:
+            os.ftruncate(self._file, self._size)
+        except OSError:
+            self._is_torn = True
         return reason
 
 

@@ -76,6 +76,31 @@ def test_what_is_not_on_the_disk_is_not_acknowledged(tmp_path: Path, monkeypatch
     assert messages(tmp_path)[-1] == "stored"
 
 
+def test_a_part_of_a_record_that_cannot_be_removed_hides_no_later_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions())
+    commits, answers = GroupCommit(journal), []
+
+    def write_half(file: int, parts: list[bytes]) -> int:
+        return os.write(file, b"".join(parts)[:50])
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    for text, is_failing in [(b"before", False), (b"x" * 100, True), (b"after", False), (b"last", False)]:
+        with monkeypatch.context() as patch:
+            if is_failing:
+                patch.setattr(os, "writev", write_half)
+                patch.setattr(os, "ftruncate", fail)
+            done = len(answers)
+            commits.add(event(text), [Sender("::1")], None, answers.append)
+            wait_for(lambda done=done: len(answers) > done)  # type: ignore[misc]
+    commits.close()
+    journal.close()
+
+    assert answers == [STORED, "the disk is full", STORED, STORED]
+    assert messages(tmp_path) == ["before", "after", "last"]
+
+
 def test_a_full_journal_refuses_events_until_some_are_delivered(tmp_path: Path) -> None:
     journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions(max_bytes=1 << 20))
     commits, answers = GroupCommit(journal), []
