@@ -7,6 +7,8 @@ import threading
 import time
 from collections import Counter
 
+log = logging.getLogger("sluice.source.receivers")
+
 _LOG_INTERVAL_SECONDS = 10.0
 
 MESSAGES = {
@@ -27,7 +29,7 @@ class ReceiveCounters:
     """Counts events of a receiver by the keys of `MESSAGES`; ``owner`` is the type of its source."""
 
     def __init__(self, owner: str) -> None:
-        self._owner, self._log = owner, logging.getLogger(f"sluice.source.{owner}")
+        self._owner = owner
         self._details: dict[str, str] = {}
         self.sums: Counter[str] = Counter()
         self._logged: Counter[str] = Counter()
@@ -49,4 +51,4 @@ class ReceiveCounters:
             self._logged = Counter(self.sums)
         for kind, count in new.items():
             detail = self._details[kind] and f", the last {self._details[kind]}"
-            self._log.warning("%s: %d %s%s (%d in all)", self._owner, count, MESSAGES[kind], detail, self.sums[kind])
+            log.warning("%s: %d %s%s (%d in all)", self._owner, count, MESSAGES[kind], detail, self.sums[kind])
