@@ -51,6 +51,7 @@ _ALONE = ("file", "console", "discard")
 VALUE_ERRORS = (
     "CAST_INVALID_INPUT",
     "CAST_OVERFLOW",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
     "DIVIDE_BY_ZERO",
     "INVALID_ARRAY_INDEX",
     "ARITHMETIC_OVERFLOW",
