@@ -55,6 +55,10 @@ WITHOUT_KILL_TESTS = {
     "spark": "sources of Spark",
     "console": "a terminal",
     "discard": "it has no output",
+    "beats": "killed with a sender that counts acknowledgements: tests/connectors/shared/test_receivers_killed.py",
+    "forward": "killed with a sender that counts acknowledgements: tests/connectors/shared/test_receivers_killed.py",
+    "splunk_hec": "it sends requests as the sink http does, which has a row",
+    "loki": "it sends requests as the sink http does, which has a row",
 }
 """Components without a row, and the reasons."""
 

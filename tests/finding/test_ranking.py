@@ -17,6 +17,7 @@ MOST = 30
 OTHER_NAMES = {
     "brute-force": ["linux-auth", "sshd"],
     "cri": ["cri-logs"],
+    "agents": ["json-generic"],
     "docker": ["docker-logs"],
     "journald": ["journald-export"],
     "nginx-access": ["nginx-access", "apache-access"],  # the same format
