@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import ClassVar, Literal
+from typing import Literal
 
 import pyarrow as pa
 from pydantic import Field
@@ -106,8 +106,6 @@ class FileSource(Source):
     ```
     """
 
-    probes_here: ClassVar[bool] = True
-
     type: Literal["file"] = "file"
     path: str = Field(
         description="Files to read: a path or a glob, with `**` for any folders; or objects of a store: `s3://bucket/*.gz`. "
@@ -142,6 +140,11 @@ class FileSource(Source):
     def in_store(self) -> bool:
         """Whether it reads objects of a store rather than files."""
         return is_object(self.path)
+
+    @property
+    def probes_here(self) -> bool:
+        """Whether this host has the files; a run waits for a store as for every other system."""
+        return not self.in_store
 
     @property
     def pattern(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr
@@ -80,7 +80,10 @@ class StreamSource(ReceivingSource):
     )
     _folder: str = PrivateAttr(default="")
 
-    probes_here: ClassVar[bool] = True
+    @property
+    def probes_here(self) -> bool:
+        """True: streams are in folders of this machine."""
+        return True
 
     def with_folder(self, folder: str) -> Self:
         """Return this source with the folder in the state of its pipeline, which identifies the subscriber."""

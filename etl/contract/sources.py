@@ -70,9 +70,11 @@ class Source(Component):
     ordered: ClassVar[bool] = True
     """False when the offsets of a split's events do not grow: they identify events, but do not order them."""
 
-    probes_here: ClassVar[bool] = False
-    """True when `probe` uses this host only: each run calls it at its start, and shows its findings as warnings. The finding
-    ``missing-input``, of an input that the options name and that does not exist, ends the first run with ``--once``."""
+    @property
+    def probes_here(self) -> bool:
+        """True when `probe` uses this host only: each run calls it at its start, and shows its findings as warnings. The finding
+        ``missing-input``, of an input that the options name and that does not exist, ends the first run with ``--once``."""
+        return False
 
     @property
     def host_bound(self) -> bool:

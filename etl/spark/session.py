@@ -74,7 +74,7 @@ def start(name: str, master: str, options: Mapping[str, str], log: Path, compile
         os.environ["LC_ALL"] = "C.UTF-8"  # else Java knows only names of ASCII letters, and does not start in another folder
     with printing_to(log):
         python = fast_start.python_program(is_local(master), compiled)
-    _set_python(python, options.get("spark.pyspark.python"))
+    _set_python(python, None if is_local(master) else options.get("spark.pyspark.python"))
     try:
         session = _start(name, master, {**fast_start.settings(python), **options}, log)
     except EtlError:

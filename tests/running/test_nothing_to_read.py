@@ -29,7 +29,9 @@ from etl.spark.state.folder import StateFolder
 class Here(Lines):
     """Probes this host."""
 
-    probes_here = True
+    @property
+    def probes_here(self) -> bool:
+        return True
 
     def probe(self) -> Iterable[Finding]:
         yield Finding("no-files", "no file is there", (), "make one")

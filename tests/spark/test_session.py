@@ -18,7 +18,7 @@ from running import Engine, Etl, wait_for
 
 from etl.api import EtlError
 from etl.columns.cache_folder import folder
-from etl.spark.session import LOCAL_FILES, start
+from etl.spark.session import LOCAL_FILES, _set_python, start
 from etl.spark.startup.fast_start import SOCKET_PATH, socket_settings
 from etl.spark.state.folder import StateFolder
 
@@ -227,3 +227,20 @@ def test_a_killed_driver_leaves_no_process_behind(etl: Etl) -> None:
     assert len(started) > 5  # JVM, zygote, daemon, workers, planners
     _, left = psutil.wait_procs(started, timeout=60)
     assert not left
+
+
+def test_executors_run_the_python_that_is_given_and_the_driver_the_same_program_of_its_own_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PATH"):
+        monkeypatch.setenv(name, "/usr/bin")
+
+    _set_python("/venv/bin/python", None)
+    assert [os.environ[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PATH")] == [
+        *2 * ["/venv/bin/python"],
+        "/usr/bin",
+    ]
+    _set_python("/venv/bin/python", "/opt/bin/python3.11")
+    assert (os.environ["PYSPARK_PYTHON"], os.environ["PATH"]) == ("/opt/bin/python3.11", "/usr/bin")
+    _set_python("/venv/bin/python", "python3.11")
+    assert os.environ["PATH"] == f"{Path(sys.executable).parent}:/usr/bin"

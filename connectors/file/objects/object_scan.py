@@ -69,7 +69,6 @@ class ObjectScan:
         cursor = max([*read.values(), *(file.written for file in unread.values())], default=0.0)
         begin = cursor - self.late_seconds
         found = (one for one in self.list_objects() if one.written >= begin and one.size and one.key not in known)
-        number = position.next
         for number, one in enumerate(islice(found, MAX_OBJECTS - len(unread)), position.next):
             new = self._track(one, number)
             unread[new.name] = new

@@ -220,4 +220,5 @@ def test_a_store_that_cannot_be_reached_is_a_finding(s3: Any, address: str) -> N
     assert Run(address, "nothing/*.log").source.probe().__iter__().__next__().code == "no-files"  # type: ignore[attr-defined]
     assert "no object matches 's3://logs/nothing/*.log'" in Run(address, "nothing/*.log").source.explain_no_events(None)
     assert not FileSource(path="s3://logs/*.log").host_bound
+    assert not FileSource(path="s3://logs/*.log").probes_here  # a run waits for a store, and need not ask for it at its start
     assert FileSource(path="s3://logs/*.log").reads("s3://logs/a.log")
