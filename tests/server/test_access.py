@@ -15,10 +15,9 @@ from servers.certificates import Certificates
 
 from etl.api import EtlError
 from etl.cli.server.connection import Connection
-from etl.server import listening as server_listening
 from etl.server.access import MAX_BODY_BYTES, Access
 from etl.server.app import create_app
-from etl.server.listening import Tls, listening
+from etl.server.listening import ServerProtocol, Tls, listening
 from etl.server.tokens import Tokens, hash_token, new_token, token_line
 
 A = "/api/pipelines/shop/a"
@@ -151,7 +150,8 @@ def sent(client: Client, data: bytes) -> bytes:
 
 
 def test_slow_and_idle_clients_are_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_listening, "HEAD_SECONDS", 0.3)
+    for limit in ("head_seconds", "idle_seconds"):
+        monkeypatch.setattr(ServerProtocol, limit, 0.3)
     monkeypatch.setattr("etl.server.access.BODY_SECONDS", 0.3)
     with ExitStack() as stack:
         idle, half, slow = (stack.enter_context(closing(socket.create_connection(client.address, timeout=20))) for _ in range(3))
@@ -164,13 +164,13 @@ def test_slow_and_idle_clients_are_closed(client: Client, monkeypatch: pytest.Mo
 
 
 def test_a_client_that_does_not_read_its_answers_is_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_listening, "WRITE_SECONDS", 0.3)
+    monkeypatch.setattr(ServerProtocol, "write_seconds", 0.3)
     request = b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with closing(socket.create_connection(client.address, timeout=20)) as deaf:
-        wait_for(lambda: len(server_listening._connections) == 1)
+        wait_for(lambda: len(ServerProtocol.open_connections) == 1)
         with suppress(OSError):  # closed meanwhile
             deaf.sendall(request * 2000)
-        wait_for(lambda: not server_listening._connections, 20, "the end of the connection")
+        wait_for(lambda: not ServerProtocol.open_connections, 20, "the end of the connection")
     assert client("GET", "/health").status == 200
 
 
@@ -182,7 +182,7 @@ def ended(connection: socket.socket) -> bytes:
 
 
 def test_connections_are_limited_and_come_free_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_listening, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(ServerProtocol, "max_connections", 20)
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(closing(socket.create_connection(client.address)))

@@ -185,7 +185,7 @@ def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_slow_head_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.http.receiving.server.HEAD_SECONDS", 0.1)
+    monkeypatch.setattr("connectors.http.receiving.server.AdmittedProtocol.head_seconds", 0.1)
     with receiving(create_source(tmp_path)) as receiver:
         assert raw(receiver.ports[0], b"POST / HT", close=False) == b""
 
