@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from connectors.shared.journal.event_blocks import Frames
 from connectors.shared.receiving.decompression import DecompressionError, inflate
-from connectors.shared.receiving.stream_server import Connection, StreamError, StreamProtocol
+from connectors.shared.receiving.tcp_server import Connection, SenderError, TcpProtocol
 
 _NUMBER, _TWO_NUMBERS = struct.Struct(">I"), struct.Struct(">II")
 _ACK = struct.Struct(">2sI")
@@ -46,7 +46,7 @@ class Window:
         return Frames(b"".join(self.parts), [np.stack([starts, ends])])
 
 
-class LumberjackProtocol(StreamProtocol):
+class LumberjackProtocol(TcpProtocol):
     """Stores windows of events, and acknowledges each when it is on the disk."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -74,7 +74,7 @@ class LumberjackProtocol(StreamProtocol):
             try:
                 read_frames(inflate(packed, self._max_bytes), window, self._max_bytes)
             except DecompressionError as error:
-                raise StreamError(error.message) from None
+                raise SenderError(error.message) from None
         elif kind == b"J":
             number, size = _TWO_NUMBERS.unpack(await connection.read_exactly(8))
             add_event(window, number, await connection.read_exactly(self._checked(size)), self._max_bytes)
@@ -89,18 +89,18 @@ class LumberjackProtocol(StreamProtocol):
             (size,) = _NUMBER.unpack(await connection.read_exactly(4))
             left -= size + _NUMBER.size  # without the number itself, empty pairs would have no end
             if left < 0:
-                raise StreamError("the pairs of an event have more bytes than max_message_bytes")
+                raise SenderError("the pairs of an event have more bytes than max_message_bytes")
             texts.append((await connection.read_exactly(size)).decode("utf-8", "replace"))
         return _object_of(texts)
 
     def _checked(self, size: int) -> int:
         if size > self._max_bytes:
-            raise StreamError(f"a frame says that it has {size} bytes, more than max_message_bytes")
+            raise SenderError(f"a frame says that it has {size} bytes, more than max_message_bytes")
         return size
 
 
 def read_frames(data: bytes, window: Window, max_bytes: int) -> None:
-    """Read the frames of a compressed frame. Raises StreamError."""
+    """Read the frames of a compressed frame. Raises SenderError."""
     at = 0
     while at < len(data):
         kind = _kind(data[at : at + 2])
@@ -109,7 +109,7 @@ def read_frames(data: bytes, window: Window, max_bytes: int) -> None:
                 number, size = _TWO_NUMBERS.unpack_from(data, at + 2)
                 at += 10 + size
                 if at > len(data):
-                    raise StreamError("a frame is longer than the compressed frame around it")
+                    raise SenderError("a frame is longer than the compressed frame around it")
                 add_event(window, number, data[at - size : at], max_bytes)
             elif kind == b"W":
                 begin_window(window, *_NUMBER.unpack_from(data, at + 2))
@@ -117,9 +117,9 @@ def read_frames(data: bytes, window: Window, max_bytes: int) -> None:
             elif kind == b"D":
                 at = _read_pairs(data, at + 2, window, max_bytes)
             else:
-                raise StreamError("a compressed frame is in another one")
+                raise SenderError("a compressed frame is in another one")
         except struct.error:
-            raise StreamError("a compressed frame ends within a frame") from None
+            raise SenderError("a compressed frame ends within a frame") from None
 
 
 def _read_pairs(data: bytes, at: int, window: Window, max_bytes: int) -> int:
@@ -130,33 +130,33 @@ def _read_pairs(data: bytes, at: int, window: Window, max_bytes: int) -> int:
         (size,) = _NUMBER.unpack_from(data, at)
         at += 4 + size
         if at > len(data):
-            raise StreamError("a pair is longer than the compressed frame around it")
+            raise SenderError("a pair is longer than the compressed frame around it")
         texts.append(data[at - size : at].decode("utf-8", "replace"))
     add_event(window, number, _object_of(texts), max_bytes)
     return at
 
 
 def begin_window(window: Window, size: int) -> None:
-    """Note the number of events of a window. Raises StreamError if it is impossible."""
+    """Note the number of events of a window. Raises SenderError if it is impossible."""
     if not 0 < size <= MAX_WINDOW:
-        raise StreamError(f"a window has 1 to {MAX_WINDOW} events, not {size}")
+        raise SenderError(f"a window has 1 to {MAX_WINDOW} events, not {size}")
     window.size = size
 
 
 def add_event(window: Window, number: int, document: bytes, max_bytes: int) -> None:
-    """Add an event to its window. Raises StreamError if there is no window, or too much in it."""
+    """Add an event to its window. Raises SenderError if there is no window, or too much in it."""
     if not window.size:
-        raise StreamError("an event came before the size of its window")
+        raise SenderError("an event came before the size of its window")
     window.byte_count += len(document)
     if window.byte_count > max_bytes:
-        raise StreamError("the events of a window have more bytes than max_message_bytes")
+        raise SenderError("the events of a window have more bytes than max_message_bytes")
     window.last = number
     window.parts.append(document or b"{}")
 
 
 def _kind(head: bytes) -> bytes:
     if head[:1] not in (b"1", b"2") or head[1:2] not in (b"W", b"C", b"J", b"D"):
-        raise StreamError(f"{head[:2]!r} does not begin a frame of Lumberjack; is this a Beat, without TLS on a TLS port?")
+        raise SenderError(f"{head[:2]!r} does not begin a frame of Lumberjack; is this a Beat, without TLS on a TLS port?")
     return head[1:2]
 
 

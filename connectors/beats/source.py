@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from connectors.shared.journal.batches import FIELDS, read_blocks, text_batches
 from connectors.shared.journal.reader import Journal
-from connectors.shared.receiving.stream_source import StreamSource
+from connectors.shared.receiving.tcp_source import TcpSource
 from etl.api import Rejects, Schema
 
 if TYPE_CHECKING:
-    from connectors.shared.receiving.stream_server import StreamReceiver
+    from connectors.shared.receiving.tcp_server import TcpReceiver
 
 
-class BeatsSource(StreamSource):
+class BeatsSource(TcpSource):
     """Receive from Filebeat, other Beats and Logstash's output `lumberjack` as Logstash does: Lumberjack 2 over TCP or TLS.
 
     ``message`` is the event as JSON, as the Beat sends it, with its own ``message`` and ``@timestamp`` inside: a step `json`
@@ -39,12 +39,12 @@ class BeatsSource(StreamSource):
 
     type: Literal["beats"] = "beats"
 
-    def receiver(self) -> StreamReceiver:
+    def receiver(self) -> TcpReceiver:
         """Return the receiver, not yet started."""
         from connectors.beats.lumberjack import LumberjackProtocol
-        from connectors.shared.receiving.stream_server import StreamReceiver
+        from connectors.shared.receiving.tcp_server import TcpReceiver
 
-        return StreamReceiver(self.stream_options(), LumberjackProtocol(self.max_message_bytes), self._folder)
+        return TcpReceiver(self.tcp_options(), LumberjackProtocol(self.max_message_bytes), self._folder)
 
     def fields(self) -> Schema:
         """Return the event, its sender, and its time of arrival."""

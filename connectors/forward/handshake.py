@@ -10,7 +10,7 @@ from typing import Any
 
 import msgpack
 
-from connectors.shared.receiving.stream_server import StreamError
+from connectors.shared.receiving.tcp_server import SenderError
 
 
 class Handshake:
@@ -24,9 +24,9 @@ class Handshake:
         return msgpack.packb(["HELO", {"nonce": self._nonce, "auth": b"", "keepalive": True}])
 
     def check_ping(self, ping: Any) -> tuple[bytes, bool]:
-        """Return the answer to a client's PING, and whether it knows the key. Raises StreamError if it is not one."""
+        """Return the answer to a client's PING, and whether it knows the key. Raises SenderError if it is not one."""
         if not isinstance(ping, list) or len(ping) < 4 or ping[0] != "PING":
-            raise StreamError("the handshake must begin with PING: does the sender have the shared key?")
+            raise SenderError("the handshake must begin with PING: does the sender have the shared key?")
         host, salt, digest = (_as_bytes(part) for part in ping[1:4])
         knows_key = hmac.compare_digest(self._digest(salt, host), digest)
         if not knows_key:
@@ -43,4 +43,4 @@ def _as_bytes(value: Any) -> bytes:
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, bytes):
         return value
-    raise StreamError("a part of PING is not a text")
+    raise SenderError("a part of PING is not a text")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from connectors.shared.receiving.decompression import DecompressionError, decompress
-from connectors.shared.receiving.stream_server import CHUNK_BYTES, StreamError
+from connectors.shared.receiving.tcp_server import CHUNK_BYTES, SenderError
 
 MAX_ARRAY = 1 << 18
 """Maximum number of elements of an array or map: a few bytes may claim billions."""
@@ -46,9 +46,9 @@ class ForwardMessage(NamedTuple):
 
 
 def parse_message(message: Any, max_bytes: int) -> ForwardMessage:
-    """Parse a message. Raises StreamError."""
+    """Parse a message. Raises SenderError."""
     if not isinstance(message, list) or len(message) < 2 or not isinstance(message[0], str):
-        raise StreamError("a message must be an array that begins with a tag")
+        raise SenderError("a message must be an array that begins with a tag")
     tag, second, size = message[0], message[1], 0
     if isinstance(second, list):
         pairs, option = second, message[2:3]
@@ -59,7 +59,7 @@ def parse_message(message: Any, max_bytes: int) -> ForwardMessage:
     elif len(message) >= 3:
         pairs, option = [[second, message[2]]], message[3:4]
     else:
-        raise StreamError("a message has no record")
+        raise SenderError("a message has no record")
     chunk = _option(option).get("chunk")
     return ForwardMessage(_clean(tag), [_entry(pair) for pair in pairs], chunk if isinstance(chunk, str) else None, size)
 
@@ -86,13 +86,13 @@ def _option(option: list[Any]) -> dict[Any, Any]:
 def _unpacked(packed: bytes | str, compression: Any, max_bytes: int) -> bytes:
     data = packed.encode("utf-8", "surrogateescape") if isinstance(packed, str) else packed
     if compression not in _COMPRESSIONS:
-        raise StreamError(f"the compression {str(compression)[:40]!r} is not known: {', '.join(_COMPRESSIONS)} are")
+        raise SenderError(f"the compression {str(compression)[:40]!r} is not known: {', '.join(_COMPRESSIONS)} are")
     if compression == "text":
         return data
     try:
         return decompress(data, compression, max_bytes)
     except DecompressionError as error:
-        raise StreamError(error.message) from None
+        raise SenderError(error.message) from None
 
 
 def _packed_pairs(data: bytes, max_bytes: int) -> Iterator[Any]:
@@ -101,17 +101,17 @@ def _packed_pairs(data: bytes, max_bytes: int) -> Iterator[Any]:
     end = 0
     for number, pair in enumerate(unpacker):
         if number >= MAX_PACKED:
-            raise StreamError(f"a message has more than {MAX_PACKED} packed events")
+            raise SenderError(f"a message has more than {MAX_PACKED} packed events")
         yield pair
         end = unpacker.tell()
     if end != len(data):
-        raise StreamError("packed events end within an event")
+        raise SenderError("packed events end within an event")
 
 
 def _entry(pair: Any) -> dict[str, Any]:
     """Return an event as it is stored. Fluent Bit puts metadata beside the time: ``[[time, metadata], record]``."""
     if not isinstance(pair, list) or len(pair) < 2:
-        raise StreamError("an event must be an array of a time and a record")
+        raise SenderError("an event must be an array of a time and a record")
     time = pair[0]
     metadata = None
     if isinstance(time, list) and len(time) == 2:
@@ -140,7 +140,7 @@ def to_json(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, (bool, int)):
         return value
     if depth > MAX_DEPTH:
-        raise StreamError(f"a record is nested more than {MAX_DEPTH} deep")
+        raise SenderError(f"a record is nested more than {MAX_DEPTH} deep")
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bytes):

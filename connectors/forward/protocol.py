@@ -13,12 +13,12 @@ from connectors.forward.handshake import Handshake
 from connectors.forward.messages import ForwardMessage, create_unpacker, encode, parse_message
 from connectors.shared.journal.event_blocks import Frames
 from connectors.shared.receiving.entries import encode_entries
-from connectors.shared.receiving.stream_server import Connection, StreamError, StreamProtocol
+from connectors.shared.receiving.tcp_server import Connection, SenderError, TcpProtocol
 
 _DAMAGED = (msgpack.UnpackException, msgpack.BufferFull, ValueError, TypeError, OverflowError, RecursionError)
 
 
-class ForwardProtocol(StreamProtocol):
+class ForwardProtocol(TcpProtocol):
     """Stores messages; those with a chunk are acknowledged when they are on the disk."""
 
     def __init__(self, shared_key: str | None, max_bytes: int) -> None:
@@ -28,7 +28,7 @@ class ForwardProtocol(StreamProtocol):
         """Serve a connection until it ends."""
         values = self._values(connection)
         if self._shared_key is not None and not await self._greet(connection, values, self._shared_key):
-            raise StreamError("the sender has another shared key")
+            raise SenderError("the sender has another shared key")
         async for group in values:
             await self._store(connection, [value for value in group if value is not None])  # nil is a heartbeat
 
@@ -42,7 +42,7 @@ class ForwardProtocol(StreamProtocol):
             try:
                 message = parse_message(value, self._max_bytes)
                 messages.append(message._replace(entries=encode(message.entries)))
-            except (StreamError, *_DAMAGED) as error:
+            except (SenderError, *_DAMAGED) as error:
                 damage = error
                 break
             packed_bytes += message.packed_bytes
@@ -51,7 +51,7 @@ class ForwardProtocol(StreamProtocol):
                 messages, packed_bytes = [], 0
         await self._store_messages(connection, messages)
         if damage is not None:
-            raise StreamError(f"a message is damaged: {damage}") from None
+            raise SenderError(f"a message is damaged: {damage}") from None
 
     async def _store_messages(self, connection: Connection, messages: Sequence[ForwardMessage]) -> None:
         data, spans = encode_entries([entry for message in messages for entry in message.entries])
@@ -88,4 +88,4 @@ class ForwardProtocol(StreamProtocol):
                 yield values
             if damage is not None:
                 text = str(damage) or type(damage).__name__
-                raise StreamError(f"this is not MessagePack, or more than max_message_bytes: {text}") from None
+                raise SenderError(f"this is not MessagePack, or more than max_message_bytes: {text}") from None

@@ -10,11 +10,11 @@ from pydantic import Field, SecretStr
 
 from connectors.shared.journal.batches import FIELDS, EventRows, read_blocks
 from connectors.shared.journal.reader import Journal
-from connectors.shared.receiving.stream_source import StreamSource
+from connectors.shared.receiving.tcp_source import TcpSource
 from etl.api import OFFSET, TIMESTAMP, ComponentError, Rejects, Schema
 
 if TYPE_CHECKING:
-    from connectors.shared.receiving.stream_server import StreamReceiver
+    from connectors.shared.receiving.tcp_server import TcpReceiver
 
 _FIELDS: Schema = pa.schema(
     [
@@ -26,7 +26,7 @@ _FIELDS: Schema = pa.schema(
 )
 
 
-class ForwardSource(StreamSource):
+class ForwardSource(TcpSource):
     """Receive from Fluentd and Fluent Bit with their forward protocol, over TCP or TLS.
 
     ``message`` is the record as JSON, which a step `json` reads, ``timestamp`` its time, ``fluent.tag`` its tag, and
@@ -57,16 +57,16 @@ class ForwardSource(StreamSource):
         examples=["${FORWARD_KEY}"],
     )
 
-    def receiver(self) -> StreamReceiver:
+    def receiver(self) -> TcpReceiver:
         """Return the receiver, not yet started. Raises ComponentError if msgpack is not installed."""
         try:
             from connectors.forward.protocol import ForwardProtocol
         except ImportError as error:
             raise ComponentError(f"forward: MessagePack is not installed ({error}): pip install 'sluice-etl[forward]'") from error
-        from connectors.shared.receiving.stream_server import StreamReceiver
+        from connectors.shared.receiving.tcp_server import TcpReceiver
 
         key = self.shared_key.get_secret_value() if self.shared_key else None
-        return StreamReceiver(self.stream_options(), ForwardProtocol(key, self.max_message_bytes), self._folder)
+        return TcpReceiver(self.tcp_options(), ForwardProtocol(key, self.max_message_bytes), self._folder)
 
     def fields(self) -> Schema:
         """Return the record, its tag and time, its sender, and its time of arrival."""

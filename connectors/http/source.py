@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field, SecretStr
 
 from connectors.http.receiving.protocols import ReceiveFormat, create_protocol
-from connectors.http.receiving.requests import Protocol
+from connectors.http.receiving.requests import RequestProtocol
 from connectors.shared.journal.batches import read_blocks
 from connectors.shared.journal.options import AcknowledgedJournalOptions
 from connectors.shared.journal.reader import Journal
@@ -154,7 +154,7 @@ class HttpSource(JournalSource):
             if not token.get_secret_value().strip():
                 yield Finding("bad-header", "the token is empty: everybody would have it", ("tokens", number))
 
-    def _protocol(self) -> Protocol:
+    def _protocol(self) -> RequestProtocol:
         return create_protocol(self.format, self.path, self.max_event_bytes, self.max_body_bytes)
 
     def fields(self) -> Schema:

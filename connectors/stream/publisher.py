@@ -28,7 +28,7 @@ _MAX_SEGMENTS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RetentionLimits:
     """How much a stream keeps."""
 
     max_bytes: int
@@ -49,7 +49,7 @@ class Bounds:
 class Publisher:
     """Committer of a stream, the only writer of its folder."""
 
-    def __init__(self, folder: Path, bounds: Bounds, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, bounds: RetentionLimits, clock: Callable[[], float] = time.time) -> None:
         self.folder, self.bounds, self._clock = folder, bounds, clock
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = _lock(folder)

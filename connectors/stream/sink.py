@@ -90,7 +90,7 @@ class StreamSink(Sink):
 
     def committer(self, folder: str) -> Publisher:
         """Return the publisher, which locks the stream."""
-        from connectors.stream.publisher import Bounds, Publisher
+        from connectors.stream.publisher import Publisher, RetentionLimits
 
-        bounds = Bounds(self.retain.max_bytes, self.retain.max_age.total_seconds(), self.when_full)
+        bounds = RetentionLimits(self.retain.max_bytes, self.retain.max_age.total_seconds(), self.when_full)
         return Publisher(streams_folder(self.folder) / self.name, bounds)

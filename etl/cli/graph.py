@@ -9,7 +9,7 @@ import click
 
 from etl.cli.config_options import PipelineFile, add_config_options, load_environment
 from etl.config import Pipeline, load
-from etl.config.lineage import Feed, feeds
+from etl.config.lineage import LineageEdge, lineage_edges
 
 
 @click.command()
@@ -39,14 +39,14 @@ def command(files: tuple[Path, ...], style: str, overrides: tuple[str, ...], env
 
 def trees(pipelines: Sequence[Pipeline]) -> Iterator[str]:
     """Lines of a tree for each pipeline, below its name, with the pipelines that it reads from and writes to."""
-    links = list(feeds(pipelines))
+    links = list(lineage_edges(pipelines))
     for number, pipeline in enumerate(pipelines):
         yield from [""] if number else []
         yield pipeline.name
         yield from (f"  {line}" for line in tree(pipeline, links))
 
 
-def tree(pipeline: Pipeline, links: Sequence[Feed] = ()) -> Iterator[str]:
+def tree(pipeline: Pipeline, links: Sequence[LineageEdge] = ()) -> Iterator[str]:
     """Lines of a tree; a union stands below its first input and is named below the others."""
     shown: set[str] = set()
     for name, source in pipeline.sources.items():
@@ -69,7 +69,7 @@ def mermaid_of_several(pipelines: Sequence[Pipeline]) -> Iterator[str]:
         yield f'  subgraph {prefixes[pipeline.name]}["{pipeline.name}"]'
         yield from (f"  {line}" for line in _chart(pipeline, prefixes[pipeline.name]))
         yield "  end"
-    for one in feeds(pipelines):
+    for one in lineage_edges(pipelines):
         yield f"  {prefixes[one.publisher]}sink_{one.sink} ==> {prefixes[one.subscriber]}source_{one.source}"
 
 
@@ -92,7 +92,7 @@ def _id(pipeline: Pipeline, name: str) -> str:
     return f"source_{name}" if name in pipeline.sources else f"stream_{name}"
 
 
-def _below(pipeline: Pipeline, name: str, indent: str, shown: set[str], links: Sequence[Feed]) -> Iterator[str]:
+def _below(pipeline: Pipeline, name: str, indent: str, shown: set[str], links: Sequence[LineageEdge]) -> Iterator[str]:
     streams = [stream for stream in pipeline.streams.values() if name in stream.inputs]
     sinks = [output for output in pipeline.sinks.values() if name in output.inputs]
     last = len(streams) + len(sinks) - 1

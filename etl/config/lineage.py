@@ -10,7 +10,7 @@ from etl.config.checks.targets import list_or_nothing, read_target
 from etl.config.model import Pipeline
 
 
-class Feed(NamedTuple):
+class LineageEdge(NamedTuple):
     """A sink that writes what a source of another pipeline reads."""
 
     publisher: str
@@ -19,7 +19,7 @@ class Feed(NamedTuple):
     source: str
 
 
-def feeds(pipelines: Sequence[Pipeline]) -> Iterator[Feed]:
+def lineage_edges(pipelines: Sequence[Pipeline]) -> Iterator[LineageEdge]:
     """All such pairs, in the order of the pipelines and of their sinks."""
     for publisher in pipelines:
         for output in publisher.sinks.values():
@@ -27,4 +27,4 @@ def feeds(pipelines: Sequence[Pipeline]) -> Iterator[Feed]:
             for subscriber in pipelines:
                 for name, source in subscriber.sources.items():
                     if subscriber is not publisher and isinstance(source, Source) and read_target(source, targets):
-                        yield Feed(publisher.name, output.name, subscriber.name, name)
+                        yield LineageEdge(publisher.name, output.name, subscriber.name, name)

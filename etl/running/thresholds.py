@@ -49,7 +49,7 @@ _EXPLANATIONS: dict[Option, str] = {
 
 
 @dataclass(frozen=True)
-class Condition:
+class ResultCondition:
     """A condition on the results of a step."""
 
     option: Option
@@ -74,7 +74,7 @@ class NearGroups:
 
     step: str
     query: str
-    condition: Condition
+    condition: ResultCondition
     batch: int | None = None
     """The micro-batch after which the state is; None before the first one."""
     groups: int = 0
@@ -108,14 +108,14 @@ def near_groups(pipeline: Pipeline, state: StateFolder, limit: int, seconds: flo
 # ── Conditions ────────────────────────────────────────────────────────────────────────────────────
 
 
-def conditions_of(pipeline: Pipeline, id_: str) -> Iterator[Condition]:
+def conditions_of(pipeline: Pipeline, id_: str) -> Iterator[ResultCondition]:
     """The conditions on the results of a step, by its id ``stream[index] type``."""
     for stream in pipeline.streams.values():
         for index, step in enumerate(stream.steps):
             if f"{stream.name}[{index}] {step.type}" == id_:
                 location = pipeline.locations.get(("streams", stream.name, "steps", index))
                 line = location[0] if location else None
-                yield from (Condition(option, text, line) for option, text in _conditions(stream, index))
+                yield from (ResultCondition(option, text, line) for option, text in _conditions(stream, index))
 
 
 def _conditions(stream: Stream, index: int) -> Iterator[tuple[Option, str]]:
@@ -141,7 +141,7 @@ def _conditions(stream: Stream, index: int) -> Iterator[tuple[Option, str]]:
 # ── Rows ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _nearest(step: StepOfQuery, condition: Condition, limit: int, until: float) -> NearGroups:
+def _nearest(step: StepOfQuery, condition: ResultCondition, limit: int, until: float) -> NearGroups:
     found = step.read()
     try:
         fields, batches = state_rows(step, found[1] if found else None)
@@ -157,7 +157,7 @@ def _nearest(step: StepOfQuery, condition: Condition, limit: int, until: float) 
 class _Reader:
     """Counts the groups that pass, and gives those that do not meet a condition."""
 
-    def __init__(self, condition: Condition, fields: Schema, until: float) -> None:
+    def __init__(self, condition: ResultCondition, fields: Schema, until: float) -> None:
         self._shares, self._until = condition_shares(condition.computed, fields), until
         self._compared = fields.names.index("comparison") if condition.option == "correlations" else None
         self.groups = self.met = 0

@@ -10,7 +10,7 @@ from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.expressions import spark_text
 from etl.sql.forms.subqueries import as_column, with_any_key
 from etl.sql.forms.versions import version_join, version_time, versions_of
-from etl.sql.join_conditions import Condition, computed_sides, conjuncts, filtered_sides, read_condition, sides_of
+from etl.sql.join_conditions import JoinCondition, computed_sides, conjuncts, filtered_sides, read_condition, sides_of
 from etl.sql.joins import (
     KINDS,
     join_step,
@@ -78,7 +78,7 @@ class JoinClauses:
         node.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
         return node, relation
 
-    def _with_keys(self, left: Relation, right: Relation, condition: Condition, at: int) -> tuple[Relation, Relation]:
+    def _with_keys(self, left: Relation, right: Relation, condition: JoinCondition, at: int) -> tuple[Relation, Relation]:
         """Both sides with the keys that are computed; without any a key that all rows have in common, and a warning."""
         from sqlglot import exp
 

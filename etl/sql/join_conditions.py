@@ -13,7 +13,7 @@ from etl.sql.statements import ScriptError, start
 
 
 @dataclass
-class Condition:
+class JoinCondition:
     """The parts of the condition of a join."""
 
     equal: list[tuple[SqlColumn, SqlColumn]] = field(default_factory=list)
@@ -82,11 +82,11 @@ def _filter(relation: Relation, parts: Sequence[Any]) -> Relation:
     return relation.then(StepText({"type": "filter", "where": text}, start(parts[0]), {("where",): start(parts[0])}))
 
 
-def read_condition(parts: Sequence[Any], left: Scope, right: Scope) -> Condition:
+def read_condition(parts: Sequence[Any], left: Scope, right: Scope) -> JoinCondition:
     """Sort the parts of a condition."""
     from sqlglot import exp
 
-    found = Condition()
+    found = JoinCondition()
     for part in parts:
         pair = _pair(part, left, right) if isinstance(part, exp.EQ) else None
         if pair:
@@ -127,7 +127,7 @@ def computed_sides(node: Any, left: Scope, right: Scope) -> tuple[Any, Any] | No
     return None
 
 
-def _read_bounds(node: Any, left: Scope, right: Scope, found: Condition) -> bool:
+def _read_bounds(node: Any, left: Scope, right: Scope, found: JoinCondition) -> bool:
     """Read ``r.t BETWEEN l.t - a AND l.t + b`` and comparisons of two time columns."""
     from sqlglot import exp
 

@@ -10,7 +10,7 @@ from etl.options import parse_duration
 from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import duration, quoted, spark_text
-from etl.sql.join_conditions import Condition
+from etl.sql.join_conditions import JoinCondition
 from etl.sql.relation import FOR_EVER, Relation, StepText, WindowRows
 from etl.sql.statements import ScriptError, start
 
@@ -38,7 +38,7 @@ def without_columns(relation: Relation, columns: Sequence[SqlColumn]) -> Relatio
     return replace(relation, scope=replace(relation.scope, columns=kept)) if columns else relation
 
 
-def with_own_keys(right: Relation, condition: Condition, kind: str, at: int) -> Relation:
+def with_own_keys(right: Relation, condition: JoinCondition, kind: str, at: int) -> Relation:
     """The right side of an outer join, with other names for keys that the left side has under the same name: a pair would have
     one field for both, in which rows without a match have the other side's key."""
     if kind == "inner":
@@ -55,7 +55,7 @@ def with_own_keys(right: Relation, condition: Condition, kind: str, at: int) -> 
 def join_step(
     left: Relation,
     right: Relation,
-    condition: Condition,
+    condition: JoinCondition,
     kind: str,
     prefix: str,
     ttl: str,
@@ -99,7 +99,7 @@ def _joined_window(left: Relation, options: dict[str, Any]) -> WindowRows | None
 
 
 def _with_times(
-    condition: Condition, left: Relation, right: Relation, options: dict[str, Any], ttl: str, at: int
+    condition: JoinCondition, left: Relation, right: Relation, options: dict[str, Any], ttl: str, at: int
 ) -> list[tuple[SqlColumn, SqlColumn]]:
     """Add the options of time; the equal columns that are left."""
     if left.window and right.window and left.window.closed and right.window.closed:

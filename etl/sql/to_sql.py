@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.catalogue import Catalogue
 from etl.sql.forms.literals import identifier, option_text, quoted_value
-from etl.sql.forms.query_writer import CLAUSES, FUNCTIONS, QUERIES, Query, Way
+from etl.sql.forms.query_writer import CLAUSES, FUNCTIONS, QUERIES, Query, QueryStyle
 from etl.sql.forms.same_pipelines import same
 from etl.sql.forms.step_queries import Step, has_watermark, watermark_of
 from etl.sql.script import compile_script
@@ -103,9 +103,9 @@ class _Writer:
 
     pipeline: Mapping[str, Any]
     catalogue: Catalogue
-    most: Way
+    most: QueryStyle
     """How much of a stream is written as queries."""
-    _ways: dict[str, Way] = field(default_factory=dict)
+    _styles: dict[str, QueryStyle] = field(default_factory=dict)
     """The same of streams for which that is too much."""
     _spans: list[tuple[int, str]] = field(default_factory=list)
     """Characters at which streams begin."""
@@ -139,12 +139,12 @@ class _Writer:
 
     def lower(self, names: Iterable[str]) -> bool:
         """Write fewer queries in these streams; whether that is possible in one of them."""
-        ways = {name: self._way(name) for name in names}
-        self._ways |= {name: Way(max(way - 1, FUNCTIONS)) for name, way in ways.items()}
-        return any(way > FUNCTIONS for way in ways.values())
+        styles = {name: self._style(name) for name in names}
+        self._styles |= {name: QueryStyle(max(style - 1, FUNCTIONS)) for name, style in styles.items()}
+        return any(style > FUNCTIONS for style in styles.values())
 
-    def _way(self, name: str) -> Way:
-        return self._ways.get(name, self.most)
+    def _style(self, name: str) -> QueryStyle:
+        return self._styles.get(name, self.most)
 
     def _head(self, marked: Iterable[str]) -> str:
         return "\n\n".join([*self._settings(), *self._functions(), *self._tables(marked)])
@@ -213,15 +213,15 @@ class _Writer:
         return _statement(name, query)
 
     def _extended(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str]) -> Query:
-        """The query with the last one of the steps: in the way that most looks like SQL and says it."""
-        for way in range(self._way(name), FUNCTIONS, -1):
-            extended = query.extended(steps[-1], Way(way))
+        """The query with the last one of the steps: in the style that most looks like SQL and says it."""
+        for style in range(self._style(name), FUNCTIONS, -1):
+            extended = query.extended(steps[-1], QueryStyle(style))
             if extended is None:
                 continue
-            if way < QUERIES and not self._has_queries:
+            if style < QUERIES and not self._has_queries:
                 return extended  # the whole script is compared
             if self._is_same(extended, name, steps, before):
-                if way == QUERIES:
+                if style == QUERIES:
                     self._has_queries = True
                     self._marked |= self._sources(name) & self._marks.keys() if has_watermark(steps[-1]) else set()
                 return extended

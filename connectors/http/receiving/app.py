@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError
+from connectors.http.receiving.requests import AcceptedEvents, Reply, Request, RequestError, RequestProtocol
 from connectors.http.receiving.tokens import Tokens
 from connectors.shared.journal.event_blocks import Sender
 from connectors.shared.journal.group_commit import JOURNAL_FULL, TOO_LARGE, GroupCommit
@@ -53,7 +53,7 @@ class ReceiverApp:
     """Answers requests of one protocol."""
 
     def __init__(
-        self, protocol: Protocol, tokens: Tokens, limits: RequestLimits, commits: GroupCommit, counters: ReceiveCounters
+        self, protocol: RequestProtocol, tokens: Tokens, limits: RequestLimits, commits: GroupCommit, counters: ReceiveCounters
     ) -> None:
         self._protocol, self._tokens, self._limits = protocol, tokens, limits
         self._commits, self._counters = commits, counters
@@ -100,27 +100,27 @@ class ReceiverApp:
         finally:
             buffered.release()
 
-    async def _process(self, request: Request, buffered: _BodyBuffer) -> Reply | Events:
+    async def _process(self, request: Request, buffered: _BodyBuffer) -> Reply | AcceptedEvents:
         """Decompress and parse a body; a large one in another thread, so that other requests go on."""
         if len(request.body) <= _INLINE_BYTES and "content-encoding" not in request.headers:
             return self._answer(request, buffered)
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._decompress_and_answer, request, buffered)
 
-    def _decompress_and_answer(self, request: Request, buffered: _BodyBuffer) -> Reply | Events:
+    def _decompress_and_answer(self, request: Request, buffered: _BodyBuffer) -> Reply | AcceptedEvents:
         encodings = request.headers.get("content-encoding", "")
         body = decompress(request.body, encodings, self._limits.max_body_bytes)
         if body is not request.body:
             buffered.add(len(body))
         return self._answer(request._replace(body=body), buffered)
 
-    def _answer(self, request: Request, buffered: _BodyBuffer) -> Reply | Events:
+    def _answer(self, request: Request, buffered: _BodyBuffer) -> Reply | AcceptedEvents:
         answer = self._protocol.answer(request)
-        if isinstance(answer, Events):
+        if isinstance(answer, AcceptedEvents):
             is_own = answer.frames.data is not request.body
             buffered.add(len(answer.reply.body) + (len(answer.frames.data) if is_own else 0))
         return answer
 
-    async def _store(self, events: Events, client: tuple[str, int] | None) -> Reply:
+    async def _store(self, events: AcceptedEvents, client: tuple[str, int] | None) -> Reply:
         loop = asyncio.get_running_loop()
         stored: asyncio.Future[str] = loop.create_future()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from connectors.http.receiving.requests import Protocol
+from connectors.http.receiving.requests import RequestProtocol
 
 ReceiveFormat = Literal["ndjson", "json", "text", "elasticsearch", "splunk_hec", "loki", "opentelemetry"]
 
 
-def create_protocol(format_: ReceiveFormat, path: str, max_event_bytes: int, max_body_bytes: int) -> Protocol:
+def create_protocol(format_: ReceiveFormat, path: str, max_event_bytes: int, max_body_bytes: int) -> RequestProtocol:
     """Return the protocol of a format."""
     if format_ == "elasticsearch":
         from connectors.http.receiving.formats.elasticsearch import BulkProtocol

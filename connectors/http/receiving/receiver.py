@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from connectors.http.receiving.app import ReceiverApp, RequestLimits
-from connectors.http.receiving.requests import Protocol
+from connectors.http.receiving.requests import RequestProtocol
 from connectors.http.receiving.server import Admission, HttpServer, ListenSocket
 from connectors.http.receiving.tokens import Tokens
 from connectors.shared.journal.group_commit import GroupCommit
@@ -42,7 +42,7 @@ class ReceiverOptions:
     """What a receiver needs to know."""
 
     addresses: tuple[HttpAddress, ...]
-    protocol: Protocol
+    protocol: RequestProtocol
     tokens: tuple[str, ...]
     limits: RequestLimits
     connections: int

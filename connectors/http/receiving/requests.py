@@ -45,7 +45,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class AcceptedEvents:
     """Events of a request, and the reply when they are stored.
 
     ``contexts`` is what the events have in common, as JSON texts or None; ``context_of_row`` is the context of each event where
@@ -66,7 +66,7 @@ class RequestError(Exception):
         self.status, self.message, self.detail = status, message, detail
 
 
-class Protocol(ABC):
+class RequestProtocol(ABC):
     """What senders of one kind expect, and the fields of their events."""
 
     form: ClassVar[str]
@@ -87,7 +87,7 @@ class Protocol(ABC):
         """The fields of its events."""
 
     @abstractmethod
-    def answer(self, request: Request) -> Reply | Events:
+    def answer(self, request: Request) -> Reply | AcceptedEvents:
         """Answer a request. Raises RequestError to refuse it. Called in any thread."""
 
     @abstractmethod

@@ -14,7 +14,7 @@ _MAX_VARINT_BYTES = 10
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """A field: its number, and its value; ``data`` is empty unless it has the wire type of bytes."""
 
     number: int
@@ -26,7 +26,7 @@ class DamagedMessageError(ValueError):
     """Bytes that are not a message."""
 
 
-def read_fields(message: bytes) -> Iterator[Field]:
+def read_fields(message: bytes) -> Iterator[WireField]:
     """Yield the fields of a message. Raises DamagedMessageError."""
     at, end = 0, len(message)
     while at < end:
@@ -36,16 +36,16 @@ def read_fields(message: bytes) -> Iterator[Field]:
             size, at = _read_varint(message, at)
             if size > end - at:
                 raise DamagedMessageError("a field is longer than its message")
-            yield Field(key >> 3, 0, message[at : at + size])
+            yield WireField(key >> 3, 0, message[at : at + size])
             at += size
         elif wire == VARINT:
             value, at = _read_varint(message, at)
-            yield Field(key >> 3, value, b"")
+            yield WireField(key >> 3, value, b"")
         elif wire in (FIXED64, FIXED32):
             layout = _FIXED64 if wire == FIXED64 else _FIXED32
             if end - at < layout.size:
                 raise DamagedMessageError("a number ends early")
-            yield Field(key >> 3, layout.unpack_from(message, at)[0], b"")
+            yield WireField(key >> 3, layout.unpack_from(message, at)[0], b"")
             at += layout.size
         else:
             raise DamagedMessageError(f"wire type {wire} does not exist")

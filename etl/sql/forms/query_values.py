@@ -14,7 +14,7 @@ from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import call_name, find_aggregates, quoted, spark_text, unfiltered, value_queries
 from etl.sql.forms.subqueries import Membership, as_column, is_over, membership_of, split_correlated, with_any_key
 from etl.sql.grouping import is_grouped
-from etl.sql.join_conditions import Condition
+from etl.sql.join_conditions import JoinCondition
 from etl.sql.joins import join_step, warn_of_state
 from etl.sql.relation import Relation
 from etl.sql.statements import ScriptError, start, text_key
@@ -182,7 +182,7 @@ class QueryValues:
         names = [f"value_{number}_{place}" for place in range(len(items))]
         keys = {f"key_{number}_{place}": one.inner for place, one in enumerate(pairs)}
         right = self._queries.query(_by_key(select, dict(zip(names, items, strict=True)), keys, at))
-        condition = Condition()
+        condition = JoinCondition()
         left = relation
         for name, pair in zip(keys, pairs, strict=True):
             left, column = as_column(left, pair.outer)

@@ -10,7 +10,7 @@ from etl.sql.forms.literals import PLAIN_NAME, identifier, option_literal
 from etl.sql.forms.step_queries import Step, query_of
 
 
-class Way(IntEnum):
+class QueryStyle(IntEnum):
     """How much of a stream is written as queries."""
 
     FUNCTIONS = 0
@@ -21,7 +21,7 @@ class Way(IntEnum):
     """So are windows, rankings and values over earlier rows."""
 
 
-FUNCTIONS, CLAUSES, QUERIES = Way.FUNCTIONS, Way.CLAUSES, Way.QUERIES
+FUNCTIONS, CLAUSES, QUERIES = QueryStyle.FUNCTIONS, QueryStyle.CLAUSES, QueryStyle.QUERIES
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Query:
     where: str = ""
     items: str = ""
 
-    def extended(self, step: Step, way: Way) -> Query | None:
-        """The query with a step, in this way; None if there is no such form of it."""
+    def extended(self, step: Step, style: QueryStyle) -> Query | None:
+        """The query with a step, in this style; None if there is no such form of it."""
         kind, options = step["type"], {key for key in step if key != "type"}
-        if way == QUERIES:
+        if style == QUERIES:
             query = self._wrapped(bool(self.where or self.items))
             text = query_of(step, query._rows(), query._as_table())
             return None if text is None else Query(self.inputs, inner=text)

@@ -10,7 +10,7 @@ from etl.sql.columns import Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import is_word, plain_column, quoted, spark_text
 from etl.sql.grouping import is_grouped
-from etl.sql.join_conditions import Condition, conjuncts, read_condition
+from etl.sql.join_conditions import JoinCondition, conjuncts, read_condition
 from etl.sql.joins import join_step, warn_of_one_key
 from etl.sql.relation import FOR_EVER, Relation, StepText
 from etl.sql.statements import ScriptError, start
@@ -99,14 +99,14 @@ def member_rows(
     joined = _semi_or_anti(left, right, condition, member.is_negated, compiled, ttl, member.at)
     if member.is_negated and keys:
         tested = [_is_tested(around, member.values), _is_tested(member.query, _items(member.query, values))]
-        nulls = Nulls(keys, left=not tested[0], right=not tested[1])
+        nulls = NotInPairs(keys, left=not tested[0], right=not tested[1])
         if nulls.left or nulls.right:
             joined = _without_unknown(joined, right, related, nulls, compiled, ttl, member.at)
     return replace(joined, scope=outer.scope)
 
 
 def _semi_or_anti(
-    left: Relation, right: Relation, condition: Condition, is_negated: bool, compiled: CompiledScript, ttl: str, at: int
+    left: Relation, right: Relation, condition: JoinCondition, is_negated: bool, compiled: CompiledScript, ttl: str, at: int
 ) -> Relation:
     """The rows of the left side with a match, or without one. Of the right side only the keys are kept where they decide."""
     if not condition.equal:
@@ -157,7 +157,7 @@ def _items(query: Any, values: list[Any]) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Nulls:
+class NotInPairs:
     """The values that NOT IN compares, and on which sides they may be null."""
 
     pairs: list[tuple[SqlColumn, SqlColumn]]
@@ -166,7 +166,7 @@ class Nulls:
 
 
 def _without_unknown(
-    rows: Relation, right: Relation, related: Condition, nulls: Nulls, compiled: CompiledScript, ttl: str, at: int
+    rows: Relation, right: Relation, related: JoinCondition, nulls: NotInPairs, compiled: CompiledScript, ttl: str, at: int
 ) -> Relation:
     """The rows of which NOT IN is true, of those without an equal value: a row with a null is compared with all values, others
     with those that have a null. Without one to compare with, NOT IN is true, also of a null."""
@@ -251,7 +251,7 @@ def _rows_of_both(left: Relation, right: Relation, compiled: CompiledScript, ttl
         texts = {key.field: _key_text(field) for key, field in zip(keys, fields, strict=True)}
         marked = one.then(*steps, StepText({"type": "set", "fields": texts}, at))
         sides.append(compiled.as_stream(marked, f"{name}_of_join_{number}", at))
-    joined = join_step(sides[0], sides[1], Condition([(key, key) for key in keys]), "semi", "right.", ttl, at, None)
+    joined = join_step(sides[0], sides[1], JoinCondition([(key, key) for key in keys]), "semi", "right.", ttl, at, None)
     columns = {column.field: quoted(column.field) for column in left.columns}
     joined = joined.then(StepText({"type": "select", "fields": columns}, at))
     return replace(joined, scope=left.scope, window=None, is_exact=True)

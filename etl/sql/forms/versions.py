@@ -6,7 +6,7 @@ from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
 from etl.sql.expressions import call_name, duration, plain_column
-from etl.sql.join_conditions import Condition, conjuncts
+from etl.sql.join_conditions import JoinCondition, conjuncts
 from etl.sql.joins import KINDS, join_step
 from etl.sql.relation import FOR_EVER, Relation
 from etl.sql.statements import CreateView, ScriptError, start
@@ -61,7 +61,7 @@ def _is_first(node: Any, ranks: set[str]) -> bool:
 
 
 def version_join(
-    left: Relation, right: Relation, time: SqlColumn, condition: Condition, side: str, prefix: str, at: int
+    left: Relation, right: Relation, time: SqlColumn, condition: JoinCondition, side: str, prefix: str, at: int
 ) -> Relation:
     """The rows of the left side with the version of the right one that was valid at their time. Raises ScriptError."""
     versions = next((one for one in right.columns if one.time is not None and one.time.late is not None), None)

@@ -17,8 +17,8 @@ import pytest
 from running import wait_for
 
 from connectors.beats.source import BeatsSource
-from connectors.shared.receiving import stream_server
-from connectors.shared.receiving.stream_server import StreamReceiver
+from connectors.shared.receiving import tcp_server
+from connectors.shared.receiving.tcp_server import TcpReceiver
 from etl.api import Finding, Limit, Rejects
 
 
@@ -39,7 +39,7 @@ def create_source(folder: Path, **options: Any) -> BeatsSource:
 
 
 @contextmanager
-def connected(source: BeatsSource) -> Iterator[tuple[StreamReceiver, socket.socket]]:
+def connected(source: BeatsSource) -> Iterator[tuple[TcpReceiver, socket.socket]]:
     receiver = source.receiver()
     receiver.start()
     try:
@@ -134,8 +134,8 @@ def test_a_damaged_frame_ends_its_connection_only(tmp_path: Path) -> None:
 
 
 def test_senders_wait_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_server, "RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(stream_server, "MAX_HELD_BYTES", 600_000)
+    monkeypatch.setattr(tcp_server, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(tcp_server, "MAX_BUFFERED_BYTES", 600_000)
 
     def fail(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -20,8 +20,8 @@ from running import wait_for
 
 from connectors.forward.source import ForwardSource
 from connectors.shared.journal.reader import Journal
-from connectors.shared.receiving import stream_server
-from connectors.shared.receiving.stream_server import StreamReceiver
+from connectors.shared.receiving import tcp_server
+from connectors.shared.receiving.tcp_server import TcpReceiver
 from etl.api import Limit, Rejects
 
 AT = 1795766400
@@ -39,7 +39,7 @@ def create_source(folder: Path, **options: Any) -> ForwardSource:
 
 
 @contextmanager
-def receiving(source: ForwardSource) -> Iterator[StreamReceiver]:
+def receiving(source: ForwardSource) -> Iterator[TcpReceiver]:
     receiver = source.receiver()
     receiver.start()
     try:
@@ -49,7 +49,7 @@ def receiving(source: ForwardSource) -> Iterator[StreamReceiver]:
 
 
 @contextmanager
-def connected(receiver: StreamReceiver) -> Iterator[socket.socket]:
+def connected(receiver: TcpReceiver) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as sock:
         yield sock
 
@@ -205,7 +205,7 @@ def test_the_handshake(tmp_path: Path, key: str) -> None:
 
 
 def test_nothing_is_acknowledged_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_server, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(tcp_server, "RETRY_SECONDS", 0.01)
     tries: list[int] = []
 
     def fail(*_: Any) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from connectors.stream import reader, records
 from connectors.stream.index import NAME, StreamIndex, load_index
-from connectors.stream.publisher import Bounds, Publisher
+from connectors.stream.publisher import Publisher, RetentionLimits
 from connectors.stream.sink import StreamSink
 from connectors.stream.source import StreamSource
 from connectors.stream.subscribers import subscribers
@@ -36,7 +36,7 @@ class Stream:
     now: float = 1_800_000_000.0
     publisher: Publisher | None = None
     splits: int = 0
-    bounds: Bounds = field(default_factory=lambda: Bounds(1 << 20, 3600, "delete"))
+    bounds: RetentionLimits = field(default_factory=lambda: RetentionLimits(1 << 20, 3600, "delete"))
 
     @property
     def folder(self) -> Path:
@@ -257,7 +257,7 @@ def test_events_that_are_too_old_are_deleted(stream: Stream) -> None:
 
 
 def test_a_publisher_that_waits_goes_on_when_the_slowest_subscriber_has_delivered(stream: Stream) -> None:
-    stream.bounds = Bounds(1 << 20, 3600, "wait")
+    stream.bounds = RetentionLimits(1 << 20, 3600, "wait")
     fill(stream, 0, 1)
     source = stream.source()
     source.receiver().start()
@@ -277,7 +277,7 @@ def test_a_publisher_that_waits_goes_on_when_the_slowest_subscriber_has_delivere
 
 
 def test_a_publisher_that_waits_does_not_wait_beyond_the_age(stream: Stream) -> None:
-    stream.bounds = Bounds(1 << 20, 3600, "wait")
+    stream.bounds = RetentionLimits(1 << 20, 3600, "wait")
     stream.source().receiver().start()
     with pytest.raises(OSError, match="waits for subscriber"):
         fill(stream, 0, 40)

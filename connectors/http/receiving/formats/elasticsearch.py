@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from connectors.http.receiving.formats.bulk_items import parse_bulk
 from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON
-from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError
+from connectors.http.receiving.requests import AcceptedEvents, Reply, Request, RequestError, RequestProtocol
 from connectors.shared.journal.batches import FIELDS, EventRows
 from connectors.shared.journal.event_blocks import Frames
 from etl.api import OFFSET, Schema
@@ -62,7 +62,7 @@ _DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
 """What a request to read a path gets."""
 
 
-class BulkProtocol(Protocol):
+class BulkProtocol(RequestProtocol):
     """Stores the documents of bulk requests. Templates, policies and aliases are acknowledged, and not stored."""
 
     form: ClassVar[str] = "elasticsearch"
@@ -77,7 +77,7 @@ class BulkProtocol(Protocol):
         """The document, its index and identifier."""
         return pa.schema([*FIELDS, pa.field("elasticsearch.index", pa.string()), pa.field("elasticsearch.id", pa.string())])
 
-    def answer(self, request: Request) -> Reply | Events:
+    def answer(self, request: Request) -> Reply | AcceptedEvents:
         """Store the documents of a bulk request, or answer what an agent asks before."""
         path = _BULK.fullmatch(request.path)
         if path and request.method in ("POST", "PUT"):
@@ -113,7 +113,7 @@ class BulkProtocol(Protocol):
         columns += [value_texts(rows.buffer, identifier), pa.array(rows.offsets)]
         yield pa.record_batch(columns, names=[*self.fields.names, OFFSET])
 
-    def _store(self, body: bytes, index: str | None) -> Events:
+    def _store(self, body: bytes, index: str | None) -> AcceptedEvents:
         if index is not None and len(index.encode()) > MAX_INDEX_BYTES:
             raise RequestError(
                 400, f"the name of the index has more than {MAX_INDEX_BYTES} bytes", "invalid_index_name_exception"
@@ -123,7 +123,7 @@ class BulkProtocol(Protocol):
             raise RequestError(400, "request body is required", "parse_exception")
         errors = b"true" if bulk.failed else b"false"
         reply = Reply(200, b'{"took":0,"errors":%b,"items":[%b]}' % (errors, b",".join(bulk.items)))
-        return Events(Frames(body, [bulk.spans]), reply, (None if index is None else json.dumps(index),))
+        return AcceptedEvents(Frames(body, [bulk.spans]), reply, (None if index is None else json.dumps(index),))
 
 
 def _json(status: int, document: Any) -> Reply:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from connectors.http.receiving.requests import Events, Protocol, Reply, Request, RequestError, not_found
+from connectors.http.receiving.requests import AcceptedEvents, Reply, Request, RequestError, RequestProtocol, not_found
 from connectors.shared.journal.batches import FIELDS, EventRows, decode, text_batch
 from connectors.shared.journal.event_blocks import Frames, RejectedMessage
 from etl.api import Schema
@@ -27,7 +27,7 @@ TOO_LONG_REASON = "the event has {size} bytes, more than max_event_bytes"
 LineFormat = Literal["json", "ndjson", "text"]
 
 
-class LinesProtocol(Protocol):
+class LinesProtocol(RequestProtocol):
     """Accepts POST and PUT at one path; the reply has the number of events."""
 
     form: ClassVar[str] = "text"
@@ -41,7 +41,7 @@ class LinesProtocol(Protocol):
         """The text and its sender."""
         return FIELDS
 
-    def answer(self, request: Request) -> Reply | Events:
+    def answer(self, request: Request) -> Reply | AcceptedEvents:
         """Find the events of the body."""
         if request.path != self._path:
             raise not_found(request, f"POST {self._path}")
@@ -51,7 +51,7 @@ class LinesProtocol(Protocol):
             raise RequestError(405, f"{request.method} is not accepted: use POST")
         spans = _json_spans(request.body) if self._format == "json" else line_spans(request.body)
         frames = limit_events(request.body, spans, self._max_event_bytes)
-        return Events(frames, Reply(200, b'{"events":%d}' % spans.shape[1]))
+        return AcceptedEvents(frames, Reply(200, b'{"events":%d}' % spans.shape[1]))
 
     def refuse(self, request: Request, error: RequestError) -> Reply:
         """Return the message as JSON."""

@@ -13,11 +13,11 @@ from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON, l
 from connectors.http.receiving.requests import (
     NOT_READABLE,
     TEXT,
-    Events,
-    Protocol,
+    AcceptedEvents,
     Reply,
     Request,
     RequestError,
+    RequestProtocol,
     check_count,
     not_found,
 )
@@ -39,7 +39,7 @@ class LokiStream(NamedTuple):
     entries: list[dict[str, Any]]
 
 
-class LokiProtocol(Protocol):
+class LokiProtocol(RequestProtocol):
     """Stores the entries of push requests."""
 
     form: ClassVar[str] = "loki"
@@ -55,7 +55,7 @@ class LokiProtocol(Protocol):
         labels = [pa.field("loki.labels", pa.string()), pa.field("loki.metadata", pa.string())]
         return pa.schema([*FIELDS, pa.field("timestamp", TIMESTAMP), *labels])
 
-    def answer(self, request: Request) -> Reply | Events:
+    def answer(self, request: Request) -> Reply | AcceptedEvents:
         """Store the entries of a push request."""
         if request.path == _READY:
             return Reply(200, b"ready\n", TEXT)
@@ -73,7 +73,7 @@ class LokiProtocol(Protocol):
         which = np.repeat(np.arange(len(streams)), [len(stream.entries) for stream in streams])
         kept = which[spans[1] - spans[0] <= self._max_event_bytes]
         contexts = tuple(stream.labels for stream in streams) or (None,)
-        return Events(limit_events(data, spans, self._max_event_bytes), Reply(204), contexts, kept)
+        return AcceptedEvents(limit_events(data, spans, self._max_event_bytes), Reply(204), contexts, kept)
 
     def refuse(self, request: Request, error: RequestError) -> Reply:
         """Return the message as text."""

@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON, limit_events
 from connectors.http.receiving.formats.otlp_records import LogRecords, read_binary, read_json
-from connectors.http.receiving.requests import JSON, NOT_READABLE, Events, Protocol, Reply, Request, RequestError, not_found
+from connectors.http.receiving.requests import (
+    JSON,
+    NOT_READABLE,
+    AcceptedEvents,
+    Reply,
+    Request,
+    RequestError,
+    RequestProtocol,
+    not_found,
+)
 from connectors.shared.journal.batches import FIELDS, EventRows
 from connectors.shared.receiving.entries import context_column, encode_entries, entry_columns, nanosecond_times
 from connectors.shared.receiving.protobuf import write_bytes, write_varint
@@ -30,7 +39,7 @@ _TEXTS = {
 _CONTEXT = ("resource", "scope")
 
 
-class OtlpProtocol(Protocol):
+class OtlpProtocol(RequestProtocol):
     """Stores log records; records that are damaged are rejected, and the others of the request stored (partial success)."""
 
     form: ClassVar[str] = "opentelemetry"
@@ -46,7 +55,7 @@ class OtlpProtocol(Protocol):
         texts = [pa.field(name, pa.string()) for name in (*_TEXTS, *(f"otel.{name}" for name in _CONTEXT))]
         return pa.schema([*FIELDS, *times, pa.field("otel.severity_number", pa.int32()), *texts])
 
-    def answer(self, request: Request) -> Reply | Events:
+    def answer(self, request: Request) -> Reply | AcceptedEvents:
         """Store the records of an export request."""
         if request.path != _PATH:
             raise not_found(request, f"POST {_PATH}: only logs are received")
@@ -80,14 +89,14 @@ class OtlpProtocol(Protocol):
         columns = [values["l"], *rows.origin_columns(), *times, severity, *texts, *common, pa.array(rows.offsets)]
         yield pa.record_batch(columns, names=[*self.fields.names, OFFSET])
 
-    def _store(self, records: LogRecords, content_type: str) -> Events:
+    def _store(self, records: LogRecords, content_type: str) -> AcceptedEvents:
         import numpy as np
 
         data, spans = encode_entries(records.entries)
         which = np.array(records.scope_of_entry, np.int64)
         kept = which[spans[1] - spans[0] <= self._max_event_bytes]
         contexts = tuple(json.dumps(scope) for scope in records.scopes) or (None,)
-        return Events(limit_events(data, spans, self._max_event_bytes), _success(records, content_type), contexts, kept)
+        return AcceptedEvents(limit_events(data, spans, self._max_event_bytes), _success(records, content_type), contexts, kept)
 
 
 def _success(records: LogRecords, content_type: str) -> Reply:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from connectors.http.receiving.formats.lines import TOO_LONG, TOO_LONG_REASON, limit_events, line_spans
-from connectors.http.receiving.requests import NOT_READABLE, Events, Protocol, Reply, Request, RequestError
+from connectors.http.receiving.requests import NOT_READABLE, AcceptedEvents, Reply, Request, RequestError, RequestProtocol
 from connectors.shared.journal.batches import FIELDS, EventRows
 from etl.api import OFFSET, TIMESTAMP, Rejects, Schema
 
@@ -35,7 +35,7 @@ _MAX_CHANNELS = 10_000
 """Channels whose number of requests is counted; beyond that counting begins anew."""
 
 
-class HecProtocol(Protocol):
+class HecProtocol(RequestProtocol):
     """Stores events and raw lines. An acknowledged request is stored, so every identifier of `ack` is true."""
 
     form: ClassVar[str] = "splunk_hec"
@@ -53,7 +53,7 @@ class HecProtocol(Protocol):
         names = [f"splunk.{name}" for name in _METADATA]
         return pa.schema([*FIELDS, pa.field("timestamp", TIMESTAMP), *(pa.field(name, pa.string()) for name in names)])
 
-    def answer(self, request: Request) -> Reply | Events:
+    def answer(self, request: Request) -> Reply | AcceptedEvents:
         """Store events, or answer about acknowledgements and health."""
         if request.path in _HEALTH:
             return _reply(200, "HEC is healthy", 17)
@@ -68,7 +68,7 @@ class HecProtocol(Protocol):
             raise RequestError(400, "No data", 5)
         spans = _event_spans(request.body) if is_event else line_spans(request.body)
         frames = limit_events(request.body, spans, self._max_event_bytes)
-        return Events(frames, self._success(request), (_context(request, is_event),))
+        return AcceptedEvents(frames, self._success(request), (_context(request, is_event),))
 
     def refuse(self, request: Request, error: RequestError) -> Reply:
         """Return the error with Splunk's text and code."""

@@ -33,7 +33,7 @@ IDLE_SECONDS = 300.0
 RETRY_SECONDS = 0.5
 """How long events wait before they are stored again, when the journal or the disk was full."""
 
-MAX_HELD_BYTES = 256 << 20
+MAX_BUFFERED_BYTES = 256 << 20
 """Bytes of messages in memory that are not stored, over all connections; one that brings more ends."""
 
 CHUNK_BYTES = 256 << 10
@@ -41,15 +41,15 @@ _BACKLOG = 1024
 _STOP_SECONDS = 5.0
 
 
-log = logging.getLogger("sluice.source.streams")
+log = logging.getLogger("sluice.source.tcp")
 
 
-class StreamError(Exception):
+class SenderError(Exception):
     """What a sender sent is not what its protocol says: its connection ends."""
 
 
 @dataclass(frozen=True)
-class StreamAddress:
+class TcpAddress:
     """An address to listen at."""
 
     text: str
@@ -59,36 +59,40 @@ class StreamAddress:
 
 
 @dataclass(frozen=True)
-class StreamOptions:
+class TcpOptions:
     """What a receiver needs to know."""
 
     owner: str
     """Type of the source, for messages."""
 
-    addresses: tuple[StreamAddress, ...]
+    addresses: tuple[TcpAddress, ...]
     connections: int
     allow: tuple[str, ...]
     tls: ServerTls | None
     journal: JournalOptions
 
 
-class HeldBytes:
+class BufferedBytes:
     """Bytes of messages in memory, over all connections of a receiver."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     def replace(self, before: int, now: int) -> None:
-        """Count those of a connection. Raises StreamError if there are too many."""
-        if now > before and self.bytes - before + now > MAX_HELD_BYTES:
-            raise StreamError(f"all connections together wait with more than {MAX_HELD_BYTES >> 20} MiB: it has to send again")
+        """Count those of a connection. Raises SenderError if there are too many."""
+        if now > before and self.bytes - before + now > MAX_BUFFERED_BYTES:
+            raise SenderError(
+                f"all connections together wait with more than {MAX_BUFFERED_BYTES >> 20} MiB: it has to send again"
+            )
         self.bytes += now - before
 
 
 class Connection:
     """A connection of a sender: reads within time limits, and stores events."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commits: GroupCommit, held: HeldBytes) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commits: GroupCommit, held: BufferedBytes
+    ) -> None:
         self._reader, self._writer, self._commits = reader, writer, commits
         self._all_held, self._held = held, 0
         peer = writer.get_extra_info("peername")
@@ -111,7 +115,7 @@ class Connection:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def hold(self, size: int) -> None:
-        """Count the bytes that this connection holds in memory now. Raises StreamError if all together hold too many."""
+        """Count the bytes that this connection holds in memory now. Raises SenderError if all together hold too many."""
         self._all_held.replace(self._held, size)
         self._held = size
 
@@ -127,7 +131,7 @@ class Connection:
         """Return when the events are on the disk, however long that takes. Meanwhile ``keep_alive`` is sent to the sender.
 
         ``contexts`` is what events have in common, ``context_of_row`` the context of each where there are several.
-        Raises OSError or EOFError if the sender has gone: it sends the events again; StreamError if they cannot be stored.
+        Raises OSError or EOFError if the sender has gone: it sends the events again; SenderError if they cannot be stored.
         """
         self.hold(len(frames.data))
         loop = asyncio.get_running_loop()
@@ -145,7 +149,7 @@ class Connection:
                 self.hold(0)
                 return
             if problem == TOO_LARGE:
-                raise StreamError(problem)
+                raise SenderError(problem)
             if keep_alive:
                 await self.write(keep_alive)
             await asyncio.sleep(RETRY_SECONDS)
@@ -153,22 +157,22 @@ class Connection:
                 raise EOFError
 
 
-class StreamProtocol(ABC):
+class TcpProtocol(ABC):
     """What the senders of one kind say."""
 
     @abstractmethod
     async def serve(self, connection: Connection) -> None:
-        """Store what a connection sends and acknowledge it, until it ends. Raises StreamError."""
+        """Store what a connection sends and acknowledge it, until it ends. Raises SenderError."""
 
 
-class StreamReceiver:
+class TcpReceiver:
     """Receives from `start` to `stop`, and writes the journal of a folder."""
 
-    def __init__(self, options: StreamOptions, protocol: StreamProtocol, folder: str) -> None:
+    def __init__(self, options: TcpOptions, protocol: TcpProtocol, folder: str) -> None:
         self._options, self._protocol, self._folder = options, protocol, folder
         self.ports: list[int] = []
         """Ports of the addresses, in their order."""
-        self._open, self._held = 0, HeldBytes()
+        self._open, self._held = 0, BufferedBytes()
         self._allowed, self._counters = AllowedNetworks(options.allow), ReceiveCounters(options.owner)
         self._closing = ExitStack()
 
@@ -233,7 +237,7 @@ class StreamReceiver:
             finally:
                 connection.hold(0)
                 self._open -= 1
-        except StreamError as error:
+        except SenderError as error:
             self._counters.count("damaged", f"of {connection.sender.address}: {error}")
         except (OSError, EOFError, asyncio.CancelledError):
             pass  # the sender has gone, is silent for too long, or the run ends
@@ -247,7 +251,7 @@ class StreamReceiver:
             return "too-many"
         return "" if self._allowed(address) else "not-allowed"
 
-    def _listen(self, address: StreamAddress, stack: ExitStack) -> socket.socket:
+    def _listen(self, address: TcpAddress, stack: ExitStack) -> socket.socket:
         try:
             found: Any = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
             sock = stack.enter_context(socket.socket(found[0], found[1]))

@@ -15,14 +15,14 @@ from connectors.shared.receiving.server_tls import ServerTls
 from etl.api import Finding, Size
 
 if TYPE_CHECKING:
-    from connectors.shared.receiving.stream_server import StreamAddress, StreamOptions
+    from connectors.shared.receiving.tcp_server import TcpAddress, TcpOptions
 
 _ADDRESS = re.compile(r"(?P<scheme>tcp|tls)://\[?(?P<host>[^\]]+?)\]?:(?P<port>\d+)")
 _PATTERN = r"^(?:tcp|tls)://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):[0-9]{1,5}$"
 _PATTERN_ERROR = {"patternErrorMessage": "is not an address to listen at: write tcp://[::]:24224 or tls://[::]:24224"}
 
 
-class StreamSource(JournalSource):
+class TcpSource(JournalSource):
     """A source that listens at TCP addresses."""
 
     listen: tuple[Annotated[str, Field(pattern=_PATTERN, json_schema_extra=_PATTERN_ERROR)], ...] = Field(
@@ -69,16 +69,16 @@ class StreamSource(JournalSource):
             if problem := network_error(network):
                 yield Finding("bad-network", problem, ("allow", number), "networks look like 10.0.0.0/8 or 2001:db8::/32")
 
-    def stream_options(self) -> StreamOptions:
+    def tcp_options(self) -> TcpOptions:
         """Return the options of the receiver."""
-        from connectors.shared.receiving.stream_server import StreamOptions
+        from connectors.shared.receiving.tcp_server import TcpOptions
 
-        return StreamOptions(self.type, tuple(self._addresses()), self.connections, self.allow, self.tls, self.journal)
+        return TcpOptions(self.type, tuple(self._addresses()), self.connections, self.allow, self.tls, self.journal)
 
-    def _addresses(self) -> Iterator[StreamAddress]:
-        from connectors.shared.receiving.stream_server import StreamAddress
+    def _addresses(self) -> Iterator[TcpAddress]:
+        from connectors.shared.receiving.tcp_server import TcpAddress
 
         for text in self.listen:
             found = _ADDRESS.fullmatch(text)
             assert found  # the schema has checked it
-            yield StreamAddress(text, found["host"], int(found["port"]), found["scheme"] == "tls")
+            yield TcpAddress(text, found["host"], int(found["port"]), found["scheme"] == "tls")
