@@ -49,8 +49,8 @@ class RetentionLimits:
 class Publisher:
     """Committer of a stream, the only writer of its folder."""
 
-    def __init__(self, folder: Path, bounds: RetentionLimits, clock: Callable[[], float] = time.time) -> None:
-        self.folder, self.bounds, self._clock = folder, bounds, clock
+    def __init__(self, folder: Path, limits: RetentionLimits, clock: Callable[[], float] = time.time) -> None:
+        self.folder, self.limits, self._clock = folder, limits, clock
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = _lock(folder)
         try:
@@ -67,7 +67,7 @@ class Publisher:
             return
         coming = sum(item.bytes for item in staged)
         self._delete_old(coming)
-        if self.bounds.when_full == "wait":
+        if self.limits.when_full == "wait":
             self._check_space(coming)
         index = self.index
         for item in staged:
@@ -88,7 +88,7 @@ class Publisher:
         now = self._clock()
         segments = index.segments
         last = segments[-1] if segments else None
-        if last is None or index.end - last.start >= self.bounds.segment_bytes or now - last.begun >= self.bounds.segment_seconds:
+        if last is None or index.end - last.start >= self.limits.segment_bytes or now - last.begun >= self.limits.segment_seconds:
             last = StreamSegment(index.end, index.events, now, now)
             segments = (*segments, last)
         handle = os.open(self._path(last), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -119,11 +119,11 @@ class Publisher:
 
     def _delete_old(self, coming: int) -> None:
         """Delete the segments whose events are too old, or for which there is no space beside ``coming`` bytes."""
-        oldest = self._clock() - self.bounds.max_seconds
+        oldest = self._clock() - self.limits.max_seconds
         delivered, segments = self._delivered(), self.index.segments
         count = 0
         for segment in segments:
-            is_full = self.index.end - segment.start + coming > self.bounds.max_bytes
+            is_full = self.index.end - segment.start + coming > self.limits.max_bytes
             end = segments[count + 1].first_event if count + 1 < len(segments) else self.index.events
             if not (segment.written < oldest or (is_full and (delivered is None or end <= delivered))):
                 break
@@ -136,7 +136,7 @@ class Publisher:
 
     def _delivered(self) -> int | None:
         """The event before which full streams may delete; None for any."""
-        if self.bounds.when_full == "delete":
+        if self.limits.when_full == "delete":
             return None
         slowest = slowest_subscriber(self.folder)
         return slowest.event if slowest else None
@@ -144,7 +144,7 @@ class Publisher:
     def _check_space(self, coming: int) -> None:
         """Raise OSError if events that a subscriber has not delivered leave no space."""
         index, slowest = self.index, slowest_subscriber(self.folder)
-        if slowest is None or not index.segments or index.end - index.first + coming <= self.bounds.max_bytes:
+        if slowest is None or not index.segments or index.end - index.first + coming <= self.limits.max_bytes:
             return
         raise OSError(
             f"the stream in {self.folder} is full ({index.end - index.first:,} bytes): it waits for subscriber {slowest.name}, "

@@ -92,5 +92,5 @@ class StreamSink(Sink):
         """Return the publisher, which locks the stream."""
         from connectors.stream.publisher import Publisher, RetentionLimits
 
-        bounds = RetentionLimits(self.retain.max_bytes, self.retain.max_age.total_seconds(), self.when_full)
-        return Publisher(streams_folder(self.folder) / self.name, bounds)
+        limits = RetentionLimits(self.retain.max_bytes, self.retain.max_age.total_seconds(), self.when_full)
+        return Publisher(streams_folder(self.folder) / self.name, limits)

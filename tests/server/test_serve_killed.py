@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,26 @@ from etl.running.metrics_server import ListenAddress
 
 C = "/api/pipelines/shop/c"
 READY = "ready: http://127.0.0.1:"
+
+PUBLISHER = """\
+sources: {main: {type: file, path: "{here}/a.log"}}
+streams: {steps: {from: main, steps: [{type: filter, where: "message <> 'WORD'"}]}}
+sinks:
+  main: {from: steps, type: file, path: "{here}/a.jsonl"}
+  published: {from: steps, type: stream, name: a, folder: "{here}/streams"}
+"""
+
+SUBSCRIBER = """\
+source: {type: stream, name: a, folder: "{here}/streams", fields: {message: string}}
+steps: [{type: regex, patterns: ["^(?P<n>[0-9]+)$"]}]
+sink: {type: file, path: "{here}/c.jsonl"}
+"""
+
+LISTENER = """\
+source: {type: syslog, listen: "tcp://127.0.0.1:PORT"}
+steps: [{type: dedupe, keys: [message], within: 1h}]
+sink: {type: file, path: "{here}/b.jsonl"}
+"""
 
 
 @contextmanager
@@ -60,76 +81,101 @@ def send(port: int, text: str) -> None:
         connection.sendall(f"<13>1 2026-01-31T10:00:00Z h a - - - {text}\n".encode())
 
 
+def quoted(path: Path) -> list[str]:
+    """The first text of each line of JSON."""
+    return [line.split('"')[3] for line in lines(path)]
+
+
+@dataclass(frozen=True)
+class Shop:
+    """Three pipelines: a filters a file and publishes it, b listens for syslog, c subscribes to a."""
+
+    etl: Etl
+    port: int
+
+    @property
+    def folder(self) -> Path:
+        return self.etl.folder
+
+    def write_files(self) -> None:
+        """Write a and c into the folder of jobs; the next version of a, one that cannot run, and b beside it."""
+        (self.folder / "jobs" / "shop").mkdir(parents=True)
+        self.etl.pipeline(PUBLISHER, "jobs/shop/a.yaml")
+        self.etl.pipeline(SUBSCRIBER, "jobs/shop/c.yaml")
+        self.etl.pipeline(PUBLISHER.replace("WORD", "7"), "a.yaml")
+        self.etl.pipeline(PUBLISHER.replace("filter", "fitler"), "bad.yaml")
+        self.etl.pipeline(LISTENER.replace("PORT", str(self.port)), "b.yaml")
+
+    def run(self, *words: str) -> Ran:
+        return self.etl(*words, "--state", "state")
+
+    def pause_b_and_deploy_a(self) -> None:
+        deployed = self.run("deploy", "b.yaml", "--namespace", "shop")
+        assert (deployed.status, deployed.out) == (0, "shop/b: version 1, running\n"), deployed.err
+        assert self.run("pause", "shop/b").out == "shop/b: paused\n"
+        send(self.port, "while paused")
+        wait_for(lambda: len(lines(self.folder / "a.jsonl")) == 500, what="500 events")
+        refused = self.run("deploy", "bad.yaml", "--namespace", "shop", "--name", "a")
+        assert (refused.status, "bad.yaml:2:46: unknown-type" in refused.err) == (1, True), refused.err
+        assert self.run("deploy", "a.yaml", "--namespace", "shop").out == "shop/a: version 2, running\n"
+
+    def tap_a(self) -> None:
+        """A sample of a running pipeline is one of the events 500 to 899, which come meanwhile."""
+        tap = self.etl.start("tap", "shop/a", "steps", "--where", "message = '512'", "--limit", 1, "--state", "state")
+        wait_for(lambda: (self.folder / "state" / "shop" / "a" / "taps").exists(), what="the request for samples")
+        append(self.folder / "a.log", 500, 900)
+        assert json.loads(tap.communicate(timeout=60)[0]) == {"message": "512"}
+
+    def start_b_again(self, client: Client) -> None:
+        """b is paused as before the kill; started, it has the event of the pause."""
+        assert client("GET", "/api/pipelines/shop/b").json["desired"] == "paused"
+        wait_for(lambda: len(lines(self.folder / "a.jsonl")) >= 1000, what="1000 events")
+        assert not lines(self.folder / "b.jsonl")
+        assert self.run("start", "shop/b").out == "shop/b: running\n"
+        wait_for(lambda: len(lines(self.folder / "b.jsonl")) == 1, what="the event of the pause")
+        state = "/api/pipelines/shop/b/state"
+        wait_for(lambda: client("GET", state).json != [], what="the state after the first micro-batch")
+        assert [(one["step"], one["rows"]) for one in client("GET", state).json] == [("dedupe", 1)]
+        status = self.run("status", "shop/a")
+        assert "shop/a: running, version 2" in status.out, status.err
+
+    def replay_letter_of_c(self, client: Client) -> None:
+        """A dead letter is delivered by the next version of the pipeline."""
+        wait_for(lambda: len(lines(self.folder / "c.jsonl")) >= 1000, what="1000 events over the stream")
+        append_text(self.folder / "a.log", "number 1000\n")
+        wait_for(lambda: client("GET", f"{C}/dead").json["groups"] != [], what="the dead letter")
+        (group,) = client("GET", f"{C}/dead?code=regex-failed&text=number").json["groups"]
+        assert (group["events"], group["stop"]["at"], group["stop"]["expected"]) == (1, 0, "(?P<n>[0-9]+)")
+        self.etl.pipeline(SUBSCRIBER.replace("^(", "("), "c.yaml")
+        assert self.run("deploy", "c.yaml", "--namespace", "shop").out == "shop/c: version 2, running\n"
+        assert client("POST", f"{C}/dead/replay").status == 200
+        wait_for(lambda: len(lines(self.folder / "c.jsonl")) == 1001, what="the replayed letter")
+        wait_for(lambda: client("GET", C).json["status"] == "running", what="the end of the replay")
+        assert client("GET", f"{C}/dead").json["groups"] == []
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_every_event_once_over_deploys_pauses_and_kills(etl: Etl, tmp_path: Path) -> None:
     (port,) = free()
-    pipeline = 'sources: {main: {type: file, path: "{here}/a.log"}}\n'
-    pipeline += "streams: {steps: {from: main, steps: [{type: filter, where: \"message <> 'WORD'\"}]}}\n"
-    pipeline += 'sinks:\n  main: {from: steps, type: file, path: "{here}/a.jsonl"}\n'
-    pipeline += '  published: {from: steps, type: stream, name: a, folder: "{here}/streams"}\n'
-    subscriber = 'source: {type: stream, name: a, folder: "{here}/streams", fields: {message: string}}\n'
-    subscriber += 'steps: [{type: regex, patterns: ["^(?P<n>[0-9]+)$"]}]\n'
-    subscriber += 'sink: {type: file, path: "{here}/c.jsonl"}\n'
-    listener = (
-        f'source: {{type: syslog, listen: "tcp://127.0.0.1:{port}"}}\nsteps: [{{type: dedupe, keys: [message], within: 1h}}]\n'
-    )
-    listener += 'sink: {type: file, path: "{here}/b.jsonl"}\n'
-    (tmp_path / "jobs" / "shop").mkdir(parents=True)
-    etl.pipeline(pipeline, "jobs/shop/a.yaml")
-    etl.pipeline(subscriber, "jobs/shop/c.yaml")
-    etl.pipeline(pipeline.replace("WORD", "7"), "a.yaml")
-    etl.pipeline(pipeline.replace("filter", "fitler"), "bad.yaml")
-    etl.pipeline(listener, "b.yaml")
+    shop = Shop(etl, port)
+    shop.write_files()
     append(tmp_path / "a.log", 0, 500)
 
-    def run(*words: str) -> Ran:
-        return etl(*words, "--state", "state")
-
-    with serving(etl) as (process, client):
-        deployed = run("deploy", "b.yaml", "--namespace", "shop")
-        assert (deployed.status, deployed.out) == (0, "shop/b: version 1, running\n"), deployed.err
-        assert run("pause", "shop/b").out == "shop/b: paused\n"
-        send(port, "while paused")
-        wait_for(lambda: len(lines(tmp_path / "a.jsonl")) == 500, what="500 events")
-        refused = run("deploy", "bad.yaml", "--namespace", "shop", "--name", "a")
-        assert (refused.status, "bad.yaml:2:46: unknown-type" in refused.err) == (1, True), refused.err
-        assert run("deploy", "a.yaml", "--namespace", "shop").out == "shop/a: version 2, running\n"
-        tap = etl.start("tap", "shop/a", "steps", "--where", "message = '512'", "--limit", 1, "--state", "state")
-        wait_for(lambda: (tmp_path / "state" / "shop" / "a" / "taps").exists(), what="the request for samples")
-        append(tmp_path / "a.log", 500, 900)
-        assert json.loads(tap.communicate(timeout=60)[0]) == {"message": "512"}
+    with serving(etl) as (process, _):
+        shop.pause_b_and_deploy_a()
+        shop.tap_a()
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     append(tmp_path / "a.log", 900, 1000)
-
     with serving(etl) as (process, client):
-        assert client("GET", "/api/pipelines/shop/b").json["desired"] == "paused"
-        wait_for(lambda: len(lines(tmp_path / "a.jsonl")) >= 1000, what="1000 events")
-        assert not lines(tmp_path / "b.jsonl")
-        assert run("start", "shop/b").out == "shop/b: running\n"
-        wait_for(lambda: len(lines(tmp_path / "b.jsonl")) == 1, what="the event of the pause")
-        state = "/api/pipelines/shop/b/state"
-        wait_for(lambda: client("GET", state).json != [], what="the state after the first micro-batch")
-        assert [(one["step"], one["rows"]) for one in client("GET", state).json] == [("dedupe", 1)]
-        status = run("status", "shop/a")
-        assert "shop/a: running, version 2" in status.out, status.err
-        wait_for(lambda: len(lines(tmp_path / "c.jsonl")) >= 1000, what="1000 events over the stream")
-        append_text(tmp_path / "a.log", "number 1000\n")
-        wait_for(lambda: client("GET", f"{C}/dead").json["groups"] != [], what="the dead letter")
-        (group,) = client("GET", f"{C}/dead?code=regex-failed&text=number").json["groups"]
-        assert (group["events"], group["stop"]["at"], group["stop"]["expected"]) == (1, 0, "(?P<n>[0-9]+)")
-        etl.pipeline(subscriber.replace("^(", "("), "c.yaml")
-        assert run("deploy", "c.yaml", "--namespace", "shop").out == "shop/c: version 2, running\n"
-        assert client("POST", f"{C}/dead/replay").status == 200
-        wait_for(lambda: len(lines(tmp_path / "c.jsonl")) == 1001, what="the replayed letter")
-        wait_for(lambda: client("GET", C).json["status"] == "running", what="the end of the replay")
-        assert client("GET", f"{C}/dead").json["groups"] == []
+        shop.start_b_again(client)
+        shop.replay_letter_of_c(client)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
-    written = [line.split('"')[3] for line in lines(tmp_path / "a.jsonl")]
+    written = quoted(tmp_path / "a.jsonl")
     assert sorted(written) == sorted([*map(str, range(1000)), "number 1000"]), "each event once"
-    read = [line.split('"')[3] for line in lines(tmp_path / "c.jsonl")]
+    read = quoted(tmp_path / "c.jsonl")
     assert read == [text.removeprefix("number ") for text in written], "each event once, in order, over a stream"
     assert "while paused" in lines(tmp_path / "b.jsonl")[0]

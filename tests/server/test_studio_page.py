@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from browsers import Page, chromium, needs_chromium, served, write
 from cli.state_pipelines import WINDOW, Pipeline
-from fake_engine import FakeEngine
+from fake_engine import FakeEngine, FakeRun
 
 from etl.receipts import Counts, RejectCount
 from etl.server.app import create_app
@@ -175,13 +175,30 @@ sink: {{type: file, path: {root}/ssh.jsonl}}
 
 
 def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, server: tuple[str, FakeEngine]) -> None:
+    """One visit: each part continues on the screen, and with the pipelines, that the part before has left."""
     url, engine = server
     page = Page(browser)
-    browser.get(url)
+
+    check_list_of_pipelines(page, url)
+    deploy_from_studio(page)
+    run = check_tabs_of_run(page, engine)
+    replay_dead_letter(page, engine, run)
+    try_dead_letter(page)
+    check_near_thresholds(page, url)
+    check_rule_editor(page)
+    check_screens_on_a_phone(page, url)
+    stop_pipeline(page, url)
+    assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
+
+
+def check_list_of_pipelines(page: Page, url: str) -> None:
+    page.browser.get(url)
     page.until(lambda: len(page.all(".pipelines tbody tr")) == 3)
     assert "unknown-option" in page.find(".pipelines .trouble").text
     assert page.violations() == []
 
+
+def deploy_from_studio(page: Page) -> None:
     page.link("New pipeline").click()
     page.paste('{"user": "eve", "n": 17}\n{"user": "ann", "n": 3}\n')
     page.until(lambda: page.all(".events tbody tr"))
@@ -192,6 +209,9 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     page.until(lambda: page.link("open web/users")).click()
     page.until(lambda: page.find(".tag").text == "running")
 
+
+def check_tabs_of_run(page: Page, engine: FakeEngine) -> FakeRun:
+    """Counts of a run appear while it lasts, and each tab has its content; gives the run."""
     run = next(run for run in engine.runs if run.name == "web/users")
     run.work(1200, dead=7)
     run.totals.steps["steps[0] json"] = Counts(1200, 1193, dead=7)
@@ -209,7 +229,11 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
         page.button(tab).click()
         page.until(lambda selector=selector: page.all(selector))
         assert page.violations() == []
+    return run
 
+
+def replay_dead_letter(page: Page, engine: FakeEngine, run: FakeRun) -> None:
+    """A replay stops the run and starts another."""
     letter = {"time": "2026-01-31T10:00:00.000000Z", "at": "steps[0] json", "code": "json-failed", "reason": "is not JSON"}
     engine.state("web/users").dead_letters.write_text(json.dumps({**letter, "offset": 0, "event": HOSTILE}) + "\n")
     page.link("Dead letters").click()
@@ -219,15 +243,21 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     assert page.violations() == []
     engine.replays[-1].stop()
     page.until(lambda: next(one for one in engine.runs[::-1] if one.name == "web/users") is not run)
+
+
+def try_dead_letter(page: Page) -> None:
+    """The studio reads the letter as a line, and its text does nothing."""
     page.link("Pipelines").click()
     page.until(lambda: page.all(".pipelines"))
     page.link("Dead letters").click()
     page.until(lambda: HOSTILE in page.find(".letters pre").text)
     page.button("Try with the pipeline as it is now").click()
     page.until(lambda: page.all(".lines li.dead"))
-    assert browser.title == "Sluice"
+    assert page.browser.title == "Sluice"
 
-    browser.get(f"{url}/pipelines/security/logins")
+
+def check_near_thresholds(page: Page, url: str) -> None:
+    page.browser.get(f"{url}/pipelines/security/logins")
     page.until(lambda: page.button("Near thresholds")).click()
     page.until(lambda: len(page.all(".near tbody tr")) == 2)
     assert [row.text.split()[:2] for row in page.all(".near tbody tr")] == [["80", "%"], ["60", "%"]]
@@ -237,6 +267,8 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     with page.on_a_phone_in_the_dark():
         assert (page.violations(), page.wider()) == ([], [])
 
+
+def check_rule_editor(page: Page) -> None:
     page.link("Rules").click()
     page.until(lambda: page.all(".empty"))
     page.until(lambda: "1 rule, 0 problems, 2 tests, 0 failed" in page.find(".rule-editor").text)
@@ -247,6 +279,9 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     write(page, f"name: x\nwhere: foo(\ntitle: {HOSTILE}")
     page.until(lambda: "line 2: a bracket ')' is missing" in page.find(".rule-editor").text)
     assert page.violations() == []
+
+
+def check_screens_on_a_phone(page: Page, url: str) -> None:
     with page.on_a_phone_in_the_dark():
         for path, selector in (
             ("/", ".pipelines tbody tr"),
@@ -255,11 +290,13 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
             ("/rules", ".empty"),
             ("/studio", ".cm-content"),
         ):
-            browser.get(f"{url}{path}")
+            page.browser.get(f"{url}{path}")
             page.until(lambda selector=selector: page.all(selector))
             assert (path, page.violations()) == (path, [])
             assert (path, page.wider()) == (path, [])
-    browser.get(url)
+
+
+def stop_pipeline(page: Page, url: str) -> None:
+    page.browser.get(url)
     page.until(lambda: page.all("[aria-label='stop web/users']"))[0].click()
     page.until(lambda: "stopped" in page.find(".pipelines").text)
-    assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []

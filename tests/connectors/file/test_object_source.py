@@ -51,7 +51,7 @@ class Run:
 
     def __init__(self, address: str, pattern: str, **options: Any) -> None:
         path = f"s3://{BUCKET}/{pattern}?endpoint_override={address}&scheme=http"
-        self.source = FileSource(path=path, rescan=timedelta(microseconds=1), **options)
+        self.source = FileSource(path=path, **{"rescan": timedelta(microseconds=1), **options})
         self.offset: Offset = json.loads(json.dumps(self.source.start()))
 
     def next(self, **limit: Any) -> list[Any]:
@@ -183,6 +183,19 @@ def test_start_end_reads_what_comes_later(s3: Any, address: str) -> None:
     put(s3, "new.log", "new\n")
 
     assert run.next() == ["new"]
+
+
+def test_a_store_that_is_followed_is_listed_once_within_rescan(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[str] = []
+    monkeypatch.setattr(object_scan, "list_objects", lambda uri, exclude: iter(listed.append(uri) or ()))
+    often, seldom = Run(address, "often/*.log"), Run(address, "seldom/*.log", rescan=timedelta(hours=1))
+
+    for _ in range(3):
+        assert (often.next(), seldom.next()) == ([], [])
+    assert [len([uri for uri in listed if folder in uri]) for folder in ("often", "seldom")] == [3, 1]
+
+    seldom.next(bounded=True)
+    assert len(listed) == 5, "a bounded run does not read an old listing"
 
 
 def test_objects_that_are_older_than_late_are_not_read(s3: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ class Stream:
     now: float = 1_800_000_000.0
     publisher: Publisher | None = None
     splits: int = 0
-    bounds: RetentionLimits = field(default_factory=lambda: RetentionLimits(1 << 20, 3600, "delete"))
+    limits: RetentionLimits = field(default_factory=lambda: RetentionLimits(1 << 20, 3600, "delete"))
 
     @property
     def folder(self) -> Path:
@@ -50,7 +50,7 @@ class Stream:
 
     def open(self) -> Publisher:
         if self.publisher is None:
-            self.publisher = Publisher(self.folder, self.bounds, lambda: self.now)
+            self.publisher = Publisher(self.folder, self.limits, lambda: self.now)
         return self.publisher
 
     def stage(self, *batches: pa.RecordBatch) -> Staged:
@@ -191,7 +191,7 @@ def test_a_stream_has_one_publisher(stream: Stream) -> None:
     stream.open()
 
     with pytest.raises(ComponentError, match="another run publishes"):
-        Publisher(stream.folder, stream.bounds)
+        Publisher(stream.folder, stream.limits)
 
 
 def fill(stream: Stream, first: int, commits: int) -> int:
@@ -201,6 +201,15 @@ def fill(stream: Stream, first: int, commits: int) -> int:
         numbers = pa.array([2 * number, 2 * number + 1], pa.int64())
         stream.publish(number, pa.record_batch([numbers, texts, numbers], names=["n", "text", OFFSET]))
     return 2 * (first + commits)
+
+
+def test_the_options_of_the_sink_are_the_limits_of_the_stream(stream: Stream) -> None:
+    options = {"folder": str(stream.root / "streams"), "retain": {"max_bytes": "2MiB", "max_age": "6h"}, "when_full": "wait"}
+
+    publisher = StreamSink.model_validate({"name": "s", **options}).committer(str(stream.root))
+    publisher.close()
+
+    assert (publisher.folder, publisher.limits) == (stream.folder, RetentionLimits(2 << 20, 6 * 3600, "wait"))
 
 
 def test_a_full_stream_deletes_the_oldest_and_a_slow_subscriber_is_told_what_it_lost(stream: Stream) -> None:
@@ -257,7 +266,7 @@ def test_events_that_are_too_old_are_deleted(stream: Stream) -> None:
 
 
 def test_a_publisher_that_waits_goes_on_when_the_slowest_subscriber_has_delivered(stream: Stream) -> None:
-    stream.bounds = RetentionLimits(1 << 20, 3600, "wait")
+    stream.limits = RetentionLimits(1 << 20, 3600, "wait")
     fill(stream, 0, 1)
     source = stream.source()
     source.receiver().start()
@@ -277,7 +286,7 @@ def test_a_publisher_that_waits_goes_on_when_the_slowest_subscriber_has_delivere
 
 
 def test_a_publisher_that_waits_does_not_wait_beyond_the_age(stream: Stream) -> None:
-    stream.bounds = RetentionLimits(1 << 20, 3600, "wait")
+    stream.limits = RetentionLimits(1 << 20, 3600, "wait")
     stream.source().receiver().start()
     with pytest.raises(OSError, match="waits for subscriber"):
         fill(stream, 0, 40)
