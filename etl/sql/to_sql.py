@@ -86,7 +86,7 @@ def _difference(pipeline: Mapping[str, Any], found: Mapping[str, Any], errors: S
         steps = stream.get("steps") or []
         others = [*(other.get("steps") or []), *[None] * len(steps)]
         for at, step in enumerate(steps):
-            if not same(step, others[at]):
+            if not same({"steps": [step]}, {"steps": [others[at]]}):
                 return NotSqlError(("streams", name, "steps", at), f"SQL cannot say this step {step.get('type')!r}")
         if not same(stream, other):
             return NotSqlError(("streams", name), "SQL cannot say this stream: it has no steps, or no sink reads it")

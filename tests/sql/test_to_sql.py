@@ -191,6 +191,18 @@ def test_windows_that_sql_cannot_say_are_functions(options: dict[str, Any]) -> N
     assert same(long_form(value), compiled(text))
 
 
+def test_a_null_is_the_default_of_an_option_or_cannot_be_said() -> None:
+    def pipeline(step: dict[str, Any]) -> dict[str, Any]:
+        return {"source": {"type": "stdin"}, "steps": [step], "sink": {"type": "console"}}
+
+    (step,) = converted(pipeline({"type": "csv", "rest": None}))["streams"]["steps"]["steps"]
+
+    assert step == {"type": "csv"}
+    assert not same({"steps": [{"type": "csv", "rest": None}]}, {"steps": [{"type": "csv", "rest": "None"}]})
+    with pytest.raises(NotSqlError, match="SQL cannot say this step 'cef'"):
+        to_script(pipeline({"type": "cef", "rest": None}), installed())
+
+
 def test_steps_after_queries_come_back() -> None:
     """After GROUP BY columns are known, so that `SELECT *, x AS y` says `select`; a source has one watermark."""
     window = {"type": "window", "time": "t", "size": "1m", "group_by": ["a"], "aggregates": {"n": "count(*)"}}

@@ -51,9 +51,10 @@ class Query:
         return None
 
     def with_function(self, step: Step) -> Query:
-        """The query with a step as a table function."""
+        """The query with a step as a table function; its arguments have no null, which is the default of most options."""
         query = self._wrapped(bool(self.where or self.items))
-        options = [f",\n  {_option_name(key)} => {option_literal(value)}" for key, value in step.items() if key != "type"]
+        given = {key: value for key, value in step.items() if key != "type" and value is not None}
+        options = [f",\n  {_option_name(key)} => {option_literal(value)}" for key, value in given.items()]
         return Query(self.inputs, call=f"{identifier(step['type'])}({query._as_arguments()}{''.join(options)})")
 
     def _wrapped(self, is_needed: bool) -> Query:

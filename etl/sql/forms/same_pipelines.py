@@ -61,12 +61,14 @@ def _plain_step(step: Any) -> Any:
     for name, value in step.items():
         default = fields[name].default if name in fields else None
         plain = _plain_option(kind, str(name), value)
-        if name == "type" or (value not in ({}, None) and plain != _plain_option(kind, str(name), default)):
+        if name == "type" or (value != {} and plain != _plain_option(kind, str(name), default)):
             found[str(name)] = plain
     return found
 
 
 def _plain_option(kind: str, name: str, value: Any) -> Any:
+    if value is None:  # which is not the text None
+        return None
     if name in _EXPRESSIONS and isinstance(value, str):
         return _plain_expression(value)
     if (kind, name) in _NAMED_EXPRESSIONS and isinstance(value, Mapping):
