@@ -79,6 +79,15 @@ def test_members_are_texts_of_fields_and_left_out_where_null(server: Collector) 
     assert (third["time"], third["fields"]) == (pytest.approx(AT.timestamp() - 30000 * 86400), {"level": "é\n", "n": "2"})
 
 
+def test_indexed_fields_are_plain_texts(server: Collector) -> None:
+    price, code = pa.array(["1.20"]).cast(pa.decimal128(9, 2)), pa.array([b"ab"])
+
+    write(server, batch(1, price=price, code=code, tags=[["a"]]), host="{price}", fields=["price", "code", "tags"])
+
+    (envelope,) = server.stored
+    assert (envelope["host"], envelope["fields"]) == ("1.20", {"price": "1.20", "code": "YWI=", "tags": '["a"]'})
+
+
 @pytest.mark.parametrize("invalid", [{0}, {4, 5, 99}, set(range(100)), {99}])
 def test_the_events_that_the_server_names_are_dead_letters(server: Collector, invalid: set[int]) -> None:
     server.invalid = invalid
