@@ -66,9 +66,7 @@ class RequestWriter:
 
     def _divide(self, response: Response, count: int) -> Sequence[int]:
         """Return where to divide a request, within it."""
-        cuts = self.bodies.divide(response, count)
-        if response.status == CONTENT_TOO_LARGE:
-            cuts = [count // 2]
+        cuts = [count // 2] if response.status == CONTENT_TOO_LARGE else self.bodies.divide(response, count)
         return [cut for cut in cuts if 0 < cut < count]
 
     def close(self) -> Staged | None:

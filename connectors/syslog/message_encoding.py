@@ -79,9 +79,9 @@ class MessageEncoding:
     def _rfc3164(self, batch: pa.RecordBatch) -> pa.Array:
         times = pc.strftime(self._times(batch).cast(pa.timestamp("s", "UTC"), safe=False), "%b %e %H:%M:%S")
         tag = pc.utf8_slice_codeunits(pc.replace_substring_regex(self.app_name.texts(batch), "[^A-Za-z0-9_./-]", "_"), 0, 32)
-        process = join(text("["), _word(self.process_id.texts(batch), 128), text("]"))
-        has_process = self.process_id.texts(batch).is_valid()
-        tag = join(pc.coalesce(tag, text("-")), pc.if_else(has_process, process, text("")), text(":"))
+        process_id = self.process_id.texts(batch)
+        process = pc.if_else(process_id.is_valid(), join(text("["), _word(process_id, 128), text("]")), text(""))
+        tag = join(pc.coalesce(tag, text("-")), process, text(":"))
         return join(times.cast(pa.large_string()), text(" "), _word(self._hosts(batch), 255), text(" "), tag)
 
     def _times(self, batch: pa.RecordBatch) -> pa.Array:

@@ -18,13 +18,14 @@ SortKeys = Sequence[tuple[str, str]]
 
 def first_rows(batches: Iterable[pa.RecordBatch], fields: Schema, keys: SortKeys, limit: int) -> tuple[pa.Table, int]:
     """The first rows in an order, without keys those that come first, and the number of all. Null is last."""
-    first, count = fields.empty_table(), 0
+    first, count, gathered_rows = fields.empty_table(), 0, 0
     gathered: list[pa.RecordBatch] = []
     for batch in batches:
         gathered.append(batch)
         count += batch.num_rows
-        if sum(one.num_rows for one in gathered) > _ROWS_AT_ONCE:
-            first, gathered = _first(first, gathered, keys, limit), []
+        gathered_rows += batch.num_rows
+        if gathered_rows > _ROWS_AT_ONCE:
+            first, gathered, gathered_rows = _first(first, gathered, keys, limit), [], 0
     return _first(first, gathered, keys, limit), count
 
 
