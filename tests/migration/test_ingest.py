@@ -10,6 +10,7 @@ import yaml
 from running import Etl
 
 from etl.migration.draft import Draft
+from etl.migration.ingest.painless.runtime import rounds
 from etl.migration.ingest.pipeline import IngestImport
 from etl.migration.sampling import json_members
 
@@ -129,6 +130,11 @@ def test_a_script_is_one_step() -> None:
     ("processor", "reason"),
     [
         ({"script": {"source": "for (int i = 0; i < 3; i++) { i.spin(); }"}}, ".spin(…) in Painless"),
+        ({"script": {"source": "while (true) { ctx.lines.forEach(exec); }"}}, "exec in Painless, which no statement declares"),
+        ({"script": {"source": "while (ctx.n instanceof Exotic) {}"}}, "instanceof Exotic in Painless"),
+        ({"script": {"source": "for (def x : ctx.l) {" * 21 + "ctx.a = x;" + "}" * 21}}, "Python is refused: too many"),
+        ({"script": {"source": f"ctx.a = 1{'0' * 400}D"}}, "is more than a number can be"),
+        ({"script": {"source": f"ctx.a = {1 << 63}"}}, "9223372036854775808 is more than a number can be"),
         ({"script": {"source": "ctx.a = ZonedDateTime.parse('x')"}}, "ZonedDateTime.parse(…) in Painless"),
         ({"script": {"id": "stored"}}, "a stored script"),
         ({"script": {"source": "ctx.a = ("}}, "Painless that cannot be read"),
@@ -185,7 +191,9 @@ for (def one : ctx.hops) {
 if (!found) { ctx.client = ctx.hops[0]; }
 int i = 0;
 while (i < ctx.hops.size()) { i += 2; }
-ctx.rounds = i / 2;
+int pass = 0;
+do { pass++; continue; } while (pass < 3);
+ctx.rounds = i / 2 + pass - 3;
 ctx.sum = sum;
 StringBuilder hex = new StringBuilder();
 for (int at = 0; at < 2; at++) { hex.append((char)(65 + at)); }
@@ -211,6 +219,11 @@ def test_a_script_with_functions_and_loops_is_a_function_in_python(etl: Etl, tmp
 
     assert made.err.startswith("3 of 3")
     assert tested.status == 0, tested.out
+
+
+def test_a_loop_of_a_script_ends() -> None:
+    with pytest.raises(RuntimeError, match="more than 1,000,000 rounds"):
+        list(rounds())
 
 
 def test_keys_of_pairs_are_those_that_processors_name() -> None:

@@ -5,6 +5,7 @@ Source of the grammar: Elasticsearch's Painless language specification.
 
 from __future__ import annotations
 
+import math
 import re
 
 from etl.migration.draft import NotCarriedError
@@ -75,6 +76,10 @@ _TYPES = frozenset(
         "short",
     ]
 )
+MAX_LONG = (1 << 63) - 1
+MAX_DIGITS = 400
+"""Characters of a number: those of the largest double in whole digits, and some."""
+
 _NO_TYPES = frozenset(["return", "else", "new", "in", "instanceof", "throw", "true", "false", "null"])
 
 
@@ -305,7 +310,10 @@ class _Parser(TokenReader):
         self.at += 1
         if kind == "number":
             plain = text.rstrip("LlFfDd")
-            return Literal(int(plain) if plain.isdigit() and text[-1] not in "FfDd" else float(plain))
+            whole = plain.isdigit() and text[-1] not in "FfDd"
+            if len(plain) > MAX_DIGITS or math.isinf(float(plain)) or (whole and int(plain) > MAX_LONG):
+                raise NotCarriedError(f"Painless that cannot be read: {text[:40]} is more than a number can be")
+            return Literal(int(plain) if whole else float(plain))
         if kind == "text":
             return Literal(re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), text[1:-1]))
         if kind == "pattern":

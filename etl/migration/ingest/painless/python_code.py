@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import keyword
+import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from etl.migration.draft import Draft, NotCarriedError, clean_name
 from etl.migration.ingest.painless import tree
-from etl.migration.ingest.painless.runtime import CREATED, METHOD_NAMES, STATICS
+from etl.migration.ingest.painless.runtime import CREATED, KINDS, METHOD_NAMES, STATICS
 from etl.migration.values import NUMBER, TEXT, TEXTS, TRUTH, WHOLE
 
 _OPERATORS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "&&": "and", "||": "or", "^": "^", "&": "&"}
@@ -60,7 +62,7 @@ class PythonCode:
         used = ", ".join(sorted({*self.used, "flat", "nested"}))
         where = [f"    if not event[{condition!r}]:", "        return {**event}"] if condition else []
         guard = ["    try:", "        run(context)", "    except Exception:", f"        return {{**event, {failed!r}: True}}"]
-        return "\n".join(
+        text = "\n".join(
             [
                 f"from etl.migration.ingest.painless.runtime import {used}",
                 "",
@@ -81,6 +83,8 @@ class PythonCode:
                 "",
             ]
         )
+        _check(text)
+        return text
 
     def _function(self, one: tree.Function) -> list[str]:
         before = self.types
@@ -105,11 +109,10 @@ class PythonCode:
                 loop = f"for {_local(variable)} in {self._use('items')}({self.value(items)}):"
                 return [loop, *_indented(self._round(body, []))]
             case tree.While(condition, body, after, first):
-                ends = [line for statement in after for line in self._statement(statement)]
-                rounds = _indented(self._round(body, ends))
-                if first:
-                    return ["while True:", *rounds, f"    if not ({self.value(condition)}):", "        break"]
-                return [f"while {self.value(condition)}:", *rounds]
+                asked = [f"if not ({self.value(condition)}):", "    break"]
+                ends = asked if first else [line for statement in after for line in self._statement(statement)]
+                body_lines = self._round(body, ends)
+                return [f"for _ in {self._use('rounds')}():", *_indented(body_lines if first else [*asked, *body_lines])]
             case tree.Try(body, handler):
                 return ["try:", *_indented(self._block(body)), "except Exception:", *_indented(self._block(handler))]
             case tree.Jump("throw"):
@@ -201,8 +204,10 @@ class PythonCode:
                 return self._field(parts)
             case tree.Variable("params"):
                 return "params" if self.params else "{}"
-            case tree.Variable(name):
+            case tree.Variable(name) if name in self.types:
                 return _local(name)
+            case tree.Variable(name):  # as a name of Python it could be a function that executes a text
+                raise NotCarriedError(f"{name} in Painless, which no statement declares")
             case tree.Member(target, name):
                 return f"{self._use('get')}({self.value(target)}, {name!r})"
             case tree.ListLiteral(items):
@@ -222,7 +227,10 @@ class PythonCode:
             case tree.New(type_, arguments) if type_ in CREATED:
                 return f"{self._use('create')}({', '.join([repr(type_), *map(self.value, arguments)])})"
             case tree.Lambda(variables, value):
-                return f"(lambda {', '.join(map(_local, variables))}: {self.value(value)})"
+                before, self.types = self.types, {**self.types, **dict.fromkeys(variables, TEXT)}
+                made = f"(lambda {', '.join(map(_local, variables))}: {self.value(value)})"
+                self.types = before
+                return made
             case tree.Pattern(text):
                 return repr(text)
         raise NotCarriedError(f"{f'new {node.type}(…)' if isinstance(node, tree.New) else type(node).__name__} in Painless")
@@ -242,6 +250,8 @@ class PythonCode:
     def _binary(self, node: tree.Binary) -> str:
         if node.operator == "instanceof":
             assert isinstance(node.right, tree.Literal)
+            if node.right.value not in KINDS:
+                raise NotCarriedError(f"instanceof {node.right.value} in Painless")
             return f"{self._use('is_kind')}({self.value(node.left)}, {str(node.right.value)!r})"
         left, right = self.value(node.left), self.value(node.right)
         if node.operator in ("=~", "==~"):
@@ -319,12 +329,43 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 _TAKEN = frozenset(
     [
-        *("flat", "nested", "get", "put", "plus", "divide", "remainder", "matches", "is_kind", "items", "create", "call", "run"),
+        *(
+            "flat",
+            "nested",
+            "get",
+            "put",
+            "plus",
+            "divide",
+            "remainder",
+            "matches",
+            "is_kind",
+            "items",
+            "create",
+            "call",
+            "run",
+            "rounds",
+        ),
         *("event", "context", "list", "dict", "str", "ValueError", "Exception", "params", "FIELDS", "STATICS"),
     ]
 )
 
 
+_SCRIPT = re.compile(r"script_\d+")
+
+
 def _local(name: str) -> str:
-    """A name of a variable or a function in Python."""
-    return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
+    """A name of a variable or a function in Python. Invariant: two names of a script have two names in Python."""
+    stem = name.rstrip("_")
+    reserved = keyword.iskeyword(stem) or stem in _TAKEN or _SCRIPT.fullmatch(stem) or name.startswith("__")
+    return f"{name}_" if reserved else name
+
+
+def _check(text: str) -> None:
+    """Raise NotCarriedError for code that Python refuses, such as 21 loops inside each other. Nothing of it is executed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            compile(text, "script", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise NotCarriedError(f"a script in Painless whose Python is refused: {reason}") from None

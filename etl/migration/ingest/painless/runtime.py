@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-Json = Any
+MAX_ROUNDS = 1_000_000
+"""Rounds of one loop with a condition: the limit that Painless has."""
 
 
 def nested(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,6 +136,10 @@ _SAME_KINDS = {
 }
 
 
+KINDS = frozenset({*_KINDS, *_SAME_KINDS})
+"""Types that ``instanceof`` knows."""
+
+
 def is_kind(value: Any, type_: str) -> bool:
     """``instanceof``."""
     return _KINDS[_SAME_KINDS.get(type_, type_)](value)
@@ -208,6 +213,12 @@ def items(value: Any) -> Iterable[Any]:
     if value is None or isinstance(value, (str, dict)):
         raise TypeError("a loop over something that is no list")
     return list(value)
+
+
+def rounds() -> Iterator[int]:
+    """The rounds of a loop with a condition. Raises RuntimeError after ``MAX_ROUNDS``, as Painless ends such a script."""
+    yield from range(MAX_ROUNDS)
+    raise RuntimeError(f"a loop of more than {MAX_ROUNDS:,} rounds")
 
 
 def create(type_: str, *arguments: Any) -> Any:

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
     |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     |(?P<name>[A-Za-z_]\w*)
     |(?P<sign>==~|=~|===|!==|==|!=|<=|>=|&&|\|\||\?\.|\?:|->|::|[-+*/%^&|]=|\+\+|--|[-+*/%^&|~<>=!?:.,;()\[\]{}])""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)+)/[imsux]*")
 
