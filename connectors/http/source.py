@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,14 +15,13 @@ from connectors.shared.journal.batches import read_blocks
 from connectors.shared.journal.options import AcknowledgedJournalOptions
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.source import JournalSource
-from connectors.shared.receiving.allowed_networks import network_error
 from connectors.shared.receiving.server_tls import ServerTls
+from connectors.shared.receiving.tcp_address import TcpAddress, check_listen_options
 from etl.api import ComponentError, Duration, Finding, Rejects, Schema, Size
 
 if TYPE_CHECKING:
     from connectors.http.receiving.receiver import HttpReceiver
 
-_ADDRESS = re.compile(r"https?://\[?(?P<host>[^\]]+?)\]?:(?P<port>\d+)")
 _ADDRESS_PATTERN = r"^https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):[0-9]{1,5}$"
 _ADDRESS_ERROR = {"patternErrorMessage": "is not an address to listen at: write http://0.0.0.0:8080 or https://[::]:8443"}
 
@@ -120,11 +118,11 @@ class HttpSource(JournalSource):
         """Return the receiver, not yet started. Raises ComponentError if the HTTP server is not installed."""
         try:
             from connectors.http.receiving.app import RequestLimits
-            from connectors.http.receiving.receiver import HttpAddress, HttpReceiver, ReceiverOptions
+            from connectors.http.receiving.receiver import HttpReceiver, ReceiverOptions
         except ImportError as error:
             raise ComponentError(f"http: the HTTP server is not installed ({error}): pip install 'sluice-etl[server]'") from error
         options = ReceiverOptions(
-            tuple(HttpAddress(text, *_host_and_port(text)) for text in self.listen),
+            tuple(map(TcpAddress.parse, self.listen)),
             self._protocol(),
             tuple(token.get_secret_value() for token in self.tokens),
             RequestLimits(self.max_body_bytes, self.timeout.total_seconds()),
@@ -137,19 +135,7 @@ class HttpSource(JournalSource):
 
     def check(self) -> Iterable[Finding]:
         """Check ports, networks and tokens, and that certificates are set exactly if TLS is used."""
-        for number, text in enumerate(self.listen):
-            if (port := _host_and_port(text)[1]) > 0xFFFF:
-                message = f"{port} is not a port: write 0 to 65535; 0 is any free port"
-                yield Finding("bad-port", message, ("listen", number))
-            if text in self.listen[:number]:
-                yield Finding("duplicate-place", f"{text} is listed twice", ("listen", number))
-            if text.startswith("https:") and self.tls is None:
-                yield Finding("no-certificate", f"{text} needs a certificate", ("listen", number), "add tls: {certificate: …}")
-        if self.tls and not any(text.startswith("https:") for text in self.listen):
-            yield Finding("tls-unused", "tls is set, but no address begins with https://", ("tls",), severity="warning")
-        for number, network in enumerate(self.allow):
-            if problem := network_error(network):
-                yield Finding("bad-network", problem, ("allow", number), "networks look like 10.0.0.0/8 or 2001:db8::/32")
+        yield from check_listen_options(self.listen, self.allow, self.tls, encrypted="https")
         for number, token in enumerate(self.tokens):
             if not token.get_secret_value().strip():
                 yield Finding("bad-header", "the token is empty: everybody would have it", ("tokens", number))
@@ -165,9 +151,3 @@ class HttpSource(JournalSource):
         """Read batches of about 4 MiB."""
         protocol = self._protocol()
         return read_blocks(journal, record, start, end, protocol.fields, protocol.own_batches, protocol.error_reasons)
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(address)
-    assert found  # the schema has checked it
-    return found["host"], int(found["port"])

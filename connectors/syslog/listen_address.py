@@ -11,6 +11,7 @@ import stat
 from contextlib import suppress
 from typing import NamedTuple
 
+from connectors.shared.receiving.tcp_address import check_port
 from etl.api import ComponentError
 
 ADDRESS_PATTERN = r"^(?:(?:tcp|udp|tls)://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):[0-9]{1,5}|unix(?:gram)?://(?:/[^/\x00]+)+)$"
@@ -42,10 +43,7 @@ class ListenAddress(NamedTuple):
     def parse(cls, text: str) -> ListenAddress:
         """Parse a text that matches `ADDRESS_PATTERN`. Raises ValueError for an impossible port."""
         if found := _NET.fullmatch(text):
-            port = int(found["port"])
-            if port > 0xFFFF:
-                raise ValueError(f"{port} is not a port: write 0 to 65535; 0 is any free port")
-            return cls(text, found["scheme"], found["host"], port)
+            return cls(text, found["scheme"], found["host"], check_port(int(found["port"])))
         found = _UNIX.fullmatch(text)
         assert found
         return cls(text, found["scheme"], found["path"], 0)

@@ -13,8 +13,8 @@ from connectors.shared.journal.batches import FIELDS
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.source import JournalSource
-from connectors.shared.receiving.allowed_networks import network_error
 from connectors.shared.receiving.server_tls import ServerTls
+from connectors.shared.receiving.tcp_address import check_listen_options
 from connectors.syslog.batches import read_batches
 from connectors.syslog.listen_address import ADDRESS_PATTERN, ADDRESS_PATTERN_ERROR, ListenAddress
 from etl.api import Finding, Rejects, Schema, Size
@@ -111,20 +111,7 @@ class SyslogSource(JournalSource):
 
     def check(self) -> Iterable[Finding]:
         """Check ports, networks and the character set, and that certificates are set exactly if TLS is used."""
-        for number, text in enumerate(self.listen):
-            try:
-                ListenAddress.parse(text)
-            except ValueError as error:
-                yield Finding("bad-port", str(error), ("listen", number))
-            if text in self.listen[:number]:
-                yield Finding("duplicate-place", f"{text} is listed twice", ("listen", number))
-            if text.startswith("tls:") and self.tls is None:
-                yield Finding("no-certificate", f"{text} needs a certificate", ("listen", number), "add tls: {certificate: …}")
-        if self.tls and not any(text.startswith("tls:") for text in self.listen):
-            yield Finding("tls-unused", "tls is set, but no address begins with tls://", ("tls",), severity="warning")
-        for number, network in enumerate(self.allow):
-            if problem := network_error(network):
-                yield Finding("bad-network", problem, ("allow", number), "networks look like 10.0.0.0/8 or 2001:db8::/32")
+        yield from check_listen_options(self.listen, self.allow, self.tls, parse=ListenAddress.parse)
         yield from self._check_charset()
 
     def fields(self) -> Schema:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,30 +17,16 @@ from connectors.shared.receiving.allowed_networks import AllowedNetworks
 from connectors.shared.receiving.file_limit import raise_file_limit
 from connectors.shared.receiving.receive_counters import ReceiveCounters
 from connectors.shared.receiving.server_tls import ServerTls
-from etl.api import ComponentError
+from connectors.shared.receiving.tcp_address import TcpAddress
 
 _BACKLOG = 4096
-
-
-@dataclass(frozen=True)
-class HttpAddress:
-    """An address to listen at."""
-
-    text: str
-    host: str
-    port: int
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Whether clients speak TLS."""
-        return self.text.startswith("https:")
 
 
 @dataclass(frozen=True)
 class ReceiverOptions:
     """What a receiver needs to know."""
 
-    addresses: tuple[HttpAddress, ...]
+    addresses: tuple[TcpAddress, ...]
     protocol: RequestProtocol
     tokens: tuple[str, ...]
     limits: RequestLimits
@@ -68,7 +53,8 @@ class HttpReceiver:
         raise_file_limit(options.connections)
         with ExitStack() as stack:
             sockets = [
-                ListenSocket(_open(address, stack), tls if address.is_encrypted else None) for address in options.addresses
+                ListenSocket(address.open("http", _BACKLOG, stack), tls if address.is_encrypted else None)
+                for address in options.addresses
             ]
             self.ports = [one.sock.getsockname()[1] for one in sockets]
             journal = JournalWriter(self._folder, options.journal)
@@ -89,19 +75,3 @@ class HttpReceiver:
     def dropped(self) -> Mapping[str, int]:
         """Return nothing: what is not acknowledged stays with its sender."""
         return {}
-
-
-def _open(address: HttpAddress, stack: ExitStack) -> socket.socket:
-    try:
-        family, kind, _, _, name = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        sock = stack.enter_context(socket.socket(family, kind))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(name)
-        sock.listen(_BACKLOG)
-        sock.setblocking(False)
-        return sock
-    except OSError as error:
-        hint = "; ports below 1024 need privileges" if isinstance(error, PermissionError) else ""
-        raise ComponentError(f"http: cannot listen at {address.text}: {error.strerror or error}{hint}") from error

@@ -25,7 +25,7 @@ from connectors.shared.receiving.allowed_networks import AllowedNetworks
 from connectors.shared.receiving.file_limit import raise_file_limit
 from connectors.shared.receiving.receive_counters import ReceiveCounters
 from connectors.shared.receiving.server_tls import ServerTls
-from etl.api import ComponentError
+from connectors.shared.receiving.tcp_address import TcpAddress
 
 IDLE_SECONDS = 300.0
 """Seconds after which a connection that sends nothing is closed."""
@@ -46,16 +46,6 @@ log = logging.getLogger("sluice.source.tcp")
 
 class SenderError(Exception):
     """What a sender sent is not what its protocol says: its connection ends."""
-
-
-@dataclass(frozen=True)
-class TcpAddress:
-    """An address to listen at."""
-
-    text: str
-    host: str
-    port: int
-    is_encrypted: bool
 
 
 @dataclass(frozen=True)
@@ -182,7 +172,7 @@ class TcpReceiver:
         tls = options.tls.context(options.owner) if options.tls else None
         raise_file_limit(options.connections)
         with ExitStack() as stack:
-            sockets = [(self._listen(one, stack), tls if one.is_encrypted else None) for one in options.addresses]
+            sockets = [(one.open(options.owner, _BACKLOG, stack), tls if one.is_encrypted else None) for one in options.addresses]
             self.ports = [sock.getsockname()[1] for sock, _ in sockets]
             journal = JournalWriter(self._folder, options.journal)
             stack.callback(journal.close)
@@ -250,20 +240,6 @@ class TcpReceiver:
         if self._open >= self._options.connections:
             return "too-many"
         return "" if self._allowed(address) else "not-allowed"
-
-    def _listen(self, address: TcpAddress, stack: ExitStack) -> socket.socket:
-        try:
-            found: Any = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-            sock = stack.enter_context(socket.socket(found[0], found[1]))
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(found[4])
-            sock.listen(_BACKLOG)
-            sock.setblocking(False)
-            return sock
-        except OSError as error:
-            hint = "; ports below 1024 need privileges" if isinstance(error, PermissionError) else ""
-            text = f"{self._options.owner}: cannot listen at {address.text}: {error.strerror or error}{hint}"
-            raise ComponentError(text) from error
 
 
 def _set_result(future: asyncio.Future[str], problem: str) -> None:
