@@ -5,43 +5,20 @@ from __future__ import annotations
 import re
 
 from etl.migration.draft import NotCarriedError
+from etl.scanner.strftime_letters import LETTERS
 
 _LETTERS = {
-    "Y": "yyyy",
-    "y": "yy",
-    "m": "MM",
-    "d": "dd",
-    "e": "d",
-    "H": "HH",
-    "k": "H",
-    "I": "hh",
-    "l": "h",
-    "M": "mm",
-    "S": "ss",
+    **LETTERS,
     "L": "SSS",
     "f": "SSSSSS",
     "N": "SSSSSSSSS",
-    "b": "MMM",
-    "h": "MMM",
-    "B": "MMMM",
-    "a": "EEE",
-    "A": "EEEE",
-    "p": "a",
-    "z": "Z",
-    "Z": "z",
     "j": "DDD",
-    "T": "HH:mm:ss",
-    "R": "HH:mm",
-    "D": "MM/dd/yy",
-    "F": "yyyy-MM-dd",
     "%": "%",
     ".f": "SSSSSSSSS",
     "3f": "SSS",
     "6f": "SSSSSS",
     "9f": "SSSSSSSSS",
     ":z": "xxx",
-    "n": " ",
-    "t": " ",
 }
 _PART = re.compile(r"%(\.f|[369]f|:z|.)|([A-Za-z]+)|(.)", re.DOTALL)
 

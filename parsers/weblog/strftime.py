@@ -9,39 +9,10 @@ import re
 from collections.abc import Iterator
 
 from etl.scanner.pattern_error import PatternError
+from etl.scanner.strftime_letters import LETTERS
 
 _CODE = re.compile(r"%(?P<flags>[-_0^#:]*)(?P<point>\.?)(?P<digits>\d?)(?P<letter>.)", re.DOTALL)
 
-_LETTERS = {
-    "Y": "yyyy",
-    "y": "yy",
-    "m": "MM",
-    "d": "dd",
-    "e": "d",
-    "H": "HH",
-    "k": "H",
-    "I": "hh",
-    "l": "h",
-    "M": "mm",
-    "S": "ss",
-    "b": "MMM",
-    "h": "MMM",
-    "B": "MMMM",
-    "a": "EEE",
-    "A": "EEEE",
-    "p": "a",
-    "P": "a",
-    "z": "Z",
-    "Z": "z",
-    "T": "HH:mm:ss",
-    "R": "HH:mm",
-    "r": "hh:mm:ss a",
-    "D": "MM/dd/yy",
-    "F": "yyyy-MM-dd",
-    "c": "EEE MMM d HH:mm:ss yyyy",
-    "n": " ",
-    "t": " ",
-}
 _SHORT = {"dd": "d", "MM": "M", "HH": "H", "hh": "h", "mm": "m", "ss": "s"}
 """Numbers without padding (``%-d``), or padded with blanks."""
 
@@ -90,8 +61,8 @@ def _quote(text: str) -> str:
 def _letters(code: re.Match[str], at: int) -> str:
     if code["letter"] in "fNL":
         return code["point"] + "S" * int(code["digits"] or 9)
-    letters = _LETTERS.get(code["letter"])
+    letters = LETTERS.get(code["letter"])
     if letters is None or code["point"] or code["digits"]:
-        known = " ".join(f"%{letter}" for letter in _LETTERS)
+        known = " ".join(f"%{letter}" for letter in LETTERS)
         raise PatternError(f"{code[0]!r} is not a code of a time", at, hint=f"codes are {known} %f")
     return _SHORT.get(letters, letters) if set(code["flags"]) & set("-_") else letters

@@ -146,7 +146,12 @@ def test_a_parser_that_no_file_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
-    [("%Y-%m-%dT%H:%M:%S.%L%z", "yyyy-MM-dd'T'HH:mm:ss.SSSZ"), ("%s", "epoch"), ("%b %e %T", "MMM d HH:mm:ss")],
+    [
+        ("%Y-%m-%dT%H:%M:%S.%L%z", "yyyy-MM-dd'T'HH:mm:ss.SSSZ"),
+        ("%s", "epoch"),
+        ("%b %e %T", "MMM d HH:mm:ss"),
+        ("%d %r", "dd hh:mm:ss a"),
+    ],
 )
 def test_patterns_of_times(pattern: str, expected: str) -> None:
     assert java_pattern(pattern) == expected
