@@ -90,10 +90,11 @@ class RequestOptions(Sink):
 
     def check_base_urls(self, path: str) -> Iterator[Finding]:
         """Check that URLs do not contain the path that the sink appends."""
+        own = path.rsplit("/", 1)[0]
         for number, url in enumerate(self.urls):
-            base, found, _ = url.partition(path.rsplit("/", 1)[0])
-            if found:
-                yield Finding("invalid-value", f"the sink appends {path} to the URL", ("urls", number), f"write {base}")
+            if own in url:  # which can have a password, so the hint does not show it
+                hint = f"leave out {own} and what follows it"
+                yield Finding("invalid-value", f"the sink appends {path} to the URL", ("urls", number), hint)
 
 
 class LoginOptions(RequestOptions):

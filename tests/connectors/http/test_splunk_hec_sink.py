@@ -159,9 +159,11 @@ def write_to(url: str, events: pa.RecordBatch, **options: Any) -> Result:
 def test_lint_finds_fields_urls_and_logins() -> None:
     options = {"host": "{hots}", "fields": ["nn"], "time_field": "n", "value_field": "m", "headers": {"authorization": "x"}}
 
-    found = create_sink("http://x:1/services/collector", **options).check(pa.schema([("n", pa.int64())]))
+    url = f"http://ann:{SECRET}@x:1/services/collector"
+    found = list(create_sink(url, **options).check(pa.schema([("n", pa.int64())])))
 
     assert [(one.code, one.path) for one in found] == [
+        ("url-with-password", ("urls", 0)),
         ("several-logins", ("headers", "authorization")),
         ("invalid-value", ("urls", 0)),
         ("unknown-field", ("host",)),
@@ -169,4 +171,5 @@ def test_lint_finds_fields_urls_and_logins() -> None:
         ("unknown-field", ("fields", 0)),
         ("wrong-type", ("time_field",)),
     ]
+    assert SECRET not in repr(found)
     assert SECRET not in repr(create_sink("http://x:1"))
