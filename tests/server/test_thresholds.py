@@ -11,6 +11,7 @@ from jobs_and_client import Client, Jobs
 
 from etl.api import EtlError
 from etl.server.boards import threshold_board
+from etl.server.names import PipelineName
 
 A = "/api/pipelines/shop/a"
 SECRET = "s3cret-of-the-sink"
@@ -74,7 +75,8 @@ def test_reading_ends_in_time_and_is_done_once_for_all_viewers(
 
     assert [(one["complete"], 0 < one["groups"] < 40) for one in cut] == [(False, True)] * 3
     monkeypatch.setattr(threshold_board, "near_groups", lambda *_: pytest.fail("read again"))
-    assert client("GET", f"{A}/thresholds").json == cut
+    with jobs.server.thresholds._lock:  # as if the state of another pipeline was being read
+        assert client("GET", f"{A}/thresholds").json == cut
     client("PUT", A, stored.file.read_text().replace("users > 2", "users > 3"))
     monkeypatch.undo()
     assert [one["condition"] for one in client("GET", f"{A}/thresholds").json][-1] == "users > 3"
@@ -93,8 +95,10 @@ def test_what_cannot_be_read_is_said(jobs: Jobs, client: Client, stored: Pipelin
     assert str(jobs.folder.parent) not in unfit.text
 
     monkeypatch.setattr(threshold_board, "WAIT_SECONDS", 0.0)
+    pipeline = jobs.server.job(PipelineName("shop", "a")).pipeline
+    assert pipeline is not None
     with jobs.server.thresholds._lock, pytest.raises(EtlError, match="being read; try later"):
-        jobs.server.thresholds.look(stored, jobs.engine.state("shop/a"))  # type: ignore[arg-type]
+        jobs.server.thresholds.look(pipeline, jobs.engine.state("shop/a"))
     client("PUT", A, jobs.text())
     assert client("GET", f"{A}/thresholds").json == []
 

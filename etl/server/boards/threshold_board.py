@@ -47,17 +47,25 @@ class ThresholdBoard:
         self._lock = threading.Lock()
 
     def look(self, pipeline: Pipeline, state: StateFolder) -> Sequence[NearGroups]:
-        """At most `MAX_GROUPS` groups for each condition. Raises EtlError for a state that does not fit or is damaged, and while
-        others are read."""
+        """At most `MAX_GROUPS` groups for each condition. Raises EtlError for a state that does not fit or is damaged, and where
+        it must be read while others are."""
+        known = self._find_answer(pipeline)
+        if known is not None:
+            return known.found
         if not self._lock.acquire(timeout=WAIT_SECONDS):
             raise EtlError("the state of other pipelines is being read; try later")
         try:
-            known = self._answers.get(pipeline.name)
-            if known is None or known.pipeline is not pipeline or known.until < time.monotonic():
+            known = self._find_answer(pipeline)  # another viewer may have read it
+            if known is None:
                 known = self._answers[pipeline.name] = _read(pipeline, state)
             return known.found
         finally:
             self._lock.release()
+
+    def _find_answer(self, pipeline: Pipeline) -> _Answer | None:
+        """The answer for this version of a pipeline, while it stays."""
+        known = self._answers.get(pipeline.name)
+        return known if known is not None and known.pipeline is pipeline and known.until >= time.monotonic() else None
 
     def forget(self, name: str) -> None:
         """Drop the answer for a pipeline that is removed."""
