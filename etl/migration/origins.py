@@ -123,10 +123,10 @@ def _telegraf(request: ImportRequest) -> Imported:
 
 _KINDS: Sequence[tuple[re.Pattern[str], Callable[[ImportRequest], Imported]]] = (
     (re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{"), _logstash),
-    (re.compile(r"^\s*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE), _fluent_bit),
-    (re.compile(r"^\s*\[\[inputs\.", re.MULTILINE), _telegraf),
+    (re.compile(r"^[ \t]*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE), _fluent_bit),
+    (re.compile(r"^[ \t]*\[\[inputs\.", re.MULTILINE), _telegraf),
     (re.compile(r"^\[sources\.", re.MULTILINE), _vector),
     (re.compile(r"^\"?sources\"?:\s*(?:#.*)?$[\s\S]*?^\"?sinks\"?:", re.MULTILINE), _vector),
-    (re.compile(r"^pipeline:\s*(?:#.*)?$[\s\S]*?^\s+(?:inputs|filters|outputs):", re.MULTILINE), _fluent_bit),
+    (re.compile(r"^pipeline:\s*(?:#.*)?$[\s\S]*?^[ \t]+(?:inputs|filters|outputs):", re.MULTILINE), _fluent_bit),
 )
 """How the configurations of a tool look, and their import."""

@@ -197,6 +197,9 @@ def test_what_has_no_counterpart_is_said_at_its_place(etl: Etl, tmp_path: Path) 
         ("other { }", "1:1: 'other' is no section"),
         ("filter { if " + "(" * 200, "more than 50 blocks or paren"),
         ("filter { " + "if [a] { " * 200, "more than 50 blocks or paren"),
+        ("filter { mutate { add_tag => " + "[" * 200, "more than 50 blocks or paren"),
+        ("filter { mutate { add_field => " + "{ a => " * 200, "more than 50 blocks or paren"),
+        ("filter { sleep { time => " + "9" * 5000, "a number of more than 300 digits"),
         ('filter { grok { match => "', "a value is missing"),
     ],
 )
@@ -220,6 +223,21 @@ def test_values_of_every_form() -> None:
     assert plugin.options == {"s": 'it"s', "n": -1.5, "w": "plain", "h": {"k": [1, "x"], "j": 2}, "m": [1, 2]}
     assert (codec.name, codec.options) == ("json", {"t": True})
     assert [test is None for test, _ in branch.cases] == [False, True]
+
+
+@pytest.mark.parametrize("condition", ["[message] == " + " or [message] == ".join(["1"] * 5000), "[message] =~ [message]"])
+def test_behind_a_condition_that_is_not_carried_over_no_block_is(condition: str, tmp_path: Path) -> None:
+    blocks = f"if {condition} {{ %s }} else if [message] == 'x' {{ %s }} else {{ %s }}"
+    filters, outputs = blocks % (("mutate { add_tag => 'x' }",) * 3), blocks % (("null {}",) * 3)
+    one = imported(f"filter {{ {filters} }} output {{ {outputs} }}", tmp_path)
+    made = one.run()
+
+    reasons = [left.reason for left in one.report.left]
+    assert (made.draft.steps, made.destinations) == ([], {})
+    assert [reason.partition(":")[0] for reason in reasons] == [
+        "its condition",
+        *["a condition before it is not carried over"] * 2,
+    ] * 2
 
 
 def test_fields_of_the_old_pattern_set_are_told_by_their_names(tmp_path: Path) -> None:

@@ -77,7 +77,17 @@ def test_events_are_those_that_the_reference_says(etl: Etl, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "text",
-    [". = (", ".a = foo(", "if .a { .b = 1", ".a = " + "(" * 500, ".a = 'x", "x" * 70_000, "for_each(.a) -> |k, v| { .b = k }"],
+    [
+        ". = (",
+        ".a = foo(",
+        "if .a { .b = 1",
+        ".a = " + "(" * 500,
+        ".a = 'x",
+        "x" * 70_000,
+        ".a = " * 500 + "1",
+        f".a = {'9' * 5000}",
+        "for_each(.a) -> |k, v| { .b = k }",
+    ],
 )
 def test_a_program_that_cannot_be_read(text: str) -> None:
     with pytest.raises(NotCarriedError):

@@ -6,6 +6,9 @@ Source of the grammar: Logstash's ``config_ast.treetop`` and its reference of co
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +16,8 @@ from etl.migration.draft import NotCarriedError
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 50
-"""Blocks inside each other."""
+"""Blocks, values and parentheses inside each other."""
+MAX_DIGITS = 300
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)
@@ -77,6 +81,7 @@ class ConfigurationReader:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.line_ends = [found.start() for found in re.finditer("\n", text)]
         self.at = 0
         self.depth = 0
         self._skip()
@@ -92,8 +97,8 @@ class ConfigurationReader:
 
     def location(self, at: int | None = None) -> tuple[int, int]:
         at = self.at if at is None else at
-        line = self.text.count("\n", 0, at) + 1
-        return line, at - (self.text.rfind("\n", 0, at) + 1) + 1
+        line = bisect_left(self.line_ends, at)
+        return line + 1, at - (self.line_ends[line - 1] + 1 if line else 0) + 1
 
     def _fail(self, message: str) -> NotCarriedError:
         line, column = self.location()
@@ -133,14 +138,11 @@ class ConfigurationReader:
         return text[1:-1] if kind == "text" else text
 
     def _block(self) -> list[Plugin | Branch]:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self._fail(f"more than {MAX_DEPTH} blocks or parentheses inside each other")
-        self._need("{")
         found: list[Plugin | Branch] = []
-        while not self._take("}"):
-            found.append(self._branch() if self._peek() == ("word", "if") else self._plugin())
-        self.depth -= 1
+        with self._inside():
+            self._need("{")
+            while not self._take("}"):
+                found.append(self._branch() if self._peek() == ("word", "if") else self._plugin())
         return found
 
     def _branch(self) -> Branch:
@@ -172,20 +174,35 @@ class ConfigurationReader:
         if kind == "text":
             return self._next()[1:-1]
         if kind == "number":
-            self._next()
-            return float(text) if "." in text else int(text)
-        if text == "[":
-            return self._list()
-        if text == "{":
-            return self._pairs()
+            return self._number()
+        if text in ("[", "{"):
+            with self._inside():
+                return self._list() if text == "[" else self._pairs()
         if kind in ("word", "other"):
             before = self.at
             self._next()
             if self._peek()[1] == "{" and kind == "word":
                 self.at = before
-                return self._plugin()
+                with self._inside():
+                    return self._plugin()
             return {"true": True, "false": False}.get(text, text)
         return self._fail(f"a value is missing before {text[:20] or 'the end'!r}")
+
+    def _number(self) -> int | float:
+        text = self._peek()[1]
+        if len(text) > MAX_DIGITS:
+            self._fail(f"a number of more than {MAX_DIGITS} digits")
+        self._next()
+        return float(text) if "." in text else int(text)
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """One level deeper, while what is inside is read."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self._fail(f"more than {MAX_DEPTH} blocks or parentheses inside each other")
+        yield
+        self.depth -= 1
 
     def _list(self) -> list[Any]:
         self._need("[")
@@ -218,10 +235,7 @@ class ConfigurationReader:
         return node
 
     def _single(self) -> Test:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self._fail(f"more than {MAX_DEPTH} blocks or parentheses inside each other")
-        try:
+        with self._inside():
             if self._take("!"):
                 return Test("!", (self._single(),))
             if self._take("("):
@@ -229,8 +243,6 @@ class ConfigurationReader:
                 self._need(")")
                 return node
             return self._comparison()
-        finally:
-            self.depth -= 1
 
     def _comparison(self) -> Test:
         left = self._operand()
@@ -251,12 +263,12 @@ class ConfigurationReader:
             self._skip()
             return Reference(found[0])
         if text == "[":
-            return self._list()
+            with self._inside():
+                return self._list()
         if kind == "text":
             return self._next()[1:-1]
         if kind == "number":
-            self._next()
-            return float(text) if "." in text else int(text)
+            return self._number()
         if found := _PATTERN.match(self.text, self.at):
             self.at = found.end()
             self._skip()

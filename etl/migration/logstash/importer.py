@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -143,22 +143,36 @@ class LogstashImport:
             steps.leave(self._location(one), f"{label}.{name}", reason)
 
     def _branch(self, steps: TranslatedSteps, one: Branch, where: Value | None) -> None:
-        before: Value | None = None
-        blocks: list[tuple[Value | None, Sequence[Plugin | Branch]]] = []
-        for test, block in one.cases:
-            try:
-                found = None if test is None else condition_value(steps.draft, test)
-            except NotCarriedError as error:
-                self._leave_block(steps, block, f"its condition: {error}")
-                continue
-            if found == FALSE:
-                self._leave_block(steps, block, "its condition is never true: no step before gives a field that it names")
-                continue
-            blocks.append((steps.draft.keep(both(both(where, before), found)), block))
-            before = both(before, FALSE if found is None else negation(found))
-        for condition, inside in blocks:
-            for inner in inside:
+        for condition, block in self._cases(steps, one, where, steps.draft.keep):
+            for inner in block:
                 self._filter(steps, inner, condition)
+
+    def _cases(
+        self, steps: TranslatedSteps, one: Branch, where: Value | None, use: Callable[[Value | None], Value | None]
+    ) -> list[tuple[Value | None, Sequence[Plugin | Branch]]]:
+        """The blocks that are carried over, with their conditions as ``use`` makes them.
+
+        Behind a condition that is not carried over no block is: which events reach it is not known.
+        """
+        before: Value | None = None
+        found: list[tuple[Value | None, Sequence[Plugin | Branch]]] = []
+        lost = False
+        for test, block in one.cases:
+            if lost:
+                self._leave_block(steps, block, "a condition before it is not carried over")
+                continue
+            try:
+                value = None if test is None else condition_value(steps.draft, test)
+                if value == FALSE:
+                    self._leave_block(steps, block, "its condition is never true: no step before gives a field that it names")
+                    continue
+                found.append((use(both(both(where, before), value)), block))
+                before = both(before, FALSE if value is None else negation(value))
+            except (NotCarriedError, RecursionError) as error:
+                reason = str(error) if isinstance(error, NotCarriedError) else "too many operators in a row"
+                self._leave_block(steps, block, f"its condition: {reason}")
+                lost = True
+        return found
 
     def _leave_block(self, steps: TranslatedSteps, block: Sequence[Plugin | Branch], reason: str) -> None:
         for one in _plugins(block):
@@ -190,18 +204,14 @@ class LogstashImport:
             if isinstance(one, Plugin):
                 made.append((one, where))
                 continue
-            before: Value | None = None
-            for test, block in one.cases:
-                try:
-                    value = None if test is None else condition_value(steps.draft, test)
-                except NotCarriedError as error:
-                    self._leave_block(steps, block, f"its condition: {error}")
-                    continue
-                if value != FALSE:
-                    made += self._conditioned(steps, block, both(both(where, before), value))
-                else:
-                    self._leave_block(steps, block, "its condition is never true")
-                before = both(before, FALSE if value is None else negation(value))
+
+            def checked(condition: Value | None) -> Value | None:
+                if condition is not None:
+                    steps.draft.check(condition)
+                return condition
+
+            for condition, block in self._cases(steps, one, where, checked):
+                made += self._conditioned(steps, block, condition)
         return made
 
     def _drop_metadata(self, topology: Topology) -> None:

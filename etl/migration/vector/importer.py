@@ -136,8 +136,9 @@ class VectorImport:
                 if run is None:
                     raise NotCarriedError(NO_COUNTERPART.get(str(one.get("type")), "a transform that is unknown here"))
                 run(self._steps(draft), one, route)
-            except NotCarriedError as error:
-                self._steps(draft).leave(self._location("transforms", name), label, str(error))
+            except (NotCarriedError, RecursionError) as error:
+                reason = str(error) if isinstance(error, NotCarriedError) else "too many operators in a row"
+                self._steps(draft).leave(self._location("transforms", name), label, reason)
             stream = f"{identifier(name)}_{identifier(route)}" if route else identifier(name)
             self.drafts[stream] = draft
             made.append((stream, draft))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from etl.migration.draft import NotCarriedError
 
 MAX_CHARACTERS = 1 << 16
-MAX_DEPTH = 40
+MAX_DEPTH = 60
+MAX_DIGITS = 300
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r]+|\#[^\n]*|\\\n)
     |(?P<end>\n|;)
@@ -98,14 +99,14 @@ class VrlReader:
         if len(text) > MAX_CHARACTERS:
             raise NotCarriedError(f"a program of {len(text):,} characters is too long: {MAX_CHARACTERS:,} at most")
         self.tokens: list[tuple[str, str, int]] = []
-        at = 0
+        at, line = 0, 1
         while at < len(text):
             found = _TOKEN.match(text, at)
-            line = text.count("\n", 0, at) + 1
             if found is None:
                 raise NotCarriedError(f"line {line}: {text[at : at + 20]!r} in VRL")
             if found.lastgroup != "space":
                 self.tokens.append((found.lastgroup or "", found[0], line))
+            line += found[0].count("\n")
             at = found.end()
         self.at = 0
         self.depth = 0
@@ -144,6 +145,15 @@ class VrlReader:
             self._fail()
 
     def expression(self) -> Node:
+        """An assignment or a value. Raises NotCarriedError for more than ``MAX_DEPTH`` inside each other."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise NotCarriedError(f"more than {MAX_DEPTH} expressions inside each other in VRL")
+        node = self._expression()
+        self.depth -= 1
+        return node
+
+    def _expression(self) -> Node:
         start = self.at
         if target := self._target():
             error = self._target() if self._take(",") else None
@@ -307,6 +317,8 @@ class VrlReader:
 def _literal(kind: str, text: str) -> Node:
     if kind == "number":
         plain = text.replace("_", "")
+        if len(plain) > MAX_DIGITS:
+            raise NotCarriedError(f"a number of more than {MAX_DIGITS} digits in VRL")
         return Literal(float(plain) if "." in plain else int(plain))
     if kind == "text":
         return Literal(_unescaped(text[1:-1]))
