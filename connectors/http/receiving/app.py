@@ -219,4 +219,4 @@ async def _send_reply(send: Send, reply: Reply, common: Any, is_head: bool) -> N
     await send({"type": "http.response.body", "body": b"" if is_head else reply.body})
 
 
-_COUNTERS = {401: "no-token", 403: "no-token", 413: "too-large", 408: "slow", 429: "journal-full", 503: "disk-full"}
+_COUNTERS = {401: "no-token", 403: "no-token", 413: "too-large", 408: "slow", 429: "journal-full", 503: "unavailable"}

@@ -13,7 +13,7 @@ _LOG_INTERVAL_SECONDS = 10.0
 
 MESSAGES = {
     "journal-full": "requests were refused because the journal was full: sinks are slower than senders, or down",
-    "disk-full": "requests were refused because they could not be stored",
+    "unavailable": "requests were refused because they could not be stored, or too many came at the same time",
     "no-token": "requests had no valid token",
     "too-large": "requests were larger than max_body_bytes",
     "slow": "requests did not arrive within timeout",

@@ -214,6 +214,7 @@ def test_decompressed_bodies_and_replies_count_as_memory(tmp_path: Path, monkeyp
         assert send(receiver, "/", body, Content_Encoding="gzip").status == 200  # alone
         slow.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nslow")
         wait_for(lambda: send(receiver, "/", body, Content_Encoding="gzip").status == 503)
+        assert receiver.counters.sums["unavailable"]
         slow.sendall(b" body")
         assert slow.recv(100).startswith(b"HTTP/1.1 200")
         assert send(receiver, "/", body, Content_Encoding="gzip").status == 200

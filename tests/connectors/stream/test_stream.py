@@ -212,6 +212,19 @@ def test_the_options_of_the_sink_are_the_limits_of_the_stream(stream: Stream) ->
     assert (publisher.folder, publisher.limits) == (stream.folder, RetentionLimits(2 << 20, 6 * 3600, "wait"))
 
 
+def test_publishers_and_subscribers_without_a_folder_meet_in_that_of_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = StreamSource.model_validate({"name": "s", "fields": {"n": "bigint"}})
+    for name, value, home in (("ETL_STATE", str(tmp_path), tmp_path), ("HOME", str(tmp_path), tmp_path / ".local/state/sluice")):
+        monkeypatch.setenv(name, value)
+        sink = StreamSink(name="s")
+
+        assert sink.host_path() == str(home / ".streams" / "s")
+        assert [source.reads(target) for target in sink.writes()] == [True]
+        monkeypatch.delenv(name)
+
+
 def test_a_full_stream_deletes_the_oldest_and_a_slow_subscriber_is_told_what_it_lost(stream: Stream) -> None:
     fill(stream, 0, 3)
     slow, patient = stream.source(on_data_loss="continue"), stream.source()
