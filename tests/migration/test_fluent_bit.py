@@ -86,12 +86,15 @@ pipeline:
     - {name: http, port: 9880, tag: web}
     - {name: forward, tag: far}
     - {name: tcp, tag: net}
+    - {name: udp, tag: kube.*}
   filters:
     - {name: parser, match: app, key_name: log, parser: app, reserve_data: true}
     - {name: modify, match: far, rename: a b}
     - {name: grep, match: app, regex: level (error|warn)}
   outputs:
-    - {name: es, match: app, host: es, index: logs}
+    - {name: es, match: app, host: es, logstash_format: on, logstash_prefix: logs}
+    - {name: file, match: kube.var.*, path: /tmp}
+    - {name: "null", match: host.*}
     - {name: stdout, match: '*'}
     - {name: splunk, match: '*'}
 """
@@ -129,7 +132,9 @@ def test_a_configuration_in_yaml_lints(etl: Etl, tmp_path: Path) -> None:
     linted = etl("lint", "job.yaml")
     sinks = yaml.safe_load((tmp_path / "job.yaml").read_text())["sinks"]
 
-    assert [line.split(": ")[2] for line in made.err.splitlines()[1:] if "fluent.yaml" in line] == ["input http", "output splunk"]
+    left = [line.split(": ")[2] for line in made.err.splitlines()[1:] if "fluent.yaml" in line]
+    assert left == ["input http", "output es.logstash_format", "output null", "output splunk"]
+    assert (sinks["es"]["index"], sinks["file"]["from"]) == ("logs", ["udp_events"])
     assert linted.status == 0, linted.out + linted.err
     assert (sinks["es"]["from"], sinks["stdout"]["from"]) == (["tail_events"], "events")
 

@@ -8,7 +8,10 @@ import pytest
 import yaml
 from running import Etl
 
-from etl.migration.draft import NotCarriedError
+from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.report import ImportReport
+from etl.migration.translated import TranslatedSteps
+from etl.migration.vector.program import Program
 from etl.migration.vector.vrl import VrlReader
 
 CONFIGURATION = """
@@ -92,3 +95,34 @@ def test_events_are_those_that_the_reference_says(etl: Etl, tmp_path: Path) -> N
 def test_a_program_that_cannot_be_read(text: str) -> None:
     with pytest.raises(NotCarriedError):
         VrlReader(text).program()
+
+
+def run(text: str) -> Draft:
+    steps = TranslatedSteps(Draft(), ImportReport())
+    Program(steps).run(VrlReader(text).program(), None)
+    return steps.draft
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".a = sha2(.message)",
+        '.a = contains(.message, "X", case_sensitive: false)',
+        '.a = contains(substring: "x", value: .message)',
+        ".a = parse_int(.message, base: 16)",
+        '.a = split(.message, ",", limit: 2)',
+        '.a = to_unix_timestamp(now(), unit: "milliseconds")',
+        ".a = replace(.message, r'x')",
+        ".a = exists()",
+        ". = merge()",
+    ],
+)
+def test_arguments_that_have_no_counterpart_are_refused(text: str) -> None:
+    with pytest.raises(NotCarriedError):
+        run(text)
+
+
+def test_a_hash_has_the_bits_of_its_variant() -> None:
+    draft = run('.a = sha2(.message, variant: "SHA-512")')
+
+    assert [step.options["fields"] for step in draft.steps] == [{"a": "sha2(message, 512)"}]

@@ -11,7 +11,7 @@ from typing import Any
 from etl.migration.comparisons import equal, matching
 from etl.migration.draft import Draft, DraftStep, NotCarriedError, clean_name
 from etl.migration.fluent_bit.configuration import FluentFiles, Section
-from etl.migration.report import ImportReport
+from etl.migration.report import ImportReport, NotCarried
 from etl.migration.sampling import Member
 from etl.migration.strptime import java_pattern
 from etl.migration.topology import Destination, Origin, Topology, free_name
@@ -113,7 +113,7 @@ class FluentBitImport:
             except re.error:
                 return list(self.tags)
         pattern = one.get("match", "*")
-        return [name for name, tag in self.tags.items() if tag == "*" or "*" in tag or fnmatchcase(tag, pattern)]
+        return [name for name, tag in self.tags.items() if _may_match(tag, pattern)]
 
     def _filter(self, one: Section, topology: Topology) -> None:
         label = f"filter {one.name}"
@@ -143,6 +143,11 @@ class FluentBitImport:
         except NotCarriedError as error:
             steps.leave(one.location, f"output {one.name}", str(error))
             return
+        if "index" in sink.options and _has_daily_index(one):
+            self.report.total += 1
+            reason = f"an index a day is `index: {sink.options['index']}-{{yyyy.MM.dd}}` with the `time_field` of the events"
+            self.report.left.append(NotCarried(one.location, f"output {one.name}.logstash_format", reason))
+            sink.comments.append(f"NOT CARRIED OVER: logstash_format: {reason}")
         if len(names) < len(topology.origins):
             sink.origin = [topology.stream_of(name) for name in names]
         topology.destinations[free_name(re.sub(r"\W", "_", one.name), topology.destinations)] = sink
@@ -168,6 +173,14 @@ class FluentBitImport:
             draft.drop([key], draft.keep(succeeded))
         if not reserve:
             draft.drop(before, draft.keep(succeeded))
+
+
+def _may_match(tag: str, pattern: str) -> bool:
+    """Whether a pattern has a match among the tags of an input: in ``kube.*`` the star stands for the path of a file."""
+    if "*" not in tag:
+        return fnmatchcase(tag, pattern)
+    start, (other, star, _) = tag.partition("*")[0], pattern.partition("*")
+    return other.startswith(start) or (bool(star) and start.startswith(other))
 
 
 def _run_parser(parser: Section, key: str, steps: TranslatedSteps, where: Value | None) -> Value | None:
@@ -399,7 +412,12 @@ def _elasticsearch(one: Section) -> dict[str, Any]:
     scheme = "https" if one.get("tls").lower() == "on" else "http"
     login = {ours: one.get(theirs) for theirs, ours in (("http_user", "user"), ("http_passwd", "password")) if one.get(theirs)}
     url = f"{scheme}://{one.get('host', '127.0.0.1')}:{one.get('port', '9200')}"
-    return {"type": "elasticsearch", "urls": [url], "index": one.get("index", "fluent-bit"), **login}
+    index = one.get("logstash_prefix", "logstash") if _has_daily_index(one) else one.get("index", "fluent-bit")
+    return {"type": "elasticsearch", "urls": [url], "index": index, **login}
+
+
+def _has_daily_index(one: Section) -> bool:
+    return one.get("logstash_format").lower() in ("on", "true", "yes")
 
 
 def _http(one: Section) -> dict[str, Any]:

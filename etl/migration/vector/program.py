@@ -68,6 +68,14 @@ def _hash(name: str) -> Callable[[Value], Value]:
     return lambda value: Value(name.format(as_type(value, TEXT).sql), TEXT, value.reads)
 
 
+def _sha2(value: Value, variant: Value | None = None) -> Value:
+    """A hash of the variants that Spark has, too; without one VRL takes SHA-512/256, which it has not."""
+    name = "SHA-512/256" if variant is None else _plain(variant)
+    if name not in ("SHA-224", "SHA-256", "SHA-384", "SHA-512"):
+        raise NotCarriedError(f"sha2 of the variant {name} in VRL")
+    return _hash(f"sha2({{}}, {name[4:]})")(value)
+
+
 def _timestamp(value: Value, pattern: Value) -> Value:
     java = java_pattern(_plain(pattern))
     if java in ("epoch", "iso8601"):
@@ -85,21 +93,21 @@ _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "upcase": _text("upper"),
     "starts_with": _text("startswith", TRUTH),
     "ends_with": _text("endswith", TRUTH),
-    "contains": lambda value, part, *_: contained(part, value),
+    "contains": lambda value, part: contained(part, value),
     "includes": lambda items, item: contained(item, items),
     "strip_whitespace": _text("trim"),
     "trim": _text("trim"),
     "length": lambda x: call("size" if x.is_array else "length", [x], WHOLE),
     "strlen": _text("length", WHOLE),
     **dict.fromkeys(("to_int", "int"), _cast(WHOLE)),
-    "parse_int": lambda value, *_: as_type(value, WHOLE),
+    "parse_int": _cast(WHOLE),
     **dict.fromkeys(("to_float", "float", "parse_float"), _cast(NUMBER)),
     **dict.fromkeys(("to_string", "string"), _cast(TEXT)),
     **dict.fromkeys(("to_bool", "bool", "boolean"), _cast(TRUTH)),
     **dict.fromkeys(("array", "object", "timestamp", "to_timestamp"), lambda value: value),
     "now": lambda: Value("current_timestamp()", TIME),
     "sha1": _hash("sha1({})"),
-    "sha2": lambda value, *_: _hash("sha2({}, 256)")(value),
+    "sha2": _sha2,
     "md5": _hash("md5({})"),
     "encode_base64": _hash("base64(cast({} as binary))"),
     "decode_base64": _text("base64_text"),
@@ -109,15 +117,15 @@ _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "join": lambda items, separator=None: call("array_join", [items, separator or text_value("")], TEXT),
     "push": appended,
     "append": appended,
-    "truncate": lambda value, limit, *_: call("left", [as_type(value, TEXT), limit], TEXT),
+    "truncate": lambda value, limit: call("left", [as_type(value, TEXT), limit], TEXT),
     "slice": _slice,
     "replace": _replaced,
-    "split": lambda value, pattern, *_: split_text(as_type(value, TEXT), re.escape(_plain(pattern))),
+    "split": lambda value, pattern: split_text(as_type(value, TEXT), re.escape(_plain(pattern))),
     "parse_timestamp": _timestamp,
-    "format_timestamp": lambda value, pattern, *_: call("date_format", [value, text_value(java_pattern(_plain(pattern)))], TEXT),
-    **{name: (lambda value, *_, name=name: call(name, [as_type(value, NUMBER)], NUMBER)) for name in ("abs", "floor", "round")},
-    "ceil": lambda value, *_: call("ceil", [as_type(value, NUMBER)], NUMBER),
-    "to_unix_timestamp": lambda value, *_: call("unix_timestamp", [value], WHOLE),
+    "format_timestamp": lambda value, pattern: call("date_format", [value, text_value(java_pattern(_plain(pattern)))], TEXT),
+    **{name: (lambda value, name=name: call(name, [as_type(value, NUMBER)], NUMBER)) for name in ("abs", "floor", "round")},
+    "ceil": lambda value: call("ceil", [as_type(value, NUMBER)], NUMBER),
+    "to_unix_timestamp": lambda value: call("unix_timestamp", [value], WHOLE),
 }
 """Functions of VRL by name."""
 
@@ -183,7 +191,7 @@ class Program:
         if isinstance(value, vrl.Call) and value.name in _PARSERS:
             self._parse(one, value, where, fallback)
             return
-        if isinstance(value, vrl.Call) and value.name == "merge" and one.target == vrl.Path("", ()):
+        if isinstance(value, vrl.Call) and value.name == "merge" and one.target == vrl.Path("", ()) and value.arguments:
             self._merge(value.arguments[-1][1], where)
             return
         if one.operator == "|=" or one.target == vrl.Path("", ()):
@@ -403,10 +411,13 @@ class Program:
 
     def _call(self, node: vrl.Call) -> Value:
         given = [argument for _, argument in node.arguments]
-        if node.name == "exists" and isinstance(given[0], vrl.Path):
-            names = self._members(given[0]) if given[0].parts else {}
+        names = [name for name, _ in node.arguments]
+        if "value" in names[1:]:
+            raise NotCarriedError(f"{node.name}() of VRL with value: behind other arguments")
+        if node.name == "exists" and given and isinstance(given[0], vrl.Path):
+            members = self._members(given[0]) if given[0].parts else {}
             found = negation(is_null(self._path(given[0])))
-            for member in names.values():
+            for member in members.values():
                 found = either(found, negation(is_null(member)))
             return found
         if node.name in ("del", "get") and given:
@@ -415,9 +426,11 @@ class Program:
             value = self.value(given[0])
             if node.name == "match":
                 return matching(value, given[1].text)
+            if len(given) != 3:
+                raise NotCarriedError(f"replace() of VRL with {len(given)} arguments")
             text = self.value(given[2])
             return call("regexp_replace", [as_type(value, TEXT), text_value(given[1].text), text], TEXT)
-        if node.name == "split" and len(given) > 1 and isinstance(given[1], vrl.Regex):
+        if node.name == "split" and len(given) == 2 and isinstance(given[1], vrl.Regex):
             return split_text(as_type(self.value(given[0]), TEXT), given[1].text)
         made = _FUNCTIONS.get(node.name)
         if made is None:
