@@ -240,6 +240,24 @@ def test_behind_a_condition_that_is_not_carried_over_no_block_is(condition: str,
     ] * 2
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("date { match => 5 }", "match without the name of a field"),
+        ("date { match => [] }", "match without the name of a field"),
+        ("date { match => ['message', 'ISO8601'] timezone => json {} }", "'timezone' is a plugin"),
+        ("grok { match => { 'message' => '(' } pattern_definitions => 5 patterns_dir => 7 }", ""),
+    ],
+)
+def test_options_of_a_wrong_type(text: str, reason: str, tmp_path: Path) -> None:
+    one = imported(f"filter {{ {text} }} output {{ http {{ url => 5 headers => 5 }} }}", tmp_path)
+    made = one.run()
+
+    (left,) = one.report.left
+    assert reason in left.reason
+    assert made.destinations["http"].options["urls"] == ["5"]
+
+
 def test_fields_of_the_old_pattern_set_are_told_by_their_names(tmp_path: Path) -> None:
     filters = 'grok { match => { "message" => "%{COMBINEDAPACHELOG}" } }'
     for name, set_ in (("[clientip]", "legacy"), ("[source][address]", None)):

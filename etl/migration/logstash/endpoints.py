@@ -21,7 +21,7 @@ def _file(given: Mapping[str, Any]) -> Options:
         raise NotCarriedError(f"several paths; a source for each: {', '.join(map(str, paths))}")
     start = {"start": "end"} if given.get("start_position", "end") == "end" and given.get("mode", "tail") == "tail" else {}
     excluded = [str(one) for one in as_list(given.get("exclude") or [])]
-    return {"type": "file", "path": environment(paths[0]), **start, **({"exclude": excluded} if excluded else {})}
+    return {"type": "file", "path": environment(str(paths[0])), **start, **({"exclude": excluded} if excluded else {})}
 
 
 def multiline(codec: Any) -> Options:
@@ -41,7 +41,7 @@ def _kafka(given: Mapping[str, Any]) -> Options:
     source: Options = {"type": "kafka", "servers": [environment(one.strip()) for one in servers]}
     if "topics_pattern" in given:
         return {**source, "pattern": str(given["topics_pattern"])}
-    return {**source, "topics": [environment(one) for one in as_list(given.get("topics") or ["logstash"])]}
+    return {**source, "topics": [environment(str(one)) for one in as_list(given.get("topics") or ["logstash"])]}
 
 
 def _listener(kinds: tuple[str, ...], port: int) -> Callable[[Mapping[str, Any]], Options]:
@@ -117,7 +117,7 @@ _STREAM = (("type", "logs"), ("dataset", "generic"), ("namespace", "default"))
 
 
 def _login(given: Mapping[str, Any]) -> Options:
-    return {name: environment(given[name]) for name in ("user", "password") if name in given}
+    return {name: environment(str(given[name])) for name in ("user", "password") if name in given}
 
 
 def _kafka_sink(given: Mapping[str, Any]) -> Options:
@@ -132,8 +132,9 @@ def _kafka_sink(given: Mapping[str, Any]) -> Options:
 def _http(given: Mapping[str, Any]) -> Options:
     method = str(given.get("http_method", "post")).upper()
     form = "json" if given.get("format") == "json_batch" else "object"
-    headers = {str(name): environment(str(value)) for name, value in dict(given.get("headers") or {}).items()}
-    sink = {"type": "http", "urls": [environment(given.get("url", ""))], "method": method, "format": form}
+    pairs = given.get("headers")
+    headers = {name: environment(str(value)) for name, value in pairs.items()} if isinstance(pairs, dict) else {}
+    sink = {"type": "http", "urls": [environment(str(given.get("url", "")))], "method": method, "format": form}
     more = {"batch": {"max_events": 1}} if form == "object" else {}
     return {**sink, **more, **({"headers": headers} if headers else {}), **_login(given)}
 

@@ -12,6 +12,7 @@ from etl.expressions.quoting import quoted_text
 from etl.migration.draft import NotCarriedError
 from etl.migration.ingest.parser_processors import add_pairs
 from etl.migration.ingest.processor import Processor, as_list, parsed_fields
+from etl.migration.logstash.configuration import Plugin
 from etl.migration.logstash.mutations import add_field, mutate
 from etl.migration.logstash.references import TIME_FIELD, field_name, interpolated, java_letters
 from etl.migration.translated import TranslatedSteps
@@ -36,7 +37,10 @@ class Filter:
 
     def option(self, name: str, default: Any = None) -> Any:
         self.read.add(name)
-        return self.options.get(name, default)
+        value = self.options.get(name, default)
+        if any(isinstance(item, Plugin) for item in as_list(value)):
+            raise NotCarriedError(f"the option {name!r} is a plugin, and has to be a value")
+        return value
 
     def need(self, name: str) -> Any:
         if name not in self.options:
@@ -85,11 +89,11 @@ def _template(text: Any) -> str:
 
 def grok(one: Filter) -> Value | None:
     matches = dict(pairs(one.need("match")))
-    options: dict[str, Any] = {"ignore_missing": False, "pattern_definitions": one.option("pattern_definitions")}
-    definitions = dict(options.pop("pattern_definitions") or {})
+    options: dict[str, Any] = {"ignore_missing": False}
+    definitions = {name: str(pattern) for name, pattern in pairs(one.option("pattern_definitions"))}
     options["keep_empty_captures"] = one.option("keep_empty_captures", False) in (True, "true")
     for folder in as_list(one.option("patterns_dir") or []):
-        definitions = {**_patterns(Path(folder), str(one.option("patterns_files_glob", "*"))), **definitions}
+        definitions = {**_patterns(Path(str(folder)), str(one.option("patterns_files_glob", "*"))), **definitions}
     for name in as_list(one.option("overwrite") or []):
         one.steps.draft.field(field_name(name))
     one.option("break_on_match")
@@ -163,7 +167,10 @@ def dissect(one: Filter) -> Value | None:
 
 
 def date(one: Filter) -> Value | None:
-    name, *formats = as_list(one.need("match"))
+    given = as_list(one.need("match"))
+    if not given or not all(isinstance(text, str) for text in given):
+        raise NotCarriedError("match without the name of a field and patterns of times")
+    name, *formats = given
     one.option("locale")
     options = {
         "field": field_name(name),
