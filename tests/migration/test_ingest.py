@@ -137,6 +137,8 @@ def test_a_script_is_one_step() -> None:
         ({"script": {"source": f"ctx.a = {1 << 63}"}}, "9223372036854775808 is more than a number can be"),
         ({"script": {"source": "ctx.a = ZonedDateTime.parse('x')"}}, "ZonedDateTime.parse(…) in Painless"),
         ({"script": {"id": "stored"}}, "a stored script"),
+        ({"set": {"if": "['x'].contains()", "field": "a", "value": 1}}, ".contains(…) in Painless with 0 arguments"),
+        ({"set": {"if": "ctx.message.replaceAll(/x/)", "field": "a", "value": 1}}, ".replaceAll(…) in Painless with 1 arguments"),
         ({"script": {"source": "ctx.a = ("}}, "Painless that cannot be read"),
         ({"script": {"source": "ctx.a = " + "(" * 5000}}, "too many parentheses"),
         ({"set": {"field": "{{a}}", "value": 1}}, "a field whose name is a template"),
