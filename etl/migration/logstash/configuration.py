@@ -284,3 +284,11 @@ def _together(one: Any, other: Any) -> Any:
     if isinstance(one, dict) and isinstance(other, dict):
         return {**one, **other}
     return [*(one if isinstance(one, list) else [one]), *(other if isinstance(other, list) else [other])]
+
+
+def pairs(value: Any) -> Iterator[tuple[str, Any]]:
+    """A hash, or a list of names and values in turn."""
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from ((str(one), other) for one, other in zip(value[::2], value[1::2], strict=False))

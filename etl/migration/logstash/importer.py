@@ -11,7 +11,8 @@ from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.conditions import condition_value
 from etl.migration.logstash.configuration import MAX_BYTES, Branch, Configuration, ConfigurationReader, Plugin
 from etl.migration.logstash.endpoints import INPUTS, NO_INPUT, NO_OUTPUT, OUTPUTS, multiline
-from etl.migration.logstash.filters import COMMON, FILTERS, NO_COUNTERPART, Filter
+from etl.migration.logstash.filter_plugin import COMMON, Filter
+from etl.migration.logstash.filters import FILTERS, NO_COUNTERPART
 from etl.migration.logstash.mutations import add_field
 from etl.migration.logstash.references import TIME_FIELD
 from etl.migration.report import ImportReport

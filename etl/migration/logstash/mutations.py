@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.migration.draft import Draft, NotCarriedError
 from etl.migration.ingest.painless.methods import appended
+from etl.migration.logstash.configuration import pairs
 from etl.migration.logstash.references import field_name, interpolated
 from etl.migration.values import (
     FALSE,
@@ -24,7 +25,7 @@ from etl.migration.values import (
 )
 
 if TYPE_CHECKING:
-    from etl.migration.logstash.filters import Filter
+    from etl.migration.logstash.filter_plugin import Filter
     from etl.migration.translated import TranslatedSteps
 
 
@@ -44,8 +45,6 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
-    from etl.migration.logstash.filters import pairs
-
     yield from ((field_name(name), one) for name, one in pairs(value))
 
 
