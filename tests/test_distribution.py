@@ -96,3 +96,14 @@ def test_the_wheel_contains_the_recipes(environment: Path, tmp_path: Path) -> No
     assert "ssh-failed-logins" in listed
     assert made.returncode == 0, made.stderr
     assert checked.returncode == 0, checked.stderr
+
+
+def test_the_repository_holds_no_caches_and_no_large_files() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs a checkout with .git, to list the tracked files")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    tracked = [path for path in listed.split("\0") if path and (ROOT / path).is_file()]
+    assert "pyproject.toml" in tracked
+    hidden = {path.partition("/")[0] for path in tracked if path.startswith(".") and "/" in path}
+    assert hidden <= {".ci", ".github"}, "a folder of a tool or a cache was committed"
+    assert [path for path in tracked if (ROOT / path).stat().st_size > 512 * 1024] == []
