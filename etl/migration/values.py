@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from etl.expressions.quoting import quoted, quoted_text
@@ -93,12 +94,20 @@ _MARK = "\x1f"
 """A character that separates the parts of a text for a moment: ASCII's unit separator."""
 
 
+_REGEX_SIGNS = re.compile(r"[\\^$.|?*+()\[\]{}]")
+
+
 def split_text(text: Value, pattern: str) -> Value:
     """The parts of a text between matches of a regular expression. ``split`` in Arrow takes literal separators only."""
-    if not set(pattern) & set("\\^$.|?*+()[]{}"):
+    if not _REGEX_SIGNS.search(pattern):
         return call("split", [text, text_value(pattern)], TEXTS)
     marked = call("regexp_replace", [text, text_value(pattern), text_value(_MARK)], TEXT)
     return call("split", [marked, text_value(_MARK)], TEXTS)
+
+
+def split_literal(text: Value, separator: str) -> Value:
+    """The parts of a text between a separator."""
+    return split_text(text, _REGEX_SIGNS.sub(r"\\\g<0>", separator))
 
 
 def without_item(items: Value, item: str) -> Value:
@@ -129,6 +138,14 @@ def as_type(value: Value, type_: str) -> Value:
         return Value(joined, TEXT, value.reads) if type_ == TEXT else as_type(Value(joined, TEXT, value.reads), type_)
     cast = "cast" if type_ == TEXT else "try_cast"
     return Value(f"{cast}({value.sql} as {type_})", type_, value.reads)
+
+
+def of_each(function: Callable[[Value], Value], value: Value) -> Value:
+    """The function of a value; of an array, the array of its results."""
+    if not value.is_array:
+        return function(value)
+    made = function(Value("x", value.type[6:-1]))
+    return Value(f"transform({value.sql}, x -> {made.sql})", f"array<{made.type}>", value.reads)
 
 
 def common_type(one: str, other: str) -> str:

@@ -205,6 +205,20 @@ while (entries.hasNext()) { def e = entries.next(); if (e.getValue() == '?') { e
 """
 
 
+@pytest.mark.parametrize("change", ["", "ctx.x = 1;", "ctx.put('x', 1);", "ctx.x = ctx.x + 1;", "ctx.n += 1;"])
+def test_a_script_that_removes_nulls_is_left_out_if_it_does_nothing_else(change: str) -> None:
+    source = f"void clean(Map map) {{ map.values().removeIf(v -> v == null); }} {change} clean(ctx);"
+    one = imported({"script": {"source": source}})
+
+    assert bool(one.draft.steps or one.report.left) is bool(change)
+
+
+def test_a_list_is_changed_by_element() -> None:
+    texts = {"set": {"field": "tags", "value": ["a-b", "c"]}}
+    *_, last = steps(texts, {"gsub": {"field": "tags", "pattern": "-", "replacement": "+"}})
+    assert last["fields"] == {"tags": "transform(tags, x -> regexp_replace(x, '-', '+'))"}
+
+
 def test_a_script_with_functions_and_loops_is_a_function_in_python(etl: Etl, tmp_path: Path) -> None:
     processors = [
         grok("^%{NOTSPACE:hops} %{NOTSPACE:user.name} %{NOTSPACE:user.id}$"),

@@ -132,6 +132,38 @@ def test_events_are_those_that_the_documentation_says(etl: Etl, tmp_path: Path) 
     assert tested.status == 0, tested.out + tested.err
 
 
+CONVERTED = """
+filter {
+  csv { columns => ["i", "f", "e", "b", "words"] separator => ";" }
+  mutate {
+    convert => { "i" => "integer" "f" => "float" "e" => "float_eu" "b" => "boolean" "words" => "string" }
+    gsub => ["words", "a|b", "*"]
+    split => { "words" => ". " }
+  }
+  mutate { gsub => ["words", "[*]c", "C"] uppercase => ["words"] remove_field => ["message"] }
+}
+output { stdout { } }
+"""
+
+CONVERSIONS = [
+    ("9007199254740993;1,000.5;1.000,5;1.0;ac. b", (9007199254740993, 1000.5, 1000.5, True, ["C", "*"])),
+    (" -1,234.9;12e1x;-3,25;YES;x", (-1234, 120.0, -3.25, True, ["X"])),
+    ("none;.5;1.2.3,4;f;.", (0, 0.5, 123.4, False, ["."])),
+]
+"""What Ruby's ``to_i`` and ``to_f``, which Logstash calls, make of a text without its thousands' separators."""
+
+
+def test_values_are_converted_as_logstash_does(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "job.conf").write_text(CONVERTED)
+    made = etl("import", "job.conf")
+    events = [dict(zip(("i", "f", "e", "b", "words"), values, strict=True)) for _, values in CONVERSIONS]
+    case = {"tests": {"lines": {"input": [line for line, _ in CONVERSIONS], "expect": {"stdout": events}}}}
+    (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(case))
+    tested = etl("test", "job.yaml")
+
+    assert tested.status == 0, tested.out + tested.err
+
+
 OTHERS = """
 input {
   kafka { bootstrap_servers => "a:9092,b:9092" topics => ["x"] codec => json }

@@ -140,6 +140,11 @@ def convert(one: Processor) -> None:
 _REMOVES_NULLS = re.compile(r"removeIf\(\s*(\w+)\s*->\s*\1\s*==\s*null\b")
 """A script that many pipelines end with, in the words of Elastic's own."""
 
+_CHANGES = re.compile(
+    r"[\w\])]\s*(?:[-+*/%|&]|\|\||>>|<<)?=(?![=~])|\.(?!removeIf\b)(?:put|add|set|remove|replace|clear|compute|merge)\w*\(|\+\+|--"
+)
+"""What a script has that does more than to remove nulls."""
+
 
 def script(one: Processor) -> None:
     if one.option("id") or one.option("lang", "painless") not in ("painless", None):
@@ -147,7 +152,7 @@ def script(one: Processor) -> None:
     source = one.option("source") or one.option("inline")
     if not isinstance(source, str):
         raise NotCarriedError("a script without its source")
-    if _REMOVES_NULLS.search(source):
+    if _REMOVES_NULLS.search(source) and not _CHANGES.search(source):
         return  # a field without a value is missing here anyway
     statements = parse_script(source)
     try:

@@ -18,6 +18,7 @@ from etl.migration.values import (
     as_type,
     call,
     choose,
+    of_each,
     split_text,
     text_value,
 )
@@ -41,13 +42,13 @@ def _with_field(one: Processor, name: str) -> Processor:
     return replace(one, options={**one.options, "field": name})
 
 
-def _of_text(function: str) -> Callable[[Processor], None]:
-    def make(one: Processor, source: Value) -> Value:
-        if source.is_array:
-            return Value(f"transform({source.sql}, x -> {function}(x))", source.type, source.reads)
-        return call(function, [as_type(source, TEXT)], TEXT)
+def _of_each_text(make: Callable[[Processor, Value], Value]) -> Callable[[Processor], None]:
+    """A processor that sets the target to a function of the field as a text; of a list, to the list of its results."""
+    return _function(lambda one, source: of_each(lambda text: make(one, as_type(text, TEXT)), source))
 
-    return _function(make)
+
+def _of_text(function: str) -> Callable[[Processor], None]:
+    return _of_each_text(lambda one, text: call(function, [text], TEXT))
 
 
 def _split(one: Processor, source: Value) -> Value:
@@ -58,10 +59,10 @@ def _split(one: Processor, source: Value) -> Value:
     return split_text(Value(f"nullif({text.sql}, '')", TEXT, text.reads), separator)
 
 
-def _gsub(one: Processor, source: Value) -> Value:
+def _gsub(one: Processor, text: Value) -> Value:
     return call(
         "regexp_replace",
-        [as_type(source, TEXT), text_value(str(one.need("pattern"))), text_value(str(one.need("replacement")))],
+        [text, text_value(str(one.need("pattern"))), text_value(str(one.need("replacement")))],
         TEXT,
     )
 
@@ -162,13 +163,11 @@ FUNCTION_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
     "uppercase": _of_text("upper"),
     "trim": _of_text("trim"),
     "urldecode": _of_text("flink_url_decode"),
-    "html_strip": _function(
-        lambda one, x: call("regexp_replace", [as_type(x, TEXT), text_value("<[^>]*>"), text_value("")], TEXT)
-    ),
-    "bytes": _function(
+    "html_strip": _of_each_text(lambda one, x: call("regexp_replace", [x, text_value("<[^>]*>"), text_value("")], TEXT)),
+    "bytes": _of_each_text(
         lambda one, x: Value(f"cast(parse_size(regexp_replace(lower({x.sql}), 'b$', 'ib')) as bigint)", WHOLE, x.reads)
     ),
-    "gsub": _function(_gsub),
+    "gsub": _of_each_text(_gsub),
     "split": _function(_split),
     "join": _function(_join),
     "sort": _function(_sort),

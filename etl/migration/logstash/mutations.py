@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from etl.expressions.quoting import quoted_text
 from etl.migration.draft import Draft, NotCarriedError
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.logstash.configuration import pairs
 from etl.migration.logstash.references import field_name, interpolated
 from etl.migration.values import (
     FALSE,
+    NUMBER,
     TEXT,
     TRUTH,
+    WHOLE,
     Value,
     as_type,
     both,
@@ -21,6 +25,8 @@ from etl.migration.values import (
     choose,
     is_null,
     negation,
+    of_each,
+    split_literal,
     text_value,
 )
 
@@ -85,26 +91,42 @@ def _replace(steps: TranslatedSteps, value: Any, where: Value | None) -> None:
         steps.draft.set({name: choose(where, interpolated(steps.draft, text), steps.draft.field(name))})
 
 
+_TYPES = {"integer": WHOLE, "float": NUMBER, "string": TEXT, "boolean": TRUTH}
+
+_LEADING_NUMBER = {
+    WHOLE: r"^\s*([+-]?[0-9]+)",
+    NUMBER: r"^\s*([+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
+}
+"""What Ruby's ``to_i`` and ``to_f`` read of a text; without it the number is 0."""
+
+
 def _convert(steps: TranslatedSteps, value: Any, where: Value | None) -> None:
-    for name, type_ in _pairs(value):
+    for name, named in _pairs(value):
         source = steps.draft.field(name)
-        if str(type_).endswith("_eu"):
-            swapped = f"replace(replace({as_type(source, TEXT).sql}, '.', ''), ',', '.')"
-            source = Value(swapped, TEXT, source.reads) if not source.is_null else source
-        if type_ == "boolean" and source.type == TEXT:
-            words = f"case when lower({source.sql}) in ('true', 't', 'yes', 'y', '1') then true"
-            rest = f"when lower({source.sql}) in ('false', 'f', 'no', 'n', '0', '') then false end"
-            source = Value(f"{words} {rest}", TRUTH, source.reads)
-        wanted = {"integer": "bigint", "float": "double", "string": TEXT, "boolean": TRUTH}
-        kind = wanted.get(str(type_).removesuffix("_eu"))
-        if kind is None:
-            raise NotCarriedError(f"the type {type_!r}")
+        type_ = _TYPES.get(str(named).removesuffix("_eu"))
+        if type_ is None or str(named) in ("string_eu", "boolean_eu"):
+            raise NotCarriedError(f"the type {named!r}")
         if source.is_null:
             continue
-        numeric = source.type == TEXT and kind == "bigint"
-        made = as_type(as_type(source, "double") if numeric else source, f"array<{kind}>" if source.is_array else kind)
+        thousands = "." if str(named).endswith("_eu") else ","
+        made = of_each(partial(_converted, type_=type_, thousands=thousands), source)
         before = steps.draft.field(name)
         steps.draft.set({name: choose(where, made, as_type(before, made.type) if where is not None else before)})
+
+
+def _converted(value: Value, type_: str, thousands: str) -> Value:
+    """One value in another type, as Logstash's ``convert`` reads it."""
+    if type_ == TRUTH and value.type != TRUTH:
+        text = f"lower({as_type(value, TEXT).sql})"
+        words = f"case when {text} in ('true', 't', 'yes', 'y', '1', '1.0') then true"
+        return Value(f"{words} when {text} in ('false', 'f', 'no', 'n', '0', '0.0', '') then false end", TRUTH, value.reads)
+    if value.type == TEXT and type_ in _LEADING_NUMBER:
+        digits = f"replace({value.sql}, '{thousands}', '')"
+        if thousands == ".":
+            digits = f"replace({digits}, ',', '.')"
+        number = f"regexp_extract({digits}, {quoted_text(_LEADING_NUMBER[type_])}, 1)"
+        return Value(f"case when {number} = '' then 0 else try_cast({number} as {type_}) end", type_, value.reads)
+    return as_type(value, type_)
 
 
 def _gsub(steps: TranslatedSteps, value: Any, where: Value | None) -> None:
@@ -136,7 +158,7 @@ def _split(steps: TranslatedSteps, value: Any, where: Value | None) -> None:
     for name, separator in _pairs(value):
         source = steps.draft.field(name)
         if source.type == TEXT:
-            made = call("split", [source, text_value(re.escape(str(separator)))], "array<string>")
+            made = split_literal(source, str(separator))
             steps.draft.set({name: choose(where, made, source)})
 
 

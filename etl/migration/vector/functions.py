@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from etl.expressions.quoting import quoted_text
@@ -20,7 +19,7 @@ from etl.migration.values import (
     as_type,
     call,
     is_null,
-    split_text,
+    split_literal,
     text_value,
 )
 
@@ -100,7 +99,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "truncate": lambda value, limit: call("left", [as_type(value, TEXT), limit], TEXT),
     "slice": _slice,
     "replace": _replaced,
-    "split": lambda value, pattern: split_text(as_type(value, TEXT), re.escape(_plain(pattern))),
+    "split": lambda value, pattern: split_literal(as_type(value, TEXT), _plain(pattern)),
     "parse_timestamp": _timestamp,
     "format_timestamp": lambda value, pattern: call("date_format", [value, text_value(java_pattern(_plain(pattern)))], TEXT),
     **{name: (lambda value, name=name: call(name, [as_type(value, NUMBER)], NUMBER)) for name in ("abs", "floor", "round")},
