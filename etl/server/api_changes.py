@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from etl.config.problems import ConfigError
-from etl.server.api_reading import LETTER_PARAMETERS, letter_filter
+from etl.server.api_reading import PIPELINE
 from etl.server.documents import CheckDocument, StatusDocument
 from etl.server.endpoints import Call, Endpoint, Parameter
 from etl.server.jobs_folder import Language
@@ -20,8 +20,6 @@ from etl.server.views import problems_of, status_of
 
 _MASKED = re.compile(rb"([\"'])" + re.escape(MASK).encode() + rb"\1")
 """A masked secret in a text, in YAML or SQL; without quotes it would be an alias of YAML, which is not defined."""
-
-PIPELINE = "/api/pipelines/{namespace}/{name}"
 
 _LANGUAGE = Parameter("language", "The language of the file.", default="yaml", choices=("yaml", "sql"))
 
@@ -64,10 +62,6 @@ def _rollback(call: Call) -> StatusDocument:
     return status_of(call.server, call.server.rollback(call.pipeline, call.values["to"]))
 
 
-def _replay(call: Call) -> StatusDocument:
-    return status_of(call.server, call.server.replay(call.pipeline, letter_filter(call)))
-
-
 def _change(verb: Literal["start", "stop", "pause", "restart"], summary: str, desired: Desired) -> Endpoint:
     handle = partial(_want, desired, verb == "restart")
     return Endpoint("POST", f"{PIPELINE}/{verb}", summary, handle, StatusDocument)
@@ -88,15 +82,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _change("stop", "Stop a pipeline after its micro-batch.", "stopped"),
     _change("pause", "Stop reading, and go on receiving: what comes in waits on disk.", "paused"),
     _change("restart", "Stop a pipeline after its micro-batch, and start it again.", "running"),
-    Endpoint(
-        "POST",
-        f"{PIPELINE}/dead/replay",
-        "Stop a pipeline after its micro-batch, send dead letters through its accepted version, once each, and go on; its "
-        "messages tell how many were delivered.",
-        _replay,
-        StatusDocument,
-        LETTER_PARAMETERS,
-    ),
     Endpoint(
         "POST",
         f"{PIPELINE}/rollback",

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from etl.api import EtlError, cut
-from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import read_messages
 from etl.server import documents as api
 from etl.server.boards.threshold_board import MAX_GROUPS, near_rows
 from etl.server.endpoints import Call, Endpoint, Parameter
-from etl.server.letter_stops import letter_stop
 from etl.server.records import format_time
 from etl.server.views import graph_of, pipeline_of, state_of, status_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from etl.config.model import Pipeline
-    from etl.running.dead_letters.letter_groups import LetterGroup
     from etl.running.thresholds import NearGroups
 
 PIPELINE = "/api/pipelines/{namespace}/{name}"
@@ -113,79 +106,11 @@ def _samples(call: Call) -> api.SamplesDocument:
 _WITHOUT_EVENTS = frozenset({"stopped", "ended", "failed", "refused"})
 """Statuses in which no events come, and none will come by themselves."""
 
-LAST_LETTERS = 20
-"""Dead letters that are shown with their event."""
-
-
-def _dead(call: Call) -> api.DeadLettersDocument:
-    from etl.running.dead_letters.letter_files import letter_files
-    from etl.running.dead_letters.letter_groups import group_letters
-    from etl.running.dead_letters.settled_letters import SettledLetters
-    from etl.running.state_folders import dead_letters
-
-    job = call.server.job(call.pipeline)
-    state = call.server.engine.state(str(job.name))
-    pipeline = job.pipeline
-    if pipeline is None:
-        return api.DeadLettersDocument(groups=[], last=[])
-    settled, chosen = SettledLetters.load(state.root / "dead"), letter_filter(call)
-    last: list[dict[str, Any]] = []
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for file in letter_files(dead_letters(pipeline, state)):
-            for batch in map(chosen.choose, settled.open(file)):
-                last[:] = [*last, *batch.slice(max(0, batch.num_rows - LAST_LETTERS)).to_pylist()][-LAST_LETTERS:]
-                yield batch
-
-    groups = [_letter_group(pipeline, group) for group in group_letters(batches())]
-    return api.DeadLettersDocument(groups=groups, last=[_letter(one) for one in last])
-
-
-def letter_filter(call: Call) -> LetterFilter:
-    """The letters that a request is about. Raises EtlError for a time that is none."""
-    return LetterFilter(**{one.name: call.values[one.name] for one in LETTER_PARAMETERS})
-
-
-LETTER_PARAMETERS = (
-    Parameter("at", "Only letters of steps, sinks and sources whose name has this text; a whole name is this one alone."),
-    Parameter("code", "Only letters with this code, such as grok-failed."),
-    Parameter("reason", "Only letters whose reason has this text."),
-    Parameter("text", "Only letters whose event has this text."),
-    Parameter("since", "Only letters of this time (ISO 8601, UTC) and later."),
-    Parameter("until", "Only letters before this time."),
-)
-
-
-def _letter_group(pipeline: Pipeline, group: LetterGroup) -> api.DeadLetterGroupDocument:
-    last = group.last.isoformat() if group.last else None
-    found = letter_stop(pipeline, group.at, group.example)
-    stop = None
-    if found is not None:
-        text, at = found
-        stop = api.MatchStopDocument(text=text, at=at.column - 1, expected=at.expected, within=list(at.within))
-    return api.DeadLetterGroupDocument(
-        at=group.at, code=group.code, events=group.events, reason=group.reason, example=group.example, last=last, stop=stop
-    )
-
-
-def _letter(letter: dict[str, Any]) -> api.DeadLetterDocument:
-    fields = ("at", "code", "reason", "event", "source", "partition", "offset")
-    return api.DeadLetterDocument(time=letter["time"].isoformat(), **{name: letter[name] for name in fields})
-
-
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/api/pipelines", "List all pipelines.", _list, api.ListDocument),
     Endpoint("GET", PIPELINE, "A pipeline with its counters.", _pipeline, api.PipelineDocument),
     Endpoint("GET", f"{PIPELINE}/graph", "A pipeline as a graph, with the numbers of its nodes.", _graph, api.GraphDocument),
     Endpoint("GET", f"{PIPELINE}/history", "Sums of the last ten minutes, one sample a second.", _history, api.HistoryDocument),
-    Endpoint(
-        "GET",
-        f"{PIPELINE}/dead",
-        "Open dead letters: groups, and the last ones.",
-        _dead,
-        api.DeadLettersDocument,
-        LETTER_PARAMETERS,
-    ),
     Endpoint("GET", f"{PIPELINE}/state", "What steps with state remember.", _state, list[api.StepStateDocument]),
     Endpoint(
         "GET",

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from etl.running.metrics import Sample, samples, text_lines
 from etl.running.metrics_server import METRICS_TYPE, memory_samples
-from etl.server import access, api_changes, api_reading
+from etl.server import access, api_changes, api_letters, api_reading
 from etl.server.endpoints import Endpoint
 from etl.server.events import TooManyViewersError
 from etl.server.openapi import openapi
@@ -21,7 +21,7 @@ from etl.server.requests import error_response, json_response
 if TYPE_CHECKING:
     from etl.server.pipeline_server import PipelineServer
 
-ENDPOINTS: tuple[Endpoint, ...] = (*api_reading.ENDPOINTS, *api_changes.ENDPOINTS)
+ENDPOINTS: tuple[Endpoint, ...] = (*api_reading.ENDPOINTS, *api_letters.ENDPOINTS, *api_changes.ENDPOINTS)
 
 
 def api_routes() -> list[BaseRoute]:

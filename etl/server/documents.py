@@ -263,7 +263,16 @@ class DeadLettersDocument(ApiModel):
     """Open dead letters: how many by place and code, and the last ones."""
 
     groups: list[DeadLetterGroupDocument]
-    last: list[DeadLetterDocument]
+    last: list[DeadLetterDocument] = Field(description="The last letters; long events are cut.")
+    complete: bool = Field(description="False while letters are left that the next request counts: one reads for a second.")
+
+
+class DeadLetterPageDocument(ApiModel):
+    """A page of open dead letters, oldest first."""
+
+    letters: list[DeadLetterDocument]
+    next: Name | None = Field(description="Give it as `after` to get the next page; null if there is no letter.")
+    is_last: bool = Field(description="Whether no further letter is there now; `next` then gives those that come later.")
 
 
 class StepStateDocument(ApiModel):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from etl.api import EtlError, nearest
@@ -23,6 +24,23 @@ if TYPE_CHECKING:
     from etl.server.events import Events
 
 Value = str | int | bool
+
+
+@dataclass(frozen=True)
+class Download:
+    """An answer that is a file, sent part by part."""
+
+    media_type: str
+    name: str
+    """The name under which browsers save it."""
+    parts: Iterator[bytes]
+
+    def response(self) -> Response:
+        """The answer, once its first part is there: what fails before it has a status of its own, what fails later ends the
+        connection before the end of the answer."""
+        first = next(self.parts, b"")
+        headers = {"Content-Disposition": f'attachment; filename="{self.name}"'}
+        return StreamingResponse(chain((first,), self.parts), media_type=self.media_type, headers=headers)
 
 
 @dataclass(frozen=True)
@@ -86,7 +104,7 @@ class Endpoint:
     summary: str
     handle: Callable[[Call], Any]
     answer: Any
-    """The model of the answer, or ``list[model]``."""
+    """The model of the answer, or ``list[model]``; a sequence of media types if it is a `Download`."""
     parameters: tuple[Parameter, ...] = ()
     takes_file: bool = False
     """Whether the body is the text of a pipeline file."""
@@ -100,14 +118,20 @@ class Endpoint:
         mask: Callable[[str], str] = request.app.state.mask
         try:
             call = self._call(request, await request.body())
-            answer = await run_in_threadpool(self.handle, call)
+            answer = await run_in_threadpool(self._answer, call)
         except UnknownPipelineError as error:
             return failure_response(ApiError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error)))
         except (EtlError, OSError) as error:
             return failure_response(error, mask)
+        if isinstance(answer, Response):
+            return answer
         if answer is None:
             return Response(status_code=HTTPStatus.NO_CONTENT)
         return json_response(masked(answer, mask), self.status)
+
+    def _answer(self, call: Call) -> Any:
+        answer = self.handle(call)
+        return answer.response() if isinstance(answer, Download) else answer
 
     def _call(self, request: Request, body: bytes) -> Call:
         path, query = request.path_params, request.query_params
@@ -133,6 +157,6 @@ def _name(path: Mapping[str, str]) -> PipelineName | None:
 
 def models(answer: Any) -> list[type[BaseModel]]:
     """The models of an answer."""
-    if answer is None:
+    if answer is None or isinstance(answer, tuple):
         return []
     return [answer] if isinstance(answer, type) and issubclass(answer, BaseModel) else list(get_args(answer))

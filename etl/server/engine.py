@@ -54,14 +54,14 @@ class EngineRun(Protocol):
         """Wait until it has ended; returns whether it has."""
 
 
-class EngineReplay(Protocol):
-    """A replay of dead letters."""
+class LetterTask(Protocol):
+    """What settles dead letters of a pipeline that does not run: a replay or a drop."""
 
     def run(self, report: OnMessage) -> None:
-        """Take the letters and run them to the end, or until it is stopped. Raises EtlError."""
+        """Work to the end, or until it is stopped. Raises EtlError."""
 
     def stop(self) -> None:
-        """End it after the micro-batch at work; the next replay finishes it. Callable from any thread."""
+        """End a replay after the micro-batch at work; the next one finishes it. Callable from any thread."""
 
 
 class PreparedPipeline(Protocol):
@@ -90,8 +90,11 @@ class Engine(Protocol):
         """Check a file, which need not be there yet, beside ``others`` that run, plan it, and compare it with its state. Writes
         nothing. Raises EtlError, as a ConfigError if the file has problems."""
 
-    def replay(self, pipeline: Pipeline, letters: LetterFilter) -> EngineReplay:
+    def replay(self, pipeline: Pipeline, letters: LetterFilter) -> LetterTask:
         """A replay of the open dead letters that are chosen, through a pipeline that does not run; not yet started."""
+
+    def drop(self, pipeline: Pipeline, letters: LetterFilter) -> LetterTask:
+        """What settles the open dead letters that are chosen without a replay; not yet started."""
 
     def state(self, name: str) -> StateFolder:
         """The state folder of a pipeline."""

@@ -15,7 +15,7 @@ from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import MessageLog
 from etl.running.messages import Message
 from etl.running.supervision import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS
-from etl.server.engine import Engine, EngineReplay, EngineRun, PreparedPipeline
+from etl.server.engine import Engine, EngineRun, LetterTask, PreparedPipeline
 from etl.server.jobs_folder import JobFile
 from etl.server.names import PipelineName
 from etl.server.records import Desired
@@ -27,10 +27,14 @@ HANG_SECONDS = 15.0
 """Seconds that it then has to end. What hangs longer waits in code of this process, which nothing can end."""
 
 JobStatus: TypeAlias = Literal[
-    "starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused", "replaying"
+    "starting", "running", "waiting", "stopping", "stopped", "paused", "ended", "failed", "refused", "replaying", "dropping"
 ]
+
 """``waiting``: it starts again after a failure; ``ended``: its sources have no more events; ``failed``: it does not start again;
-``refused``: its file has problems, and no earlier version runs; ``replaying``: dead letters run through it, then it goes on."""
+``refused``: its file has problems, and no earlier version runs; ``replaying``: dead letters run through it; ``dropping``: dead
+letters are settled without a replay. After these two it goes on."""
+LetterVerb: TypeAlias = Literal["replay", "drop"]
+"""How dead letters are settled."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,10 @@ class Job:
         self._failures = 0
         self._retry_at: float | None = None
         self._closing = False
-        self._letters: LetterFilter | None = None
-        """The dead letters that are to be replayed."""
-        self._replay: EngineReplay | None = None
-        """The replay at work."""
+        self._letters: tuple[LetterVerb, LetterFilter] | None = None
+        """The dead letters that are to be replayed or dropped."""
+        self._letter_task: LetterTask | None = None
+        """The replay or drop at work."""
         self._thread = threading.Thread(target=self._conduct, name=f"job {name}", daemon=True)
         self._thread.start()
 
@@ -122,30 +126,32 @@ class Job:
             if desired != "stopped" and self._has_ended():
                 self._restart = True
             if desired == "stopped":
-                self._stop_replay()
+                self._stop_letter_task()
             self._changed.notify_all()
 
-    def replay(self, letters: LetterFilter) -> None:
-        """Stop the run after its micro-batch, send dead letters through the wanted version, and go on. Raises EtlError if that is
-        going on already, or if no version was accepted."""
+    def settle(self, verb: LetterVerb, letters: LetterFilter) -> None:
+        """Stop the run after its micro-batch, send dead letters through the wanted version or drop them, and go on.
+
+        Raises EtlError if that is going on already, or if no version was accepted.
+        """
         with self._changed:
             if self._letters is not None:
-                raise EtlError("a replay of its dead letters is going on")
+                raise EtlError(f"a {self._letters[0]} of its dead letters is going on")
             if self.version is None:
                 raise EtlError("its file is refused: no version can take dead letters")
-            self._letters = letters
+            self._letters = verb, letters
             self._changed.notify_all()
 
-    def _stop_replay(self) -> None:
+    def _stop_letter_task(self) -> None:
         """Stop a replay after its micro-batch; the next one finishes it."""
-        if self._replay is not None:
-            self._replay.stop()
+        if self._letter_task is not None:
+            self._letter_task.stop()
 
     def close(self) -> None:
         """Stop the run after its micro-batch, and end the thread; returns at once."""
         with self._changed:
             self._closing = True
-            self._stop_replay()
+            self._stop_letter_task()
             self._changed.notify_all()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -160,8 +166,8 @@ class Job:
         """What it is doing."""
         if self._stopping:
             return "stopping"
-        if self._replay is not None:
-            return "replaying"
+        if self._letter_task is not None and self._letters is not None:
+            return "replaying" if self._letters[0] == "replay" else "dropping"
         if self._is_at_work() and self.run is not None:
             return self.run.status
         if self._hanging is not None and not self._hanging.wait(0):
@@ -224,7 +230,7 @@ class Job:
     def _is_due(self) -> bool:
         return (
             self._closing
-            or self._must_replay()
+            or self._must_settle()
             or self._must_stop()
             or self._must_start()
             or self._must_toggle()
@@ -241,7 +247,7 @@ class Job:
         unwanted = self.desired == "stopped" or self.version is not self._running or self._letters is not None
         return self._closing or self._restart or unwanted
 
-    def _must_replay(self) -> bool:
+    def _must_settle(self) -> bool:
         return self._letters is not None and not self._is_at_work() and not self._is_hanging()
 
     def _must_start(self) -> bool:
@@ -258,8 +264,8 @@ class Job:
     def _step(self) -> None:
         if self._must_stop():
             self._stop()
-        elif self._must_replay():
-            self._replay_letters()
+        elif self._must_settle():
+            self._settle_letters()
         elif self._must_start():
             self._start()
         elif self._must_toggle():
@@ -312,28 +318,30 @@ class Job:
         self._running, self._is_paused = version, False
         self.run = prepared.start(self._take, self._wake)
 
-    def _replay_letters(self) -> None:
+    def _settle_letters(self) -> None:
+        """Replay or drop the letters, and report what has failed."""
         with self._changed:
-            letters, version = self._letters, self.version
-        assert letters is not None
+            wanted, version = self._letters, self.version
+        assert wanted is not None
         assert version is not None
+        verb, letters = wanted
         try:
             if not self._closing:
                 prepared = self._engine.prepare(str(self.name), version.file, self._others())
                 with self._changed:
-                    self._replay = self._engine.replay(prepared.pipeline, letters)
+                    make = self._engine.replay if verb == "replay" else self._engine.drop
+                    task = self._letter_task = make(prepared.pipeline, letters)
                     if self._closing:  # meanwhile
-                        self._replay.stop()
+                        task.stop()
                 self._on_change(self)
-                self._replay.run(lambda message: self.report(message.event, message.text, message.level))
+                task.run(lambda message: self.report(message.event, message.text, message.level))
         except Exception as error:
             reason = str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}"
-            self.report(
-                "replay-failed", f"the replay of its dead letters has failed; the next one finishes it: {reason}", "error"
-            )
+            hint = "; the next one finishes it" if verb == "replay" else ""
+            self.report(f"{verb}-failed", f"the {verb} of its dead letters has failed{hint}: {reason}", "error")
         finally:
             with self._changed:
-                self._letters = self._replay = None
+                self._letters = self._letter_task = None
 
     def _toggle(self) -> None:
         assert self.run is not None

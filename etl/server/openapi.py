@@ -78,6 +78,9 @@ def _operation_id(endpoint: Endpoint) -> str:
 def _responses(endpoint: Endpoint) -> Iterable[tuple[int, dict[str, Any]]]:
     if endpoint.answer is None:
         yield HTTPStatus.NO_CONTENT, {"description": "It is done."}
+    elif isinstance(endpoint.answer, tuple):
+        content = {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in endpoint.answer}
+        yield endpoint.status, {"description": "The file.", "content": content}
     else:
         (model,) = models(endpoint.answer)
         schema: dict[str, Any] = {"$ref": _REF.format(model=model.__name__)}

@@ -11,6 +11,7 @@ from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError
 from etl.running.dead_letters.letter_filter import LetterFilter
+from etl.server.boards.letter_board import LetterBoard
 from etl.server.boards.sample_board import SampleBoard
 from etl.server.boards.threshold_board import ThresholdBoard
 from etl.server.engine import Engine, PreparedPipeline, check_file
@@ -40,6 +41,7 @@ class PipelineServer:
         self.secrets = SecretValues()
         self.samples = SampleBoard()
         self.thresholds = ThresholdBoard()
+        self.letters = LetterBoard()
         self.versions = Versions(state)
         self._desired = DesiredStates(state)
         self._jobs: dict[PipelineName, Job] = {}
@@ -140,7 +142,13 @@ class PipelineServer:
     def replay(self, name: PipelineName, letters: LetterFilter) -> Job:
         """Send dead letters through a pipeline, which stops meanwhile. Raises EtlError."""
         job = self.job(name)
-        job.replay(letters)
+        job.settle("replay", letters)
+        return job
+
+    def drop(self, name: PipelineName, letters: LetterFilter) -> Job:
+        """Settle dead letters of a pipeline, which stops meanwhile. Raises EtlError."""
+        job = self.job(name)
+        job.settle("drop", letters)
         return job
 
     def remove(self, name: PipelineName) -> None:
@@ -224,6 +232,7 @@ class PipelineServer:
         job = self._jobs.pop(name)
         self._rates.pop(name, None)
         self.thresholds.forget(str(name))
+        self.letters.forget(str(name))
         self._desired.set(name, None)
         job.report("removed", "its file is removed; it stops after its micro-batch")
         job.close()

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, SecretStr
 
 from etl.config.model import Pipeline
@@ -38,6 +40,20 @@ class SecretValues:
     def mask(self, text: str) -> str:
         """The text without secrets."""
         return self._pattern.sub(MASK, text) if self._pattern is not None else text
+
+    def mask_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch whose texts are without secrets."""
+        if self._pattern is None:
+            return batch
+        columns = [self._mask_column(column) if pa.types.is_string(column.type) else column for column in batch.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+    def _mask_column(self, column: pa.Array) -> pa.Array:
+        """Only the texts with a secret are Python's."""
+        assert self._pattern is not None
+        has_secret = pc.fill_null(pc.match_substring_regex(column, self._pattern.pattern), False)
+        found = [self.mask(text) for text in column.filter(has_secret).to_pylist()]
+        return pc.replace_with_mask(column, has_secret, pa.array(found, column.type)) if found else column
 
 
 def _forms(secret: str) -> Iterator[str]:

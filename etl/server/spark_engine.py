@@ -11,6 +11,7 @@ from pathlib import Path
 from etl.api import ComponentError, EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import Problem
+from etl.running.dead_letters.letter_drop import drop_letters
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.dead_letters.replay_run import Replay
 from etl.running.messages import Message, OnMessage
@@ -22,7 +23,7 @@ from etl.server.engine import check_file
 from etl.server.jobs_folder import JobFile
 from etl.spark.reports.totals import Totals
 from etl.spark.state.fingerprint import compare_checkpoints
-from etl.spark.state.folder import StateFolder
+from etl.spark.state.folder import StateFolder, lock_state
 from etl.spark.state.incompatible_changes import refusal
 
 
@@ -51,6 +52,28 @@ class SparkEngine:
     def replay(self, pipeline: Pipeline, letters: LetterFilter) -> SparkReplay:
         """A replay in the session of the server."""
         return SparkReplay(pipeline, self.state(pipeline.name), letters, self.session)
+
+    def drop(self, pipeline: Pipeline, letters: LetterFilter) -> LetterDrop:
+        """A drop, which needs no session."""
+        return LetterDrop(pipeline, self.state(pipeline.name), letters)
+
+
+@dataclass(frozen=True)
+class LetterDrop:
+    """Settles letters without a replay."""
+
+    pipeline: Pipeline
+    state: StateFolder
+    letters: LetterFilter
+
+    def run(self, report: OnMessage) -> None:
+        """Settle them, and report how many there were."""
+        with lock_state(self.state, "stop that run first"):
+            dropped = drop_letters(self.pipeline, self.state, self.letters.choose)
+        report(Message("dropped", str(dropped), pipeline=self.pipeline.name))
+
+    def stop(self) -> None:
+        """It ends by itself, after reading the letters."""
 
 
 class SparkReplay:

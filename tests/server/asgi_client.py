@@ -19,19 +19,19 @@ class Answer:
         return json.loads(self.body)
 
 
-def request(app: Any, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+def request(app: Any, method: str, path: str, body: bytes = b"", query: str = "", **headers: str) -> Answer:
     """One request; header names have ``_`` for ``-``. Host is 127.0.0.1:8088 unless given."""
-    return asyncio.run(_request(app, method, path, body, {"host": "127.0.0.1:8088", **headers}))
+    return asyncio.run(_request(app, method, path, body, query, {"host": "127.0.0.1:8088", **headers}))
 
 
-async def _request(app: Any, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+async def _request(app: Any, method: str, path: str, body: bytes, query: str, headers: dict[str, str]) -> Answer:
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {
         "type": "http",
         "http_version": "1.1",
         "method": method,
         "path": path,
-        "query_string": b"",
+        "query_string": query.encode(),
         "headers": raw,
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 8088),

@@ -16,6 +16,7 @@ from etl.running.messages import Message, OnMessage
 from etl.running.supervision import Status
 from etl.server.engine import check_file
 from etl.server.jobs_folder import JobFile
+from etl.server.spark_engine import LetterDrop
 from etl.spark.reports.totals import SinkTotals, Totals
 from etl.spark.state.folder import StateFolder
 
@@ -36,6 +37,9 @@ class FakeEngine:
     def replay(self, pipeline: Pipeline, letters: LetterFilter) -> FakeReplay:
         self.replays.append(FakeReplay(pipeline.name, letters, error="the disk is full" if letters.code == "broken" else ""))
         return self.replays[-1]
+
+    def drop(self, pipeline: Pipeline, letters: LetterFilter) -> LetterDrop:
+        return LetterDrop(pipeline, self.state(pipeline.name), letters)
 
     def state(self, name: str) -> StateFolder:
         folder = StateFolder(self.root / name)

@@ -184,6 +184,7 @@ def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, ser
     run = check_tabs_of_run(page, engine)
     replay_dead_letter(page, engine, run)
     try_dead_letter(page)
+    drop_dead_letter(page, engine)
     check_near_thresholds(page, url)
     check_rule_editor(page)
     check_screens_on_a_phone(page, url)
@@ -234,8 +235,7 @@ def check_tabs_of_run(page: Page, engine: FakeEngine) -> FakeRun:
 
 def replay_dead_letter(page: Page, engine: FakeEngine, run: FakeRun) -> None:
     """A replay stops the run and starts another."""
-    letter = {"time": "2026-01-31T10:00:00.000000Z", "at": "steps[0] json", "code": "json-failed", "reason": "is not JSON"}
-    engine.state("web/users").dead_letters.write_text(json.dumps({**letter, "offset": 0, "event": HOSTILE}) + "\n")
+    write_dead_letter(engine)
     page.link("Dead letters").click()
     page.until(lambda: HOSTILE in page.find(".letters pre").text)
     page.until(lambda: page.button("Replay 1 letter")).click()
@@ -243,6 +243,11 @@ def replay_dead_letter(page: Page, engine: FakeEngine, run: FakeRun) -> None:
     assert page.violations() == []
     engine.replays[-1].stop()
     page.until(lambda: next(one for one in engine.runs[::-1] if one.name == "web/users") is not run)
+
+
+def write_dead_letter(engine: FakeEngine, offset: int = 0) -> None:
+    letter = {"time": "2026-01-31T10:00:00.000000Z", "at": "steps[0] json", "code": "json-failed", "reason": "is not JSON"}
+    engine.state("web/users").dead_letters.write_text(json.dumps({**letter, "offset": offset, "event": HOSTILE}) + "\n")
 
 
 def try_dead_letter(page: Page) -> None:
@@ -254,6 +259,24 @@ def try_dead_letter(page: Page) -> None:
     page.button("Try with the pipeline as it is now").click()
     page.until(lambda: page.all(".lines li.dead"))
     assert page.browser.title == "Sluice"
+
+
+def drop_dead_letter(page: Page, engine: FakeEngine) -> None:
+    """The letters of a group appear when asked for, and a drop asks before it settles them."""
+    page.browser.back()
+    page.until(lambda: HOSTILE in page.find(".letters pre").text)
+    page.find(".letters summary").click()
+    page.until(lambda: HOSTILE in page.find(".letter-list pre").text)
+    assert "These are the last ones" in page.find(".letters details").text
+    page.until(lambda: page.button("Export"))
+    page.button("Drop…").click()
+    assert page.violations() == []
+    page.button("Keep").click()
+    page.button("Drop…").click()
+    page.button("Drop 1 letter: no replay gets them").click()
+    page.until(lambda: not engine.state("web/users").dead_letters.exists())
+    page.until(lambda: not page.all(".letter-list"))
+    write_dead_letter(engine, offset=1)
 
 
 def check_near_thresholds(page: Page, url: str) -> None:

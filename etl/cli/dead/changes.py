@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import EtlError
-from etl.cli.dead.letters import Letters, add_letters, load_letters
+from etl.cli.dead.letters import add_letters, load_letters
 from etl.running.messages import Message
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from etl.running.shared_session import SharedSession
 
 STOP_FIRST = "stop that run, and start it again afterwards"
-
-_LINES = (".log", ".txt")
 
 
 @click.command()
@@ -36,66 +35,46 @@ def export(target: Path, **options: Any) -> None:
     OUT ends with .jsonl or .parquet for letters with all of their fields, or with .log or .txt for the text of their events
     alone, one a line, such as for `etl grok` and `etl infer`.
     """
-    write = _WRITERS.get(target.suffix)
-    if write is None:
-        raise click.UsageError(f"{target}: a file ends with {', '.join(_WRITERS)}, not with {target.suffix!r}")
+    from etl.running.dead_letters.letter_export import EXPORT_FORMATS
+
+    form = EXPORT_FORMATS.get(target.suffix.removeprefix("."))
+    if form is None:
+        accepted = ", ".join(f".{name}" for name in EXPORT_FORMATS)
+        raise click.UsageError(f"{target}: a file ends with {accepted}, not with {target.suffix!r}")
     letters = load_letters(**options)
+    counted = _CountedLetters(letters.batches(), form.has_lines_only)
     fresh = target.with_name(f"{target.name}.new")
     try:
-        rows, left_out = write(fresh, letters.batches())
+        with fresh.open("wb") as out:
+            out.writelines(form.encode(counted))
         os.replace(fresh, target)
     except BaseException:
         with suppress(OSError):
             fresh.unlink()
         raise
-    text = f"{rows:,} dead letter{'' if rows == 1 else 's'} in {target}"
-    if left_out:
-        text += f"; {left_out:,} are left out, whose events have several lines: a file that ends with .jsonl has them"
+    text = f"{counted.rows:,} dead letter{'' if counted.rows == 1 else 's'} in {target}"
+    if counted.left_out:
+        text += f"; {counted.left_out:,} are left out, whose events have several lines: a file that ends with .jsonl has them"
     click.echo(text, err=True)
 
 
-def _write_json(path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[int, int]:
-    import polars as pl
+@dataclass
+class _CountedLetters:
+    """Letters, counted as they pass."""
 
-    from etl.columns.json.values import to_json_types
+    batches: Iterator[pa.RecordBatch]
+    lines_only: bool
+    rows: int = 0
+    left_out: int = 0
 
-    rows = 0
-    with path.open("wb") as out:
-        for batch in batches:
-            columns = {name: to_json_types(batch.column(name)) for name in batch.schema.names}
-            frame = pl.from_arrow(pa.table(columns))
-            assert isinstance(frame, pl.DataFrame)
-            frame.write_ndjson(out)
-            rows += batch.num_rows
-    return rows, 0
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        from etl.running.dead_letters.letter_export import has_line_ends
 
-
-def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[int, int]:
-    from pyarrow.parquet import ParquetWriter
-
-    from etl.running.dead_letters.letter_files import LETTERS
-
-    rows = 0
-    with ParquetWriter(path, LETTERS) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    return rows, 0
-
-
-def _write_lines(path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[int, int]:
-    rows = left_out = 0
-    with path.open("w", encoding="utf-8", newline="\n") as out:
-        for batch in batches:
-            events = pc.fill_null(batch.column("event"), "")
-            single = events.filter(pc.invert(pc.match_substring_regex(events, r"[\r\n]")))
-            out.writelines(f"{event}\n" for event in single.to_pylist())
-            rows += len(single)
-            left_out += len(events) - len(single)
-    return rows, left_out
-
-
-_WRITERS = {".jsonl": _write_json, ".parquet": _write_parquet, **dict.fromkeys(_LINES, _write_lines)}
+        for batch in self.batches:
+            left_out = pc.sum(has_line_ends(batch)).as_py() or 0 if self.lines_only else 0
+            self.rows += batch.num_rows - left_out
+            self.left_out += left_out
+            yield batch
 
 
 @click.command()
@@ -108,33 +87,16 @@ def drop(yes: bool, **options: Any) -> None:
     the option `dead_letters` names is never changed.
     """
     from etl.cli.state.changes import ask
-    from etl.running.dead_letters.settled_letters import lines_by_file
+    from etl.running.dead_letters.letter_drop import drop_letters
     from etl.spark.state.folder import lock_state
+
+    def confirm(rows: int) -> None:
+        if not yes:
+            ask(f"Drop {rows:,} dead letter{'' if rows == 1 else 's'}? No replay will get them")
 
     letters = load_letters(**options)
     with lock_state(letters.state, STOP_FIRST):
-        lines = lines_by_file(letters.batches())
-        rows = sum(map(len, lines.values()))
-        if not rows:
-            click.echo("no dead letters are chosen", err=True)
-            return
-        if not yes:
-            ask(f"Drop {rows:,} dead letter{'' if rows == 1 else 's'}? No replay will get them")
-        letters.settled.drop(letters.files, lines)
-        click.echo(f"dropped {rows:,} dead letter{'' if rows == 1 else 's'}", err=True)
-        _remove_settled(letters)
-
-
-def _remove_settled(letters: Letters) -> None:
-    """Remove the file of the state folder when all of its letters are settled, and copies of them; its sink begins a new one."""
-    from etl.running.dead_letters.replay import remove_copies
-
-    file = letters.state.dead_letters
-    is_own = [one for one in letters.files if one.path == file]
-    if is_own and not any(batch.num_rows for batch in letters.settled.open(is_own[0])):
-        file.unlink()
-        remove_copies(letters.state)
-        click.echo(f"removed {file}: all of its letters are settled", err=True)
+        click.echo(drop_letters(letters.pipeline, letters.state, letters.choose, confirm), err=True)
 
 
 @click.command()

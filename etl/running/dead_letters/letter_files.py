@@ -19,10 +19,27 @@ LETTERS = pa.schema([*SCHEMA, ("file", pa.string()), ("line", pa.int64())])
 _CHUNK_BYTES = 16 << 20
 """Bytes of complete lines that are read at once."""
 
+_LONGEST_LINE_BYTES = 256 << 20
+"""Bytes of one letter; a longer line is no letter of a run."""
+
 _HEAD_BYTES = 4096
 """Bytes of the first line that tell whether a file is still the one that it was."""
 
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst")
+
+
+@dataclass(frozen=True)
+class FilePosition:
+    """The begin of a line in a file of dead letters."""
+
+    bytes: int = 0
+    """Bytes before it, after decompression."""
+    line: int = 0
+    """Its number, counted from zero."""
+
+
+BEGIN = FilePosition()
+"""The begin of a file."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +58,41 @@ class LetterFile:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its letters with the fields of `LETTERS`, in the order of the file; a last line that is not complete is left out."""
-        line, rest = 0, b""
+        return (batch for batch, _ in self.batches_from(BEGIN))
+
+    def batches_from(self, start: FilePosition, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[pa.RecordBatch, FilePosition]]:
+        """Its letters from a position on, as `batches` gives them, each batch with the position after it.
+
+        Memory: ``chunk_bytes`` of text, or its longest line. Raises EtlError for a position at which no line begins.
+        """
+        at, rest = start, b""
         with self._open() as file:
-            while chunk := self._read(file):
+            self._skip(file, start)
+            while chunk := self._read(file, chunk_bytes):
                 whole, newline, rest = (rest + chunk).rpartition(b"\n")
                 if newline:
-                    batch = self._letters(whole + newline, line)
-                    line += batch.num_rows
-                    yield batch
+                    batch = self._letters(whole + newline, at.line)
+                    at = FilePosition(at.bytes + len(whole) + 1, at.line + batch.num_rows)
+                    yield batch, at
+                elif len(rest) > _LONGEST_LINE_BYTES:
+                    raise EtlError(f"{self.path} has lines that are not dead letters of a run: line {at.line + 1} has no end")
 
-    def _read(self, file: pa.NativeFile) -> bytes:
+    def _skip(self, file: pa.NativeFile, start: FilePosition) -> None:
+        """Go to a position. A compressed file is read up to it."""
+        if not start.bytes:
+            return
+        before = start.bytes - 1
+        if file.seekable():
+            file.seek(before)
+        else:
+            while before and (skipped := self._read(file, min(before, _CHUNK_BYTES))):
+                before -= len(skipped)
+        if self._read(file, 1) != b"\n":
+            raise EtlError(f"dead letters in {self.path} have no line that begins at byte {start.bytes:,}")
+
+    def _read(self, file: pa.NativeFile, size: int) -> bytes:
         try:
-            return bytes(file.read(_CHUNK_BYTES))
+            return bytes(file.read(size))
         except OSError as error:
             raise EtlError(f"dead letters in {self.path} cannot be read to their end: {error}") from error
 

@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 MAX_REASONS = 1000
 """Reasons of a group that are counted."""
 
+MAX_EXAMPLE_CHARACTERS = 64 << 10
+"""Characters of an example; the letter has all of its event."""
+
 
 @dataclass
 class LetterGroup:
@@ -34,7 +37,7 @@ class LetterGroup:
             self.reasons = dict(Counter(self.reasons).most_common(MAX_REASONS))
         self.events += batch.num_rows
         self.last = max(filter(None, (self.last, pc.max(batch.column("time")).as_py())), default=None)
-        self.example = self.example or batch.column("event")[0].as_py() or ""
+        self.example = self.example or (batch.column("event")[0].as_py() or "")[:MAX_EXAMPLE_CHARACTERS]
 
     @property
     def reason(self) -> str:
@@ -42,11 +45,27 @@ class LetterGroup:
         return max(self.reasons, key=lambda reason: self.reasons[reason]) or ""
 
 
+class LetterGroups:
+    """The groups of the letters that were added."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], LetterGroup] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count letters."""
+        for pair in pa.table(batch).group_by(["at", "code"]).aggregate([]).to_pylist():
+            at, code = pair["at"], pair["code"]
+            both = pc.and_(pc.equal(batch.column("at"), at), pc.equal(batch.column("code"), code))
+            self._groups.setdefault((at, code), LetterGroup(at, code)).add(batch.filter(both))
+
+    def largest_first(self) -> list[LetterGroup]:
+        """The groups; of two with as many letters the one that began first is the first."""
+        return sorted(self._groups.values(), key=lambda group: -group.events)
+
+
 def group_letters(batches: Iterable[pa.RecordBatch]) -> list[LetterGroup]:
     """The groups of letters, the largest first."""
-    groups: dict[tuple[str, str], LetterGroup] = {}
+    groups = LetterGroups()
     for batch in batches:
-        for at, code in dict.fromkeys(zip(batch.column("at").to_pylist(), batch.column("code").to_pylist(), strict=True)):
-            both = pc.and_(pc.equal(batch.column("at"), at), pc.equal(batch.column("code"), code))
-            groups.setdefault((at, code), LetterGroup(at, code)).add(batch.filter(both))
-    return sorted(groups.values(), key=lambda group: -group.events)
+        groups.add(batch)
+    return groups.largest_first()

@@ -112,7 +112,7 @@ def take_letters(
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     writers: dict[str, LetterWriter] = {}
-    lines: dict[str, list[int]] = {}
+    chosen_lines: list[pa.RecordBatch] = []
     for batch in (chosen(batch) for file in files for batch in settled.open(file)):
         for at in batch.column("at").unique().to_pylist():
             of_origin = batch.filter(pc.equal(batch.column("at"), at))
@@ -123,15 +123,14 @@ def take_letters(
                 taken.refused[at] = reason, events + of_origin.num_rows
                 continue
             writers[at].write(of_origin)
-            for name, found in lines_by_file([of_origin]).items():
-                lines.setdefault(name, []).extend(found)
+            chosen_lines.append(of_origin.select(["file", "line"]))
     portions = [{"name": writer.path.stem, "at": at, "letters": writer.rows} for at, writer in writers.items()]
     for writer in writers.values():
         writer.close()
     if not portions:
         shutil.rmtree(draft)
         return taken
-    write_json(draft / "taken.json", to_record(files, lines))
+    write_json(draft / "taken.json", to_record(files, lines_by_file(chosen_lines)))
     write_json(draft / "portions.json", portions)
     sync_names(draft)
     os.rename(draft, draft.with_suffix(""))

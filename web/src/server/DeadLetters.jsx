@@ -1,6 +1,6 @@
 // Dead letters of all pipelines in groups: where and why, an example, ways to try it with the pipeline as it is now and to replay it.
 import { useEffect, useState } from "preact/hooks";
-import { get, post } from "../shared/api.js";
+import { download, get, post } from "../shared/api.js";
 import { count, plural, time } from "../shared/format.js";
 import { Link, apiPath, go, pipelinePath } from "../shared/link.jsx";
 import { usePolled, useStatuses } from "../shared/live.js";
@@ -53,24 +53,77 @@ export function DeadGroups({ name, rejected }) {
           {group.example && <pre tabIndex={0}>{group.stop ? <Stopped row={group} /> : group.example}</pre>}
           <span class="actions">
             {group.example && <button class="quiet small" onClick={() => tryNow(name, group.example)}>Try with the pipeline as it is now</button>}
-            {isStored && <Replay name={name} letters={group.events} filter={{ at: group.at, code: group.code }} />}
+            {isStored && <Settle name={name} letters={group.events} filter={{ at: group.at, code: group.code }} />}
           </span>
+          {isStored && <Letters name={name} filter={{ at: group.at, code: group.code }} />}
         </article>
       ))}
-      {isStored && <p class="note">A replay stops {name} after its micro-batch, sends the letters through the pipeline as it is now, once each, and lets it go on. Its messages tell what was delivered; what fails again is a dead letter again.</p>}
+      {isStored && !value.complete && <p class="note">Still counting: the numbers grow until all letters are read.</p>}
+      {isStored && <p class="note">A replay stops {name} after its micro-batch, sends the letters through the pipeline as it is now, once each, and lets it go on. Its messages tell what was delivered; what fails again is a dead letter again. Dropped letters are settled: no replay gets them.</p>}
     </div>
   );
 }
 
-/** A button that replays the letters of a group. */
-function Replay({ name, letters, filter }) {
+const queryOf = (filter) => new URLSearchParams(filter).toString();
+
+/** Buttons that replay, export and drop the letters of a group; a drop asks first. */
+function Settle({ name, letters, filter }) {
   const [state, setState] = useState({});
-  const run = () => post(`${apiPath(name)}/dead/replay?${new URLSearchParams(filter)}`).then(() => setState({ begun: true }), (error) => setState({ error: error.message }));
+  const path = (verb) => `${apiPath(name)}/dead/${verb}?${queryOf(filter)}`;
+  const settle = (verb, done) => post(path(verb)).then(() => setState({ done }), (error) => setState({ error: error.message }));
+  const save = () => download(path("export")).catch((error) => setState({ error: error.message }));
+  if (state.asks) {
+    return (
+      <>
+        <button class="danger small" onClick={() => settle("drop", "Drop begun")}>Drop {plural(letters, "letter")}: no replay gets them</button>
+        <button class="quiet small" onClick={() => setState({})}>Keep</button>
+      </>
+    );
+  }
   return (
     <>
-      <button class="quiet small" disabled={state.begun} onClick={run}>{state.begun ? "Replay begun" : `Replay ${plural(letters, "letter")}`}</button>
+      <button class="quiet small" disabled={state.done} onClick={() => settle("replay", "Replay begun")}>{state.done ?? `Replay ${plural(letters, "letter")}`}</button>
+      <button class="quiet small" onClick={save}>Export</button>
+      {!state.done && <button class="quiet small" onClick={() => setState({ asks: true })}>Drop…</button>}
       {state.error && <span class="status bad" role="alert">{state.error}</span>}
     </>
+  );
+}
+
+const PAGE_LETTERS = 50;
+
+/** The letters of a group page by page, oldest first, once they are asked for. */
+function Letters({ name, filter }) {
+  const [state, setState] = useState({ letters: [] });
+  const more = async () => {
+    const letters = [];
+    let page = { next: state.next };
+    try {
+      do {
+        const after = page.next ? { after: page.next } : {};
+        page = await get(`${apiPath(name)}/dead/letters?${queryOf({ ...filter, limit: PAGE_LETTERS, ...after })}`);
+        letters.push(...page.letters);
+      } while (!page.is_last && !letters.length); // a page ends after two seconds, with what it has
+      setState({ letters, next: page.next, isLast: page.is_last, isOpen: true });
+    } catch (error) {
+      setState({ letters: [], isOpen: true, error: error.message }); // the next click begins with the first page
+    }
+  };
+  return (
+    <details open={state.isOpen} onToggle={(event) => event.currentTarget.open && !state.isOpen && more()}>
+      <summary>Letters</summary>
+      <ol class="letter-list">
+        {state.letters.map((one, index) => (
+          <li key={index}>
+            <small>{time(one.time)} · {one.source ?? ""} {one.partition ?? ""} {one.offset ?? ""}</small> {one.reason}
+            <pre tabIndex={0}>{one.event}</pre>
+          </li>
+        ))}
+      </ol>
+      {state.error && <p class="status bad" role="alert">{state.error}</p>}
+      {state.isOpen && !state.isLast && <button class="quiet small" onClick={more}>{state.error ? "From the first" : "Next letters"}</button>}
+      {state.isLast && <p class="note">These are the last ones.</p>}
+    </details>
   );
 }
 

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { del, post } from "../shared/api.js";
 import { apiPath } from "../shared/link.jsx";
 
-const KINDS = { running: "good", ended: "", starting: "busy", stopping: "busy", waiting: "bad", failed: "bad", refused: "bad", stopped: "", paused: "warn", replaying: "busy" };
+const KINDS = { running: "good", ended: "", starting: "busy", stopping: "busy", waiting: "bad", failed: "bad", refused: "bad", stopped: "", paused: "warn", replaying: "busy", dropping: "busy" };
 
 export const Status = ({ status }) => <span class={`tag ${KINDS[status] ?? ""}`}><i class="dot" aria-hidden="true" />{status}</span>;
 
@@ -20,7 +20,7 @@ export function Sparkline({ values, label }) {
   );
 }
 
-const VERBS = { running: ["pause", "restart", "stop"], starting: ["stop"], waiting: ["restart", "stop"], paused: ["start", "stop"], stopping: [], replaying: ["stop"] };
+const VERBS = { running: ["pause", "restart", "stop"], starting: ["stop"], waiting: ["restart", "stop"], paused: ["start", "stop"], stopping: [], replaying: ["stop"], dropping: [] };
 
 /** The changes that make sense for a state. */
 export function Actions({ one, compact, onRemoved }) {

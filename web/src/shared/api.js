@@ -46,6 +46,22 @@ export const post = (path, body, signal) => request("POST", path, body ?? {}, si
 export const put = (path, body) => request("PUT", path, body);
 export const del = (path) => request("DELETE", path);
 
+/** Save the file at a path. The browser itself loads it with its cookie; only a tab with a token of its own holds it in memory. */
+export async function download(path) {
+  const token = sessionStorage.getItem(KEY);
+  const link = document.createElement("a");
+  link.href = path;
+  link.download = "";
+  if (token) {
+    const response = await fetch(path, { headers: { Authorization: `Bearer ${token}` } });
+    if (!response.ok) throw new ApiError(response.status, (await response.json().catch(() => null))?.error?.message ?? response.statusText);
+    link.download = /filename="(.*)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "";
+    link.href = URL.createObjectURL(await response.blob());
+  }
+  link.click();
+  if (token) setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
 /** The server-sent events of a path. ``EventSource`` cannot send the token, so the answer is read as it comes. */
 export async function* stream(path, signal) {
   const token = sessionStorage.getItem(KEY);
