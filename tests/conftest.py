@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from etl.running.shared_session import SharedSession
 
-pytest_plugins = ["servers.fixtures"]
+pytest_plugins = ["servers.fixtures", "forked_workers"]
 
 settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault
 if os.environ.get("CI"):
@@ -52,6 +52,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("delivery")
     if not is_grouped(config):
         return
+    from forked_workers import GROUP  # not above: pytest loads plugins after this module
+
     with_spark, slow = ({group_of(item) for item in items if has_marker(item, name)} for name in ("spark", "slow"))
 
     def order(item: pytest.Item) -> int:
@@ -62,7 +64,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     for item in items:
         at = order(item)
-        add_to_group(item, SERVER_GROUPS[at > 0] if at < 3 else group_of(item))
+        item.stash[GROUP] = SERVER_GROUPS[at > 0] if at < 3 else group_of(item)
+        if getattr(config.option, "loadgroup", False):
+            add_to_group(item, item.stash[GROUP])
     items.sort(key=order)
 
 
@@ -78,8 +82,8 @@ def group_of(item: pytest.Item) -> str:
 
 
 def is_grouped(config: pytest.Config) -> bool:
-    """Whether this is a process of ``--dist loadgroup``: xdist sets ``loadgroup`` in it, and ``dist`` to "no"."""
-    return bool(getattr(config.option, "loadgroup", False))
+    """Whether tests run in groups: ``--forks``, or a process of ``--dist loadgroup``, in which xdist sets ``loadgroup``."""
+    return config.option.forks > 1 or bool(getattr(config.option, "loadgroup", False))
 
 
 def add_to_group(item: pytest.Item, group: str) -> None:
@@ -155,7 +159,7 @@ _numbers = count()
 def new_folder_on_disk(name: str, parent: Path) -> Path:
     """A new folder, named after a test. pytest's own function also writes a link to it, which costs more than the folder."""
     word = re.sub(r"\W", "_", name)[:30]
-    folder = parent / f"{word}_{next(_numbers)}"
+    folder = parent / f"{word}_{os.getpid()}_{next(_numbers)}"
     folder.mkdir(mode=0o700)
     return folder
 
