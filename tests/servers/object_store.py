@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-import boto3
-from moto.server import ThreadedMotoServer
 from servers.ports import HOST
 
 REGION = "us-east-1"
@@ -17,6 +15,8 @@ class ObjectStore:
     """The server, and how clients reach it."""
 
     def __init__(self) -> None:
+        from moto.server import ThreadedMotoServer  # half a second that no collection of tests pays
+
         self.server = ThreadedMotoServer(HOST, 0, verbose=False)
 
     @property
@@ -36,6 +36,8 @@ class ObjectStore:
 
     def client(self) -> Any:
         """A client that asks nobody but this server."""
+        import boto3
+
         login = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
         return boto3.client("s3", endpoint_url=f"http://{self.address}", **login)
 

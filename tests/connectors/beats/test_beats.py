@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ def compressed_frame(frames: bytes) -> bytes:
     return b"2W\x00\x00\x00\x01" + b"2C" + struct.pack(">I", len(packed)) + packed
 
 
-DAMAGED = {
+DAMAGED: dict[str, bytes | Callable[[], bytes]] = {
     "another protocol": b"GET / HTTP/1.1\r\n\r\n",
     "unknown frame": b"2X",
     "no window": frame(1, b"{}"),
@@ -109,7 +109,7 @@ DAMAGED = {
     "pairs of billions": b"2W\x00\x00\x00\x012D\x00\x00\x00\x01\x00\x00\x00\x01\xff\xff\xff\xff",
     "empty pairs without end": b"2W\x00\x00\x00\x012D\x00\x00\x00\x01\xff\xff\xff\xff" + bytes(1 << 20) + b"\x00" * 8,
     "not compressed": b"2W\x00\x00\x00\x012C\x00\x00\x00\x04abcd",
-    "bomb": compressed_frame(frame(1, bytes(40 << 20))),
+    "bomb": lambda: compressed_frame(frame(1, bytes(40 << 20))),
     "lie within a compressed frame": compressed_frame(b"2J\x00\x00\x00\x01\x00\x00\x00\x09{}"),
     "half a frame in a compressed one": compressed_frame(b"2J\x00\x00"),
     "a pair longer than its frame": compressed_frame(b"2D\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x09a"),
@@ -123,7 +123,7 @@ def test_a_damaged_frame_ends_its_connection_only(tmp_path: Path) -> None:
     with connected(source) as (receiver, other):
         for what, data in DAMAGED.items():
             with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as sock, suppress(ConnectionError):
-                sock.sendall(data)
+                sock.sendall(data() if callable(data) else data)
                 assert sock.recv(1) == b"", what
         with socket.create_connection(("127.0.0.1", receiver.ports[0])) as sock:
             sock.sendall(window([b'{"half":1}', b'{"half":2}'], False)[:-5])
