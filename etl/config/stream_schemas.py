@@ -90,10 +90,10 @@ def change_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
 
 def case_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
     """Fields whose names differ only in case, which Spark takes for one, where Spark computes the step."""
-    on_arrow = isinstance(step, ArrowStep) and step.spark_reason(incoming) is None
-    if not isinstance(step, SparkStep) or on_arrow or len({name.lower() for name in incoming.names}) == len(incoming.names):
+    on_arrow = step.spark_reason(incoming) is None if isinstance(step, ArrowStep) else not isinstance(step, SparkStep)
+    if on_arrow or len({name.lower() for name in incoming.names}) == len(incoming.names):
         return
-    needs = step.needs(incoming)
+    needs = step.needs(incoming) if isinstance(step, SparkStep) else None
     first: dict[str, str] = {}
     for name in incoming.names if needs is None else [name for name in incoming.names if name in needs]:
         other = first.setdefault(name.lower(), name)

@@ -109,7 +109,8 @@ class ArrowStep(Step):
     Opening must not start threads or hold connections."""
 
     def spark_reason(self, incoming: Schema) -> str | None:
-        """Return why these options cannot run on Arrow, or None. A step that can return a reason is also a `SparkStep`."""
+        """Return why these options cannot run on Arrow, or None. A step that can return a reason is also a `SparkStep`, or
+        `parts` has one before it that computes what it then reads."""
         return None
 
     def may_multiply_events(self) -> bool:
@@ -157,6 +158,10 @@ class SparkStep(EventTimeStep):
     def output_mode(self) -> Literal["append", "update"]:
         """Spark's output mode for a query that ends in this step."""
         return "append"
+
+    def reason(self, incoming: Schema) -> str | None:
+        """Return why Spark computes it, for ``etl explain``, if that is not in its nature."""
+        return None
 
     def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         """Return the Spark SQL expressions in its options, by path, to find the option of an error that quotes one."""

@@ -96,7 +96,7 @@ def analyse(text: str, schema: Schema) -> Analysis:
 
 def analyse_node(node: Any, schema: Schema) -> Analysis:
     """Analyse a part of a query's tree (see `parse_statements`); positions are those in the whole query."""
-    return replace(_analyse_tree(node, schema, "")[0], start=start(node))
+    return replace(bind_tree(node, schema, "")[0], start=start(node))
 
 
 def compile_expression(text: str, schema: Schema) -> CompiledExpression:
@@ -122,8 +122,8 @@ def compile_expression(text: str, schema: Schema) -> CompiledExpression:
         combined = repeats.combined(fields) if repeats is not None and costly else None
         if combined is not None:
             combinations, count, numbers = combined
-            return expand(_evaluate(run, dict(combinations), count, bound.type), numbers)
-        return _evaluate(run, columns, batch.num_rows, bound.type, random_source_of(batch) if is_volatile else None)
+            return expand(evaluate_bound(run, dict(combinations), count, bound.type), numbers)
+        return evaluate_bound(run, columns, batch.num_rows, bound.type, random_source_of(batch) if is_volatile else None)
 
     return evaluate
 
@@ -138,7 +138,7 @@ def _bind_cached(text: str, known: _HashedSchema, functions: tuple[UserFunction,
         tree = parse(text)
     except BadExpressionError as error:
         return _make_broken(text, error.finding())
-    return _analyse_tree(tree, known.schema, text, functions)
+    return bind_tree(tree, known.schema, text, functions)
 
 
 class _SchemaIdentity:
@@ -173,7 +173,8 @@ def _hashed_schema(same: _SchemaIdentity) -> _HashedSchema:
     return _HashedSchema(same.schema)
 
 
-def _analyse_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFunction, ...] = ()) -> tuple[Analysis, BoundNode]:
+def bind_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFunction, ...] = ()) -> tuple[Analysis, BoundNode]:
+    """Bind a syntax tree, or a part of one; ``text`` is that of the whole tree, or empty if Spark's form is not needed."""
     from etl.expressions.binder import (  # the functions and their tables: only where there is an expression
         Binder,
         TooManyFindingsError,
@@ -218,9 +219,10 @@ def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _evaluate(
+def evaluate_bound(
     run: EvaluateRows, columns: dict[str, pa.Array], length: int, type_: pa.DataType, random: RandomSource | None = None
 ) -> Evaluation:
+    """Evaluate a bound node over columns of this length, also where a kernel of Arrow raises an error for one row."""
     rows = ActiveRows(columns, length, random)
     try:
         return rows.finish(run(rows))
@@ -236,7 +238,7 @@ def _by_halves(
     """Evaluate halves of the batch, to find the row with the value for which a kernel of Arrow raised an error."""
     middle = length // 2
     parts = [
-        _evaluate(
+        evaluate_bound(
             run,
             {name: column[first:last] for name, column in columns.items()},
             last - first,

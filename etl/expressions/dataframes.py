@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from etl.api import Schema
-from etl.expressions.analysis import analyse, compile_expression
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -26,34 +23,6 @@ def register(session: SparkSession) -> None:
     session.udf.register("ip_in", ip_in, BooleanType())
     session.udf.register("community_id", community_id, StringType())
     session.udf.register("entropy", entropy, DoubleType())
-
-
-def spark_column(text: str, incoming: Schema) -> Column:
-    """An expression as a column of a DataFrame: functions that Spark does not have are computed on Arrow, in Python workers.
-
-    A row for which such an expression cannot be computed stops the query, as it does for Spark's own errors.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    analysis = analyse(text, incoming)
-    if not analysis.arrow_only:
-        return F.expr(analysis.spark_sql)
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    names = sorted(analysis.fields)
-    fields = pa.schema([(name, incoming.field(name).type) for name in names])
-
-    def compute(*columns: pa.Array) -> pa.Array:
-        length = len(columns[0])
-        given = [columns[number].cast(field.type) for number, field in enumerate(fields)]
-        batch = pa.RecordBatch.from_arrays(given, schema=fields) if given else pa.record_batch({"": columns[0]})
-        values, failed, reasons = compile_expression(text, fields)(batch)
-        if failed is not None and reasons is not None and failed.true_count:
-            raise ValueError(reasons.filter(failed)[0].as_py())
-        return values if len(values) == length else pa.repeat(values[0], length)
-
-    given = [F.col(quote_name(name)) for name in names] or [F.lit(0)]
-    return F.arrow_udf(compute, from_arrow_type(analysis.type))(*given)  # type: ignore[attr-defined]
 
 
 def schema_of(events: DataFrame) -> Schema:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from etl.api import FrameSource, Schema, Source
+from etl.api import FrameSource, Schema, Source, Step
 from etl.config.model import OptionPath, Pipeline, YamlLocation
 from etl.config.stream_schemas import incoming_schema, merge
 from etl.plan.segments import Output, StepNode, runs_on_arrow
@@ -39,7 +39,7 @@ class Graph:
             for index, step in enumerate(stream.steps, stream.first_step):
                 path = "streams", stream.name, "steps", index
                 options = {at[_STEP:]: location for at, location in of_step.get(path, {}).items()}
-                for part in step.parts(self.schema(self.end(stream.name))):
+                for part in _parts_of(step, self.schema(self.end(stream.name))):
                     name = f"{stream.name}[{index}] {part.type}"
                     self._append(
                         stream.name, StepNode(name, part, EMPTY, EMPTY, location=pipeline.locations.get(path), options=options)
@@ -111,7 +111,7 @@ class Graph:
             return node[0]
         name, index = node
         kind = self.steps[node].step.type
-        before = sum(self.steps[name, at].step.type == kind for at in range(index))
+        before = len({step.id for at in range(index) if (step := self.steps[name, at]).step.type == kind})
         return f"{name}-{kind}{f'-{before + 1}' if before else ''}"
 
     def split_sources(self, names: Iterable[str]) -> dict[str, Source]:
@@ -122,3 +122,13 @@ class Graph:
         """A sink with the merged fields of its inputs."""
         output = self.pipeline.sinks[name]
         return Output(name, output.sink, merge([self.schema(self.end(one)) for one in output.inputs]))
+
+
+def _parts_of(step: Step, incoming: Schema) -> Iterator[Step]:
+    """The steps that a step is executed as, and that its parts are executed as."""
+    for part in step.parts(incoming):
+        if part is step:
+            yield step
+        else:
+            yield from _parts_of(part, incoming)
+        incoming = part.fields(incoming)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from etl.api import SIDE_PREFIXES, ArrowStep, Schema, StatefulStep, change_key, format_type, is_changing, visible
+from etl.api import SIDE_PREFIXES, ArrowStep, Schema, SparkStep, StatefulStep, change_key, format_type, is_changing, visible
 from etl.plan.frames import (
     AppliedSparkStep,
     Exchange,
@@ -25,6 +25,7 @@ from etl.plan.frames import (
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Branch, Segment, StepNode
 from etl.state.key_hash import PARTS
+from etl.steps.spark_values import fields_without_values
 from etl.udf.attaching import called_functions
 
 
@@ -166,14 +167,18 @@ def _own_functions(node: StepNode, pad: str) -> Iterator[str]:
 
 
 def _why(node: StepNode) -> str:
-    reason = node.step.spark_reason(node.incoming) if isinstance(node.step, ArrowStep) else None
+    step = node.step
+    reason = step.spark_reason(node.incoming) if isinstance(step, ArrowStep) else None
+    reason = step.reason(node.incoming) if isinstance(step, SparkStep) and not reason else reason
     if reason:
         return f", because {reason}"
     return ", keeps state" if getattr(node.step, "stateful", False) else ""
 
 
 def _fields(schema: Schema) -> str:
-    return (", ".join(f"{f.name} {_type(f.type)}" for f in visible(schema)) or "no fields") + _changes(schema)
+    return (", ".join(f"{f.name} {_type(f.type)}" for f in visible(fields_without_values(schema))) or "no fields") + _changes(
+        schema
+    )
 
 
 def _type(type_: object) -> str:

@@ -26,7 +26,7 @@ from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.plan.stage_clocks import delay_through, follows_upstream, joint_watermark, step_of, with_clocks
-from etl.plan.state_graph import merge_branch, state_graph
+from etl.plan.state_graph import apply_step, merge_branch, state_graph
 from etl.plan.unions import frames_of_queries
 from etl.steps.heartbeats import ARRIVAL
 
@@ -56,9 +56,7 @@ def _frame(graph: Graph, node: PlanNode) -> Frame:
     if node in graph.steps:
         child = _frame(graph, (name, index - 1))
         step = graph.steps[node]
-        if isinstance(step.step, SparkStep | StatefulStep):
-            return AppliedSparkStep(step, child)
-        return Map(Branch((step,), step.outgoing, emits=True), child)
+        return AppliedSparkStep(step, child) if isinstance(step.step, StatefulStep) else apply_step(step, child)
     source = graph.pipeline.sources.get(name)
     if isinstance(source, FrameSource):
         return SparkRead(name, source, graph.schema(node))

@@ -143,9 +143,17 @@ def _computed_by_spark(steps: tuple[StepNode, ...], given: Schema) -> Frame | No
     """The frame of steps that Spark computes over events of files."""
     frame: Frame = EventFiles(given)
     for node in steps:
-        spark = isinstance(node.step, SparkStep)
-        frame = AppliedSparkStep(node, frame) if spark else Map(Branch((node,), node.outgoing, emits=True), frame)
+        frame = apply_step(node, frame)
     return frame if steps else None
+
+
+def apply_step(node: StepNode, frame: Frame) -> Frame:
+    """A frame with a further step without state: in Spark, or on Arrow if it cannot run there or the steps before it do not."""
+    if isinstance(frame, Map) and runs_on_arrow(node.step, node.incoming) and not frame.branch.branches:
+        return replace(frame, branch=replace(frame.branch, steps=(*frame.branch.steps, node), outgoing=node.outgoing))
+    if isinstance(node.step, SparkStep):
+        return AppliedSparkStep(node, frame)
+    return Map(Branch((node,), node.outgoing, emits=True), frame)
 
 
 def _two_readers(node: StepNode, on_spark: Frame, others: Iterable[str] = ()) -> StepPlanError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from etl.api import (
     Finding,
     Outcome,
     Schema,
-    SparkStep,
+    Step,
     TypeName,
     format_type,
     parse_type,
@@ -24,20 +24,16 @@ from etl.api import (
     with_fields,
     with_key_renamed,
 )
-from etl.expressions import Evaluation, compile_expression, merge_failures, quote_name, reject_rows
-from etl.expressions.analysis import analyse
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from etl.expressions import Evaluation, analyse, merge_failures, quote_name, reject_rows
+from etl.steps.spark_values import StepExpression, StepExpressions, computed_types, fields_without_values, spark_values
 
 
-class Convert(ArrowStep, SparkStep):
+class Convert(ArrowStep):
     """Give fields other types, as Spark's ``cast`` does.
 
     Texts become numbers, booleans (``true yes y t 1`` and their opposites), dates and timestamps (ISO 8601, in UTC where
     they name no offset); numbers are cut toward zero and must fit. Null stays null. ``on_error`` decides
-    about an event with a value that cannot be converted. Between two Spark steps ``dead_letter`` is not possible: there such
-    an event stops the run.
+    about an event with a value that cannot be converted.
 
     ```yaml
     type: convert
@@ -68,24 +64,30 @@ class Convert(ArrowStep, SparkStep):
         return True
 
     def fields(self, incoming: Schema) -> Schema:
-        kept = {name: name for name in incoming.names if name not in self.types}
-        types = {n: parse_type(t) for n, t in self.types.items() if n in incoming.names}
-        return with_key_renamed(with_fields(incoming, types), incoming, kept)
+        given = fields_without_values(incoming)
+        kept = {name: name for name in given.names if name not in self.types}
+        types = {n: parse_type(t) for n, t in self.types.items() if n in given.names}
+        return with_key_renamed(with_fields(given, types), given, kept)
 
     def spark_reason(self, incoming: Schema) -> str | None:
-        reasons = (analyse(_cast(name, type_), incoming).spark_reason for name, type_ in self.types.items())
+        if computed_types(incoming):
+            return None
+        reasons = (analyse(one.text, incoming).spark_reason for one in self._expressions())
         return next((reason for reason in reasons if reason), None)
 
-    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        safe = self.on_error == "keep"
-        converters = {name: compile_expression(_cast(name, type_, safe), incoming) for name, type_ in self.types.items()}
+    def parts(self, incoming: Schema) -> Sequence[Step]:
+        return (*spark_values(self.type, self._expressions(), incoming), self)
 
-        from etl.expressions.dictionary_columns import DictionaryColumns
+    def _expressions(self) -> list[StepExpression]:
+        safe = self.on_error == "keep"
+        return [StepExpression(("fields", name), _cast(name, type_, safe)) for name, type_ in self.types.items()]
+
+    def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
+        expressions = StepExpressions(self._expressions(), incoming)
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            repeats = DictionaryColumns(batch)
-            results = {name: convert(batch, repeats) for name, convert in converters.items()}
-            return self._outcome(batch, results)
+            batch, results = expressions(batch)
+            return self._outcome(batch, dict(zip(self.types, results, strict=True)))
 
         return run
 
@@ -98,17 +100,6 @@ class Convert(ArrowStep, SparkStep):
         return (
             Outcome(events) if self.on_error == "drop" else Outcome(events, (reject_rows(batch, *found, code="convert-failed"),))
         )
-
-    def apply(self, events: DataFrame) -> DataFrame:
-        columns = {name: events[quote_name(name)] for name in events.columns}
-        given = {name: self._convert(columns[name], type_).alias(name) for name, type_ in self.types.items()}
-        if self.on_error == "drop":
-            for name, type_ in self.types.items():
-                events = events.filter(columns[name].isNull() | columns[name].try_cast(_spark_type(type_)).isNotNull())
-        return events.select(*(columns | given).values())
-
-    def _convert(self, column: Column, type_: str) -> Column:
-        return column.cast(_spark_type(type_)) if self.on_error == "dead_letter" else column.try_cast(_spark_type(type_))
 
 
 def _cast(name: str, type_: str, safe: bool = False) -> str:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from etl.api import ArrowStep, Expression, Finding, Outcome, Rejects, Schema, SparkStep
-from etl.expressions import analyse, compile_expression, register, reject_rows, schema_of, spark_column
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from etl.api import ArrowStep, Expression, Finding, Outcome, Rejects, Schema, Step
+from etl.expressions import analyse, reject_rows
+from etl.steps.spark_values import StepExpression, StepExpressions, computed_types, fields_without_values, spark_values
 
 
-class Filter(ArrowStep, SparkStep):
+class Filter(ArrowStep):
     """Pass the events a condition is true for.
 
     An event for which it is false or null is filtered, and counted. One for which it cannot be computed, such as a
-    cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``; where the condition
-    needs Spark, such an event stops the run instead (``try_cast`` avoids that).
+    cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where the
+    condition needs Spark.
 
     ```yaml
     type: filter
@@ -39,18 +37,22 @@ class Filter(ArrowStep, SparkStep):
         return True
 
     def fields(self, incoming: Schema) -> Schema:
-        return incoming
+        return fields_without_values(incoming)
 
     def spark_reason(self, incoming: Schema) -> str | None:
-        return analyse(self.where, incoming).spark_reason
+        return None if computed_types(incoming) else analyse(self.where, incoming).spark_reason
+
+    def parts(self, incoming: Schema) -> Sequence[Step]:
+        return (*spark_values(self.type, self._expressions(), incoming, filters=True), self)
+
+    def _expressions(self) -> list[StepExpression]:
+        return [StepExpression(("where",), self.where)]
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        evaluate = compile_expression(self.where, incoming)
-
-        from etl.expressions.dictionary_columns import DictionaryColumns
+        expressions = StepExpressions(self._expressions(), incoming)
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            mask, failed, reasons = evaluate(batch, DictionaryColumns(batch))
+            batch, [(mask, failed, reasons)] = expressions(batch)
             rejects: tuple[Rejects, ...] = ()
             if failed is not None and reasons is not None:
                 rejects = (reject_rows(batch, failed, reasons),)
@@ -58,13 +60,6 @@ class Filter(ArrowStep, SparkStep):
             return Outcome(_filter(batch, mask), rejects)
 
         return run
-
-    def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
-        return {("where",): analyse(self.where, incoming).spark_sql}
-
-    def apply(self, events: DataFrame) -> DataFrame:
-        register(events.sparkSession)
-        return events.filter(spark_column(self.where, schema_of(events)))
 
 
 def _filter(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pyarrow as pa
 from pydantic import Field
 
 from etl.api import HIDDEN, Expression, FieldName, Schema, with_key_renamed
-from etl.expressions import quote_name, register, schema_of, spark_column
-from etl.steps.heartbeats import ARRIVAL
 from etl.steps.set import Set
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from etl.steps.spark_values import fields_without_values
 
 
 class Select(Set):
@@ -23,8 +19,7 @@ class Select(Set):
 
     Fields come in the order in which they are named; all others are dropped. A field that is passed on under its own or another
     name is not copied. All expressions read the event as it was before this step. An event for which an expression cannot be
-    computed goes to the dead letters with the code ``expression-failed``; where an expression needs Spark, such an event stops
-    the run instead (``try_cast`` avoids that).
+    computed goes to the dead letters with the code ``expression-failed``, also where an expression needs Spark.
 
     ```yaml
     type: select
@@ -41,22 +36,16 @@ class Select(Set):
     )
 
     def fields(self, incoming: Schema) -> Schema:
-        hidden = [field for field in incoming if field.name in HIDDEN]
+        given = fields_without_values(incoming)
+        hidden = [field for field in given if field.name in HIDDEN]
         found = pa.schema([*(pa.field(name, type_) for name, type_ in self._types(incoming).items()), *hidden])
-        kept = {old: new for new, text in self.values.items() if (old := _passed_on(text, incoming))}
-        return with_key_renamed(found, incoming, kept)
+        kept = {old: new for new, text in self.values.items() if (old := _passed_on(text, given))}
+        return with_key_renamed(found, given, kept)
 
     def _with_values(self, batch: pa.RecordBatch, values: Mapping[str, pa.Array], known: frozenset[str]) -> pa.RecordBatch:
         others = [name for name in batch.schema.names if name in HIDDEN or name not in known]
         arrays = dict(values) | {name: batch.column(name) for name in others}
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
-
-    def apply(self, events: DataFrame) -> DataFrame:
-        register(events.sparkSession)
-        incoming = schema_of(events)
-        given = [spark_column(text, incoming).alias(name) for name, text in self.values.items()]
-        hidden = [name for name in (*HIDDEN, ARRIVAL) if name in events.columns]
-        return events.select(*given, *(events[quote_name(name)] for name in hidden))
 
 
 _CAST = re.compile(r"\s*cast\((.*) as (tinyint|smallint|int|bigint|string)\)\s*", re.IGNORECASE)

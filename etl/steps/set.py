@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,34 +17,23 @@ from etl.api import (
     Outcome,
     Rejects,
     Schema,
-    SparkStep,
+    Step,
     with_columns,
     with_fields,
     with_key_renamed,
 )
-from etl.expressions import (
-    analyse,
-    compile_expression,
-    merge_failures,
-    quote_name,
-    register,
-    reject_rows,
-    schema_of,
-    spark_column,
-)
+from etl.expressions import analyse, merge_failures, reject_rows
 from etl.steps.field_selection import conflict_finding, reserved_name, struct_conflicts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from etl.steps.spark_values import StepExpression, StepExpressions, computed_types, fields_without_values, spark_values
 
 
-class Set(ArrowStep, SparkStep):
+class Set(ArrowStep):
     """Set fields to the values of expressions.
 
     All expressions read the event as it was before this step, as in SQL's SELECT. A field that exists is replaced in place, any
     other is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
-    a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``; where an expression
-    needs Spark, such an event stops the run instead (``try_cast`` avoids that).
+    a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where an
+    expression needs Spark.
 
     Beside Spark's functions there are many others, such as ``ip_in(address, network…)``, ``community_id(…)`` and
     ``entropy(text)``: ``etl list functions`` names them, ``etl describe`` explains one.
@@ -80,28 +69,35 @@ class Set(ArrowStep, SparkStep):
         return True
 
     def fields(self, incoming: Schema) -> Schema:
-        kept = {name: name for name in incoming.names if name not in self.values}
-        return with_key_renamed(with_fields(incoming, self._types(incoming)), incoming, kept)
+        given = fields_without_values(incoming)
+        kept = {name: name for name in given.names if name not in self.values}
+        return with_key_renamed(with_fields(given, self._types(incoming)), given, kept)
 
     def _types(self, incoming: Schema) -> dict[str, pa.DataType]:
-        return {name: analyse(text, incoming).type for name, text in self.values.items()}
+        given, computed = fields_without_values(incoming), computed_types(incoming)
+        texts = enumerate(self.values.items())
+        return {name: computed.get(number) or analyse(text, given).type for number, (name, text) in texts}
 
     def spark_reason(self, incoming: Schema) -> str | None:
+        if computed_types(incoming):
+            return None
         reasons = (analyse(text, incoming).spark_reason for text in self.values.values())
         return next((reason for reason in reasons if reason), None)
 
+    def parts(self, incoming: Schema) -> Sequence[Step]:
+        return (*spark_values(self.type, self._expressions(), incoming), self)
+
+    def _expressions(self) -> list[StepExpression]:
+        return [StepExpression(("fields", name), text) for name, text in self.values.items()]
+
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        expressions = {name: compile_expression(text, incoming) for name, text in self.values.items()}
-
-        from etl.expressions.dictionary_columns import DictionaryColumns
-
-        known = frozenset(incoming.names)
+        expressions = StepExpressions(self._expressions(), incoming)
+        known = frozenset(fields_without_values(incoming).names)
 
         def run(batch: pa.RecordBatch) -> Outcome:
-            repeats = DictionaryColumns(batch)
-            results = {name: evaluate(batch, repeats) for name, evaluate in expressions.items()}
-            after = self._with_values(batch, {name: result.values for name, result in results.items()}, known)
-            found = merge_failures(results.values())
+            batch, results = expressions(batch)
+            after = self._with_values(batch, {name: one.values for name, one in zip(self.values, results, strict=True)}, known)
+            found = merge_failures(results)
             if found is None:
                 return Outcome(after)
             rejects: tuple[Rejects, ...] = (reject_rows(batch, *found),)
@@ -111,13 +107,3 @@ class Set(ArrowStep, SparkStep):
 
     def _with_values(self, batch: pa.RecordBatch, values: Mapping[str, pa.Array], known: frozenset[str]) -> pa.RecordBatch:
         return with_columns(batch, values)
-
-    def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
-        return {("fields", name): analyse(text, incoming).spark_sql for name, text in self.values.items()}
-
-    def apply(self, events: DataFrame) -> DataFrame:
-        register(events.sparkSession)
-        incoming = schema_of(events)
-        given = {name: spark_column(text, incoming).alias(name) for name, text in self.values.items()}
-        columns = {name: events[quote_name(name)] for name in events.columns} | given
-        return events.select(*columns.values())

@@ -63,7 +63,7 @@ def test_explain_shows_the_set_in_front(etl: Etl) -> None:
     found = [line for line in lines if line.startswith("steps[1]")]
     assert found[0] == "steps[1] keep: Arrow"
     assert found[1].startswith("steps[1] set: Spark, because soundex")
-    assert found[2] == "steps[1] window: Arrow, keeps state in 16 parts"
+    assert found[2:] == ["steps[1] set: Arrow", "steps[1] window: Arrow, keeps state in 16 parts"]
 
 
 BETWEEN = """

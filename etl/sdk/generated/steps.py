@@ -133,8 +133,7 @@ class Steps:
 
         Texts become numbers, booleans (``true yes y t 1`` and their opposites), dates and timestamps (ISO 8601, in UTC where
         they name no offset); numbers are cut toward zero and must fit. Null stays null. ``on_error`` decides
-        about an event with a value that cannot be converted. Between two Spark steps ``dead_letter`` is not possible: there such
-        an event stops the run.
+        about an event with a value that cannot be converted.
 
         Example::
 
@@ -450,8 +449,8 @@ class Steps:
         """Pass the events a condition is true for.
 
         An event for which it is false or null is filtered, and counted. One for which it cannot be computed, such as a
-        cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``; where the condition
-        needs Spark, such an event stops the run instead (``try_cast`` avoids that).
+        cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where the
+        condition needs Spark.
 
         Example::
 
@@ -1352,8 +1351,7 @@ class Steps:
 
         Fields come in the order in which they are named; all others are dropped. A field that is passed on under its own or another
         name is not copied. All expressions read the event as it was before this step. An event for which an expression cannot be
-        computed goes to the dead letters with the code ``expression-failed``; where an expression needs Spark, such an event stops
-        the run instead (``try_cast`` avoids that).
+        computed goes to the dead letters with the code ``expression-failed``, also where an expression needs Spark.
 
         Example::
 
@@ -1463,8 +1461,8 @@ class Steps:
 
         All expressions read the event as it was before this step, as in SQL's SELECT. A field that exists is replaced in place, any
         other is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
-        a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``; where an expression
-        needs Spark, such an event stops the run instead (``try_cast`` avoids that).
+        a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where an
+        expression needs Spark.
 
         Beside Spark's functions there are many others, such as ``ip_in(address, network…)``, ``community_id(…)`` and
         ``entropy(text)``: ``etl list functions`` names them, ``etl describe`` explains one.

@@ -1,0 +1,79 @@
+"""The reasons for which Spark could not compute an expression for some events. Spark itself names none where it does not stop
+the query, so they come from the parts that have an Arrow form: first from those that are evaluated for each event, then from
+those behind a condition. Otherwise they name the expression and the values that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import cut
+from etl.expressions.analysis import analyse, bind_tree, evaluate_bound
+from etl.expressions.rows import Evaluation, merge_failures
+from etl.expressions.tree import parse
+
+_LONGEST_EXPRESSION = 120
+_LONGEST_VALUE = 60
+_MOST_VALUES = 5
+"""Numbers of characters, and of values, that a reason quotes."""
+
+_FIRST_ARGUMENT_ONLY = frozenset(["coalesce", "nvl", "nvl2", "ifnull", "if", "iff"])
+"""Functions that evaluate only their first argument for each event."""
+
+
+def describe_failures(text: str, rows: pa.RecordBatch) -> list[str]:
+    """Return the reason for each of these rows, all of which fail in the expression ``text``."""
+    tree = parse(text)
+    found = merge_failures([*_failures_of_parts(tree, rows, _certain_parts), *_failures_of_parts(tree, rows, _all_parts)])
+    reasons = found[1].to_pylist() if found else [None] * rows.num_rows
+    general = _general_reasons(text, rows) if None in reasons else []
+    return [reason or general[number] for number, reason in enumerate(reasons)]
+
+
+def _failures_of_parts(node: Any, rows: pa.RecordBatch, parts_of: Callable[[Any], list[Any]]) -> Iterator[Evaluation]:
+    """The results of the largest parts that have an Arrow form."""
+    analysis, bound = bind_tree(node, rows.schema, "")
+    if bound.run is not None and not analysis.is_volatile:
+        if bound.fails:
+            columns = {name: rows.column(name) for name in analysis.fields}
+            yield evaluate_bound(bound.run, columns, rows.num_rows, bound.type)
+        return
+    for part in parts_of(node):
+        yield from _failures_of_parts(part, rows, parts_of)
+    if type(node).__name__ == "Anonymous" and str(node.this).lower() == "raise_error" and len(node.expressions) == 1:
+        yield from _raised_texts(node.expressions[0], rows)
+
+
+def _raised_texts(message: Any, rows: pa.RecordBatch) -> Iterator[Evaluation]:
+    """The texts with which ``raise_error`` fails, if they have an Arrow form."""
+    analysis, bound = bind_tree(message, rows.schema, "")
+    if bound.run is not None and pa.types.is_string(bound.type):
+        texts = evaluate_bound(bound.run, {name: rows.column(name) for name in analysis.fields}, rows.num_rows, bound.type).values
+        yield Evaluation(texts, pc.is_valid(texts), texts)
+
+
+def _all_parts(node: Any) -> list[Any]:
+    """The parts of a node that are expressions over the event's fields."""
+    return [part for part in node.iter_expressions() if type(part).__name__ not in ("DataType", "Lambda", "Identifier", "Var")]
+
+
+def _certain_parts(node: Any) -> list[Any]:
+    """Those that are evaluated for each event, whatever the values of others are."""
+    kind, parts = type(node).__name__, _all_parts(node)
+    if kind == "Case":
+        return [node.this or node.args["ifs"][0].this]
+    is_first_only = kind in ("And", "Or", "If") or (kind == "Anonymous" and str(node.this).lower() in _FIRST_ARGUMENT_ONLY)
+    return parts[:1] if is_first_only else parts
+
+
+def _general_reasons(text: str, rows: pa.RecordBatch) -> list[str]:
+    """``Spark cannot compute element_at(tags, 3) where tags is ['a']``"""
+    names = sorted(analyse(text, rows.schema).fields)[:_MOST_VALUES]
+    shown = " ".join(text.split())
+    columns = [[cut(repr(value), _LONGEST_VALUE) for value in rows.column(name).to_pylist()] for name in names]
+    values = [" and ".join(map("{} is {}".format, names, row)) for row in zip(*columns, strict=True)] or [""] * rows.num_rows
+    start = f"Spark cannot compute {cut(shown, _LONGEST_EXPRESSION)}"
+    return [f"{start} where {row}" if row else start for row in values]

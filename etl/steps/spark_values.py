@@ -1,0 +1,153 @@
+"""What Spark computes for a row-wise step: the values of its expressions, each in a struct that is null where an error was
+raised. The step itself runs on Arrow behind it, and makes dead letters of such events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.api import Schema, SparkStep, without
+from etl.expressions import Evaluation, analyse, compile_expression, quote_name, register
+from etl.expressions.failures import describe_failures
+from etl.steps.heartbeats import FENCE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+COMPUTED = "values of spark"
+"""The column with the values: a struct with a member for each expression, named after its number in the step, which is a
+struct of one value, or null where Spark raised an error. No field has a name with blanks."""
+
+
+@dataclass(frozen=True)
+class StepExpression:
+    """An expression of a step, and the option in which it is written."""
+
+    path: tuple[str | int, ...]
+    text: str
+
+
+class SparkValues(SparkStep):
+    """Compute expressions of a step in Spark; an error of one event does not end the query."""
+
+    type: str
+    """The type of the step."""
+    expressions: Mapping[int, StepExpression]
+    """By their numbers in the step."""
+    filters: bool = False
+    """Whether events for which the first expression is false or null are dropped."""
+
+    def fields(self, incoming: Schema) -> Schema:
+        types = {str(number): analyse(one.text, incoming).type for number, one in self.expressions.items()}
+        members = pa.struct([pa.field(name, pa.struct([pa.field("value", type_)])) for name, type_ in types.items()])
+        return incoming.append(pa.field(COMPUTED, members))
+
+    def reason(self, incoming: Schema) -> str | None:
+        reasons = (analyse(one.text, incoming).spark_reason for one in self.expressions.values())
+        return next((reason for reason in reasons if reason), None)
+
+    def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
+        return {one.path: analyse(one.text, incoming).spark_sql for one in self.expressions.values()}
+
+    def apply(self, events: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        from etl.expressions import schema_of
+
+        register(events.sparkSession)
+        incoming = schema_of(events)
+        values = [
+            _try_evaluation(events, F.expr(analyse(one.text, incoming).spark_sql)).alias(str(number))
+            for number, one in self.expressions.items()
+        ]
+        after = events.withColumn(COMPUTED, F.struct(*values))
+        if not self.filters:
+            return after
+        value = after[quote_name(COMPUTED)]["0"]
+        return after.where(value.isNull() | value["value"])
+
+
+def spark_values(
+    type_: str, expressions: Sequence[StepExpression], incoming: Schema, *, filters: bool = False
+) -> list[SparkValues]:
+    """The step before one of this type that computes those of its expressions that need Spark; none if no one does."""
+    needed = {
+        number: one
+        for number, one in enumerate(expressions)
+        if COMPUTED not in incoming.names and analyse(one.text, incoming).spark_reason
+    }
+    return [SparkValues(type=type_, expressions=needed, filters=filters)] if needed else []
+
+
+def _try_evaluation(events: DataFrame, value: Column) -> Column:
+    """``struct(value)``, or null where the evaluation raises an error.
+
+    The condition is true, and keeps Spark from evaluating an expression that it finds twice once, before and outside of both.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    jvm = events.sparkSession._jvm
+    assert jvm is not None
+    utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utils.expression(F.struct(value.alias("value"))._jc))
+    return F.when(F.expr(FENCE), ClassicColumn(utils.column(tried)))
+
+
+class StepExpressions:
+    """The expressions of a step for batches: those that Spark has computed are read, others are evaluated."""
+
+    def __init__(self, expressions: Sequence[StepExpression], incoming: Schema) -> None:
+        """``incoming``: the fields of the step's input, with `COMPUTED` if Spark computes some of them."""
+        self._incoming = fields_without_values(incoming)
+        self._texts = [one.text for one in expressions]
+        self._computed = set(_computed_numbers(incoming))
+        self._compiled = {
+            number: compile_expression(text, self._incoming)
+            for number, text in enumerate(self._texts)
+            if number not in self._computed
+        }
+
+    def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Evaluation]]:
+        """The batch without the values of Spark, and the value of each expression."""
+        from etl.expressions.dictionary_columns import DictionaryColumns
+
+        computed = dict[int, Evaluation]()
+        if self._computed:
+            values, batch = batch.column(COMPUTED), batch.drop_columns([COMPUTED])
+            computed = {number: _read(values.field(str(number)), self._texts[number], batch) for number in self._computed}
+        repeats = DictionaryColumns(batch)
+        found = computed | {number: evaluate(batch, repeats) for number, evaluate in self._compiled.items()}
+        return batch, [found[number] for number in range(len(self._texts))]
+
+
+def _read(tried: pa.StructArray, text: str, batch: pa.RecordBatch) -> Evaluation:
+    """The values that Spark has computed, with the reasons where it raised errors."""
+    values = tried.field("value")
+    if not tried.null_count:
+        return Evaluation(values)
+    failed = tried.is_null()
+    reasons = pa.array(describe_failures(text, batch.filter(failed)), pa.string())
+    return Evaluation(values, failed, pc.replace_with_mask(pa.nulls(len(failed), pa.string()), failed, reasons))
+
+
+def fields_without_values(incoming: Schema) -> Schema:
+    """The fields of a step's input, without the values of Spark."""
+    return without(incoming, [COMPUTED]) if COMPUTED in incoming.names else incoming
+
+
+def computed_types(incoming: Schema) -> dict[int, pa.DataType]:
+    """Number of an expression that Spark has computed → the type of its values."""
+    if COMPUTED not in incoming.names:
+        return {}
+    members = incoming.field(COMPUTED).type
+    return {number: members.field(str(number)).type.field("value").type for number in _computed_numbers(incoming)}
+
+
+def _computed_numbers(incoming: Schema) -> Iterator[int]:
+    if COMPUTED in incoming.names:
+        yield from (int(member.name) for member in incoming.field(COMPUTED).type)

@@ -1,0 +1,189 @@
+"""Expressions that only Spark computes: an event for which one fails is a dead letter, and others go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from running import Engine, Etl
+
+from connectors.discard import DiscardSink
+from etl.api import OFFSET, Outcome, Step
+from etl.config.loader import load
+from etl.delivery.dead_letters import SCHEMA
+from etl.expressions.failures import describe_failures
+from etl.plan.planner import plan as planned
+from etl.plan.render import render_plan
+from etl.steps.convert import Convert
+from etl.steps.filter import Filter
+from etl.steps.select import Select
+from etl.steps.set import Set
+from etl.steps.spark_values import SparkValues
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INCOMING = pa.schema(
+    [("a", pa.string()), ("tags", pa.list_(pa.string())), ("n", pa.int32()), ("source.ip", pa.string()), (OFFSET, pa.int64())]
+)
+EVENTS = pa.Table.from_pydict(
+    {
+        "a": ["1", "bad", None, "3"],
+        "tags": [["x", "y"], ["x"], None, ["p", "q", "r"]],
+        "n": [4, 0, None, 13],
+        "source.ip": ["10.0.0.1", "::1", None, "10.0.0.2"],
+        OFFSET: [0, 1, 2, 3],
+    },
+    schema=INCOMING,
+)
+
+
+def run(spark: SparkSession, step: Step) -> Outcome:
+    """A step over the events, with what Spark computes before it."""
+    front, behind = step.parts(INCOMING)
+    assert isinstance(front, SparkValues)
+    (batch,) = front.apply(spark.createDataFrame(EVENTS)).coalesce(1).toArrow().combine_chunks().to_batches()
+    return behind.open(batch.schema)(batch)
+
+
+FAILING: Mapping[str, tuple[str, list[int], str]] = {
+    "a cast": ("cast(soundex(a) as int)", [1], "Spark cannot compute cast(soundex(a) as int) where a is 'bad'"),
+    "in a lambda": ("transform(tags, t -> 12 / n)", [1], "Spark cannot compute transform(tags, t -> 12 / n) where n is 0 and"),
+    "an element": ("element_at(transform(tags, t -> upper(t)), 2)", [1], "Spark cannot compute element_at(transform("),
+    "a part with an Arrow form": ("soundex(cast(cast(a as int) as string))", [1], "cannot cast 'bad' to int"),
+    "behind a condition": ("if(soundex(a) = 'B300', 10 / n, 1)", [1], "division by zero"),
+    "a date": ("date_format(make_date(2026, n, 1), 'E')", [1, 3], "Spark cannot compute date_format(make_date(2026, n, 1), 'E')"),
+    "a raised error": ("if(soundex(a) = 'B300', raise_error(concat('no ', a)), 'x')", [1], "no bad"),
+    "a bad pattern": ("regexp_instr(a, concat('(', a))", [0, 1, 3], "Spark cannot compute regexp_instr(a, concat('(', a)) where"),
+    "a member": ("ip_in(source.ip, '10.0.0.0/8') and cast(soundex(source.ip) as int) = 1", [0, 3], "Spark cannot compute ip_in("),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", FAILING)
+def test_an_event_for_which_spark_fails_is_rejected_with_the_reason(spark: SparkSession, name: str) -> None:
+    text, bad, reason = FAILING[name]
+
+    outcome = run(spark, Set(fields={"value": text}))
+
+    assert outcome.events[OFFSET].to_pylist() == [number for number in range(4) if number not in bad]
+    (rejects,) = outcome.rejects
+    assert (rejects.code, rejects.events.schema.names) == ("expression-failed", INCOMING.names)
+    assert rejects.events[OFFSET].to_pylist() == bad
+    assert rejects.reasons[0].as_py().startswith(reason), rejects.reasons
+
+
+@pytest.mark.spark
+def test_expressions_that_share_a_part_fail_each_for_itself(spark: SparkSession) -> None:
+    part = "cast(soundex(a) as int)"
+
+    outcome = run(spark, Set(fields={"x": part, "y": f"if(n = 0, 1, {part})", "n": f"coalesce(n, {part}) + 1", "c": "upper(a)"}))
+
+    assert outcome.events.select(["a", "n", "x", "y", "c"]).to_pylist() == [
+        {"a": "1", "n": 5, "x": 1, "y": 1, "c": "1"},
+        {"a": None, "n": None, "x": None, "y": None, "c": None},
+        {"a": "3", "n": 14, "x": 3, "y": 3, "c": "3"},
+    ]
+
+
+@pytest.mark.spark
+def test_a_filter_drops_in_spark_and_rejects_behind_it(spark: SparkSession) -> None:
+    step = Filter(where="cast(soundex(a) as int) > 1 and ip_in(source.ip, '10.0.0.0/8')")
+    front, _ = step.parts(INCOMING)
+
+    outcome = run(spark, step)
+
+    assert front.apply(spark.createDataFrame(EVENTS)).count() == 2
+    assert outcome.events.to_pylist() == EVENTS.slice(3).to_pylist()
+    assert [one.events[OFFSET].to_pylist() for one in outcome.rejects] == [[1]]
+
+
+@pytest.mark.spark
+def test_select_computes_on_arrow_what_spark_does_not_have(spark: SparkSession) -> None:
+    outcome = run(spark, Select(fields={"sound": "soundex(a)", "part": "flink_split_index(source.ip, '.', 1)", "n": "n"}))
+
+    assert outcome.events.to_pylist() == [
+        {"sound": "1", "part": "0", "n": 4, OFFSET: 0},
+        {"sound": "B300", "part": None, "n": 0, OFFSET: 1},
+        {"sound": None, "part": None, "n": None, OFFSET: 2},
+        {"sound": "3", "part": "0", "n": 13, OFFSET: 3},
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("on_error", ["dead_letter", "drop", "keep"])
+def test_convert_of_a_type_that_only_spark_casts(spark: SparkSession, on_error: str) -> None:
+    step = Convert(fields={"a": "decimal(2,1)", "tags": "array<int>"}, on_error=on_error)
+    assert step.spark_reason(INCOMING)
+
+    outcome = run(spark, step)
+
+    assert outcome.events[OFFSET].to_pylist() == ([0, 1, 2, 3] if on_error == "keep" else [2])
+    assert [one.code for one in outcome.rejects] == (["convert-failed"] if on_error == "dead_letter" else [])
+
+
+def test_reasons_name_the_values_and_are_short() -> None:
+    rows = EVENTS.slice(1, 1).set_column(0, "a", [["b" * 500]]).to_batches()[0]
+
+    (reason,) = describe_failures("element_at(split(a, 'x'), n)" + " " * 300, rows)
+
+    assert reason.startswith("Spark cannot compute element_at(split(a, 'x'), n) where a is 'bbb")
+    assert reason.endswith("and n is 0")
+    assert len(reason) < 250
+
+
+PIPELINE = """
+    source: {type: file, path: "{here}/in/*.jsonl"}
+    steps:
+      - {type: json, fields: {a: string, n: int, at: timestamp}}
+      - {type: set, fields: {sound: cast(soundex(a) as int)}}
+      - {type: set, fields: {ratio: 12 / n}}
+      - {type: filter, where: "soundex(a) < 'B' or raise_error('never here')"}
+      MORE
+    sink: {type: file, path: "{here}/out.jsonl"}
+    dead_letters: {type: file, path: "{here}/dead.jsonl", format: json}
+"""
+LINES = (("1", 2), ("bad", 3), ("2", 0), ("3", 4))
+
+
+def write(etl: Etl) -> None:
+    (etl.folder / "in").mkdir()
+    lines = [json.dumps({"a": a, "n": n, "at": f"2026-11-20T06:00:0{n}Z"}) for a, n in LINES]
+    (etl.folder / "in" / "1.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def read(etl: Etl, name: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (etl.folder / name).read_text().splitlines()]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("windowed", [False, True])
+def test_a_run_goes_on_with_the_others(engine: Engine, etl: Etl, windowed: bool) -> None:
+    window = "- {type: window, time: at, size: 1m, late: 0s, group_by: [sound], aggregates: {n: count(*), ratio: max(ratio)}}"
+    write(etl)
+
+    totals = engine(PIPELINE.replace("MORE", window if windowed else ""), drain=True)
+
+    assert [(row["sound"], row["ratio"]) for row in sorted(read(etl, "out.jsonl"), key=str)] == [(1, 6.0), (3, 3.0)]
+    assert sorted((row["at"], row["reason"]) for row in read(etl, "dead.jsonl")) == [
+        ("steps[1] set", "Spark cannot compute cast(soundex(a) as int) where a is 'bad'"),
+        ("steps[2] set", "division by zero"),
+    ]
+    assert totals.dead == 2
+
+
+def test_steps_behind_spark_stay_on_arrow_until_spark_is_needed(etl: Etl) -> None:
+    found = list(render_plan(planned(load(etl.pipeline(PIPELINE.replace("MORE", ""))), DiscardSink(), SCHEMA)))
+
+    shown = [line.strip().split(",")[0] for line in found if line.strip().startswith("steps[")]
+    assert shown == [
+        "steps[0] json: Arrow",
+        "steps[1] set: Spark",
+        "steps[1] set: Arrow",
+        "steps[2] set: Arrow",
+        "steps[3] filter: Spark",
+        "steps[3] filter: Arrow",
+    ]
