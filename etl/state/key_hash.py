@@ -126,7 +126,8 @@ def _absorb_numbers(array: pa.Array, keys: Any, state: Any) -> None:
 
     if not pt.is_integer(array.type):
         array = array.cast(pa.uint8()) if pt.is_boolean(array.type) else array.view(f"int{array.type.bit_width}")
-    numbers = array.cast(pa.uint64() if pt.is_uint64(array.type) else pa.int64())
+    is_wide = pt.is_int64(array.type) or pt.is_uint64(array.type)
+    numbers = array if is_wide else array.cast(pa.int64())  # a cast to the same type takes longer than to hash a small column
     absorb_numbers(_values(numbers, np.uint64), _valid(array), keys, state)
 
 

@@ -41,6 +41,7 @@ def after_restart(lane: Lane) -> Lane:
     number = lane.batches - 1
     lane.manifests.write(number, Manifest(lane.event_time, (StageState(lane.clock.now, lane.kept, lane.emission),)))
     operators._load_operator.cache_clear()
+    operators._by_identity.clear()
     state_files._opened.clear()
     fresh = Lane(lane.step, lane.incoming, lane.folder, late=lane.late, over_limit=lane.over_limit)
     known = fresh.manifests.read(number)

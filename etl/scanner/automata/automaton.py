@@ -84,16 +84,21 @@ class Automaton:
 
     def train(self, text: bytes, may_grow: Callable[[], bool] = lambda: True) -> None:
         """Make the states that the text passes through, as long as ``may_grow()``. Stops at a byte beyond the limits."""
+        states, class_of_byte = self.states, self.alphabet.of_byte
         at, last = self.start, -1
         for byte in text:
-            state = self.states[at]
-            if state.edges is None and not may_grow():
-                return
+            state = states[at]
+            if (edges := state.edges) is None:
+                if not may_grow():
+                    return
+                edges = self._edges(state)
             state.visits += 1
-            state.runs += at != last
-            if state.accepts:
-                break
-            last, at = at, self._edges(state)[self.alphabet.of_byte[byte]][0]
+            if at != last:
+                state.runs += 1
+                last = at
+                if state.accepts:
+                    break
+            at = edges[class_of_byte[byte]][0]
             if at < 0:
                 return
         if self.states[at].edges is None and may_grow():

@@ -285,7 +285,8 @@ class ChangingJoin(PairEvents, WeightedRows):
         return rows if (times == 1).all() else rows.take(pa.array(np.repeat(np.arange(len(times)), times)))
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        shared = [batch.select(self._result.names).cast(self._result) for batch in batches]
+        chosen = (batch.select(self._result.names) for batch in batches)
+        shared = [batch if batch.schema == self._result else batch.cast(self._result) for batch in chosen]
         return pa.Table.from_batches(shared, schema=self._result)
 
 
