@@ -138,7 +138,7 @@ def own_logger() -> Iterator[None]:
         relay._worker_pipeline["pipeline"] = ""
 
 
-IN_MEMORY = tuple(ROOT / "tests" / name for name in ("state", "steps", "connectors/file"))
+IN_MEMORY = tuple(ROOT / "tests" / name for name in ("state", "steps", "sql", "connectors/file"))
 """Folders of tests that write thousands of small files."""
 
 

@@ -153,7 +153,7 @@ class _Worker:
             self._run_tests()
             self.config._ensure_unconfigure()  # warnings of the garbage that is left are errors here too
             status = 0
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, BrokenPipeError):  # the first process has ended the session
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             self.session._setupstate.teardown_exact(None)
             status = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pyarrow as pa
+import pytest
 
 from etl.expressions import analyse, compile_expression
 from etl.expressions.library.catalogue import functions
@@ -33,6 +34,7 @@ def column_call(example: str) -> str | None:
     return None if found is None else f"{example[: found.start()]}(v{example[found.end() :]}"
 
 
+@pytest.mark.slow
 def test_a_column_gives_what_its_rows_give() -> None:
     schema = pa.schema([("v", pa.string())])
     calls = {name: call for name, example in CALLS.items() if (call := column_call(example))}

@@ -103,7 +103,7 @@ pipeline:
 def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "fluent.conf").write_text(CLASSIC)
     (tmp_path / "parsers.conf").write_text(PARSERS)
-    made = etl("import", "fluent.conf")
+    made = etl.here("import", "fluent.conf")
     first = {"verb": "get", "url": "/a", "code": 200, "kind": "read", "client.ip": "10.0.0.1", "cluster": "one two"}
     other = {"verb": "PUT", "path": "/b", "code": 201, "client.ip": "10.0.0.2", "cluster": "one two"}
     expected = [
@@ -119,7 +119,7 @@ def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None
     ]
     case = {"tests": {"lines": {"input": lines, "expect": {"stdout": expected}}}}
     (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(case))
-    tested = etl("test", "job.yaml")
+    tested = etl.here("test", "job.yaml")
 
     assert made.err.startswith("7 of 8 sections and rules carried over"), made.err
     assert "fluent.conf:46:1: filter lua: code in Lua" in made.err
@@ -128,8 +128,8 @@ def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None
 
 def test_a_configuration_in_yaml_lints(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "fluent.yaml").write_text(YAML)
-    made = etl("import", "fluent.yaml", "-o", "job.yaml")
-    linted = etl("lint", "job.yaml")
+    made = etl.here("import", "fluent.yaml", "-o", "job.yaml")
+    linted = etl.here("lint", "job.yaml")
     sinks = yaml.safe_load((tmp_path / "job.yaml").read_text())["sinks"]
 
     left = [line.split(": ")[2] for line in made.err.splitlines()[1:] if "fluent.yaml" in line]

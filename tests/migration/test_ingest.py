@@ -226,12 +226,12 @@ def test_a_script_with_functions_and_loops_is_a_function_in_python(etl: Etl, tmp
         {"script": {"source": JAVA, "params": {"dot": "."}, "if": "ctx.user.name != 'skip'"}},
     ]
     (tmp_path / "hops.yml").write_text(yaml.safe_dump({"processors": processors}))
-    made = etl("import", "hops.yml")
+    made = etl.here("import", "hops.yml")
     first = "{message: '10.1.1.1,-,8.8.8.8,x eve ?', hops: [10.1.1.1, '-', 8.8.8.8, x], user.name: eve, client: 8.8.8.8, "
     other = "{message: '10.1.1.1 skip ?', hops: [10.1.1.1], user.name: skip, user.id: '?'}"
     cases = f"input: ['10.1.1.1,-,8.8.8.8,x eve ?', 10.1.1.1 skip ?], expect: [{first}rounds: 2, sum: 15.0, made: AB}}, {other}]"
     (tmp_path / "job.yaml").write_text(made.out + f"tests:\n  hops: {{{cases}}}\n")
-    tested = etl("test", "job.yaml")
+    tested = etl.here("test", "job.yaml")
 
     assert made.err.startswith("3 of 3")
     assert tested.status == 0, tested.out

@@ -120,13 +120,13 @@ def imported(text: str, tmp_path: Path) -> LogstashImport:
 
 def test_events_are_those_that_the_documentation_says(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "web.conf").write_text(WEB)
-    made = etl("import", "web.conf")
+    made = etl.here("import", "web.conf")
     expected = [{**event, "again": "|%{missing}"} for _, event in EVENTS]
     lines = [*(line for line, _ in EVENTS), "10.0.0.5 GET /e 404 2024-02-03T04:05:06Z user=bob"]
     expect = {"stdout": expected, "file": [expected[1]]}
     case = {"tests": {"lines": {"input": lines, "expect": expect}}}
     (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(case))
-    tested = etl("test", "job.yaml")
+    tested = etl.here("test", "job.yaml")
 
     assert made.err.startswith("12 of 12 plugins and options carried over (100 %)"), made.err
     assert tested.status == 0, tested.out + tested.err
@@ -155,11 +155,11 @@ CONVERSIONS = [
 
 def test_values_are_converted_as_logstash_does(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "job.conf").write_text(CONVERTED)
-    made = etl("import", "job.conf")
+    made = etl.here("import", "job.conf")
     events = [dict(zip(("i", "f", "e", "b", "words"), values, strict=True)) for _, values in CONVERSIONS]
     case = {"tests": {"lines": {"input": [line for line, _ in CONVERSIONS], "expect": {"stdout": events}}}}
     (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(case))
-    tested = etl("test", "job.yaml")
+    tested = etl.here("test", "job.yaml")
 
     assert tested.status == 0, tested.out + tested.err
 
@@ -197,10 +197,10 @@ output {
 
 def test_what_has_no_counterpart_is_said_at_its_place(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "others.conf").write_text(OTHERS)
-    made = etl("import", "others.conf", "-o", "job.yaml")
+    made = etl.here("import", "others.conf", "-o", "job.yaml")
     left = [line.split(": ", 1)[1] for line in made.err.splitlines() if line.startswith("  ") and "others.conf:" in line]
     text = (tmp_path / "job.yaml").read_text()
-    linted = etl("lint", "job.yaml")
+    linted = etl.here("lint", "job.yaml")
 
     assert [one.split(":")[0] for one in left] == [
         *("input redis", "filter mutate.tag_on_failure", "filter ruby", "filter unknown_filter", "output email")

@@ -35,7 +35,7 @@ DAY_TIME [0-9-]+ [0-9:]+
 
 def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "telegraf.conf").write_text(CONFIGURATION)
-    made = etl("import", "telegraf.conf")
+    made = etl.here("import", "telegraf.conf")
     line = '127.0.0.1 user-identifier frank [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326'
     first = {"client": "10.0.0.1", "verb": "GET", "took": 1.5, "size": 7, "timestamp": "2024-02-03T04:05:06Z"}
     other = {
@@ -53,7 +53,7 @@ def test_events_are_those_that_the_manual_says(etl: Etl, tmp_path: Path) -> None
     expected = [{"message": text, **event} for text, event in zip(lines, (first, other), strict=True)]
     cases = {"tests": {"lines": {"input": lines, "expect": {"file": expected}}}}
     (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(cases))
-    tested = etl("test", "job.yaml")
+    tested = etl.here("test", "job.yaml")
 
     assert made.err.startswith("2 of 4 plugins carried over (50 %)"), made.err
     assert tested.status == 0, tested.out + tested.err

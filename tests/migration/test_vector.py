@@ -59,7 +59,7 @@ sinks:
 
 def test_events_are_those_that_the_reference_says(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "vector.yaml").write_text(CONFIGURATION)
-    made = etl("import", "vector.yaml")
+    made = etl.here("import", "vector.yaml")
     pipeline = yaml.safe_load(made.out)
     first = {"ip": "10.0.0.1", "verb": "GET", "path": "/api/N", "code": 503, "level": "error", "user": "eve", "length": 13}
     other = {"ip": "8.8.8.8", "verb": "PUT", "path": "/b", "code": 200, "level": "write", "user": "none", "length": 5}
@@ -70,7 +70,7 @@ def test_events_are_those_that_the_reference_says(etl: Etl, tmp_path: Path) -> N
         "lines": {"input": {"logs": lines}, "expect": {"out": expected, "bad": expected[:2], "es": [*expected[:2], expected[0]]}}
     }
     (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump({"tests": cases}))
-    tested = etl("test", "job.yaml")
+    tested = etl.here("test", "job.yaml")
 
     assert made.err.startswith("8 of 12 components carried over (67 %)"), made.err
     assert "vector.yaml: sources.agent: source datadog_agent: a source that has no counterpart" in made.err

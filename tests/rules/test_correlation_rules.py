@@ -225,6 +225,7 @@ def test_events_that_can_no_longer_matter_are_removed() -> None:
     assert (kept, memory.events, memory.bursts) == (5, [], [])
 
 
+@pytest.mark.slow
 def test_events_are_bounded_and_the_latest_of_each_value_stays_longest() -> None:
     one, memory = counted("value_count", Threshold("gte", 3), span=1_000_000), Memory()
 

@@ -49,6 +49,7 @@ def test_a_package_with_components_that_requires_sluice_leaves_its_extras(monkey
     assert names == ["client", "plugin", "sluice-etl"]
 
 
+@pytest.mark.slow
 def test_components_are_found_in_the_unpacked_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment_archive, "_needed_packages", lambda: [distribution("sluice-etl")])
     target, unpacked = tmp_path / "sluice.tar.gz", tmp_path / "unpacked"

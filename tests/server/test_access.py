@@ -163,6 +163,7 @@ def test_slow_and_idle_clients_are_closed(client: Client, monkeypatch: pytest.Mo
     assert client("GET", "/health").status == 200
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_its_answers_is_closed(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServerProtocol, "write_seconds", 0.3)
     request = b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -202,9 +203,9 @@ def test_beyond_loopback_there_is_no_server_without_a_token(etl: Etl, tmp_path: 
     (tmp_path / "jobs").mkdir()
     (tmp_path / "none").write_text("# nobody\n")
 
-    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state")
+    refused = etl.here("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state")
     assert (refused.status, "anyone who reaches 0.0.0.0 could run pipelines: give --tokens FILE" in refused.err) == (1, True)
-    refused = etl("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state", "--tokens", "none")
+    refused = etl.here("serve", "jobs", "--listen", "0.0.0.0:0", "--state", "state", "--tokens", "none")
     assert (refused.status, "has no token, so that nobody could use the server" in refused.err) == (1, True)
 
 

@@ -206,6 +206,7 @@ def test_a_task_that_reads_large_keys_holds_few_of_them(tmp_path: Path, monkeypa
     assert max(held) < 16 << 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [{"size": "365d"}, {"size": "365d", "slide": "73d"}])
 def test_the_state_of_a_window_of_a_year_does_not_grow_with_its_events(lengths: dict[str, Any], tmp_path: Path) -> None:
     year = datetime(1970, 1, 1, tzinfo=UTC) + 56 * timedelta(days=365)

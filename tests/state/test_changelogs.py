@@ -228,6 +228,7 @@ def test_totals_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], more: bool)
     assert found == totals(events, more)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(drawn=EVENTS, cuts=CUTS, more=st.booleans())
 def test_totals_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], more: bool) -> None:

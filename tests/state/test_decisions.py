@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def _runs(hashes: Any, name: str, values: Any) -> list[pa.Table]:
     return [rows.filter(pa.array(parts == part)).combine_chunks() for part in range(PARTS)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(BATCHES, st.integers(1, 20))
 def test_the_first_event_of_a_key_within_a_time_passes(batches: list, within: int) -> None:
@@ -44,6 +46,7 @@ def test_the_first_event_of_a_key_within_a_time_passes(batches: list, within: in
                 passed[key].append(time)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(BATCHES, st.integers(1, 4))
 def test_as_many_events_of_a_key_pass_as_the_limit_says(batches: list, limit: int) -> None:

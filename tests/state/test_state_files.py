@@ -42,6 +42,7 @@ def _read_whole(path: Path) -> None:
         file.part(part)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(rows=ROWS, first=st.integers(-3, 3), end=st.integers(-3, 3), together=st.booleans())
 def test_rows_are_read_by_part_and_pane(
@@ -66,6 +67,7 @@ def test_rows_are_read_by_part_and_pane(
             assert run.rows.to_pylist() == [{HASH: row[2], "text": row[3]} for row in expected]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     rows=ROWS,
@@ -323,6 +325,7 @@ def _resident(path: Path) -> int:
     return int(next(line for line in lines if line.startswith("Rss:")).split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep pages that files have")
 def test_look_ups_in_large_files_give_their_memory_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By hashes as of `window`, and by runs as of `dedupe`: without a bound they map most of the file."""

@@ -380,6 +380,7 @@ def test_events_of_the_time_of_reading_are_decided_at_once(tmp_path: Path) -> No
     assert [len(batch(1, "ab")), len(batch(2, "a")), len(batch(61, "b")), len(batch(70, "ab"))] == [1, 0, 1, 1]
 
 
+@pytest.mark.slow
 def test_state_goes_when_no_sequence_can_begin_in_it(tmp_path: Path) -> None:
     lane = Lane(_step("a{5} then b", late="0s"), INCOMING, tmp_path)
 

@@ -27,7 +27,7 @@ def test_moments_are_those_of_spark(by_spark: BySpark) -> None:
     assert differences(found, theirs, largest=100) == []
 
 
-@pytest.mark.parametrize("cuts", [1, 7, 1000])
+@pytest.mark.parametrize("cuts", [1, 7, pytest.param(1000, marks=pytest.mark.slow)])
 def test_small_differences_of_large_numbers_do_not_cancel(cuts: int) -> None:
     numbers = 1e9 + np.tile([0.0, 1.0, 2.0], 1000)
     by_name = accumulators(["variance(d)", "correlation(d, f)"])
