@@ -254,7 +254,7 @@ class Draft:
         kept: list[DraftStep] = []
         waiting: list[str] = []
         for step in self.steps:
-            if step.options.get("fields") == {}:
+            if step.options.get("fields") == {} and not step.options.get("rest"):
                 waiting += step.comments
             else:
                 step.comments, waiting = [*waiting, *step.comments], []

@@ -57,10 +57,21 @@ def clean_pipeline_name(name: str) -> str:
 def import_configuration(request: ImportRequest) -> Imported:
     """The pipeline of a configuration. Raises NotCarriedError if the files are none that is known here."""
     head = request.files[0].read_bytes()[:MAX_HEAD].decode("utf-8", "replace")
-    for pattern, run in _KINDS:
-        if pattern.search(head):
+    for patterns, run in _KINDS:
+        if _has_in_order(head, patterns):
             return run(request)
     return _ingest(request)
+
+
+def _has_in_order(text: str, patterns: Sequence[re.Pattern[str]]) -> bool:
+    """Whether each pattern has a match behind that of the one before. Each looks at the text once."""
+    at = 0
+    for pattern in patterns:
+        found = pattern.search(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
 
 
 def _ingest(request: ImportRequest) -> Imported:
@@ -121,12 +132,18 @@ def _telegraf(request: ImportRequest) -> Imported:
     return Imported(one.run().text(), one.report, "plugins")
 
 
-_KINDS: Sequence[tuple[re.Pattern[str], Callable[[ImportRequest], Imported]]] = (
-    (re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{"), _logstash),
-    (re.compile(r"^[ \t]*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE), _fluent_bit),
-    (re.compile(r"^[ \t]*\[\[inputs\.", re.MULTILINE), _telegraf),
-    (re.compile(r"^\[sources\.", re.MULTILINE), _vector),
-    (re.compile(r"^\"?sources\"?:\s*(?:#.*)?$[\s\S]*?^\"?sinks\"?:", re.MULTILINE), _vector),
-    (re.compile(r"^pipeline:\s*(?:#.*)?$[\s\S]*?^[ \t]+(?:inputs|filters|outputs):", re.MULTILINE), _fluent_bit),
+_KINDS: Sequence[tuple[Sequence[re.Pattern[str]], Callable[[ImportRequest], Imported]]] = (
+    ([re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{")], _logstash),
+    ([re.compile(r"^[ \t]*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE)], _fluent_bit),
+    ([re.compile(r"^[ \t]*\[\[inputs\.", re.MULTILINE)], _telegraf),
+    ([re.compile(r"^\[sources\.", re.MULTILINE)], _vector),
+    ([re.compile(rf"^\"?{name}\"?:[ \t]*(?:#.*)?$", re.MULTILINE) for name in ("sources", "sinks")], _vector),
+    (
+        [
+            re.compile(r"^pipeline:[ \t]*(?:#.*)?$", re.MULTILINE),
+            re.compile(r"^[ \t]+(?:inputs|filters|outputs):", re.MULTILINE),
+        ],
+        _fluent_bit,
+    ),
 )
-"""How the configurations of a tool look, and their import."""
+"""How the configurations of a tool look, and their import: texts that stand one behind the other."""

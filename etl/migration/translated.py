@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etl.migration.draft import Draft, DraftStep, NotCarriedError
+from etl.migration.ingest.parser_processors import KEEP_REST
 from etl.migration.ingest.pipeline import PROCESSORS
 from etl.migration.ingest.processor import Processor
 from etl.migration.report import ImportReport, NotCarried
@@ -28,6 +29,8 @@ class TranslatedSteps:
         if where == FALSE:
             return
         given = {key: value for key, value in options.items() if value is not None}
+        if name == "json":
+            given[KEEP_REST] = True
         PROCESSORS[name](Processor(name, given, self.draft, where, self._handle, (), {}, self.timezone, self.samples))
 
     def attempt(self, name: str, options: Mapping[str, Any], where: Value | None, failed: Sequence[Any] = ()) -> Value | None:

@@ -64,7 +64,6 @@ class Json(Parser):
     type: Literal["json"] = "json"
     declared: dict[FieldName, TypeName] = Field(
         alias="fields",
-        min_length=1,
         description="The members to read and their Spark SQL types.",
         examples=[{"source.ip": "string", "status": "int"}],
     )
@@ -82,6 +81,9 @@ class Json(Parser):
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """The findings of every parser; names that contradict each other, types that JSON cannot fill."""
         yield from super().check(incoming)
+        if not self.declared and self.rest is None:
+            text = "no member is declared, and no field takes the others"
+            yield Finding("no-fields", text, ("fields",), hint="declare members, or set `rest`")
         for name, type_name in self.declared.items():
             yield from check_type(name, type_name, lambda type_: converter(read_as(type_)))
         yield from path_findings(self.declared, self.paths, parse_path)

@@ -133,7 +133,7 @@ def test_a_configuration_in_yaml_lints(etl: Etl, tmp_path: Path) -> None:
     sinks = yaml.safe_load((tmp_path / "job.yaml").read_text())["sinks"]
 
     left = [line.split(": ")[2] for line in made.err.splitlines()[1:] if "fluent.yaml" in line]
-    assert left == ["input http", "output es.logstash_format", "output null", "output splunk"]
+    assert left == ["output es.logstash_format", "output null", "output splunk"]
     assert (sinks["es"]["index"], sinks["file"]["from"]) == ("logs", ["udp_events"])
     assert linted.status == 0, linted.out + linted.err
     assert (sinks["es"]["from"], sinks["stdout"]["from"]) == (["tail_events"], "events")

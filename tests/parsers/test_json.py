@@ -148,6 +148,13 @@ def rest(text: str, *names: str) -> str | None:
     return parsed.columns["rest"][0].as_py()
 
 
+def test_rest_without_declared_members() -> None:
+    parsed = Json(fields={}, rest="r").compile()(pa.array(['{"a":  1}', "{}", "[1]", "x", None]))
+    assert parsed.columns["r"].to_pylist() == ['{"a":  1}', None, None, None, None]
+    assert parsed.failed is not None
+    assert parsed.failed.to_pylist() == [False, False, True, True, True]
+
+
 def test_rest_leaves_failed_rows_alone() -> None:
     deep = '{"z": ' + "[" * 9_000 + "]" * 9_000 + "}"
 
@@ -187,6 +194,7 @@ def test_an_empty_batch() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "path"),
     [
+        ({"fields": {}}, "no-fields", ("fields",)),
         ({"fields": {"a": "map<int, int>"}}, "unreadable-type", ("fields", "a")),
         ({"fields": {"a": "int", "a.b": "int"}}, "field-conflict", ("fields",)),
         ({"fields": {"a": "int"}, "rest": "a"}, "field-conflict", ("rest",)),

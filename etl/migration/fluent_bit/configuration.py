@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from etl.migration.draft import NotCarriedError
+from etl.migration.given_options import GivenOptions
 
 MAX_BYTES = 4 << 20
 MAX_FILES = 50
@@ -28,11 +29,18 @@ class Section:
     kind: str
     entries: tuple[tuple[str, str], ...]
     location: str
+    options: GivenOptions = field(default_factory=lambda: GivenOptions({}), compare=False, repr=False)
+    """Notes which entries were read."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", GivenOptions(dict(self.entries)))
 
     def get(self, name: str, default: str = "") -> str:
+        self.options.get(name)
         return next((value for key, value in self.entries if key == name), default)
 
     def all(self, name: str) -> list[str]:
+        self.options.get(name)
         return [value for key, value in self.entries if key == name]
 
     @property

@@ -9,14 +9,16 @@ from fnmatch import fnmatchcase
 
 from etl.migration.draft import Draft, DraftStep, NotCarriedError
 from etl.migration.fluent_bit.configuration import FluentFiles, Section
-from etl.migration.fluent_bit.endpoints import INPUTS, OUTPUTS, has_daily_index
+from etl.migration.fluent_bit.endpoints import INPUTS, OUTPUTS, WITHOUT_EFFECT, daily_index, has_daily_index
 from etl.migration.fluent_bit.filters import FILTERS, NO_COUNTERPART
 from etl.migration.fluent_bit.parsers import BUILT_IN, key_name, run_parser
-from etl.migration.report import ImportReport, NotCarried
+from etl.migration.given_options import existing_fields, leave_options
+from etl.migration.logstash.references import TIME_FIELD
+from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
 from etl.migration.topology import Destination, Origin, Topology, free_name
 from etl.migration.translated import TranslatedSteps
-from etl.migration.values import FALSE, Value, both, either, negation
+from etl.migration.values import FALSE, TIME, Value, both, either, negation
 
 _CAPTURE = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 
@@ -65,10 +67,12 @@ class FluentBitImport:
             if make is None:
                 raise NotCarriedError("an input that has no counterpart. Standard input is in its place")
             origin.options = make(one)
+            left = one.options.left(WITHOUT_EFFECT)
+            origin.comments = leave_options(self.report, one.location, f"input {one.name}", left)
         except NotCarriedError as error:
             steps.leave(one.location, f"input {one.name}", str(error))
             origin.comments, origin.draft.last_comments = origin.draft.last_comments, []
-        if origin.options["type"] in ("syslog", "forward"):
+        if origin.options["type"] in ("syslog", "forward", "http"):
             fields = ["log.source.address", "log.source.port"]
             origin.draft.steps.append(DraftStep({"type": "drop", "fields": fields}, ["the record has no sender there"]))
         if origin.options["type"] == "forward":
@@ -119,18 +123,27 @@ class FluentBitImport:
                 raise NotCarriedError("an output that has no counterpart")
             if not names:
                 raise NotCarriedError("no input has a tag that it matches")
-            sink = Destination(make(one))
+            sink = Destination(existing_fields(make(one), steps.draft, one.options))
+            if has_daily_index(one):
+                self._daily_index(one, sink, steps, all_origins=len(names) == len(topology.origins))
         except NotCarriedError as error:
             steps.leave(one.location, f"output {one.name}", str(error))
             return
-        if "index" in sink.options and has_daily_index(one):
-            self.report.total += 1
-            reason = f"an index a day is `index: {sink.options['index']}-{{yyyy.MM.dd}}` with the `time_field` of the events"
-            self.report.left.append(NotCarried(one.location, f"output {one.name}.logstash_format", reason))
-            sink.comments.append(f"NOT CARRIED OVER: logstash_format: {reason}")
+        left = one.options.left(WITHOUT_EFFECT)
+        sink.comments = leave_options(self.report, one.location, f"output {one.name}", left)
         if len(names) < len(topology.origins):
             sink.origin = [topology.stream_of(name) for name in names]
         topology.destinations[free_name(re.sub(r"\W", "_", one.name), topology.destinations)] = sink
+
+    def _daily_index(self, one: Section, sink: Destination, steps: TranslatedSteps, *, all_origins: bool) -> None:
+        index = daily_index(one, sink.options["index"])
+        if TIME_FIELD not in steps.draft.types:
+            if not all_origins:
+                one.options.leave("logstash_format", f"an index a day is `index: {index}` with the `time_field` of the events")
+                return
+            steps.draft.remark(f"no parser gives {TIME_FIELD}: it is the time of reading, as there")
+            steps.draft.set({TIME_FIELD: Value("current_timestamp()", TIME)})
+        sink.options |= {"index": index, "time_field": TIME_FIELD}
 
     def parse(self, steps: TranslatedSteps, key: str, names: list[str], *, reserve: bool, preserve: bool) -> None:
         """Parse a field by the first parser that fits. Without ``reserve`` the other fields are dropped."""

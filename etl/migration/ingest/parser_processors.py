@@ -12,6 +12,7 @@ from etl.migration.draft import FIELD_NAME, DraftStep, Members, NotCarriedError
 from etl.migration.ingest.processor import Processor, as_list, build_parser, static_name
 from etl.migration.ingest.templates import slots
 from etl.migration.sampling import member_path, pair_keys
+from etl.migration.topology import free_name
 from etl.migration.values import TEXT, TIME, Value, as_type, call, choose, field_value, is_null, negation, text_value
 from etl.scanner.pattern_error import PatternError
 
@@ -103,7 +104,13 @@ def json_object(one: Processor) -> None:
     options: dict[str, Any] = {"fields": {}}
     members = Members(prefix, options, {**literal, **sample}, renamed="paths" if prefix else None)
     members.declared = frozenset(sample)
+    if one.option(KEEP_REST) and not sample:
+        options["rest"] = free_name(f"{prefix}json_rest", one.draft.types)
     _open(one, "json", options, members)
+
+
+KEEP_REST = "keep_rest"
+"""Option of ``json``, which imports of other tools set: members that nothing names stay in a field as JSON."""
 
 
 def _on(one: Processor, name: str) -> Processor:
@@ -122,7 +129,7 @@ def _open(one: Processor, type_: str, options: dict[str, Any], members: Members)
         one.draft.set({name: choose(one.where, as_type(source, TEXT), Value("cast(null as string)", TEXT))})
         text = name
     step = {"type": type_, "field": text, **options, **({"on_error": "keep"} if tolerant else {"keep_field": True})}
-    one.draft.add(step)
+    one.draft.add(step, {rest: TEXT} if (rest := options.get("rest")) else None)
     members.options = step
     one.draft.members.append(members)
     taken: dict[str, str] = {}
@@ -133,8 +140,9 @@ def _open(one: Processor, type_: str, options: dict[str, Any], members: Members)
             one.draft.types[name] = members.declare(name)
     _merge(one, members, step, taken)
     if not members.declared:
+        others = f"; {rest} has the others as JSON" if rest else ""
         one.draft.steps[-1].comments.append(
-            f"{one.name}: fields are the members that later processors name, as texts; add yours with their types"
+            f"{one.name}: fields are the members that later processors name, as texts; add yours with their types{others}"
         )
     if tolerant:
         one.failed(negation(is_null(one.draft.field(text))))

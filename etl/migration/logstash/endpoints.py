@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from etl.migration.draft import NotCarriedError
+from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.configuration import Plugin
-from etl.migration.logstash.references import TIME_FIELD, environment, sink_text
+from etl.migration.logstash.references import TIME_FIELD, environment, field_name, sink_text
 
 Options = dict[str, Any]
 
 
-def _file(given: Mapping[str, Any]) -> Options:
+def _file(given: GivenOptions) -> Options:
     paths = as_list(given.get("path") or [])
     if not paths:
         raise NotCarriedError("the option 'path' is missing")
@@ -21,6 +23,8 @@ def _file(given: Mapping[str, Any]) -> Options:
         raise NotCarriedError(f"several paths; a source for each: {', '.join(map(str, paths))}")
     start = {"start": "end"} if given.get("start_position", "end") == "end" and given.get("mode", "tail") == "tail" else {}
     excluded = [str(one) for one in as_list(given.get("exclude") or [])]
+    if given.get("delimiter", "\n") != "\n":
+        given.leave("delimiter", "lines end at a newline")
     return {"type": "file", "path": environment(str(paths[0])), **start, **({"exclude": excluded} if excluded else {})}
 
 
@@ -36,45 +40,124 @@ def multiline(codec: Any) -> Options:
     return {"multiline": {"start" if negate else "continue": pattern}}
 
 
-def _kafka(given: Mapping[str, Any]) -> Options:
+_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+def _kafka_client(given: GivenOptions) -> Options:
+    """What the source and the sink ``kafka`` need to connect."""
     servers = str(given.get("bootstrap_servers", "localhost:9092")).split(",")
-    source: Options = {"type": "kafka", "servers": [environment(one.strip()) for one in servers]}
+    login = dict(_JAAS.findall(str(given.get("sasl_jaas_config", ""))))
+    protocol, mechanism = str(given.get("security_protocol", "PLAINTEXT")), str(given.get("sasl_mechanism", "PLAIN"))
+    made: Options = {"servers": [environment(one.strip()) for one in servers]}
+    if protocol.upper().startswith("SASL") and not login:
+        given.leave("sasl_mechanism", f"{mechanism} without a user and a password; other ways to log in are `properties`")
+        protocol = protocol.upper().removeprefix("SASL_")
+    user, password = (str(environment(login.get(name, ""))) for name in ("username", "password"))
+    made |= kafka_security(protocol, mechanism, user, password)
+    if "tls" in made:
+        made["tls"] = _client_tls(given)
+        if given.get("ssl_endpoint_identification_algorithm") == "":
+            made["tls"]["verify"] = "authority"
+    return made
+
+
+def _kafka(given: GivenOptions) -> Options:
+    source: Options = {"type": "kafka", **_kafka_client(given)}
+    if group := given.get("group_id"):
+        source |= {"start": "group", "start_group": environment(str(group)), "commit_group": environment(str(group))}
+        if given.get("auto_offset_reset") == "latest":
+            given.leave("auto_offset_reset", "a partition without an offset of the group is read from its first message")
+    elif given.get("auto_offset_reset", "latest") == "latest":
+        source["start"] = "latest"
+    if given.get("isolation_level"):
+        source["isolation"] = str(given["isolation_level"])
     if "topics_pattern" in given:
         return {**source, "pattern": str(given["topics_pattern"])}
     return {**source, "topics": [environment(str(one)) for one in as_list(given.get("topics") or ["logstash"])]}
 
 
-def _listener(kinds: tuple[str, ...], port: int) -> Callable[[Mapping[str, Any]], Options]:
-    def make(given: Mapping[str, Any]) -> Options:
-        host = str(given.get("host", "0.0.0.0"))
-        at = f"{environment(host)}:{environment(str(given.get('port', port)))}"
-        return {"type": "syslog", "listen": [f"{kind}://{at}" for kind in kinds]}
+def _server_tls(given: GivenOptions) -> Options:
+    """The option ``tls`` of a receiver; none where the input has no certificate."""
+    enabled = any(given.is_on(name) for name in ("ssl", "ssl_enable", "ssl_enabled"))
+    files = given.texts({"ssl_cert": "certificate", "ssl_certificate": "certificate", "ssl_key": "key"})
+    authorities = [str(one) for one in as_list(given.get("ssl_certificate_authorities") or [])]
+    verified = str(given.get("ssl_client_authentication") or given.get("ssl_verify_mode") or "none")
+    if not enabled or "certificate" not in files:
+        return {}
+    if len(authorities) > 1:
+        given.leave("ssl_certificate_authorities", "one file has all authorities: put them together")
+    elif authorities and verified != "none":
+        files["client_authority"] = authorities[0]
+        if verified in ("optional", "peer"):
+            files["client_certificates"] = "optional"
+    return {"tls": {name: environment(value) for name, value in files.items()}}
+
+
+def _client_tls(given: GivenOptions) -> Options:
+    """The members of the option ``tls`` of a sink or source that connects."""
+    names = {"cacert": "authority", "ssl_truststore_location": "authority", "ssl_certificate": "certificate", "ssl_key": "key"}
+    made: Options = given.texts(names)
+    authorities = [str(one) for one in as_list(given.get("ssl_certificate_authorities") or [])]
+    made |= {"authority": authorities[0]} if authorities else {}
+    if made.get("authority", "").lower().endswith((".jks", ".p12", ".pfx", ".keystore", ".truststore")):
+        del made["authority"]
+        given.leave("ssl_truststore_location", "authorities are a PEM file: `keytool -exportcert -rfc` writes one")
+    if given.is_off("ssl_certificate_verification") or given.get("ssl_verification_mode") == "none":
+        made["verify"] = "none"
+    elif given.get("ssl_verification_mode") == "certificate":
+        made["verify"] = "authority"
+    return {name: environment(value) for name, value in made.items()}
+
+
+def _address(given: GivenOptions, port: int) -> str:
+    return f"{environment(str(given.get('host', '0.0.0.0')))}:{environment(str(given.get('port', port)))}"
+
+
+def _listener(kinds: tuple[str, ...], port: int) -> Callable[[GivenOptions], Options]:
+    def make(given: GivenOptions) -> Options:
+        if given.get("mode", "server") != "server":
+            raise NotCarriedError("mode => client connects to a sender; here the source listens")
+        tls = _server_tls(given) if "tcp" in kinds else {}
+        at = _address(given, port)
+        shown = [f"{'tls' if kind == 'tcp' and tls else kind}://{at}" for kind in kinds]
+        return {"type": "syslog", "listen": shown, **tls}
 
     return make
 
 
-def _beats(given: Mapping[str, Any]) -> Options:
-    at = f"{environment(str(given.get('host', '0.0.0.0')))}:{environment(str(given.get('port', 5044)))}"
-    return {"type": "beats", "listen": [f"tcp://{at}"]}
+def _beats(given: GivenOptions) -> Options:
+    tls = _server_tls(given)
+    return {"type": "beats", "listen": [f"{'tls' if tls else 'tcp'}://{_address(given, 5044)}"], **tls}
 
 
-def _requests(given: Mapping[str, Any]) -> Options:
-    at = f"{environment(str(given.get('host', '0.0.0.0')))}:{environment(str(given.get('port', 8080)))}"
-    return {"type": "http", "listen": [f"http://{at}"], "format": "json"}
+def _requests(given: GivenOptions) -> Options:
+    tls = _server_tls(given)
+    given.get("additional_codecs")
+    return {"type": "http", "listen": [f"{'https' if tls else 'http'}://{_address(given, 8080)}"], "format": "json", **tls}
 
 
-def _elasticsearch_source(given: Mapping[str, Any]) -> Options:
-    return {"type": "elasticsearch", "urls": _urls(given), "index": str(given.get("index", "logstash-*"))}
+def _elasticsearch_source(given: GivenOptions) -> Options:
+    return {"type": "elasticsearch", **_elasticsearch_client(given), "index": str(given.get("index", "logstash-*"))}
 
 
-def _urls(given: Mapping[str, Any]) -> list[str]:
+def _elasticsearch_client(given: GivenOptions) -> Options:
+    """What the source and the sink ``elasticsearch`` need to connect."""
+    if given.get("cloud_id"):
+        given.leave("cloud_id", "the addresses of the deployment are `urls`")
+    urls = _urls(given)
+    login = {name: environment(str(given[name])) for name in ("user", "password", "api_key") if given.get(name)}
+    tls = _client_tls(given)
+    return {"urls": urls, **login, **({"tls": tls} if tls and any(url.startswith("https") for url in urls) else {})}
+
+
+def _urls(given: GivenOptions) -> list[str]:
     hosts = [str(environment(one)) for one in as_list(given.get("hosts") or ["localhost:9200"])]
-    scheme = "https" if given.get("ssl") in (True, "true") or given.get("ssl_enabled") in (True, "true") else "http"
+    scheme = "https" if given.is_on("ssl") or given.is_on("ssl_enabled") else "http"
     urls = [one if "://" in one else f"{scheme}://{one}" for one in hosts]
     return [one if one.count(":") > 1 or "$" in one else f"{one}:9200" for one in urls]
 
 
-INPUTS: Mapping[str, Callable[[Mapping[str, Any]], Options]] = {
+INPUTS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "file": _file,
     "stdin": lambda given: {"type": "stdin"},
     "kafka": _kafka,
@@ -97,62 +180,127 @@ NO_INPUT: Mapping[str, str] = {
 """Inputs without a counterpart, and what to do instead."""
 
 
-def _elasticsearch(given: Mapping[str, Any]) -> Options:
-    sink: Options = {"type": "elasticsearch", "urls": _urls(given)}
-    if given.get("data_stream") in (True, "true"):
+def _elasticsearch(given: GivenOptions) -> Options:
+    sink: Options = {"type": "elasticsearch", **_elasticsearch_client(given)}
+    if given.is_on("http_compression") or str(given.get("compression_level", "0")) not in ("0", ""):
+        sink["compression"] = "gzip"
+    if given.get("pipeline"):
+        if "%{" in str(given["pipeline"]):
+            given.leave("pipeline", "a name that depends on the event")
+        else:
+            sink["pipeline"] = environment(str(given["pipeline"]))
+    if given.is_on("data_stream"):
         parts = [str(given.get(f"data_stream_{one}", default)) for one, default in _STREAM]
-        return {**sink, "index": "-".join(parts), "data_stream": True, **_login(given)}
+        return {**sink, "index": "-".join(parts), "data_stream": True}
     sink["index"] = sink_text(given.get("index", "logstash-%{+yyyy.MM.dd}"))
     if {"{yyyy", "{MM", "{dd"} & {sink["index"][at : at + 5].rstrip(".-}") for at in range(len(sink["index"]))}:
         sink["time_field"] = TIME_FIELD
-    found = str(given.get("document_id", ""))
-    if found.startswith("%{") and found.endswith("}"):
-        sink |= {"id": [sink_text(found)[1:-1]], "action": "index"}
-    if given.get("pipeline"):
-        sink["ingest_pipeline"] = str(given["pipeline"])
-    return {**sink, **_login(given)}
+    if name := _one_field(given, "document_id"):
+        sink |= {"id": [name], "action": "index"}
+    if name := _one_field(given, "routing"):
+        sink["routing"] = name
+    if given.get("action") in ("create", "index", "update"):
+        sink["action"] = str(given["action"])
+    elif "action" in given:
+        given.leave("action", f"{given['action']!r}; the sink's are create, index and update")
+    return sink
 
 
 _STREAM = (("type", "logs"), ("dataset", "generic"), ("namespace", "default"))
+_ONE_FIELD = re.compile(r"%\{([^{}+]+)\}")
 
 
-def _login(given: Mapping[str, Any]) -> Options:
-    return {name: environment(str(given[name])) for name in ("user", "password") if name in given}
+def _one_field(given: GivenOptions, option: str) -> str | None:
+    """The field that an option names as ``%{field}``."""
+    if not given.get(option):
+        return None
+    if found := _ONE_FIELD.fullmatch(str(given[option])):
+        return field_name(found[1])
+    given.leave(option, "it is one field here, such as %{[host][name]}: set it in a filter before")
+    return None
 
 
-def _kafka_sink(given: Mapping[str, Any]) -> Options:
-    servers = str(given.get("bootstrap_servers", "localhost:9092")).split(",")
-    return {
-        "type": "kafka",
-        "servers": [environment(one.strip()) for one in servers],
-        "topic": sink_text(given.get("topic_id", "logstash")),
-    }
+def _kafka_sink(given: GivenOptions) -> Options:
+    sink: Options = {"type": "kafka", **_kafka_client(given), "topic": sink_text(given.get("topic_id", "logstash"))}
+    if name := _one_field(given, "message_key"):
+        sink["key"] = name
+    compression = str(given.get("compression_type", "none"))
+    value = _text_format(given)
+    return {**sink, "compression": compression, **({"value_field": value} if value else {})}
 
 
-def _http(given: Mapping[str, Any]) -> Options:
+def _text_format(given: GivenOptions) -> str | None:
+    """The field that a codec writes alone, of plain or line with ``format => "%{message}"``. Others are left to the report."""
+    codec = given.get("codec", "plain")
+    name, options = (codec.name, codec.options) if isinstance(codec, Plugin) else (str(codec), {})
+    if name in ("json", "json_lines", "rubydebug"):
+        return None
+    form = str(options.get("format", ""))
+    if name in ("plain", "line") and (found := _ONE_FIELD.fullmatch(form)):
+        return field_name(found[1])
+    if "codec" in given:
+        given.leave("codec", f"the codec {name}{f' with the format {form!r}' if form else ''}; events are written as JSON")
+    return None
+
+
+def _file_sink(given: GivenOptions) -> Options:
+    if "codec" in given and (name := _text_format(given)):
+        given.leave("codec", f"{name} alone; events are written as JSON")
+    sink = {"type": "file", "path": sink_text(given.get("path", "out.jsonl"))}
+    if given.is_on("gzip"):
+        sink["compression"] = "gzip"
+    return {**sink, **({"time_field": TIME_FIELD} if "%{+" in str(given.get("path", "")) else {})}
+
+
+def _http(given: GivenOptions) -> Options:
     method = str(given.get("http_method", "post")).upper()
     form = "json" if given.get("format") == "json_batch" else "object"
-    pairs = given.get("headers")
-    headers = {name: environment(str(value)) for name, value in pairs.items()} if isinstance(pairs, dict) else {}
-    sink = {"type": "http", "urls": [environment(str(given.get("url", "")))], "method": method, "format": form}
+    headers = {name: environment(str(value)) for name, value in given.members("headers").items()}
+    sink: Options = {"type": "http", "urls": [environment(str(given.get("url", "")))], "method": method, "format": form}
+    if given.get("format") not in (None, "json", "json_batch"):
+        given.leave("format", f"{given['format']!r}; events are written as JSON")
+    if given.is_on("http_compression"):
+        sink["compression"] = "gzip"
+    tls = _client_tls(given)
     more = {"batch": {"max_events": 1}} if form == "object" else {}
-    return {**sink, **more, **({"headers": headers} if headers else {}), **_login(given)}
+    login = {name: environment(str(given[name])) for name in ("user", "password") if given.get(name)}
+    return {**sink, **more, **({"headers": headers} if headers else {}), **login, **({"tls": tls} if tls else {})}
 
 
-OUTPUTS: Mapping[str, Callable[[Mapping[str, Any]], Options]] = {
+def _syslog_sink(given: GivenOptions) -> Options:
+    protocol = str(given.get("protocol", "udp"))
+    scheme = {"tcp": "tcp", "udp": "udp", "ssl-tcp": "tls"}.get(protocol)
+    if scheme is None:
+        raise NotCarriedError(f"the protocol {protocol!r}")
+    at = f"{environment(str(given.get('host', 'localhost')))}:{environment(str(given.get('port', 514)))}"
+    sink: Options = {"type": "syslog", "address": f"{scheme}://{at}", "format": str(given.get("rfc", "rfc3164"))}
+    for theirs, ours in (("facility", "facility"), ("severity", "severity"), ("sourcehost", "host"), ("appname", "app_name")):
+        if given.get(theirs):
+            sink[ours] = sink_text(given[theirs])
+    message = _one_field(given, "message") if "message" in given else "message"
+    return {**sink, **({"value_field": message} if message else {}), **({"framing": "newline"} if scheme != "udp" else {})}
+
+
+def _line_sink(scheme: str) -> Callable[[GivenOptions], Options]:
+    def make(given: GivenOptions) -> Options:
+        raise NotCarriedError(f"a sink for lines over {scheme}; the sink `syslog` sends messages, `http` requests")
+
+    return make
+
+
+OUTPUTS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "elasticsearch": _elasticsearch,
     "opensearch": _elasticsearch,
-    "file": lambda given: {"type": "file", "path": sink_text(given.get("path", "out.jsonl")), **_file_time(given)},
+    "file": _file_sink,
     "kafka": _kafka_sink,
     "stdout": lambda given: {"type": "console"},
     "http": _http,
+    "syslog": _syslog_sink,
+    "tcp": _line_sink("TCP"),
+    "udp": _line_sink("UDP"),
     "null": lambda given: {"type": "discard"},
     "sink": lambda given: {"type": "discard"},
 }
-
-
-def _file_time(given: Mapping[str, Any]) -> Options:
-    return {"time_field": TIME_FIELD} if "%{+" in str(given.get("path", "")) else {}
 
 
 NO_OUTPUT: Mapping[str, str] = {
@@ -164,3 +312,29 @@ NO_OUTPUT: Mapping[str, str] = {
     "statsd": "`etl run` has metrics of its own",
 }
 """Outputs without a counterpart, and what to do instead."""
+
+WITHOUT_EFFECT = re.compile(
+    r"""
+    id | enable_metric | workers | codec | type | tags | add_field | threads | client_id | client_rack | pool_max |
+    pool_max_per_route | timeout | sincedb_path | sincedb_write_interval | sincedb_clean_after | stat_interval |
+    discover_interval | close_older | max_open_files | file_chunk_size | file_chunk_count | file_sort_by |
+    file_sort_direction | ecs_compatibility | consumer_threads | fetch_max_bytes | fetch_max_wait_ms | fetch_min_bytes |
+    max_partition_fetch_bytes | max_poll_interval_ms | max_poll_records | session_timeout_ms | heartbeat_interval_ms |
+    request_timeout_ms | poll_timeout_ms | connections_max_idle_ms | enable_auto_commit | auto_commit_interval_ms |
+    receive_buffer_bytes | send_buffer_bytes | metadata_max_age_ms | client_dns_lookup | reconnect_backoff_ms |
+    retry_backoff_ms | check_crcs | partition_assignment_strategy | group_instance_id | auto_create_topics | acks |
+    batch_size | linger_ms | retries | buffer_memory | max_request_size | metadata_fetch_timeout_ms | partitioner |
+    key_serializer | value_serializer | key_deserializer_class | value_deserializer_class | security_protocol |
+    manage_template | template_overwrite | template_api |
+    retry_initial_interval | retry_max_interval | resurrect_delay | sniffing | sniffing_delay |
+    sniffing_path | healthcheck_path | validate_after_inactivity | document_type | retry_on_conflict |
+    data_stream_auto_routing | data_stream_sync_fields | flush_interval | create_if_deleted | stale_cleanup_interval |
+    dir_mode | file_mode | filename_failure | write_behavior | automatic_retries | retry_failed | retry_non_idempotent |
+    connect_timeout | socket_timeout | request_timeout | keepalive | cookies | follow_redirects | queue_size |
+    response_headers | client_inactivity_timeout | executor_threads | tcp_keep_alive | dns_reverse_lookup_enabled |
+    buffer_size | max_pending_requests | max_content_length | tls_min_version | tls_max_version |
+    ssl_supported_protocols | ssl_cipher_suites | cipher_suites
+    """,
+    re.VERBOSE,
+)
+"""Options that tune Logstash itself: a run here keeps its offsets, connections and memory by its own."""

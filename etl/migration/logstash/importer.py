@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.conditions import condition_value
 from etl.migration.logstash.configuration import MAX_BYTES, Branch, Configuration, ConfigurationReader, Plugin
-from etl.migration.logstash.endpoints import INPUTS, NO_INPUT, NO_OUTPUT, OUTPUTS, multiline
+from etl.migration.logstash.endpoints import INPUTS, NO_INPUT, NO_OUTPUT, OUTPUTS, WITHOUT_EFFECT, multiline
 from etl.migration.logstash.filter_plugin import COMMON, Filter
 from etl.migration.logstash.filters import FILTERS, NO_COUNTERPART
 from etl.migration.logstash.mutations import add_field
@@ -99,7 +100,9 @@ class LogstashImport:
             make = INPUTS.get(one.name)
             if make is None:
                 raise NotCarriedError(NO_INPUT.get(one.name, "an input that is unknown here"))
-            origin.options = {**make(one.options), **multiline(one.options.get("codec"))}
+            given = GivenOptions(one.options)
+            origin.options = {**make(given), **multiline(one.options.get("codec"))}
+            origin.comments = leave_options(self.report, self._location(one), f"input {one.name}", given.left(WITHOUT_EFFECT))
         except NotCarriedError as error:
             reason = f"{error}. Standard input is in its place"
             steps.leave(self._location(one), f"input {one.name}", reason)
@@ -188,14 +191,16 @@ class LogstashImport:
                 make = OUTPUTS.get(one.name)
                 if make is None:
                     raise NotCarriedError(NO_OUTPUT.get(one.name, "an output that is unknown here"))
-                options = make(one.options)
+                given = GivenOptions(one.options)
+                options = existing_fields(make(given), steps.draft, given)
             except NotCarriedError as error:
                 steps.leave(self._location(one), f"output {one.name}", str(error))
                 continue
             if options.get("time_field") == TIME_FIELD and TIME_FIELD not in steps.draft.types:
                 steps.draft.remark(f"no filter gives {TIME_FIELD}: it is the time of reading, as there")
                 steps.draft.set({TIME_FIELD: Value("current_timestamp()", TIME)})
-            topology.destinations[name] = Destination(options, None if where is None else where.sql)
+            comments = leave_options(self.report, self._location(one), f"output {one.name}", given.left(WITHOUT_EFFECT))
+            topology.destinations[name] = Destination(options, None if where is None else where.sql, comments)
 
     def _conditioned(
         self, steps: TranslatedSteps, found: Sequence[Plugin | Branch], where: Value | None

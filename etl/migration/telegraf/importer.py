@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from etl.migration.draft import NotCarriedError, clean_name
+from etl.migration.given_options import GivenOptions, kafka_security, leave_options
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport
+from etl.migration.strptime import java_pattern
 from etl.migration.topology import Destination, Origin, Topology, free_name
 from etl.migration.translated import TranslatedSteps
+from etl.migration.values import TIME, Value
 
 MAX_BYTES = 4 << 20
 TIME_TEXT = "_time_text"
@@ -114,7 +117,14 @@ class TelegrafImport:
                 reason = "an output that has no counterpart"
                 TranslatedSteps(draft, self.report).leave(f"{self.file}: outputs.{kind}", f"output {kind}", reason)
             else:
-                topology.destinations[free_name(kind, topology.destinations)] = Destination(make(one))
+                given = GivenOptions(one)
+                options = make(given)
+                if (time := options.get("time_field")) and draft.field(time).is_null:
+                    draft.remark(f"no pattern gives {time}: it is the time of reading")
+                    draft.set({time: Value("current_timestamp()", TIME)})
+                left = given.left(WITHOUT_EFFECT)
+                comments = leave_options(self.report, f"{self.file}: outputs.{kind}", f"output {kind}", left)
+                topology.destinations[free_name(kind, topology.destinations)] = Destination(options, comments=comments)
         topology.finish()
         return topology
 
@@ -138,6 +148,11 @@ class TelegrafImport:
             raise NotCarriedError("several files; a source `file` for each")
         from_start = one.get("from_beginning") is True
         origin.options = {"type": "file", "path": str(files[0]), **({} if from_start else {"start": "end"})}
+        options = GivenOptions(one)
+        if options.get("path_tag"):
+            origin.options["path_field"] = clean_name(str(options["path_tag"]))
+        left = options.left(WITHOUT_EFFECT)
+        origin.comments = leave_options(self.report, f"{self.file}: inputs.{kind}", f"input {kind}", left)
         prefix = "" if kind == "logparser" else "grok_"
         custom = str(given.get(f"{prefix}custom_patterns", ""))
         own = dict(line.strip().split(None, 1) for line in custom.splitlines() if len(line.split(None, 1)) == 2)
@@ -176,19 +191,91 @@ def _plugins(value: Any) -> list[tuple[str, Mapping[str, Any]]]:
     return [(str(name), one) for name, found in items for one in as_list(found) if isinstance(one, Mapping)]
 
 
-def _file(one: Mapping[str, Any]) -> dict[str, Any]:
+def _file(one: GivenOptions) -> dict[str, Any]:
     path = next((str(name) for name in as_list(one.get("files") or []) if name != "stdout"), "")
+    if one.get("data_format") not in (None, "json"):
+        one.leave("data_format", f"{one['data_format']!r}; events are written as JSON")
     return {"type": "file", "path": path} if path else {"type": "console"}
 
 
-OUTPUTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "file": _file,
-    "discard": lambda one: {"type": "discard"},
-    "kafka": lambda one: {"type": "kafka", "servers": as_list(one.get("brokers")), "topic": str(one.get("topic", "telegraf"))},
-    "elasticsearch": lambda one: {
+def _client_tls(one: GivenOptions) -> dict[str, Any]:
+    names = {"tls_ca": "authority", "tls_cert": "certificate", "tls_key": "key", "tls_key_pwd": "key_password"}
+    made: dict[str, Any] = one.texts(names)
+    if one.is_on("insecure_skip_verify"):
+        made["verify"] = "none"
+    return {"tls": made} if made or one.is_on("tls_enable") or one.is_on("enable_tls") else {}
+
+
+def _kafka(one: GivenOptions) -> dict[str, Any]:
+    compression = {"0": "none", "1": "gzip", "2": "snappy", "3": "lz4", "4": "zstd"}
+    login = [str(one.get(name, "")) for name in ("sasl_mechanism", "sasl_username", "sasl_password")]
+    return {
+        "type": "kafka",
+        "servers": as_list(one.get("brokers")),
+        "topic": str(one.get("topic", "telegraf")),
+        "compression": compression.get(str(one.get("compression_codec", 0)), "none"),
+        **kafka_security("", *login),
+        **_client_tls(one),
+    }
+
+
+_INDEX_PART = re.compile(r"\{\{\s*(\w+)\s*\}\}|(?:%[A-Za-z][-._]?)+")
+
+
+def _index(text: str) -> str:
+    """``app-%Y.%m.%d`` and ``{{host}}`` as sinks write them."""
+
+    def replace(found: re.Match[str]) -> str:
+        if found[1]:
+            return f"{{{clean_name(found[1])}}}"
+        tail = found[0][-1] if not found[0][-1].isalpha() else ""
+        return f"{{{java_pattern(found[0].removesuffix(tail) if tail else found[0])}}}{tail}"
+
+    return _INDEX_PART.sub(replace, text)
+
+
+def _elasticsearch(one: GivenOptions) -> dict[str, Any]:
+    sink: dict[str, Any] = {
         "type": "elasticsearch",
         "urls": as_list(one.get("urls")),
-        "index": re.sub(r"%[YmdH][.-]?", "", str(one.get("index_name", "telegraf"))).rstrip("-.") or "telegraf",
-    },
-    "http": lambda one: {"type": "http", "urls": [str(one.get("url", ""))]},
+        "index": _index(str(one.get("index_name", "telegraf"))),
+    }
+    if "%" in str(one.get("index_name", "")):
+        sink["time_field"] = "timestamp"
+    names = {"username": "user", "password": "password", "auth_bearer_token": "token", "use_pipeline": "pipeline"}
+    gzip = {"compression": "gzip"} if one.is_on("enable_gzip") else {}
+    return {**sink, **one.texts(names), **gzip, **_client_tls(one)}
+
+
+def _http(one: GivenOptions) -> dict[str, Any]:
+    headers = {name: str(value) for name, value in one.members("headers").items()}
+    if one.get("data_format") not in (None, "json"):
+        one.leave("data_format", f"{one['data_format']!r}; events are written as JSON")
+    sink: dict[str, Any] = {"type": "http", "urls": [str(one.get("url", ""))], "method": str(one.get("method", "post")).upper()}
+    gzip = {"compression": "gzip"} if one.get("content_encoding") == "gzip" else {}
+    login = one.texts({"username": "user", "password": "password"})
+    return {**sink, **({"headers": headers} if headers else {}), **login, **gzip, **_client_tls(one)}
+
+
+OUTPUTS: Mapping[str, Callable[[GivenOptions], dict[str, Any]]] = {
+    "file": _file,
+    "discard": lambda one: {"type": "discard"},
+    "kafka": _kafka,
+    "elasticsearch": _elasticsearch,
+    "http": _http,
 }
+
+WITHOUT_EFFECT = re.compile(
+    r"""
+    files | from_beginning | data_format | watch_method | max_undelivered_lines | pipe | initial_read_offset | interval | alias |
+    log_level | metric_buffer_limit | metric_batch_size | flush_interval | flush_jitter | startup_error_behavior | timeout |
+    name_override | grok | grok_patterns | grok_custom_patterns | grok_timezone | patterns | custom_patterns | timezone |
+    measurement | health_check_interval | health_check_timeout | enable_sniffer | manage_template | template_name |
+    overwrite_template | rotation_interval | rotation_max_size | rotation_max_archives | use_batch_format | max_retry |
+    max_processing_time |
+    client_id | version | required_acks | max_message_bytes | producer_timestamp | json_timestamp_units | idle_conn_timeout |
+    max_idle_conn | non_retryable_statuscodes
+    """,
+    re.VERBOSE,
+)
+"""Options that tune Telegraf itself, or that another part of the import reads."""

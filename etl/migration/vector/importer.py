@@ -13,12 +13,13 @@ from typing import Any
 import yaml
 
 from etl.migration.draft import Draft, NotCarriedError
+from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
-from etl.migration.strptime import java_pattern
 from etl.migration.topology import entry_text, merged_types, stream_text
 from etl.migration.translated import TranslatedSteps
+from etl.migration.vector.endpoints import DATE, SINKS, SOURCES, WITHOUT_EFFECT
 from etl.migration.vector.program import Program
 from etl.migration.vector.vrl import VrlReader
 
@@ -88,11 +89,18 @@ class VectorImport:
             make = SOURCES.get(str(one.get("type")))
             if make is None:
                 raise NotCarriedError("a source that has no counterpart. Standard input is in its place")
-            options = make(one)
+            given = GivenOptions(one)
+            options = make(given)
+            self._leave(draft, "source", name, given)
         except NotCarriedError as error:
             self._steps(draft).leave(self._location("sources", name), f"source {one.get('type')}", str(error))
         comments, draft.last_comments = draft.last_comments, []
         return entry_text(identifier(name), options, comments)
+
+    def _leave(self, draft: Draft, kind: str, name: str, given: GivenOptions) -> None:
+        """Note the options of a source or sink that are not carried over."""
+        left = given.left(WITHOUT_EFFECT)
+        draft.last_comments += leave_options(self.report, self._location(f"{kind}s", name), f"{kind} {given['type']}", left)
 
     def _ordered(self, waiting: dict[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any], list[str]]]:
         """Transforms behind what they take."""
@@ -155,7 +163,13 @@ class VectorImport:
             make = SINKS.get(str(one.get("type")))
             if make is None:
                 raise NotCarriedError("a sink that has no counterpart. Its events are discarded")
-            options = make(one)
+            given = GivenOptions(one)
+            before = self._input_draft(origins)
+            options = existing_fields(make(given), before, given)
+            if "time_field" in options and before.field(options["time_field"]).is_null:
+                del options["time_field"]
+                _without_time(options, given)
+            self._leave(draft, "sink", name, given)
         except NotCarriedError as error:
             self._steps(draft).leave(self._location("sinks", name), f"sink {one.get('type')}", str(error))
         origin = origins[0] if len(origins) == 1 else origins
@@ -168,6 +182,16 @@ def identifier(name: str) -> str:
 
 def _inputs(one: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in as_list(one.get("inputs") or [])]
+
+
+def _without_time(options: Options, given: GivenOptions) -> None:
+    """Names with dates need the time of events: without it they lose them."""
+    for option in ("index", "path"):
+        if option in options:
+            given.leave(
+                option, f"{options[option]!r} needs the time of events: a step `set` with `timestamp: current_timestamp()`"
+            )
+            options[option] = re.sub(rf"[-_.]?{DATE}", "", str(options[option]))
 
 
 def _routes(one: Mapping[str, Any]) -> list[str]:
@@ -225,69 +249,3 @@ NO_COUNTERPART: Mapping[str, str] = {
     "throttle": "the step `throttle`",
 }
 """Transforms without a counterpart, and what to do instead."""
-
-
-def _file(one: Mapping[str, Any]) -> Options:
-    paths = as_list(one.get("include") or [])
-    if len(paths) != 1:
-        raise NotCarriedError("a source `file` for each path. Standard input is in its place")
-    excluded = [str(name) for name in as_list(one.get("exclude") or [])]
-    start = {"start": "end"} if one.get("read_from") == "end" else {}
-    multiline = one.get("multiline")
-    lines: Options = {}
-    if isinstance(multiline, Mapping) and multiline.get("mode") in ("halt_before", "continue_through"):
-        key = "start" if multiline["mode"] == "halt_before" else "continue"
-        lines = {"multiline": {key: str(multiline.get("condition_pattern") or multiline.get("start_pattern"))}}
-    return {"type": "file", "path": str(paths[0]), **start, **({"exclude": excluded} if excluded else {}), **lines}
-
-
-def _servers(one: Mapping[str, Any]) -> list[str]:
-    return [part.strip() for part in str(one.get("bootstrap_servers", "localhost:9092")).split(",")]
-
-
-def _listen(one: Mapping[str, Any]) -> Options:
-    mode = str(one.get("mode", "tcp"))
-    if mode not in ("tcp", "udp"):
-        raise NotCarriedError(f"the mode {mode!r}. Standard input is in its place")
-    return {"type": "syslog", "listen": [f"{mode}://{one.get('address', '0.0.0.0:514')}"]}
-
-
-SOURCES: Mapping[str, Callable[[Mapping[str, Any]], Options]] = {
-    "file": _file,
-    "stdin": lambda one: {"type": "stdin"},
-    "syslog": _listen,
-    "socket": _listen,
-    "kafka": lambda one: {
-        "type": "kafka",
-        "servers": _servers(one),
-        "topics": [str(t) for t in as_list(one.get("topics") or [])],
-    },
-}
-
-
-def _template(text: Any) -> str:
-    """``{{ field }}`` and ``%Y-%m-%d`` as sinks write them."""
-    made = re.sub(r"\{\{\s*\.?([\w.@]+)\s*\}\}", r"{\1}", str(text))
-    return re.sub(r"(?:%[A-Za-z][-_./]?)+", lambda found: _date(found[0]), made)
-
-
-def _date(text: str) -> str:
-    tail = text[-1] if not text[-1].isalpha() else ""
-    return "{" + java_pattern(text.removesuffix(tail) if tail else text) + "}" + tail
-
-
-def _elasticsearch(one: Mapping[str, Any]) -> Options:
-    bulk, auth = (given if isinstance(given := one.get(key), Mapping) else {} for key in ("bulk", "auth"))
-    urls = [str(url) for url in as_list(one.get("endpoints") or one.get("endpoint") or ["http://localhost:9200"])]
-    login = {key: str(auth[key]) for key in ("user", "password") if key in auth}
-    return {"type": "elasticsearch", "urls": urls, "index": _template(bulk.get("index", "vector-%Y.%m.%d")), **login}
-
-
-SINKS: Mapping[str, Callable[[Mapping[str, Any]], Options]] = {
-    "console": lambda one: {"type": "console"},
-    "blackhole": lambda one: {"type": "discard"},
-    "file": lambda one: {"type": "file", "path": _template(one.get("path", "out.jsonl"))},
-    "kafka": lambda one: {"type": "kafka", "servers": _servers(one), "topic": _template(one.get("topic", "vector"))},
-    "http": lambda one: {"type": "http", "urls": [str(one.get("uri", ""))]},
-    "elasticsearch": _elasticsearch,
-}
