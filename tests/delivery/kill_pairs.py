@@ -13,6 +13,7 @@ import kill_elasticsearch as elasticsearch
 import kill_kafka as kafka
 from kill_files import FileInput, FileOutput, StreamInput, StreamOutput, SyslogInput
 from kill_http import HttpOutput
+from kill_lake import DeltaOutput, IcebergOutput
 from kill_rocketmq import RocketmqInput, RocketmqOutput
 from kill_table import SinkRow, SourceRow
 
@@ -47,6 +48,8 @@ SINKS = (
     SinkRow("mariadb-upsert", database.rows("mariadb", "upsert"), ("mariadb",), shows_repeats=False),
     SinkRow("postgres-upsert", database.rows("postgres", "upsert"), ("postgres",), shows_repeats=False),
     SinkRow("sqlite-upsert", database.rows("sqlite", "upsert"), shows_repeats=False),
+    SinkRow("lake-delta", DeltaOutput),
+    SinkRow("lake-iceberg", IcebergOutput),
 )
 WITHOUT_KILL_TESTS = {
     "stdin": "bytes in the pipe are lost when the process is killed",

@@ -83,6 +83,7 @@ _SINKS = {
     "es opensearch elastic opensearch_sink": "`elasticsearch` writes to OpenSearch, too",
     "webhook http_client rest slack": "`http` sends events to a web server",
     "grafana_loki": "`loki` sends to Grafana Loki: {type: loki, urls: […], labels: {job: …}}",
+    "delta deltalake delta_lake iceberg hudi": "`lake` writes to them: {type: lake, format: delta, table: …}",
     "splunk hec splunk_hec_logs": "`splunk_hec` sends to Splunk's HTTP Event Collector: {type: splunk_hec, urls: […], token: …}",
     "files fs filesystem folder directory parquet csv json jsonl s3 aws_s3": "`file` writes JSON lines, CSV and Parquet: "
     "{type: file, path: …, format: …}",

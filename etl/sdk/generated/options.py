@@ -59,6 +59,21 @@ class Batching(TypedDict, total=False):
     """How long an event may wait for its batch to fill."""
 
 
+class CatalogOptions(TypedDict, total=False):
+    """A catalog of Iceberg tables."""
+
+    type: Required[Literal["sql", "rest", "glue"]]
+    """The kind of catalog: a database through SQLAlchemy, a REST catalog (Polaris, Nessie, Unity …), or AWS Glue."""
+    name: str
+    """The catalog's name; a database may have several catalogs."""
+    uri: str | None
+    """Where the catalog is, for sql and rest."""
+    warehouse: str | None
+    """Where the catalog creates tables, or its name."""
+    properties: Mapping[str, Secret]
+    """Further properties of the catalog, as PyIceberg names them."""
+
+
 class ClientTls(TypedDict, total=False):
     """How the server's certificate is verified, and the client certificate to present. TLS 1.2 or newer. Hashable."""
 
@@ -72,6 +87,17 @@ class ClientTls(TypedDict, total=False):
     """Password of the private key."""
     verify: Literal["full", "authority", "none"]
     """How the server's certificate is verified: full checks the authority and the server's name, authority only the authority, none checks nothing, which allows man-in-the-middle attacks."""
+
+
+class CompactOptions(TypedDict, total=False):
+    """When small data files are merged and old versions removed."""
+
+    every: Duration
+    """Time between two merges during a run."""
+    target_size: Size
+    """Size up to which data files are merged."""
+    keep: Duration
+    """How long versions of the table, and files that only they have, stay readable. Longer than any writer's micro-batch and any reader's query."""
 
 
 class EmitTrigger(TypedDict, total=False):

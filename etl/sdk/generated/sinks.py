@@ -14,7 +14,9 @@ from etl.sdk.values import UNSET
 if TYPE_CHECKING:
     from etl.sdk.generated.options import (
         Batching,
+        CatalogOptions,
         ClientTls,
+        CompactOptions,
         Duration,
         FilePath,
         Retention,
@@ -539,6 +541,72 @@ class Sinks:
             delivery: Whether a crash may repeat events; exactly_once needs transactions. Default: at_least_once.
         """
         return self._sink("kafka", locals(), ("servers",))
+
+    def to_lake(
+        self,
+        format: Literal["delta", "iceberg"],
+        *,
+        table: str,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        catalog: CatalogOptions | None = UNSET,
+        storage: Mapping[str, Secret] = UNSET,
+        partition_by: str | Sequence[str] = UNSET,
+        evolve: bool = UNSET,
+        compression: Literal["zstd", "snappy", "none"] = UNSET,
+        table_properties: Mapping[str, str] = UNSET,
+        compact: CompactOptions | None = UNSET,
+    ) -> Output:
+        """Write events as rows of a table of Delta Lake or Apache Iceberg.
+
+        Exactly once: tasks write Parquet files, and the driver adds those of a micro-batch to the table in one commit, which also
+        says which micro-batch it is. In Delta Lake that is the transaction identifier of the query (`txn`), in Iceberg the
+        properties `sluice.query` and `sluice.batch` of the snapshot, and a property of the table that outlives the snapshot. A
+        commit that the table has already is not repeated. Tested by killing runs at random moments and comparing the table. Other
+        writers may write at the same time: a commit that one of them overtakes is tried again.
+
+        A table that is missing is created with the fields of the pipeline as its columns; dotted fields become structs. New fields
+        are added to the table, also inside structs, and Iceberg's columns become wider (`int` to `bigint`, `float` to `double`,
+        decimals with more digits); ``evolve: false`` ends the run instead. A field with another type than its column ends the run
+        before the first event. An integer that is too large for its column, and a null where the table forbids it, are dead letters
+        (``does-not-fit``). Columns without a field are null.
+
+        ``partition_by`` names fields; Iceberg also has ``year``, ``month``, ``day``, ``hour`` of times, ``bucket(16, field)`` and
+        ``truncate(8, field)``. A split writes at least one file for each partition, of up to 64 at a time, and buffers up to 128 MiB.
+
+        ``compact`` merges small files every so often while a run goes on, and removes versions older than ``keep``. Without it files
+        are as large as splits make them. A killed run leaves files that no version has: Delta Lake's vacuum (``keep``)
+        removes them.
+
+        Needs the extra ``sluice-etl[lake]``.
+
+        Delivery: exactly once.
+
+        Example::
+
+            stream.to_lake('delta', table='out/events', partition_by=['host'])
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            format: The table format.
+            table: For delta the folder or URI of the table, for iceberg its name in the catalog with the namespace.
+            catalog: The catalog, for iceberg. Default: none.
+            storage: Options of the object store, as delta-rs or PyIceberg names them; the environment has the rest.
+                Default: {}.
+            partition_by: Fields by which a created table is partitioned; an existing one must be partitioned so.
+                Default: [].
+            evolve: Whether the table gets columns for new fields and, in Iceberg, wider types. Default: true.
+            compression: Compression of the data files. Default: zstd.
+            table_properties: Properties of a table that is created. Default: {}.
+            compact: When small files are merged; without it never. Default: none.
+        """
+        return self._sink("lake", locals(), ("format",))
 
     def to_loki(
         self,

@@ -1,0 +1,1 @@
+"""The `lake` sink: tables of Delta Lake and Apache Iceberg."""
