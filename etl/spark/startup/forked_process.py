@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import marshal
 import os
 import runpy
 import socket
 import sys
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 STREAMS = 3
 
@@ -42,7 +45,40 @@ def send_request(line: socket.socket, request: ProcessRequest) -> None:
     line.sendall(text)
 
 
-def run_as(request: ProcessRequest) -> None:
+def run_and_exit(request: ProcessRequest) -> NoReturn:
+    """Run the module of the requested process, and end this process as Python does after a module: wait for threads, call exit
+    functions, return the exit code. But do not tear the interpreter down: that would write to each object that the process
+    shares with the zygote, and so copy 60 MB, which takes 0.1 s of CPU time."""
+    code = 1
+    try:
+        code = _run(request)
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+
+
+def _run(request: ProcessRequest) -> int:
+    """Run the module; its exit code."""
+    try:
+        _run_as(request)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _run_as(request: ProcessRequest) -> None:
     """Turn this process into the requested one: its streams, folder, variables and arguments; run its module to the end."""
     for number, stream in enumerate(request.streams):
         os.dup2(stream, number)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from etl.lean import obey
 from etl.segment.preopened_steps import has_steps_to_open, open_early
-from etl.spark.startup.forked_process import STREAMS, ProcessRequest, receive_request, run_as, send_request
+from etl.spark.startup.forked_process import STREAMS, ProcessRequest, receive_request, run_and_exit, send_request
 from etl.spark.startup.worker_preload import prepare
 
 if TYPE_CHECKING:
@@ -221,4 +221,4 @@ if __name__ == "__main__":
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        run_as(request)
+        run_and_exit(request)

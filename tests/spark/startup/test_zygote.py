@@ -142,9 +142,11 @@ def processes_of(driver: Driver, folder: Path) -> Iterator[Python]:
 
 
 @pytest.fixture(scope="module")
-def shared_driver() -> Iterator[Driver]:
-    """The driver of all tests that end neither it nor its zygote."""
+def shared_driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """The driver of all tests that end neither it nor its zygote, which forks: on a busy machine that takes many seconds."""
     with driver() as shared:
+        with processes_of(shared, tmp_path_factory.mktemp("first")) as first:
+            zygote_of(first)
         yield shared
 
 
@@ -261,6 +263,7 @@ def test_a_fork_has_the_requested_arguments_variables_and_streams(python: Python
 
 def test_a_fork_has_the_modules_of_the_driver_and_its_kernels(python: Python, tmp_path: Path) -> None:
     with driver("compiled") as compiled, processes_of(compiled, tmp_path) as with_kernels:
+        zygote_of(with_kernels)
         loaded, more = (json.loads(one.start(LOOK).communicate("", timeout=120)[0])["modules"] for one in (python, with_kernels))
 
     assert "connectors.file" in loaded
@@ -275,6 +278,41 @@ def test_a_fork_has_the_modules_of_the_driver_and_its_kernels(python: Python, tm
 )
 def test_the_launcher_ends_with_the_exit_code_of_the_fork(python: Python, code: str, status: int) -> None:
     assert python.start(code).wait(60) == status
+
+
+END = """
+import atexit, sys, threading, time
+
+class Global:
+    def __del__(self):
+        print("torn down")
+
+def late():
+    time.sleep(0.2)
+    print("thread")
+
+kept = Global()
+atexit.register(print, "exit function")
+threading.Thread(target=late).start()
+print("module")
+sys.exit("a reason")
+"""
+
+
+def test_a_fork_ends_as_a_module_does_but_leaves_the_memory_that_it_shares_alone(python: Python) -> None:
+    ended = python.start(END)
+    printed, errors = ended.communicate(timeout=60)
+
+    assert printed.splitlines() == ["module", "thread", "exit function"]
+    assert (errors, ended.returncode) == ("a reason\n", 1)
+
+
+def test_a_fork_that_fails_shows_the_error(python: Python) -> None:
+    ended = python.start("import os\nos.stat('/nowhere')")
+    _, errors = ended.communicate(timeout=60)
+
+    assert errors.splitlines()[-1] == "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'"
+    assert ended.returncode == 1
 
 
 def test_forks_run_in_parallel(python: Python) -> None:
@@ -375,9 +413,10 @@ def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_pyt
 
 
 def test_the_zygote_ends_with_a_killed_driver_and_leaves_no_files(own_python: Python) -> None:
+    zygote = zygote_of(own_python)
     process = own_python.start(SLEEP)
     asleep = sleeper(process)
-    zygote = int(Path(f"/proc/{asleep}/stat").read_text().rpartition(")")[2].split()[1])
+    assert int(Path(f"/proc/{asleep}/stat").read_text().rpartition(")")[2].split()[1]) == zygote
 
     own_python.driver.kill()
 
