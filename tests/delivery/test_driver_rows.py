@@ -17,41 +17,55 @@ from etl.spark.lane.lane_completion import LaneCompletion
 
 SCRIPT = """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from threading import Barrier
 import psutil, pyspark.util
 from etl.spark import session
 from etl.spark.driver_rows import collect_all
 
-context = session.start("collected", "local[1]", {}, Path(sys.argv[2])).sparkContext
+context = session.start("collected", "local[1]", {}, Path(sys.argv[1])).sparkContext
 connect = pyspark.util._create_local_socket
 
-def connect_and_kill(address):
-    connected = connect(address)
+def kill():
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # one that has ended since
             if "java" in process.name():
                 process.kill()
                 process.wait()
+
+both_connected = Barrier(2, kill)
+
+def connect_and_kill(address):
+    connected = connect(address)
+    both_connected.wait(60)
     return connected
 
+def collect(how):
+    rows = context.parallelize(range(1_000_000), 1)
+    try:
+        return "collected", len(rows.collect() if how == "plain" else collect_all(rows))
+    except OSError as error:
+        return "raised", type(error).__name__
+
 pyspark.util._create_local_socket = connect_and_kill
-rows = context.parallelize(range(1_000_000), 1)
-try:
-    print("collected", len(rows.collect() if sys.argv[1] == "plain" else collect_all(rows)))
-except OSError as error:
-    print("raised", type(error).__name__)
+with ThreadPoolExecutor(2) as pool:
+    for how, outcome in zip(("plain", "all"), pool.map(collect, ("plain", "all"))):
+        print(how, *outcome)
 """
+"""Collects the same rows in both ways, and kills the JVM when both have connected to it."""
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "printed"), [("plain", "collected"), ("all", "raised")])
-def test_rows_are_not_taken_for_all_where_the_jvm_ends(how: str, printed: str, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", SCRIPT, how, str(tmp_path / "spark.log")]
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+def test_rows_are_not_taken_for_all_where_the_jvm_ends(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SCRIPT, str(tmp_path / "spark.log")]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
 
-    assert ran.stdout.split()[:1] == [printed], ran.stderr[-2000:]
+    assert [line.split()[:2] for line in ran.stdout.splitlines()] == [["plain", "collected"], ["all", "raised"]], ran.stderr[
+        -2000:
+    ]
 
 
 @pytest.mark.parametrize("kind", ["LogicalRDD", "MapInArrow"])
