@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from running import Engine
+from running import Engine, Etl
 
 from etl.api import EtlError
+
+if TYPE_CHECKING:
+    from etl.running.shared_session import SharedSession
 
 pytestmark = pytest.mark.spark
 
@@ -67,21 +72,50 @@ FILES = {
 """A file that the next run reads, and one of its kind from the micro-batch before."""
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_a_run_refuses_files_of_its_state_that_are_not_as_it_wrote_them(engine: Engine, kind: str, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline whose runs ended well, and copies of its state and input as they are then."""
+
+    engine: Engine
+    folder: Path
+
+    def restore(self) -> None:
+        """Set its state and input back to those of the last run that ended well."""
+        shutil.rmtree(self.folder / "state", ignore_errors=True)
+        shutil.copytree(self.folder / "whole", self.folder / "state")
+        shutil.copy(self.folder / "whole.jsonl", self.folder / "in.jsonl")
+        (self.folder / "out").unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def two_runs(shared_session: SharedSession, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    """After two runs, for the files of all kinds."""
+    folder = tmp_path_factory.mktemp("damaged")
+    engine = Engine(shared_session, Etl(folder))
     for hour in HOURS[:2]:
         read_on(engine, hour)
-    [state] = tmp_path.glob("state/queries/*/state")
+    [state] = folder.glob("state/queries/*/state")
     (state / "seed.of-another-state").write_text("7")
-    path, other = (next(state.glob(pattern)) for pattern in FILES[kind])
-    shutil.copytree(tmp_path / "state", tmp_path / "whole")
+    shutil.copytree(folder / "state", folder / "whole")
+    shutil.copy(folder / "in.jsonl", folder / "whole.jsonl")
+    return Pipeline(engine, folder)
 
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_run_refuses_files_of_its_state_that_are_not_as_it_wrote_them(two_runs: Pipeline, kind: str) -> None:
     for harm in (cut, change, remove, swap, replace):
+        two_runs.restore()
+        [state] = two_runs.folder.glob("state/queries/*/state")
+        path, other = (next(state.glob(pattern)) for pattern in FILES[kind])
         harm(path, other)
         with pytest.raises(EtlError, match=rf"({path.name}|{other.name}).* restore the state folder"):
-            read_on(engine, HOURS[2])
-        assert not (tmp_path / "out").exists()
-        shutil.rmtree(tmp_path / "state")
-        shutil.copytree(tmp_path / "whole", tmp_path / "state")
-    read_on(engine, HOURS[2])
-    assert len((tmp_path / "out").read_text().splitlines()) == 100
+            read_on(two_runs.engine, HOURS[2])
+        assert not (two_runs.folder / "out").exists()
+
+
+def test_a_run_goes_on_from_a_restored_state_folder(two_runs: Pipeline) -> None:
+    two_runs.restore()
+
+    read_on(two_runs.engine, HOURS[2])
+
+    assert len((two_runs.folder / "out").read_text().splitlines()) == 100
