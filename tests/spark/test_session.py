@@ -9,12 +9,13 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from running import Engine, Etl, wait_for
+from running import Engine, Etl, Ran, wait_for
 
 from etl.api import EtlError
 from etl.columns.cache_folder import folder
@@ -109,20 +110,6 @@ def test_a_checkpoint_is_the_same_for_both_ways_of_writing_files(engine: Engine,
     assert (anna["user_name"], anna["n"]) == ("anna", 3)
 
 
-def test_a_state_folder_may_have_any_name(etl: Etl, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = etl.folder / "blank Zustände 'x' $HOME%20#1"
-    here.mkdir()
-    (here / "in.log").write_text("2026-11-09T06:00:00Z anna\n")
-    monkeypatch.setenv("LC_ALL", "C")  # which has none of its letters
-    within = Etl(here)
-
-    ran = within.run(within.pipeline(WINDOW), "--once")
-
-    assert ran.status == 0, ran.err
-    assert (here / "state" / "queries" / "steps-window" / "checkpoint" / "commits").is_dir()
-    assert {path.name for path in etl.folder.iterdir()} == {here.name}
-
-
 def test_messages_during_the_start_of_spark_are_shown(etl: Etl) -> None:
     (etl.folder / "in.log").write_text("one line\n")
     running = etl.start("run", etl.pipeline(FOLLOW), "--master", "local[2]", "--state", etl.folder / "state")
@@ -170,28 +157,6 @@ def test_the_error_for_a_jvm_that_does_not_start_is_one_line(etl: Etl, tmp_path:
     assert "defect" not in ran.err
 
 
-def test_a_run_leaves_nothing_in_the_temporary_folder(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # given
-    (etl.folder / "in.log").write_text("one line\n")
-    temporary = tmp_path / "temporary files"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    pipeline = etl.pipeline(FOLLOW)
-
-    # when
-    running = etl.start("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "-q")
-    wait_for(lambda: (etl.folder / "out.jsonl").exists(), what="the first output")
-    there = {path.name.partition("-")[0] for path in temporary.rglob("*")}
-    running.kill()
-    running.communicate()
-    ran = etl.run(pipeline, "--once")
-
-    # then
-    assert {"spark", "blockmgr"} <= there
-    assert ran.status == 0
-    assert list(temporary.iterdir()) == []
-
-
 def test_the_error_for_a_user_without_a_name_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(number: int) -> None:
         raise KeyError(number)
@@ -214,19 +179,81 @@ FOLLOW = """
 """
 
 
-def test_a_killed_driver_leaves_no_process_behind(etl: Etl) -> None:
-    (etl.folder / "in.log").write_text("one line\n")
-    running = etl.start("run", etl.pipeline(FOLLOW), "--master", "local[2]", "--state", etl.folder / "state", "-q")
-    out = etl.folder / "out.jsonl"
-    wait_for(lambda: out.exists() and out.stat().st_size > 0, what="the first output")
-    started = psutil.Process(running.pid).children(recursive=True)
+@dataclass(frozen=True)
+class KilledRun:
+    """A run with windows that was killed after its first output, and the next one, which ended by itself."""
 
-    running.kill()
-    running.communicate()
+    folder: Path
+    """Their folder, and that of the state; its name has blanks, quotes and letters that LC_ALL=C has not."""
+    temporary: Path
+    """Their folder of temporary files."""
+    there: set[str]
+    """First words of the names of temporary files while the first was running."""
+    started: list[psutil.Process]
+    """All processes of the first one."""
+    next: Ran
 
-    assert len(started) > 5  # JVM, zygote, daemon, workers, planners
-    _, left = psutil.wait_procs(started, timeout=60)
-    assert not left
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> KilledRun:
+    """Both runs are processes of their own, for all tests that look at what they leave."""
+    parent = tmp_path_factory.mktemp("killed")
+    (here := parent / "blank Zustände 'x' $HOME%20#1").mkdir()
+    (temporary := tmp_path_factory.mktemp("temporary files")).chmod(0o700)
+    (here / "in.log").write_text("2026-11-09T06:00:00Z anna\n")
+    etl, out = Etl(here), here / "parsed.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LC_ALL", "C")
+        patch.setenv("TMPDIR", str(temporary))
+        pipeline = etl.pipeline(PARSED_AND_COUNTED)
+        running = etl.start("run", pipeline, "--master", "local[2]", "--state", here / "state", "-q")
+        wait_for(lambda: out.exists() and out.stat().st_size > 0, what="the first output")
+        there = {path.name.partition("-")[0] for path in temporary.rglob("*")}
+        started = psutil.Process(running.pid).children(recursive=True)
+        running.kill()
+        running.communicate()
+        psutil.wait_procs(started, timeout=60)
+        return KilledRun(here, temporary, there, started, etl.run(pipeline, "--once"))
+
+
+PARSED_AND_COUNTED = """
+    name: follow
+    sources:
+      log: {type: file, path: "{here}/in.log"}
+    streams:
+      parsed:
+        from: log
+        steps:
+          - {type: regex, patterns: ['^(?<timestamp>[^ ]+) (?<user_name>[a-z]+)$']}
+          - {type: timestamp, formats: [iso8601]}
+      counted:
+        from: parsed
+        steps:
+          - {type: window, time: timestamp, size: 10m, late: 0s, group_by: [user_name], aggregates: {n: count(*)}}
+    sinks:
+      parsed: {from: parsed, type: file, path: "{here}/parsed.jsonl"}
+      counted: {from: counted, type: file, path: "{here}/counted.jsonl"}
+    run: {trigger: 200ms}
+"""
+
+
+def test_a_killed_driver_leaves_no_process_behind(killed: KilledRun) -> None:
+    assert len(killed.started) > 5  # JVM, zygote, daemon, workers, planners
+    assert not [process for process in killed.started if process.is_running()]
+
+
+def test_a_run_leaves_nothing_in_the_temporary_folder(killed: KilledRun) -> None:
+    assert {"spark", "blockmgr"} <= killed.there
+    assert killed.next.status == 0, killed.next.err
+    assert list(killed.temporary.iterdir()) == []
+
+
+def test_a_state_folder_may_have_any_name(killed: KilledRun) -> None:
+    checkpoints = killed.folder / "state" / "queries"
+    assert killed.next.status == 0, killed.next.err
+    assert all((path / "checkpoint" / "commits").is_dir() for path in checkpoints.iterdir())
+    assert any("window" in path.name for path in checkpoints.iterdir())
+    assert {path.name for path in killed.folder.parent.iterdir()} == {killed.folder.name}
 
 
 def test_executors_run_the_python_that_is_given_and_the_driver_the_same_program_of_its_own_folder(
