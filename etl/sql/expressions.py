@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -185,6 +186,7 @@ def resolved(node: Node, scope: Scope) -> Node:
         return typed(exp.Var(this=quoted(column.field)), column.type)
     if isinstance(node, (exp.Subquery, exp.SubqueryPredicate)) or (isinstance(node, exp.In) and node.args.get("query")):
         raise ScriptError("unsupported-sql", "a query cannot stand inside an expression here", start(node), "join it instead")
+    _refuse_window_bound(node)
     if isinstance(node, exp.Window):
         raise ScriptError("unsupported-sql", "OVER stands in the list of SELECT only", start(node))
     copy = node.copy()
@@ -197,6 +199,22 @@ def resolved(node: Node, scope: Scope) -> Node:
         return node.copy()
     note_pattern(call_name(node), node)
     return translate(copy, node)
+
+
+_WINDOW_BOUND = re.compile(r"(?P<window>tumble|hop|session|cumulate)_(?:start|end|rowtime|proctime)")
+
+
+def _refuse_window_bound(node: Any) -> None:
+    """Raises ScriptError for ``SESSION_START(t, INTERVAL '1' MINUTE)`` of a window that is not in GROUP BY."""
+    name = call_name(node)
+    found = _WINDOW_BOUND.fullmatch(name)
+    if found is None or own_function(name):
+        return
+    window = found["window"].upper()
+    call = f"{window}({', '.join(one.sql(dialect='spark') for one in node.expressions)})"
+    message = f"{name.upper()} is of a window in GROUP BY, and there is no {window} with these arguments"
+    tables = "" if window == "SESSION" else f", or read window_start and window_end of TABLE({window}(…))"
+    raise ScriptError("unsupported-sql", message, start(node), f"add GROUP BY {call}{tables}")
 
 
 def _part(node: Any, key: str, part: Node, scope: Scope) -> Node:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from etl.sql.columns import Scope
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import spark_text, value_queries
+from etl.sql.forms.outer_columns import refuse_correlated, refuse_outer_results
 from etl.sql.forms.query_values import QueryValues
-from etl.sql.forms.subqueries import is_over, is_plain, member_rows, membership_of, own_columns, split_correlated
+from etl.sql.forms.subqueries import is_plain, member_rows, membership_of, split_correlated
 from etl.sql.join_conditions import conjuncts
 from etl.sql.joins import warn_of_state
 from etl.sql.relation import Relation, StepText
@@ -48,23 +49,37 @@ class QueryConditions:
         for _, member in parts:
             if member is not None:
                 ttl = self._queries.settings.ttl
-                rows_of = partial(self._member_query, relation.scope)
+                rows_of = partial(self._member_query, relation.scope, member.value is not None)
                 relation = member_rows(relation, member, self._compiled, ttl, rows_of, node)
                 warn_of_state(self._compiled, relation, member.at)
         node = node.copy()
         node.set("where", exp.Where(this=exp.and_(*computed, copy=False)) if computed else None)
         return node, relation
 
-    def _member_query(self, around: Scope, node: Any) -> tuple[Relation, list[Any], list[Any]]:
-        """Of a query in a condition: rows, conditions that name columns of the query around it, the values of its columns."""
+    def _member_query(self, around: Scope, reads_values: bool, node: Any) -> tuple[Relation, list[Any], list[Any]]:
+        """Of a query in a condition: rows, conditions that name columns of the query around it, the values of its columns, which
+        EXISTS does not read."""
         from sqlglot import exp
 
         while isinstance(node, exp.Subquery):
             node = node.this
+        try:
+            rows, correlated, values = self._rows_and_values(around, node)
+            for value in values if reads_values else ():
+                spark_text(value, rows.scope)
+        except ScriptError:
+            if isinstance(node, exp.Select):
+                refuse_outer_results(node.expressions, self._queries.scope_of(node), around)
+            raise
+        return rows, correlated, values
+
+    def _rows_and_values(self, around: Scope, node: Any) -> tuple[Relation, list[Any], list[Any]]:
+        from sqlglot import exp
+
         if isinstance(node, exp.Select) and node.args.get("where"):
             own, correlated = split_correlated(node, inner := self._queries.scope_of(node))
             if correlated and not is_plain(node):
-                _refuse_correlated(correlated, inner, around)
+                refuse_correlated(correlated, inner, around)
             elif correlated:
                 node = node.copy()
                 node.set("where", exp.Where(this=exp.and_(*own)) if own else None)
@@ -75,16 +90,6 @@ class QueryConditions:
                 return rows, correlated, values
         rows = self._queries.query(node)
         return rows, [], [exp.column(column.name) for column in rows.columns]
-
-
-def _refuse_correlated(parts: Sequence[Any], inner: Scope, around: Scope) -> None:
-    """Raises ScriptError for a column of the query around one with groups or LIMIT; one that neither has is reported later."""
-    for column in (one for part in parts for one in own_columns(part)):
-        if not is_over(column, inner) and is_over(column, around):
-            text = column.sql(dialect="spark")
-            message = f"{text!r} is a column of the query around this one, which has groups, HAVING or LIMIT"
-            hint = "join the tables and GROUP BY, or compare with a query as a value, as in x = (SELECT max(y) …)"
-            raise ScriptError("unsupported-sql", message, start(column), hint)
 
 
 def _filtered(relation: Relation, parts: Sequence[Any]) -> Relation:

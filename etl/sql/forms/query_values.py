@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import call_name, find_aggregates, quoted, spark_text, unfiltered, value_queries
+from etl.sql.forms.outer_columns import refuse_outer_results
 from etl.sql.forms.subqueries import Membership, as_column, is_over, membership_of, split_correlated, with_any_key
 from etl.sql.grouping import is_grouped
 from etl.sql.join_conditions import JoinCondition
@@ -181,7 +182,11 @@ class QueryValues:
         number = len(self._compiled.value["streams"])
         names = [f"value_{number}_{place}" for place in range(len(items))]
         keys = {f"key_{number}_{place}": one.inner for place, one in enumerate(pairs)}
-        right = self._queries.query(_by_key(select, dict(zip(names, items, strict=True)), keys, at))
+        try:
+            right = self._queries.query(_by_key(select, dict(zip(names, items, strict=True)), keys, at))
+        except ScriptError:
+            refuse_outer_results(items, self._queries.scope_of(select), relation.scope)
+            raise
         condition = JoinCondition()
         left = relation
         for name, pair in zip(keys, pairs, strict=True):
