@@ -70,6 +70,18 @@ def evaluate(text: str, **columns: list[object]) -> list[object]:
         ("edit_distance('kitten', 'sitting')", 3),
         ("edit_distance('kitten', 'sitting', 2)", -1),
         ("similarity('', '')", 1.0),
+        ("registered_domain('https://u@a.b.Example.CO.UK:8443/x?y')", "example.co.uk"),
+        ("registered_domain('bücher.example.de.')", "example.de"),
+        ("registered_domain('example')", None),
+        ("registered_domain('co.uk')", None),
+        ("registered_domain('10.0.0.1')", None),
+        ("registered_domain('not a domain')", None),
+        ("registered_domain(cast(null as string))", None),
+        ("registered_domain('me.github.io')", "me.github.io"),
+        ("subdomain('a.b.me.github.io')", "a.b"),
+        ("subdomain('example.org')", None),
+        ("public_suffix('co.uk')", "co.uk"),
+        ("public_suffix('host.internal')", "internal"),
     ],
 )
 def test_values(text: str, value: object) -> None:

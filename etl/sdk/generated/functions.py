@@ -1544,6 +1544,14 @@ class Functions(FunctionNames):
         """
         return call("pseudonym", arguments)
 
+    def public_suffix(self, *arguments: object) -> Column:
+        """The suffix under which a domain, or that of a URL, was registered: by the longest rule of the Public
+        Suffix List, else its last label.
+
+        ``public_suffix(domain)``
+        """
+        return call("public_suffix", arguments)
+
     def python_worker_logs(self, *arguments: object) -> Column:
         """``python_worker_logs(…)`` of Spark SQL."""
         return call("python_worker_logs", arguments)
@@ -1623,6 +1631,14 @@ class Functions(FunctionNames):
     def regexp_substr(self, *arguments: object) -> Column:
         """``regexp_substr(…)`` of Spark SQL."""
         return call("regexp_substr", arguments)
+
+    def registered_domain(self, *arguments: object) -> Column:
+        """The part of a domain or URL that somebody has registered: its public suffix and the label before it, in
+        lower case. Needs `sluice-etl[domains]`, which has the Public Suffix List.
+
+        ``registered_domain(domain)``
+        """
+        return call("registered_domain", arguments)
 
     def regr_avgx(self, *arguments: object) -> Column:
         """``regr_avgx(…)`` of Spark SQL."""
@@ -1910,6 +1926,13 @@ class Functions(FunctionNames):
     def struct(self, *arguments: object) -> Column:
         """``struct(…)`` of Spark SQL."""
         return call("struct", arguments)
+
+    def subdomain(self, *arguments: object) -> Column:
+        """The labels before the registered domain of a domain or URL.
+
+        ``subdomain(domain)``
+        """
+        return call("subdomain", arguments)
 
     def substr(self, *arguments: object) -> Column:
         """``substr(…)`` of Spark SQL."""

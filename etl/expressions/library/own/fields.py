@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from etl.expressions import bound_node as b
 from etl.expressions.library.flink.json.paths import MISSING, parse_path, read_json, select, write_json
 from etl.expressions.library.function import LibraryFunction
-from etl.expressions.library.kernels import RowError, by_value
+from etl.expressions.library.kernels import by_value
+from etl.expressions.values.edit_distance import MAX_CHARACTERS, distances, similarities
 from etl.expressions.widening import DOUBLE, INT32, STRING
 
 _PAIRS = pa.map_(STRING, STRING)
-MAX_COMPARED = 1000
-"""Characters of each text whose distance is computed: the time grows with their product."""
 
 
 def _json_get(text: str, path: str) -> str | None:
@@ -66,25 +67,6 @@ def _key_value(text: str, key: str) -> str | None:
     return dict(_key_values(text)).get(key)
 
 
-def _distance(one: str, other: str, limit: int | None = None) -> int:
-    """Levenshtein's distance; -1 beyond the limit."""
-    if len(one) > MAX_COMPARED or len(other) > MAX_COMPARED:
-        raise RowError(f"a text has more than {MAX_COMPARED:,} characters")
-    if len(one) < len(other):
-        one, other = other, one
-    row = list(range(len(other) + 1))
-    for number, sign in enumerate(one, 1):
-        before, row[0] = row[0], number
-        for at, letter in enumerate(other, 1):
-            before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (sign != letter))
-    return -1 if limit is not None and row[-1] > limit else row[-1]
-
-
-def _similarity(one: str, other: str) -> float:
-    longest = max(len(one), len(other))
-    return 1.0 if not longest else 1.0 - _distance(one, other) / longest
-
-
 def _entry(
     name: str, arguments: str, type_: pa.DataType, result: str, function: Any, about: str, example: str, gives: Any, **more: Any
 ) -> LibraryFunction:
@@ -93,7 +75,7 @@ def _entry(
 
 
 _NONE = "null if an argument is null, the text is not JSON, or there is no such value"
-_LONG = f"a text with more than {MAX_COMPARED:,} characters"
+_LONG = f"a text with more than {MAX_CHARACTERS:,} characters"
 
 FUNCTIONS = (
     _entry(
@@ -150,23 +132,21 @@ FUNCTIONS = (
         "bob",
         null="null if an argument is null, and without such a key",
     ),
-    _entry(
+    LibraryFunction(
         "edit_distance",
         "one: string, other: string, limit: integer?",
-        INT32,
         "int",
-        _distance,
+        partial(b.apply_failing, INT32, distances),
         "Levenshtein's distance of two texts; -1 if it is above the limit.",
         "edit_distance('paypal', 'paypa1')",
         1,
         errors=_LONG,
     ),
-    _entry(
+    LibraryFunction(
         "similarity",
         "one: string, other: string",
-        DOUBLE,
         "double",
-        _similarity,
+        partial(b.apply_failing, DOUBLE, similarities),
         "1 for equal texts, less the greater their edit distance, 0 for texts without anything in common.",
         "similarity('paypal', 'paypa1')",
         1 - 1 / 6,

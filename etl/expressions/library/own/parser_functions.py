@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -153,7 +155,34 @@ def geo(address: BoundNode, detail: BoundNode, database: BoundNode) -> BoundNode
     return on_columns(fields.field(field).type, run, address)
 
 
+def _public_suffixes() -> str:
+    """The file of the installed Public Suffix List. Raises MisuseError."""
+    found = find_spec("publicsuffixlist")
+    if found is None or not found.submodule_search_locations:
+        hint = "pip install 'sluice-etl[domains]'; or the parser url with its option public_suffixes, which takes any file"
+        raise MisuseError("the Public Suffix List is not installed", hint=hint)
+    return os.path.join(found.submodule_search_locations[0], "public_suffix_list.dat")
+
+
+def _domain_part(field: str) -> Callable[[BoundNode], BoundNode]:
+    """A part of a domain by the Public Suffix List, as the step `url` finds it."""
+
+    def bind(domain: BoundNode) -> BoundNode:
+        parse = _parsed_by(_component("url", public_suffixes=_public_suffixes()))
+
+        def run(texts: Any) -> Any:
+            is_url = pc.fill_null(pc.match_substring(texts, "://"), True)
+            urls = pc.if_else(is_url, texts, pc.binary_join_element_wise("http://", texts, ""))
+            columns, failed = parse(urls)
+            return pc.if_else(failed, pa.scalar(None, STRING), _as_texts(columns[f"url.{field}"]))
+
+        return on_columns(STRING, run, domain)
+
+    return bind
+
+
 _NO_MATCH = "null if the text is null or does not match"
+_NO_DOMAIN = "null if the text is null, an address, no domain, or a public suffix itself"
 
 FUNCTIONS = (
     LibraryFunction(
@@ -186,5 +215,37 @@ FUNCTIONS = (
         "geo(null, 'country', '/var/lib/GeoIP/GeoLite2-City.mmdb')",
         None,
         null="null if the address is null, no address, or not in the file",
+    ),
+    LibraryFunction(
+        "registered_domain",
+        "domain: string",
+        "string",
+        _domain_part("registered_domain"),
+        "The part of a domain or URL that somebody has registered: its public suffix and the label before it, in lower case. "
+        "Needs `sluice-etl[domains]`, which has the Public Suffix List.",
+        "registered_domain('www.bbc.co.uk')",
+        "bbc.co.uk",
+        null=_NO_DOMAIN,
+    ),
+    LibraryFunction(
+        "subdomain",
+        "domain: string",
+        "string",
+        _domain_part("subdomain"),
+        "The labels before the registered domain of a domain or URL.",
+        "subdomain('a.www.bbc.co.uk')",
+        "a.www",
+        null=f"{_NO_DOMAIN}, and where there are none",
+    ),
+    LibraryFunction(
+        "public_suffix",
+        "domain: string",
+        "string",
+        _domain_part("top_level_domain"),
+        "The suffix under which a domain, or that of a URL, was registered: by the longest rule of the Public Suffix List, else "
+        "its last label.",
+        "public_suffix('www.bbc.co.uk')",
+        "co.uk",
+        null="null if the text is null, an address or no domain",
     ),
 )
