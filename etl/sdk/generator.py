@@ -192,9 +192,9 @@ def _docstring(module: Module, name: str, about: Any, schemas: Mapping[str, Json
     defaults = {option.name: option.default for option in about.options}
     for option in schemas:
         default = defaults.get(option)
-        said = str(schemas[option].get("description", "")).replace("\\", "\\\\").replace('"""', "'''")
+        description = str(schemas[option].get("description", "")).replace("\\", "\\\\").replace('"""', "'''")
         ends = "" if default is None else f" Default: {default.replace(chr(92), chr(92) * 2)}."
-        whole = f"{argument_name(option)}: {' '.join(said.split())}{ends}"
+        whole = f"{argument_name(option)}: {' '.join(description.split())}{ends}"
         parts += textwrap.wrap(
             whole, WIDTH - 8, initial_indent="    ", subsequent_indent="        ", break_long_words=False, break_on_hyphens=False
         )

@@ -137,8 +137,8 @@ def _describe_key(batch: pa.RecordBatch, row: int, shape: Shape) -> str:
     empty = [name for name, value in values.items() if value is None or value == ""]
     if empty:
         return f"{', '.join(empty)} {'is' if len(empty) == 1 else 'are'} null"
-    said = ", ".join(f"{name} is {_show(value)}" for name, value in values.items())
-    return said + _KEY_ERRORS.get(shape.match, "")
+    description = ", ".join(f"{name} is {_show(value)}" for name, value in values.items())
+    return description + _KEY_ERRORS.get(shape.match, "")
 
 
 def _show(value: object) -> str:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-ESCAPED_ROWS_AT_ONCE = 1 << 16
-
 
 def object_spans(data: bytes | memoryview, begin: int = 0) -> tuple[Array, int]:
     """Return the spans (int64[2, n]) of objects one after the other, or of an array of objects whose ``[`` is before ``begin``;

@@ -112,9 +112,9 @@ def import_rows(file: Path, step: str, source: Path, state: str | None, override
         manifest = manifests.read(batch)
         name = unused_name(manifests.folder, f"rows-{batch:012d}-{chosen.number}-imported")
         add = _with_exported_rows if source.suffix == SUFFIX else _with_events
-        stage, said = add(source, chosen, manifests, manifest.stage(chosen.number), name)
+        stage, summary = add(source, chosen, manifests, manifest.stage(chosen.number), name)
         manifests.change(batch, with_stage(manifest, chosen.number, stage))
-        click.echo(f"{chosen.name} remembers {said}", err=True)
+        click.echo(f"{chosen.name} remembers {summary}", err=True)
 
 
 def _with_events(source: Path, step: StepOfQuery, manifests: Manifests, stage: StageState, name: str) -> tuple[StageState, str]:

@@ -112,9 +112,9 @@ class Probe:
             texts = _TEXTS if len(codes) == 1 else _TEXTS[:_FEW_TEXTS] if len(codes) == 2 else _TEXTS[:3]
             waiting += [(codes, template.format(*arguments)) for arguments in self._write_arguments(codes, texts)]
             if len(waiting) >= _BATCH:
-                yield from self._answers(waiting)
+                yield from self._types_of_calls(waiting)
                 waiting = []
-        yield from self._answers(waiting)
+        yield from self._types_of_calls(waiting)
 
     def _write_arguments(self, codes: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
         ways = {CONSTANT_TEXT: texts, CONSTANT_INT: ("1",)}
@@ -124,19 +124,19 @@ class Probe:
             return
         yield from product(*(ways.get(code, (self._column[code],)) for code in codes))
 
-    def _answers(self, asked: Sequence[tuple[tuple[str, ...], str]]) -> Iterator[tuple[tuple[str, ...], str]]:
-        if not asked:
+    def _types_of_calls(self, calls: Sequence[tuple[tuple[str, ...], str]]) -> Iterator[tuple[tuple[str, ...], str]]:
+        if not calls:
             return
         try:
-            good = self._resolve([text for _, text in asked])
-            types = self._types([asked[at][1] for at in good]) if good else []
+            good = self._resolve([text for _, text in calls])
+            types = self._types([calls[at][1] for at in good]) if good else []
         except Exception:
-            if len(asked) > 1:
-                middle = len(asked) // 2
-                yield from self._answers(asked[:middle])
-                yield from self._answers(asked[middle:])
+            if len(calls) > 1:
+                middle = len(calls) // 2
+                yield from self._types_of_calls(calls[:middle])
+                yield from self._types_of_calls(calls[middle:])
             return
-        yield from ((asked[at][0], type_) for at, type_ in zip(good, types, strict=True))
+        yield from ((calls[at][0], type_) for at, type_ in zip(good, types, strict=True))
 
     def _analyse(self, texts: Sequence[str]) -> Any:
         columns = ", ".join(f"{text} as r{at}" for at, text in enumerate(texts))
@@ -217,15 +217,15 @@ def _sql(type_: Any) -> str:
 
 def probe(session: SparkSession, names: Iterable[str] | None = None) -> dict[str, Any]:
     """The content of `signatures.json`, or its part for these names."""
-    asked = Probe(session)
-    functions, many = asked.names()
+    probe = Probe(session)
+    functions, many = probe.names()
     templates = {
         **OPERATORS,
         **{f"{how} {target}": f"{how}({{}} as {target})" for how in ("cast", "try_cast") for target in CAST_TARGETS},
     }
     wanted = set(names) if names is not None else {*functions, *templates}
-    found = {name: asked.signatures(name) for name in functions if name in wanted}
-    found |= {name: asked.operator(template) for name, template in templates.items() if name in wanted}
+    found = {name: probe.signatures(name) for name in functions if name in wanted}
+    found |= {name: probe.operator(template) for name, template in templates.items() if name in wanted}
     return {"many_rows": many, "signatures": found}
 
 

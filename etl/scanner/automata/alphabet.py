@@ -14,22 +14,22 @@ class Alphabet:
     """The classes of a program's bytes; the last class is the text's edge."""
 
     def __init__(self, program: Program) -> None:
-        asked = {does: _masks(program, does) for does in (BYTE, AHEAD, BEHIND)}
-        every = sorted(set().union(*asked.values()))
+        masks = {does: _masks(program, does) for does in (BYTE, AHEAD, BEHIND)}
+        every = sorted(set().union(*masks.values()))
         signs: dict[tuple[int, ...], int] = {}
         self.of_byte = bytes([signs.setdefault(_signs(byte, every), len(signs)) for byte in range(256)])
         self.size = len(signs)
         self.edge = self.size
         first = [self.of_byte.index(number) for number in range(self.size)] + [END]
-        self.members = {mask: sum(1 << n for n, byte in enumerate(first) if mask >> byte & 1) for mask in asked[BYTE]}
+        self.members = {mask: sum(1 << n for n, byte in enumerate(first) if mask >> byte & 1) for mask in masks[BYTE]}
         """Mask of bytes → the classes in it, as bits."""
 
-        self.ahead = _numbers(asked[AHEAD])
-        self.behind = _numbers(asked[BEHIND])
-        self.satisfied_ahead = [_answers(asked[AHEAD], byte) for byte in first]
+        self.ahead = _numbers(masks[AHEAD])
+        self.behind = _numbers(masks[BEHIND])
+        self.satisfied_ahead = [_masks_with(masks[AHEAD], byte) for byte in first]
         """For each class, the masks of `ahead` that contain it, as bits of their numbers."""
 
-        self.satisfied_behind = [_answers(asked[BEHIND], byte) for byte in first]
+        self.satisfied_behind = [_masks_with(masks[BEHIND], byte) for byte in first]
 
 
 def _signs(byte: int, masks: Sequence[int]) -> tuple[int, ...]:
@@ -41,9 +41,9 @@ def _masks(program: Program, does: int) -> list[int]:
     return sorted({program.operands[n] for n, it in enumerate(program.opcodes) if it == does})
 
 
-def _numbers(asked: Sequence[int]) -> dict[int, int]:
-    return {mask: n for n, mask in enumerate(asked)}
+def _numbers(masks: Sequence[int]) -> dict[int, int]:
+    return {mask: n for n, mask in enumerate(masks)}
 
 
-def _answers(asked: Sequence[int], byte: int) -> int:
-    return sum(1 << n for n, mask in enumerate(asked) if mask >> byte & 1)
+def _masks_with(masks: Sequence[int], byte: int) -> int:
+    return sum(1 << n for n, mask in enumerate(masks) if mask >> byte & 1)

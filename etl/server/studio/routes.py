@@ -65,7 +65,7 @@ def studio_routes(worker: WorkerProcess) -> list[BaseRoute]:
 
     def post(path: str, query: type[Q], name: str) -> BaseRoute:
         async def endpoint(request: Request) -> Response:
-            return await answer_json(request, query, lambda asked: worker.call(name, **asked.model_dump()))
+            return await answer_json(request, query, lambda body: worker.call(name, **body.model_dump()))
 
         return Route(PREFIX + path, endpoint, methods=["POST"])
 
@@ -82,8 +82,8 @@ def studio_routes(worker: WorkerProcess) -> list[BaseRoute]:
 async def answer_json(request: Request, query: type[Q], work: Callable[[Q], Any]) -> Response:
     """The work's value as JSON; 422 with a message for what cannot be answered."""
     try:
-        asked = query.model_validate_json(await request.body())
-        return JSONResponse(await run_in_threadpool(work, asked))
+        body = query.model_validate_json(await request.body())
+        return JSONResponse(await run_in_threadpool(work, body))
     except ValidationError as error:
         return error_response(422, "bad-request", _first_error(error))
     except StudioError as error:

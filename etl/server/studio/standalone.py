@@ -45,7 +45,7 @@ def standalone_app(folder: Path, file: Path | None, token: str) -> Starlette:
         return JSONResponse({"server": False, "folder": str(folder), "file": found})
 
     async def save(request: Request) -> Response:
-        return await answer_json(request, SaveQuery, lambda asked: save_files(folder, asked))
+        return await answer_json(request, SaveQuery, lambda query: save_files(folder, query))
 
     def lifespan(_: Starlette) -> AbstractAsyncContextManager[None]:
         return _warm(worker)
@@ -79,13 +79,13 @@ def server_pages(worker: WorkerProcess) -> list[BaseRoute]:
     return [Route(PREFIX, about), *studio_routes(worker), *page_routes()]
 
 
-def save_files(folder: Path, asked: SaveQuery) -> dict[str, list[str]]:
+def save_files(folder: Path, query: SaveQuery) -> dict[str, list[str]]:
     """Write the files, all or none. Raises StudioError for a name that is none, and for a file that exists."""
-    for name in asked.files:
+    for name in query.files:
         if not FILE_NAME.fullmatch(name):
             raise StudioError(f"{name!r} is not a file name that ends in .yaml; use letters, digits, '-', '_' and '.'")
-        if (folder / name).is_symlink() or ((folder / name).exists() and not asked.replace):
+        if (folder / name).is_symlink() or ((folder / name).exists() and not query.replace):
             raise StudioError(f"{name} exists already in {folder}")
-    for name, text in asked.files.items():
+    for name, text in query.files.items():
         (folder / name).write_text(text, "utf-8", "replace")
-    return {"written": [str(folder / name) for name in asked.files]}
+    return {"written": [str(folder / name) for name in query.files]}

@@ -86,15 +86,15 @@ def _pairs_of_crowded_keys(queries: SidedEvents, run: SidedEvents, before: int, 
     from etl.state.joins.kernels import narrow_by_time
 
     for side, (earlier, later) in enumerate(((before, after), (after, before))):
-        asked, others = np.flatnonzero(queries.side == side), np.flatnonzero(run.side == 1 - side)
+        queried, others = np.flatnonzero(queries.side == side), np.flatnonzero(run.side == 1 - side)
         others = others[np.lexsort((run.time[others], run.hash[others]))]
-        low, high = np.empty((2, len(asked)), np.int64)
-        if not find_rows(queries.hash[asked], run.hash[others], low, high):
+        low, high = np.empty((2, len(queried)), np.int64)
+        if not find_rows(queries.hash[queried], run.hash[others], low, high):
             continue
-        times = queries.time[asked]
+        times = queries.time[queried]
         narrow_by_time(run.time[others], times - earlier, times + later, low, high)
-        own, among = [values[asked] for values in queries[1:]], [values[others] for values in run[1:]]
-        yield from ((asked[found], others[rows]) for found, rows in _pairs(own, among, low, high, before, after))
+        own, among = [values[queried] for values in queries[1:]], [values[others] for values in run[1:]]
+        yield from ((queried[found], others[rows]) for found, rows in _pairs(own, among, low, high, before, after))
 
 
 def _pairs(own: Sequence[Any], among: Sequence[Any], low: Any, high: Any, before: int, after: int) -> Iterator[tuple[Any, Any]]:

@@ -136,8 +136,8 @@ class OnCondition(_OnArrival):
         if not marks:
             return np.ones(len(groups.ends), bool)
         keys = [_END, *windows.aggregation.keys]
-        asked = self._table_of_groups(windows, groups).append_column(f"{_ROW}\x000", pa.array(np.arange(len(groups.ends))))
-        rows = pa.concat_tables([asked, *marks], promote_options="default")
+        requested = self._table_of_groups(windows, groups).append_column(f"{_ROW}\x000", pa.array(np.arange(len(groups.ends))))
+        rows = pa.concat_tables([requested, *marks], promote_options="default")
         found = group(rows, keys, {_ROW: Largest(), GIVEN: Largest()})
         found = found.filter(pc.is_valid(found.column(f"{_ROW}\x000")))
         given = np.empty(len(groups.ends), np.int64)

@@ -109,10 +109,10 @@ class PythonCode:
                 loop = f"for {_local(variable)} in {self._use('items')}({self.value(items)}):"
                 return [loop, *_indented(self._round(body, []))]
             case tree.While(condition, body, after, first):
-                asked = [f"if not ({self.value(condition)}):", "    break"]
-                ends = asked if first else [line for statement in after for line in self._statement(statement)]
+                exit_check = [f"if not ({self.value(condition)}):", "    break"]
+                ends = exit_check if first else [line for statement in after for line in self._statement(statement)]
                 body_lines = self._round(body, ends)
-                return [f"for _ in {self._use('rounds')}():", *_indented(body_lines if first else [*asked, *body_lines])]
+                return [f"for _ in {self._use('rounds')}():", *_indented(body_lines if first else [*exit_check, *body_lines])]
             case tree.Try(body, handler):
                 return ["try:", *_indented(self._block(body)), "except Exception:", *_indented(self._block(handler))]
             case tree.Jump("throw"):
