@@ -134,6 +134,8 @@ class Receipt:
     emitted: int = 0
     not_taken: int = 0
     """Events for Spark or a stateful step without an event time, or that the step rejects; they are dead letters."""
+    unreported: int = 0
+    """Those of them of which another query writes the dead letter."""
     staged: dict[str, list[Staged]] = field(default_factory=dict)
     spooled: dict[str, list[Spooled]] = field(default_factory=dict)
     rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)

@@ -75,6 +75,10 @@ class Parser(ArrowStep):
                 ("field",),
             )
 
+    def keeps_values(self, name: str) -> bool:
+        """Those of fields that it does not make."""
+        return name not in self.parsed_fields().names
+
     def fields(self, incoming: Schema) -> Schema:
         """Incoming fields, without the input unless it is kept, and the parsed ones."""
         parsed = {field.name: field.type for field in self.parsed_fields()}

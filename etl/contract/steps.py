@@ -81,6 +81,10 @@ class Step(Component):
         what it makes of an event depends on the event's fields only, or it undoes what it made of a row that is removed."""
         return False
 
+    def keeps_values(self, name: str) -> bool:
+        """Return whether the events that it passes on have the value that this field had before."""
+        return False
+
     def fields_depend_on(self, path: Sequence[str | int]) -> bool:
         """Whether the output fields may change when the option at this path, which has an error, is corrected."""
         return True

@@ -88,6 +88,8 @@ class StageInput:
     """The steps before the stage that Spark computes in each micro-batch, over `EventFiles`."""
     label: str = ""
     """Tells inputs of one side apart."""
+    reports_times: bool = True
+    """Whether this query reports the events without a usable event time among those that Spark hands over."""
     by_field: bool = False
     """Whether the watermark comes from the event times of what arrives, as it does after a source, because the upstream stages
     guarantee nothing about that field."""
@@ -112,8 +114,16 @@ class StateGraph:
 
     stages: tuple[Stage, ...]
     inputs: tuple[StageInput, ...]
-    child: Frame
-    """A `Read` whose segment emits to the inputs, or a frame that Spark computes, whose rows go to the first stage."""
+    child: Read | SparkInputs
+    """What reads events: a segment that emits to the inputs, or Spark."""
+
+
+@dataclass(frozen=True)
+class SparkInputs:
+    """Frames that Spark computes, because it reads a source of the query; each has the rows of one stage."""
+
+    frames: Mapping[int, Frame]
+    """Stage → the frame of its rows, in the order of the stages; `etl.api.SIDE` says the side of a join."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,7 @@ class Union:
     """The stream or source of each child."""
 
 
-Frame: TypeAlias = Read | SparkRead | EventFiles | AppliedSparkStep | StateGraph | Map | Union
+Frame: TypeAlias = Read | SparkRead | EventFiles | AppliedSparkStep | StateGraph | SparkInputs | Map | Union
 
 
 def exchange_of(given: StageInput, stage: Exchange) -> Exchange:
@@ -157,6 +167,9 @@ def frame_sources(frame: Frame | None) -> Iterator[Read | SparkRead]:
             yield frame
         case AppliedSparkStep(child=child) | Map(child=child) | StateGraph(child=child):
             yield from frame_sources(child)
+        case SparkInputs(frames=frames):
+            for child in frames.values():
+                yield from frame_sources(child)
         case Union(children=children):
             for child in children:
                 yield from frame_sources(child)
@@ -177,6 +190,9 @@ def segments(frame: Frame | None) -> Iterator[tuple[Segment, bool]]:
         case Map(branch=branch, child=child):
             yield from segments(child)
             yield Segment({"": branch}, {}), False
+        case SparkInputs(frames=frames):
+            for child in frames.values():
+                yield from segments(child)
         case Union(children=children):
             for child in children:
                 yield from segments(child)
@@ -207,6 +223,9 @@ def spark_nodes(frame: Frame | None) -> Iterator[StepNode]:
             yield from spark_nodes(child)
             for one in inputs:
                 yield from spark_nodes(one.between)
+        case SparkInputs(frames=frames):
+            for child in frames.values():
+                yield from spark_nodes(child)
         case Union(children=children):
             for child in children:
                 yield from spark_nodes(child)

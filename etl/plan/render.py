@@ -14,6 +14,7 @@ from etl.plan.frames import (
     Frame,
     Map,
     Read,
+    SparkInputs,
     SparkRead,
     Stage,
     StageInput,
@@ -100,7 +101,7 @@ def _frame(frame: Frame, pad: str) -> Iterator[str]:
             yield from _frame(child, pad)
             yield f"{pad}{node.id}: Spark{_why(node)}"
             yield f"{pad}    {_fields(node.outgoing)}"
-        case StateGraph(child=child):
+        case StateGraph():
             yield from _state_graph(frame, pad)
         case Map(branch=branch, child=child):
             yield from _frame(child, pad)
@@ -121,7 +122,7 @@ def _state_graph(graph: StateGraph, pad: str) -> Iterator[str]:
                 given = replace(stage.exchange, schema=_own_side(stage, one, graph))
                 yield from _exchange("emitted to Spark" if one.between else name, exchange_of(one, given), pad + "  ")
     else:
-        yield from _frame(graph.child, pad)
+        yield from _spark_inputs(graph.child, graph, pad)
     for number, stage in enumerate(graph.stages):
         for one in graph.inputs:
             if one.stage == number and one.between:
@@ -133,6 +134,13 @@ def _state_graph(graph: StateGraph, pad: str) -> Iterator[str]:
         yield f"{pad}    {_fields(stage.node.outgoing)}"
         if number + 1 < len(graph.stages):
             yield from _branch(stage.downstream, Segment({}, {}), pad, graph)
+
+
+def _spark_inputs(given: SparkInputs, graph: StateGraph, pad: str) -> Iterator[str]:
+    for number, frame in given.frames.items():
+        yield from _frame(frame, pad)
+        if len(given.frames) > 1:
+            yield f"{pad}→ {graph.stages[number].node.id}"
 
 
 def _input_name(graph: StateGraph, one: StageInput) -> str:

@@ -65,6 +65,8 @@ class Branch:
     emits: bool = False
     to: int = 0
     """If it emits: the number of its exchange, an index into `StateGraph.inputs`."""
+    reports_times: bool = True
+    """If it emits: whether this query reports the events without a usable event time."""
     into: str | None = None
     """The union that gets all of its events."""
     gathers: str | None = None

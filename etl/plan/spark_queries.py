@@ -14,6 +14,7 @@ from etl.plan.frames import (
     Frame,
     Map,
     Read,
+    SparkInputs,
     SparkRead,
     Stage,
     StateGraph,
@@ -143,10 +144,12 @@ def _plan_stages(graph: StateGraph) -> StateGraph:
         stages[number] = replace(stage, incoming=incoming, watermark=watermark)
     graph = replace(graph, stages=tuple(stages[number] for number in range(len(stages))))
     if isinstance(graph.child, Read):
-        child: Frame = replace(graph.child, schema=stages[0].incoming, watermark=joint_watermark(graph))
-    else:
-        child = _push(graph.child, stages[0].watermark, stages[0].node.step.needs(stages[0].node.incoming))  # type: ignore[attr-defined]
-    return replace(graph, child=child)
+        return replace(graph, child=replace(graph.child, schema=stages[0].incoming, watermark=joint_watermark(graph)))
+    return replace(graph, child=SparkInputs({at: _push_stage(frame, stages[at]) for at, frame in graph.child.frames.items()}))
+
+
+def _push_stage(frame: Frame, stage: Stage) -> Frame:
+    return _push(frame, stage.watermark, step_of(stage).needs(stage.node.incoming))
 
 
 def _select_given_fields(schema: Schema, needs: frozenset[str] | None, watermark: Watermark) -> Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from etl.api import JoiningStep, Schema, SideStep, Source, SparkStep, StatefulStep
@@ -13,6 +13,7 @@ from etl.plan.frames import (
     Frame,
     Map,
     Read,
+    SparkInputs,
     SparkRead,
     Stage,
     StageInput,
@@ -20,14 +21,14 @@ from etl.plan.frames import (
     Union,
     frame_sources,
 )
-from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, runs_on_arrow
+from etl.plan.segments import Branch, Segment, StepNode, runs_on_arrow
 
 
 def state_graph(frame: Frame) -> StateGraph | None:
     """The graph of a frame that ends in a stateful step; None of others."""
     if not isinstance(frame, AppliedSparkStep) or not on_lane(frame.node):
         return None
-    builder = _Builder()
+    builder = _Builder(any(isinstance(part, SparkRead) for part in walk(frame)))
     builder.add_stage(frame)
     return builder.graph()
 
@@ -45,25 +46,30 @@ class _Input:
 class _Builder:
     """Collects stages, upstream first, and what leads to each."""
 
+    spark_reads: bool
+    """Whether Spark reads a source: then it computes all that leads from sources to stages."""
     nodes: dict[str, StepNode] = field(default_factory=dict)
     downstream: dict[str, Branch] = field(default_factory=dict)
     roots: dict[str, Branch] = field(default_factory=dict)
     counts_source: dict[str, bool] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
     inputs: list[_Input] = field(default_factory=list)
-    on_spark: Frame | None = None
+    on_spark: dict[str, list[Frame]] = field(default_factory=dict)
 
     def graph(self) -> StateGraph:
-        """The graph of all that was added. Raises StepPlanError if Spark and our reading tasks both read events."""
-        if self.on_spark is not None and self.roots:
-            raise _two_readers(next(iter(self.nodes.values())), self.on_spark, self.roots)
+        """The graph of all that was added."""
         numbers = {id_: number for number, id_ in enumerate(self.nodes)}
         stages = tuple(
             Stage(node, self.downstream.get(id_, Branch((), node.outgoing)), node.incoming) for id_, node in self.nodes.items()
         )
         inputs = tuple(self._stage_input(at, numbers) for at in range(len(self.inputs)))
         read = Read(self.sources, Segment(self.roots, {}, self.counts_source), stages[0].incoming)
-        return StateGraph(stages, inputs, self.on_spark or read)
+        return StateGraph(stages, inputs, self._spark_inputs() if self.spark_reads else read)
+
+    def _spark_inputs(self) -> SparkInputs:
+        """The frames of the stages, in the order of the stages; several of one stage are united."""
+        given = ((number, node, self.on_spark.get(id_, [])) for number, (id_, node) in enumerate(self.nodes.items()))
+        return SparkInputs({number: _unite(frames, node.incoming) for number, node, frames in given if frames})
 
     def _stage_input(self, at: int, numbers: Mapping[str, int]) -> StageInput:
         one = self.inputs[at]
@@ -82,18 +88,15 @@ class _Builder:
         node, child = frame.node, frame.child
         if node.id in self.nodes:
             return
-        if _is_sparks(child):
-            if self.on_spark is not None:
-                raise _two_readers(node, child)
-            self.on_spark = child
-            for side in range(2 if isinstance(node.step, JoiningStep) else 1):
-                self.inputs.append(_Input(node, side))
-        else:
-            self._lead(child, (), node)
+        self._lead(child, (), node)
         self.nodes[node.id] = node
 
     def _lead(self, frame: Frame, then: tuple[StepNode, ...], stage: StepNode) -> None:
         """Lead the output of a frame, through further steps, to a stage."""
+        has_sides = isinstance(frame, Union) and isinstance(stage.step, JoiningStep)
+        if self.spark_reads and not has_sides and not _has_stages(frame):
+            self._lead_through_spark(_apply_steps(then, frame), stage)
+            return
         match frame:
             case Read(segment=segment, sources=sources):
                 self.sources |= sources
@@ -116,7 +119,14 @@ class _Builder:
                     align = alignment(f"{stage.id} union", output_schema(child), schema)
                     self._lead(child, (*align, *then), stage)
             case _:
-                raise _two_readers(stage, frame)
+                raise AssertionError("what Spark reads is led through Spark")
+
+    def _lead_through_spark(self, frame: Frame, stage: StepNode) -> None:
+        """Let Spark compute a frame of sources, whose rows go to a stage."""
+        self.on_spark.setdefault(stage.id, []).append(frame)
+        step = frame.branch.steps[-1].step if isinstance(frame, Map) else None
+        for side in step.sides if isinstance(step, SideStep) and isinstance(stage.step, JoiningStep) else (0,):
+            self.inputs[self._number(stage, side)].sources |= {name for leaf in frame_sources(frame) for name in _names(leaf)}
 
     def _extend(self, branch: Branch, then: tuple[StepNode, ...], stage: StepNode, source: str) -> Branch:
         """A branch of a read with further steps after each end, which lead to a stage."""
@@ -132,19 +142,23 @@ class _Builder:
         last = steps[-1].step if steps else None
         side = last.sides[0] if isinstance(last, SideStep) and isinstance(stage.step, JoiningStep) else 0
         first = next((at for at, one in enumerate(steps) if not runs_on_arrow(one.step, one.incoming)), len(steps))
-        between = _computed_by_spark(steps[first:], steps[first - 1].outgoing if first else given)
+        rest = steps[first:]
+        between = _apply_steps(rest, EventFiles(steps[first - 1].outgoing if first else given)) if rest else None
+        return steps[:first], self._number(stage, side, between)
+
+    def _number(self, stage: StepNode, side: int, between: Frame | None = None) -> int:
+        """The number of an input, which is added if it is new."""
         known = [n for n, one in enumerate(self.inputs) if (one.stage.id, one.side, one.between) == (stage.id, side, between)]
         if not known:
             self.inputs.append(_Input(stage, side, between))
-        return steps[:first], known[0] if known else len(self.inputs) - 1
+        return known[0] if known else len(self.inputs) - 1
 
 
-def _computed_by_spark(steps: tuple[StepNode, ...], given: Schema) -> Frame | None:
-    """The frame of steps that Spark computes over events of files."""
-    frame: Frame = EventFiles(given)
+def _apply_steps(steps: tuple[StepNode, ...], frame: Frame) -> Frame:
+    """A frame with further steps, as Spark computes them."""
     for node in steps:
         frame = apply_step(node, frame)
-    return frame if steps else None
+    return frame
 
 
 def apply_step(node: StepNode, frame: Frame) -> Frame:
@@ -156,15 +170,12 @@ def apply_step(node: StepNode, frame: Frame) -> Frame:
     return Map(Branch((node,), node.outgoing, emits=True), frame)
 
 
-def _two_readers(node: StepNode, on_spark: Frame, others: Iterable[str] = ()) -> StepPlanError:
-    """Events that Spark reads are not marked with the step that they are for, as those of splits are: all go to the first one."""
-    read = " and ".join(repr(leaf.name) for leaf in frame_sources(on_spark) if isinstance(leaf, SparkRead))
-    beside = "events of " + " and ".join(map(repr, others)) if others else "results of another stateful step"
-    reason = (
-        f"Spark reads {read}, and all of its events go to the first stateful step: {beside} cannot reach one in the same query"
-    )
-    hint = f"unite them before the first stateful step; or write {read} to files or a topic by another pipeline, and read these"
-    return StepPlanError(node, reason, hint)
+def _unite(frames: list[Frame], schema: Schema) -> Frame:
+    return frames[0] if len(frames) == 1 else Union(tuple(frames), schema, tuple("" for _ in frames))
+
+
+def _names(leaf: Read | SparkRead) -> tuple[str, ...]:
+    return tuple(leaf.sources) if isinstance(leaf, Read) else (leaf.name,)
 
 
 def merge_branch(known: Branch, way: Branch) -> Branch:
@@ -198,11 +209,9 @@ def on_lane(node: StepNode) -> bool:
     return isinstance(node.step, StatefulStep)
 
 
-def _is_sparks(frame: Frame) -> bool:
-    """Whether Spark reads some of a frame that holds no stateful step."""
-    parts = list(walk(frame))
-    reads_with_spark = any(isinstance(part, SparkRead) for part in parts)
-    return reads_with_spark and not any(on_lane(part.node) for part in parts if isinstance(part, AppliedSparkStep))
+def _has_stages(frame: Frame) -> bool:
+    """Whether a frame holds stateful steps."""
+    return any(on_lane(part.node) for part in walk(frame) if isinstance(part, AppliedSparkStep))
 
 
 def walk(frame: Frame) -> Iterator[Frame]:

@@ -42,7 +42,7 @@ class CompiledBranch:
         for part, compiled in parts:
             if part.gathers:
                 unions[part.gathers].connect(compiled, part.incoming)
-        self._emits, self._to = branch.emits, branch.to
+        self._emits, self._to, self._reports_times = branch.emits, branch.to, branch.reports_times
         writers = [writer for writer, _ in self._sink_writers]
         children: list[SinkWriter | SpoolingSinkWriter | CompiledBranch] = [*writers, *self._branches]
         self._leaves_views = not branch.emits and all(one.takes_views for one in children)
@@ -70,7 +70,7 @@ class CompiledBranch:
         if self._into is not None:
             self._into(batch)
         if self._emits:
-            self._run.emit(plain, self._to)
+            self._run.emit(plain, self._to, self._reports_times)
 
     def preview_unfiltered(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the batch as it is before and after each step on the way to Spark; filters and rejections are undone.

@@ -191,27 +191,36 @@ class SegmentRun:
             self._letter_identities.add_to(letters, at, rejects.code) if self._dead_letter_output.sink.identified else letters
         )
 
-    def emit(self, batch: pa.RecordBatch, number: int = 0) -> None:
-        """Collect events for an exchange, without string views. With a watermark, events without event time are rejected."""
+    def emit(self, batch: pa.RecordBatch, number: int = 0, reports_times: bool = True) -> None:
+        """Collect events for an exchange, without string views. With a watermark, events without event time are rejected;
+        ``reports_times``: as dead letters of this query."""
         event_time = self._event_times.get(number)
         if event_time is not None:
-            batch = self._check_times(event_time.with_arrival_time(batch), event_time)
+            batch = self._check_times(event_time.with_arrival_time(batch), event_time, reports_times)
             event_time.observe(batch)
         self.receipt.emitted += batch.num_rows
         if batch.num_rows:
             self._emitted.append((number, batch.select([*self._emits[number].names, OFFSET])))
 
-    def _check_times(self, batch: pa.RecordBatch, event_time: EventTime) -> pa.RecordBatch:
+    def _check_times(self, batch: pa.RecordBatch, event_time: EventTime, reports: bool) -> pa.RecordBatch:
         times = batch.column(event_time.field)
         if times.null_count:
             reason = f"{event_time.field} is null, and a later step goes by event time"
-            batch = self._reject_rows(batch, times.is_null(), "no-event-time", reason)
+            batch = self._reject_times(batch, times.is_null(), reports, "no-event-time", reason)
         wrong = event_time.out_of_range(batch)
-        return batch if wrong is None else self._reject_rows(batch, wrong, "event-time-out-of-range", event_time.range_text)
+        if wrong is None:
+            return batch
+        return self._reject_times(batch, wrong, reports, "event-time-out-of-range", event_time.range_text)
 
-    def _reject_rows(self, batch: pa.RecordBatch, wrong: pa.Array, code: str, reason: str) -> pa.RecordBatch:
-        """Write these rows to the dead letters as events without a usable event time; returns the others."""
-        self.reject_emitted(Rejects(batch.filter(wrong), code, reason), "event time")
+    def _reject_times(self, batch: pa.RecordBatch, wrong: pa.Array, reports: bool, code: str, reason: str) -> pa.RecordBatch:
+        """Reject these rows as events without a usable event time, and write them to the dead letters unless another query does;
+        returns the others."""
+        rejected = batch.filter(wrong)
+        if reports:
+            self.reject_emitted(Rejects(rejected, code, reason), "event time")
+        else:
+            self.receipt.not_taken += rejected.num_rows
+            self.receipt.unreported += rejected.num_rows
         return batch.filter(pc.invert(wrong))
 
     def reject_emitted(self, rejects: Rejects, at: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import OFFSET, EtlError, SparkStep
 from etl.expressions import flatten, quote_name
-from etl.plan.frames import AppliedSparkStep, EventFiles, Frame, Map, Read, SparkRead, StateGraph, Union
+from etl.plan.frames import AppliedSparkStep, EventFiles, Frame, Map, Read, SparkInputs, SparkRead, StateGraph, Union
 from etl.plan.segments import Watermark
 from etl.spark.partitions import run_branch, watermark_delays
 from etl.spark.query_context import QueryContext
@@ -52,6 +52,8 @@ def build_frame(
         case StateGraph() | EventFiles():
             assert results is not None, "Spark's frames end before the state lane"
             return results
+        case SparkInputs():
+            raise AssertionError("several frames are united by build_inputs")
         case Union(children=children):
             frames = [build_frame(child, session, query, numbers, results) for child in children]
             return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from etl.api import BatchId, Schema, StatefulStep
-from etl.plan.frames import Read, frame_sources, state_graph_of
+from etl.api import BatchId, Schema
+from etl.plan.frames import Read, SparkInputs, frame_sources, state_graph_of
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Segment
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.driver_rows import collect_receipts
 from etl.spark.frames import build_frame
-from etl.spark.lane.arrivals import RowTarget, write_rows_of_partitions
+from etl.spark.lane.arrivals import write_rows_of_partitions
 from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_completion import LaneCompletion
 from etl.spark.lane.lane_stages import stages_of
+from etl.spark.lane.spark_inputs import build_inputs, input_schemas, row_targets
 from etl.spark.lane.spark_steps import fields_after_state, fields_between, has_spark_after_state
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
@@ -126,8 +127,8 @@ class Queries:
         if isinstance(read, Read):
             lane = self._lane(plan, query)
             return self._load(splits_source(query, read.sources, read.segment, read, 0, lane)), self._last_segment(plan, lane)
-        frame = build_frame(read, self.session, query)
-        return frame, self._last_segment(plan, self._lane(plan, query, arrow_schema(frame)))
+        frame = build_inputs(read, self.session, query)
+        return frame, self._last_segment(plan, self._lane(plan, query, input_schemas(read, frame)))
 
     def _last_segment(self, plan: QueryPlan, lane: Lane) -> Segment:
         """The last segment of a query on the state lane, with the types that Spark gives where it computes the last step."""
@@ -152,14 +153,13 @@ class Queries:
         assert graph is not None
         if isinstance(graph.child, Read):
             return frame
-        first = graph.stages[0].node
-        assert isinstance(first.step, StatefulStep)
+        schemas = input_schemas(graph.child, frame)
         read_at = None if batch is None else planned_at(self.state, plan.name, batch)
-        target = RowTarget(step=first.step, incoming=arrow_schema(frame), id=first.id, reports=first.reports, read_at=read_at)
-        return write_rows_of_partitions(frame, query, target)
+        stages = self._lane(plan, query, schemas).stages
+        return write_rows_of_partitions(frame, query, list(row_targets(graph, stages, schemas, read_at)))
 
-    def _lane(self, plan: QueryPlan, query: QueryContext, incoming: Schema | None = None) -> Lane:
-        """The steps of a query on the state lane; ``incoming`` are the fields that Spark hands over."""
+    def _lane(self, plan: QueryPlan, query: QueryContext, incoming: Mapping[int, Schema] | None = None) -> Lane:
+        """The steps of a query on the state lane; ``incoming`` are the fields that Spark hands over to some of them."""
         graph = state_graph_of(plan.frame)
         assert graph is not None
         stages = stages_of(plan, incoming, fields_between(plan, self.session, query))
@@ -172,7 +172,7 @@ class Queries:
         graph = state_graph_of(plan.frame)
         if graph is None:
             return None
-        incoming = None if isinstance(graph.child, Read) else arrow_schema(frame)
+        incoming = input_schemas(graph.child, frame) if isinstance(graph.child, SparkInputs) else None
         return LaneCompletion(self._lane(plan, query, incoming), batches)
 
     def _context(self, plan: QueryPlan) -> QueryContext:

@@ -39,6 +39,9 @@ class Drop(ArrowStep, SparkStep):
     def takes_changes(self) -> bool:
         return True
 
+    def keeps_values(self, name: str) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
         kept = without(incoming, self._find_dropped(incoming.names))
         return with_key_renamed(kept, incoming, {name: name for name in kept.names})

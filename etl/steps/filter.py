@@ -36,6 +36,9 @@ class Filter(ArrowStep):
     def takes_changes(self) -> bool:
         return True
 
+    def keeps_values(self, name: str) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
         return fields_without_values(incoming)
 

@@ -38,6 +38,9 @@ class Keep(ArrowStep, SparkStep):
     def takes_changes(self) -> bool:
         return True
 
+    def keeps_values(self, name: str) -> bool:
+        return True
+
     def fields(self, incoming: Schema) -> Schema:
         kept = self._select_names(incoming.names)
         return with_key_renamed(pa.schema([incoming.field(name) for name in kept]), incoming, {name: name for name in kept})

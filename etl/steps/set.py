@@ -56,6 +56,9 @@ class Set(ArrowStep):
         alias="fields", min_length=1, description="Field names and the Spark SQL expressions they are set to."
     )
 
+    def keeps_values(self, name: str) -> bool:
+        return not any(name == one or name.startswith(f"{one}.") or one.startswith(f"{name}.") for one in self.values)
+
     def check(self, incoming: Schema) -> Iterable[Finding]:
         names = self.fields(incoming).names
         clashing = set(struct_conflicts(names, self.values))

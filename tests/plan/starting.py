@@ -23,6 +23,7 @@ from etl.plan.segments import Branch, Output, Segment
 from etl.segment.segment_run import NO_EXCHANGES, SegmentRun, SplitContext
 from etl.spark.frames import build_frame
 from etl.spark.lane.lane_stages import Stage, stages_of
+from etl.spark.lane.spark_inputs import build_inputs, input_schemas
 from etl.spark.lane.spark_steps import apply_after_state, apply_between, fields_between, has_spark_after_state
 from etl.spark.partitions import arrow_schema, with_actual_types
 from etl.spark.query_context import QueryContext
@@ -114,13 +115,15 @@ class Starter:
                 one = graph.inputs[number]
                 (for_spark[number] if one.between else arrived[one.stage]).append(batch)
         else:
-            below = replace(query, frame=graph.child)
-            incoming = arrow_schema(self._built(below, plan, f"{query.name} streaming"))
+            incoming = input_schemas(
+                graph.child, build_inputs(graph.child, self.session, self._job(plan, f"{query.name} streaming"))
+            )
             streamed = any(isinstance(leaf, SparkRead) and leaf.source.streaming for leaf in frame_sources(graph.child))
             if not computed or streamed:
                 return
             self._batches = {key: [batch for _, batch in found] for key, found in read.items()}
-            arrived[0] = list(self._computed(below, plan))
+            for number, frame in graph.child.frames.items():
+                arrived[number] = list(self._computed(replace(query, frame=frame), plan))
         lane = list(stages_of(query, incoming, fields_between(query, self.session, job)))
         for number, stage in enumerate(lane):
             for at, one in enumerate(graph.inputs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun
 from etl.spark.driver_rows import receipts_row
 from etl.spark.lane.operators import operator_of
-from etl.spark.partitions import map_in_arrow, split_context, with_names, with_row_numbers
+from etl.spark.partitions import map_in_arrow, split_context, with_names
 from etl.spark.query_context import QueryContext, current_batch, store_error
 from etl.spark.reports.log_relay import relay_worker_logs
 from etl.state.manifest import Manifests
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RowTarget:
-    """The stage that rows are written for, and its input that they belong to."""
+    """The stage that rows are written for, and its inputs that they belong to."""
 
     step: StatefulStep
     incoming: Schema
@@ -41,34 +41,51 @@ class RowTarget:
     """The name of the step in dead letters."""
     reports: bool
     """Whether this query reports the events that the step rejects."""
+    reports_times: bool
+    """Whether it reports those without a usable event time."""
     stage: int = 0
-    input: int | None = None
-    """None for a stage whose inputs have the numbers of its sides."""
+    inputs: Mapping[int, int]
+    """Side of a join, 0 for other steps → the number of the input that its events belong to."""
+    from_files: bool = False
+    """Whether tasks have written the events to files, in the middle of a micro-batch."""
     upstream: int | None = None
     """The stage whose results the events are, None for those of sources: an input gets the results of several one by one."""
     read_at: int | None = None
     """The time of reading of the micro-batch, microseconds since the epoch. Without it event times may be any time ahead."""
 
 
-def write_rows_of_partitions(events: DataFrame, query: QueryContext, target: RowTarget) -> DataFrame:
-    """Write the rows of each partition; the result's rows are receipts that name the files."""
-    run = partial(_write_rows, query, target, list(events.columns))
+def write_rows_of_partitions(events: DataFrame, query: QueryContext, targets: Sequence[RowTarget]) -> DataFrame:
+    """Write the rows of each partition; the result's rows are receipts that name the files. The events for several targets have a
+    struct column for each."""
+    run = partial(_write_rows, query, targets, list(events.columns))
     return map_in_arrow(events, run, "receipt binary")
 
 
 def _write_rows(
-    query: QueryContext, target: RowTarget, names: list[str], batches: Iterator[pa.RecordBatch]
+    query: QueryContext, targets: Sequence[RowTarget], names: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     relay_worker_logs(query.pipeline)
+    rows: dict[int, _PartitionRows] = {}
     try:
-        yield receipts_row([_PartitionRows(query, target).write(_add_row_numbers(batches, names))])
+        for at, batch in _by_target(with_names(batches, names), len(targets)):
+            if at not in rows:
+                rows[at] = _PartitionRows(query, targets[at])
+            rows[at].add(batch)
+        yield receipts_row([one.close() for one in rows.values()])
     except Exception as error:
         store_error(query.state.staging(query.run_id, query.query, current_batch(query).number), error)
         raise
 
 
-def _add_row_numbers(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
-    return with_names(batches, names) if OFFSET in names else with_row_numbers(batches, names)
+def _by_target(batches: Iterator[pa.RecordBatch], targets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The events of each target, with its number: those of the rows in which its struct is set, where there are several."""
+    for batch in batches:
+        if targets == 1:
+            yield 0, batch
+            continue
+        for at, events in enumerate(batch.columns):
+            if events.null_count < len(events):
+                yield at, pa.RecordBatch.from_struct_array(events.drop_null() if events.null_count else events)
 
 
 class _PartitionRows:
@@ -76,12 +93,13 @@ class _PartitionRows:
 
     def __init__(self, query: QueryContext, target: RowTarget) -> None:
         self._query, self._target = query, target
-        number, upstream = target.input or 0, -1 if target.upstream is None else target.upstream
+        number, upstream = min(target.inputs.values()), -1 if target.upstream is None else target.upstream
         self._context = split_context(query, f"rows-{number}-{upstream + 1}", ROWS_SEGMENTS + (number << 8) + upstream + 1)
         manifests = Manifests(query.state.rows(query.query), query.durable)
         batch = self._context.batch.number
         before = manifests.read(batch - 1).stage(target.stage)
-        origin = "0" if target.input is None else f"spark{target.input}.{upstream + 1}"
+        self._input = number
+        origin = f"spark{number}.{upstream + 1}" if target.from_files else "0"
         name = f"rows-{batch:012d}-{origin}-{target.stage}-{self._context.order:06d}"
         self._writer = RowWriter(operator_of(target.step, target.incoming), manifests, name, before.watermark, before.emission)
         field = (target.step.event_time() or ("",))[0]
@@ -90,16 +108,19 @@ class _PartitionRows:
         self._latest: dict[int, int] = {}
         self._rejected: list[tuple[Rejects, str]] = []
         """At most the events of the partition."""
+        self._numbered = 0
 
-    def write(self, batches: Iterator[pa.RecordBatch]) -> Receipt:
-        """Write the rows; the receipt names their files and has their largest event times."""
-        for batch in batches:
-            self._add(batch)
+    def close(self) -> Receipt:
+        """Write what is left; the receipt names the files and has the largest event times."""
         rows = self._writer.close()
         receipt = self._write_dead_letters() if self._rejected else Receipt("", "rows", self._context.order, NO_SEGMENT)
         return replace(receipt, rows={self._target.stage: rows}, late=self._writer.late, event_times=self._latest)
 
-    def _add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write rows of events, which get row numbers in the partition as offsets where Spark's results have none."""
+        if OFFSET not in batch.schema.names:
+            batch = batch.append_column(OFFSET, pa.array(range(self._numbered, self._numbered + batch.num_rows), pa.int64()))
+            self._numbered += batch.num_rows
         time = self._time
         wrong = time.out_of_range(batch)
         timely = batch if wrong is None else batch.filter(pc.invert(wrong).fill_null(fill_value=True))
@@ -117,11 +138,11 @@ class _PartitionRows:
         for side, events in _by_side(batch):
             last = pc.max(events.column(self._time.field)).cast(pa.timestamp("us", "UTC"), safe=False).value
             if last is not None:
-                at = side if self._target.input is None else self._target.input
+                at = self._target.inputs.get(side, self._input)
                 self._latest[at] = max(last, self._latest.get(at, last))
 
     def _reject_times(self, events: pa.RecordBatch, code: str, reason: str) -> None:
-        self._rejected.append((Rejects(events, code, reason), "event time"))
+        self._rejected += [(Rejects(events, code, reason), "event time")] if self._target.reports_times else []
 
     def _reject(self, rejects: Sequence[Rejects], at: str) -> None:
         self._rejected += [(one, at) for one in rejects] if self._target.reports else []

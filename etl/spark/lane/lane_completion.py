@@ -90,9 +90,11 @@ class BatchSparkRunner:
             incoming=stage.incoming,
             id=stage.id,
             reports=stage.reports,
+            reports_times=one.reports_times,
             stage=one.stage,
-            input=number,
+            inputs={one.side: number},
+            from_files=True,
             upstream=upstream,
             read_at=read_at if upstream is None else None,
         )
-        return collect_receipts(write_rows_of_partitions(needed, query, target))
+        return collect_receipts(write_rows_of_partitions(needed, query, [target]))

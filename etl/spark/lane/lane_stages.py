@@ -47,13 +47,15 @@ SparkFields: TypeAlias = Callable[[StageInput, Schema], Schema]
 """The fields after the steps that Spark computes before a stage, for events with these fields."""
 
 
-def stages_of(plan: QueryPlan, incoming: Schema | None = None, spark_fields: SparkFields | None = None) -> Iterator[Stage]:
-    """The stages of a query; ``incoming`` are the fields that Spark hands over to the first one. Without ``spark_fields``
+def stages_of(
+    plan: QueryPlan, incoming: Mapping[int, Schema] | None = None, spark_fields: SparkFields | None = None
+) -> Iterator[Stage]:
+    """The stages of a query; ``incoming`` are the fields that Spark hands over to some of them. Without ``spark_fields``
     those of other stages are as planned. Raises StepPlanError for types that a step refuses."""
     graph = state_graph_of(plan.frame)
     assert graph is not None
     reading = sum(1 for _ in segments(graph.child)) + sum(1 for one in graph.inputs for _ in segments(one.between))
-    actual: dict[int, Schema] = {} if incoming is None else {0: incoming}
+    actual: dict[int, Schema] = dict(incoming or {})
 
     def arrive(given: StageInput, fields: Schema) -> None:
         """Note the types of what reaches a stage, where they may differ from the planned ones."""

@@ -179,7 +179,7 @@ class Totals:
     def _add_rejected(self, receipt: Receipt) -> None:
         for where, rejected in receipt.rejected.items():
             self.rejected.setdefault(where, RejectCount()).add(rejected)
-        self.dead += receipt.not_taken
+        self.dead += receipt.not_taken - receipt.unreported
 
     def _add_branch(self, branch: Branch, counters: _CounterReader, entered: Counts) -> None:
         """Add the counts of a branch; ``entered`` counts the path to it: events at its start, filtered, dead and added ones."""

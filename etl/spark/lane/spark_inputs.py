@@ -1,0 +1,69 @@
+"""The events that Spark hands over to the stages of a query, where it reads a source: one DataFrame, as a micro-batch has one.
+
+For several stages it has a struct column a stage; in each row that of the stage which gets the event is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from etl.api import Schema, visible
+from etl.expressions import quote_name, schema_of
+from etl.plan.frames import SparkInputs, StateGraph
+from etl.spark.frames import build_frame
+from etl.spark.lane.arrivals import RowTarget
+from etl.spark.lane.lane_stages import Stage
+from etl.spark.partitions import arrow_schema
+from etl.spark.query_context import QueryContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def build_inputs(given: SparkInputs, session: SparkSession, query: QueryContext) -> DataFrame:
+    """The events for all stages, without starting anything."""
+    numbers = count()
+    frames = {stage: build_frame(frame, session, query, numbers) for stage, frame in given.frames.items()}
+    if len(frames) == 1:
+        return next(iter(frames.values()))
+    return reduce(
+        lambda left, right: left.unionByName(right, allowMissingColumns=True),
+        [_in_struct(frame, str(stage)) for stage, frame in frames.items()],
+    )
+
+
+def _in_struct(events: DataFrame, name: str) -> DataFrame:
+    from pyspark.sql.functions import col, struct
+
+    return events.select(struct(*(col(quote_name(one)).alias(one) for one in events.columns)).alias(name))
+
+
+def input_schemas(given: SparkInputs, events: DataFrame) -> Mapping[int, Schema]:
+    """Stage → the visible fields of its events, with Spark's types."""
+    if len(given.frames) == 1:
+        return dict.fromkeys(given.frames, arrow_schema(events))
+    return {stage: visible(pa.schema(list(schema_of(events).field(str(stage)).type))) for stage in given.frames}
+
+
+def row_targets(
+    graph: StateGraph, stages: Sequence[Stage], schemas: Mapping[int, Schema], read_at: int | None
+) -> Iterator[RowTarget]:
+    """What gets the events, in the order of the struct columns; ``read_at`` as in `RowTarget`."""
+    for number, incoming in schemas.items():
+        stage = stages[number]
+        given = {at: one for at, one in enumerate(graph.inputs) if one.stage == number and one.sources}
+        yield RowTarget(
+            step=stage.step,
+            incoming=incoming,
+            id=stage.id,
+            reports=stage.reports,
+            reports_times=any(one.reports_times for one in given.values()),
+            stage=number,
+            inputs={one.side: at for at, one in given.items()},
+            read_at=read_at,
+        )
