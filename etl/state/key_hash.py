@@ -71,16 +71,21 @@ def part_of(hashes: Any) -> Any:
 
 def sort_by_hash(hashes: Any, *lesser: Any) -> Any:
     """int64[rows]: the order of rows by their hashes, then by lesser keys, the least significant one first, then by row:
-    what `numpy.lexsort` gives. Hashes are sorted alone, and then the rows that have equal ones: few, where keys do not repeat."""
+    what `numpy.lexsort` gives. Hashes are sorted alone, and then the rows that have equal ones."""
     import numpy as np
 
     order = np.argsort(hashes)
     ordered = hashes[order]
-    equals = ordered[1:] == ordered[:-1]
-    if equals.any():
-        repeated = np.append(equals, False) | np.append(False, equals)
-        rows = np.sort(order[repeated])
-        order[repeated] = rows[np.lexsort([*(key[rows] for key in lesser), hashes[rows]])]
+    if (ordered[1:] == ordered[:-1]).any():
+        from etl.state.key_hash_kernel import sort_short_runs
+
+        keys = np.empty((len(lesser), len(hashes)), np.int64)
+        for own, key in zip(keys, lesser, strict=True):
+            own[:] = key.view(np.int64) ^ _SIGN if key.dtype == np.uint64 else key
+        unsorted = np.empty(len(order), bool)
+        if sort_short_runs(ordered, keys, order, unsorted):
+            rows = np.sort(order[unsorted])
+            order[unsorted] = rows[np.lexsort([*(key[rows] for key in keys), hashes[rows]])]
     return order
 
 
@@ -232,6 +237,9 @@ _ABSORB: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, Any, Any], No
     (_is_list, _absorb_lists),
     (pt.is_struct, _absorb_structs),
 )
+
+_SIGN = -(1 << 63)
+"""Turns the order of 64 bits without a sign into that of numbers with one."""
 
 _MOST_DIGITS = 38
 """Digits of a decimal of 128 bits."""

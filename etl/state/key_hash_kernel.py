@@ -80,3 +80,38 @@ def finish(keys: Any, state: Any) -> None:
     for row in range(state.shape[1]):
         state[0, row] = multiply_fold(state[0, row] ^ keys[LAST + 1], keys[LAST])
         state[1, row] = multiply_fold(state[1, row] ^ keys[LAST], keys[LAST + 1])
+
+
+_SHORT_RUN = 32
+"""Rows with equal hashes that are sorted by insertion; more are left to a sort whose time does not grow with their square."""
+
+
+@kernel_function
+def _is_before(keys: Any, one: Any, other: Any) -> Any:
+    """Whether a row is before another one by its keys, the last one first, or else by its number."""
+    for number in range(keys.shape[0] - 1, -1, -1):
+        if keys[number, one] != keys[number, other]:
+            return keys[number, one] < keys[number, other]
+    return one < other
+
+
+@kernel
+def sort_short_runs(hashes: Any, keys: Any, order: Any, unsorted: Any) -> Any:
+    """Sort the rows of ``order`` (int64[rows]) that have equal ``hashes`` (in this order) by ``keys`` (int64[keys, rows]).
+    ``unsorted`` (bool[rows]) says which are left, because more than `_SHORT_RUN` are equal. Returns whether there are such."""
+    rows, begin, left = order.shape[0], 0, False
+    while begin < rows:
+        end = begin + 1
+        while end < rows and hashes[end] == hashes[begin]:
+            end += 1
+        long = end - begin > _SHORT_RUN
+        left |= long
+        for at in range(begin, end):
+            unsorted[at] = long
+            row, to = order[at], at
+            while not long and to > begin and _is_before(keys, row, order[to - 1]):
+                order[to] = order[to - 1]
+                to -= 1
+            order[to] = row
+        begin = end
+    return left

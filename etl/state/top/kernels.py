@@ -32,8 +32,8 @@ class RankChanges(NamedTuple):
     """bool[events]: whether its subject was one of them before."""
     left: Any
     """int64[events]: the row that the event removes from them, or -1."""
-    begins: Any
-    """int64[keys]: the event at which a new ranking began because the old one had expired, or -1."""
+    stays: Any
+    """bool[rows]: whether the row is among the best ones of its key at the end."""
     latest: Any
     """int64[keys]: the time of the last change."""
 
@@ -45,18 +45,17 @@ def rank_events(rows: RankInput, limit: Any, ttl: Any, best: Any, changes: RankC
     values, subjects = rows.values, rows.subjects
     for key in range(rows.firsts.shape[0] - 1):
         size = 0
-        changes.begins[key] = -1
         for row in range(rows.known[key], rows.known[key + 1]):
             best[size] = row
+            changes.stays[row] = False
             if not size or rows.times[row] > changes.latest[key]:
                 changes.latest[key] = rows.times[row]
             size += 1
         for event in range(rows.firsts[key], rows.firsts[key + 1]):
             row = rows.events[event]
-            changes.ranks[event], changes.updates[event], changes.left[event] = 0, False, -1
+            changes.ranks[event], changes.updates[event], changes.left[event], changes.stays[row] = 0, False, -1, False
             if size and rows.times[row] - changes.latest[key] >= ttl:
                 size = 0
-                changes.begins[key] = event
             if size == limit and values[row] >= values[best[size - 1]]:
                 continue
             at = 0
@@ -77,3 +76,5 @@ def rank_events(rows: RankInput, limit: Any, ttl: Any, best: Any, changes: RankC
             best[at] = row
             changes.ranks[event] = at + 1
             changes.latest[key] = rows.times[row]
+        for at in range(size):
+            changes.stays[best[at]] = True

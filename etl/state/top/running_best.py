@@ -79,22 +79,25 @@ class RunningBest(WaitingEvents):
         """Past rows of the rankings that have changed: events that are among the best, and where the pane of the key is another
         one the other best ones, too. ``firsts``: where known rows and events of each key begin; ``panes``: of keys, so far."""
         known_keys, event_keys = (np.repeat(np.arange(len(panes)), np.diff(own)) for own in firsts)
-        changed = np.flatnonzero(changes.ranks > 0)
+        owners = np.append(known_keys, np.empty(len(events), np.int64))
+        owners[events] = event_keys
+        changed = event_keys[changes.ranks > 0]
         later = panes.copy()
-        later[event_keys[changed]] = self.ttl.expiry_panes(changes.latest)[event_keys[changed]]
-        goes_on = changes.begins[known_keys] < 0
-        changed = changed[changed >= changes.begins[event_keys[changed]]]
-        owners = np.append(known_keys[goes_on], event_keys[changed])
-        written = np.append((later != panes)[known_keys[goes_on]], np.ones(len(changed), bool)) & (later > now)[owners]
-        yield from self._past_rows(rows, np.append(np.flatnonzero(goes_on), events[changed]), later[owners], written)
+        later[changed] = self.ttl.expiry_panes(changes.latest)[changed]
+        written = changes.stays & (later > now)[owners]
+        known = len(known_keys)
+        written[:known] &= (later != panes)[known_keys]
+        chosen = np.flatnonzero(written)
+        if len(chosen):
+            yield rows.take(pa.array(chosen)).append_column(PANE, pa.array(later[owners[chosen]]))
 
     def _rank(self, known: Numbers, firsts: Numbers, events: Numbers, rows: pa.Table) -> RankChanges:
         """What becomes of events, which are numbers of rows, and of their keys."""
         values = self.ranking.value_keys(rows), self.ranking.subjects(rows), numbers(rows, TIME)
         limit, ttl = np.int64(self.ranking.limit), np.int64(self.ttl.micros or _NO_TTL)
         ranks, left = np.empty((2, len(events)), np.int64)
-        begins, latest = np.full((2, len(firsts) - 1), NEVER)
-        changes = RankChanges(ranks, np.empty(len(events), bool), left, begins, latest)
+        latest = np.full(len(firsts) - 1, NEVER)
+        changes = RankChanges(ranks, np.empty(len(events), bool), left, np.empty(len(rows), bool), latest)
         rank_events(RankInput(known, firsts, events, *values), limit, ttl, np.empty(limit, np.int64), changes)
         return changes
 
@@ -133,13 +136,6 @@ class RunningBest(WaitingEvents):
         changes = pa.array(CHANGES).take(pa.array(kinds))
         columns = as_events(rows.take(pa.array(chosen)), self._events).columns
         return pa.RecordBatch.from_arrays([*columns, pa.array(places, mask=places == 0), changes], names=self.fields.names)
-
-    def _past_rows(self, rows: pa.Table, candidates: Numbers, panes: Numbers, written: Numbers) -> Iterator[pa.Table]:
-        """Those of the candidates, which are numbers of rows, that are still among the best, if they are to be written."""
-        best = self.ranking.best(rows.select(self.ranking.columns).take(pa.array(candidates)))[0]
-        chosen = np.sort(best[written[best]])
-        if len(chosen):
-            yield rows.take(pa.array(candidates[chosen])).append_column(PANE, pa.array(panes[chosen]))
 
     @property
     def state_fields(self) -> Schema:
