@@ -218,3 +218,12 @@ def test_groups_of_a_pattern_are_their_variables(pattern: str, rows: list[Any], 
 
     assert not [*ran.problems, *ran.failed]
     assert ran.rows == rows
+
+
+@pytest.mark.parametrize("mode", ["", BATCH])
+@pytest.mark.parametrize(("where", "rows"), [("v > 1000", []), ("v > -1000", [(4,)])])
+def test_a_total_over_no_rows_gives_no_row(mode: str, where: str, rows: list[Any], tmp_path: Path) -> None:
+    ran = run_query(f"{mode} SELECT count(*) AS n FROM {ROWS} WHERE {where}", tmp_path)
+
+    assert (ran.problems, ran.failed) == ((), [])
+    assert ran.rows == rows
