@@ -16,10 +16,17 @@ MAX_HEAD_BYTES = 32 << 10
 
 class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvicorn is not installed everywhere
     """HTTP/1.1 with a limit of connections, and of the time in which the head of a request has to come and an answer has to be
-    read. A subclass is the protocol of one server: it has the limits, and the connections that are open."""
+    read. A subclass is the protocol of one server: it has the limits, and the connections that are open.
+
+    At the limit a new connection takes the place of the one that has sent no complete head for longest, so that clients who
+    send nothing keep nobody out.
+    """
 
     max_connections: ClassVar[int]
-    """Connections at the same time; further ones are closed at once."""
+    """Connections at the same time."""
+
+    spare_connections: ClassVar[int] = 0
+    """Further connections while all of those process requests; they get `spare_app`."""
 
     head_seconds: ClassVar[float]
     """Seconds that a client may take to send the head of a request, from its connection on."""
@@ -32,17 +39,30 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
 
     open_connections: ClassVar[set[LimitedProtocol]]
 
+    waiting_connections: ClassVar[dict[LimitedProtocol, None]]
+    """Those that wait for the head of a request, the one that has waited longest first."""
+
     _deadline: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _is_refused = False
 
+    def __init_subclass__(cls) -> None:
+        cls.open_connections, cls.waiting_connections = set(), {}
+
     def refuses(self, peer: tuple[Any, ...] | None) -> bool:
         """Whether the connection of a peer, with its address as sockets have it, is closed at once."""
-        return len(self.open_connections) >= self.max_connections
+        return False
+
+    def on_too_many(self) -> None:
+        """Called when a connection is closed because there are too many."""
+
+    def spare_app(self, app: Any) -> Any:
+        """The application of a connection beyond the limit, made from that of the others."""
+        return app
 
     def connection_made(self, transport: Any) -> None:
         """Accept a connection, unless it is refused."""
-        if self.refuses(transport.get_extra_info("peername")):
+        if self.refuses(transport.get_extra_info("peername")) or not self._find_room():
             self._is_refused = True
             transport.abort()
             return
@@ -54,7 +74,7 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
         """Remove the connection."""
         if self._is_refused:
             return
-        self.open_connections.discard(self)
+        self._remove()
         for timer in (self._deadline, self._unread):
             if timer is not None:
                 timer.cancel()
@@ -64,6 +84,8 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
         """Process a part of a request."""
         if not self._is_refused:
             super().data_received(data)
+            if self._has_request():
+                self.waiting_connections.pop(self, None)
 
     def pause_writing(self) -> None:
         """Give a client that does not read some time."""
@@ -82,12 +104,35 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
         if not self.transport.is_closing():
             self._expect_head(self.idle_seconds)
 
+    def _find_room(self) -> bool:
+        """Whether this connection may be open; closes another one for it if need be."""
+        if len(self.open_connections) < self.max_connections:
+            return True
+        self.on_too_many()
+        for longest in self.waiting_connections:
+            longest._remove()
+            longest.transport.abort()
+            return True
+        if len(self.open_connections) < self.max_connections + self.spare_connections:
+            self.app = self.spare_app(self.app)
+            return True
+        return False
+
+    def _remove(self) -> None:
+        self.open_connections.discard(self)
+        self.waiting_connections.pop(self, None)
+
+    def _has_request(self) -> bool:
+        """Whether a request is being processed."""
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _expect_head(self, seconds: float) -> None:
+        self.waiting_connections[self] = None
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self.loop.call_later(seconds, self._close_idle)
 
     def _close_idle(self) -> None:
         """Close the connection, unless a request is being processed."""
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._has_request():
             self.transport.abort()

@@ -102,7 +102,12 @@ class HttpSource(JournalSource):
     max_event_bytes: Size = Field(
         default=1 << 20, description="A longer event is a dead letter.", ge=1, le=64 << 20, examples=["256KiB"]
     )
-    connections: int = Field(default=10_000, description="Maximum number of open connections; more are closed.", ge=1, le=100_000)
+    connections: int = Field(
+        default=10_000,
+        description="Maximum number of open connections; a further one takes the place of that silent for longest.",
+        ge=1,
+        le=100_000,
+    )
     timeout: Duration = Field(
         default=timedelta(seconds=60), description="How long the body of a request may take to arrive.", gt=timedelta(0)
     )

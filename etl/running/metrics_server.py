@@ -21,7 +21,10 @@ from etl.running.process_memory import resident_bytes
 from etl.running.supervision import SupervisedRun
 
 MAX_CONNECTIONS = 32
-"""Connections at the same time; further ones are closed."""
+"""Connections at the same time; a further one takes the place of that which has sent no request for longest."""
+
+ROOM_SECONDS = 0.5
+"""Seconds in which a connection that gives way has to end."""
 
 CONNECTION_SECONDS = 10.0
 """Seconds that a client may take for its request and to read the answer."""
@@ -71,13 +74,30 @@ class _Server(ThreadingHTTPServer):
             self.address_family = AF_INET6
         self.runs = runs
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._waiting: dict[Any, None] = {}
+        """Connections that have sent no request, the one that has waited longest first."""
         super().__init__((address.host, address.port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
+        if self._find_room():
+            self._waiting[request] = None
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
+
+    def _find_room(self) -> bool:
+        """Whether a connection may be open; ends another one for it if need be."""
+        if self._free.acquire(blocking=False):
+            return True
+        longest = next(iter(list(self._waiting)), None)
+        if longest is not None:
+            self.has_request(longest)  # it is ended once
+            _hang_up(longest)
+        return self._free.acquire(timeout=ROOM_SECONDS)
+
+    def has_request(self, request: Any) -> None:
+        """A connection waits no longer."""
+        self._waiting.pop(request, None)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         timer = threading.Timer(CONNECTION_SECONDS, _hang_up, [request])
@@ -87,6 +107,7 @@ class _Server(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             timer.cancel()
+            self.has_request(request)
             self._free.release()
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
@@ -106,6 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = CONNECTION_SECONDS
 
     def do_GET(self) -> None:
+        self.server.has_request(self.connection)
         document = _DOCUMENTS.get(self.path.partition("?")[0])
         if document is None:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", f"there are {', '.join(_DOCUMENTS)}\n")

@@ -23,7 +23,10 @@ COOKIE = "sluice_token"
 SCREENS = frozenset({"/", "/studio", "/dead-letters", "/rules"})
 """Paths of the page. Its document is the same for everyone: what it shows comes from the API, and so needs the token."""
 
-PUBLIC_PATHS = frozenset({"/health", "/ready", "/login", "/api/session", "/favicon.ico"}) | SCREENS
+HEALTH_PATHS = frozenset({"/health", "/ready"})
+"""Paths of checks whether the server and its pipelines work."""
+
+PUBLIC_PATHS = HEALTH_PATHS | frozenset({"/login", "/api/session", "/favicon.ico"}) | SCREENS
 """Paths that need no token: they show nothing of the pipelines."""
 
 PUBLIC_PREFIXES = ("/static/", "/pipelines/")

@@ -9,23 +9,41 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
 from etl.api import EtlError
 from etl.limited_http import MAX_HEAD_BYTES, LimitedProtocol
 from etl.running.metrics_server import ListenAddress
+from etl.server.access import HEALTH_PATHS
+from etl.server.requests import error_response
 
 
 class ServerProtocol(LimitedProtocol):
     """The protocol of `etl serve`."""
 
     max_connections = 512
+    spare_connections = 16
     head_seconds = idle_seconds = 10.0
-    open_connections: ClassVar[set[LimitedProtocol]] = set()
+
+    def spare_app(self, app: Any) -> Any:
+        """Health checks are answered however many clients there are; others have to come again."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http" and scope["path"] not in HEALTH_PATHS:
+                message = f"{self.max_connections} connections are at work; try later"
+                refusal = error_response(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-connections", message)
+                refusal.headers.update({"Connection": "close", "Retry-After": "1"})
+                await refusal(scope, receive, send)
+            else:
+                await app(scope, receive, send)
+
+        return answer
 
 
 @dataclass(frozen=True)

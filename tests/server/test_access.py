@@ -182,21 +182,41 @@ def ended(connection: socket.socket) -> bytes:
         return b""
 
 
-def test_connections_are_limited_and_come_free_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_who_send_nothing_keep_nobody_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServerProtocol, "max_connections", 20)
     with ExitStack() as stack:
-        for _ in range(20):
-            stack.enter_context(closing(socket.create_connection(client.address)))
-        further = stack.enter_context(closing(socket.create_connection(client.address, timeout=20)))
-        assert ended(further) == b""
-    wait_for(lambda: is_answered(client), 20, "room for a connection")
+        silent = [stack.enter_context(closing(socket.create_connection(client.address, timeout=20))) for _ in range(20)]
+        silent[1].sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+        wait_for(lambda: len(ServerProtocol.open_connections) == 20)
+
+        assert [client("GET", path).status for path in ("/health", "/ready", "/api/pipelines")] == [200] * 3
+        assert ended(silent[0]) == b""  # those that have waited longest made room
+        assert len(ServerProtocol.open_connections) <= 20
+    wait_for(lambda: not ServerProtocol.open_connections, 20, "the end of all connections")
+    assert not ServerProtocol.waiting_connections
 
 
-def is_answered(client: Client) -> bool:
-    try:
-        return client("GET", "/health").status == 200
-    except OSError:
-        return False
+def test_health_is_answered_while_all_connections_are_at_work(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ServerProtocol, "max_connections", 5)
+    monkeypatch.setattr(ServerProtocol, "spare_connections", 2)
+    request = f"PUT {A} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf".encode()
+    with ExitStack() as stack:
+        busy = [stack.enter_context(closing(socket.create_connection(client.address, timeout=20))) for _ in range(5)]
+        for one in busy:
+            one.sendall(request)
+        wait_for(lambda: len(ServerProtocol.open_connections) == 5 and not ServerProtocol.waiting_connections)
+
+        assert [client("GET", path).status for path in ("/health", "/ready")] == [200] * 2
+        refused = client("GET", "/api/pipelines")
+        assert (refused.status, refused.json["error"]["code"], refused.headers["retry-after"]) == (
+            503,
+            "too-many-connections",
+            "1",
+        )
+        for one in busy:
+            one.sendall(b"x" * 96)
+            assert one.recv(1000).startswith(b"HTTP/1.1 422 ")
+    assert client("GET", "/api/pipelines").status == 200
 
 
 def test_beyond_loopback_there_is_no_server_without_a_token(etl: Etl, tmp_path: Path) -> None:

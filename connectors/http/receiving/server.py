@@ -55,21 +55,22 @@ class AdmittedProtocol(LimitedProtocol):
     admission: ClassVar[Admission]
 
     def refuses(self, peer: tuple[Any, ...] | None) -> bool:
-        """Whether there are too many connections, or the network of the peer is not allowed; counts which it is."""
-        if super().refuses(peer):
-            self.admission.counters.count("too-many")
-            return True
+        """Whether the network of the peer is not allowed."""
         if peer and not self.admission.allowed(peer[0]):
             self.admission.counters.count("not-allowed")
             return True
         return False
+
+    def on_too_many(self) -> None:
+        """Count it."""
+        self.admission.counters.count("too-many")
 
 
 class HttpServer:
     """Serves an ASGI application on several sockets, in one thread."""
 
     def __init__(self, app: Callable[..., Any], sockets: Sequence[ListenSocket], admission: Admission) -> None:
-        limits = {"admission": admission, "max_connections": admission.max_connections, "open_connections": set()}
+        limits = {"admission": admission, "max_connections": admission.max_connections}
         protocol = type("ReceivingProtocol", (AdmittedProtocol,), limits)
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what clients do wrong would fill the log
         self._servers = [(uvicorn.Server(self._config(app, protocol, one.tls)), one.sock) for one in sockets]

@@ -19,7 +19,7 @@ MESSAGES = {
     "slow": "requests did not arrive within timeout",
     "refused": "requests were refused because they were not what this format accepts",
     "not-allowed": "connections came from addresses that are not in allow",
-    "too-many": "connections were refused because the limit of connections was reached",
+    "too-many": "connections were closed or refused because the limit of connections was reached",
     "damaged": "connections ended because of what they sent",
 }
 """Counter → log message."""

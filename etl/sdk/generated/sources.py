@@ -475,7 +475,8 @@ class Sources:
             allow: Networks that may send, in CIDR notation; without it all may send. Default: [].
             max_body_bytes: A larger body, after decompression, is refused. Default: 32MiB.
             max_event_bytes: A longer event is a dead letter. Default: 1MiB.
-            connections: Maximum number of open connections; more are closed. Default: 10000.
+            connections: Maximum number of open connections; a further one takes the place of that silent for longest.
+                Default: 10000.
             timeout: How long the body of a request may take to arrive. Default: 1m.
             journal: How events are stored until they are delivered. Default: see below.
         """

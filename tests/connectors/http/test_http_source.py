@@ -190,15 +190,36 @@ def test_a_slow_head_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert raw(receiver.ports[0], b"POST / HT", close=False) == b""
 
 
+def answer(sock: socket.socket) -> bytes:
+    found = b""
+    while b"}" not in found:
+        found += sock.recv(1000)
+    return found
+
+
+def ended(sock: socket.socket) -> bool:
+    try:
+        return sock.recv(1000) == b""
+    except ConnectionResetError:
+        return True
+
+
 def test_limits_of_connections_and_networks(tmp_path: Path) -> None:
     with receiving(create_source(tmp_path, connections=2)) as receiver:
         (port,) = receiver.ports
         open_ones = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
         for sock in open_ones:
             sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert sock.recv(100)
+            assert answer(sock).endswith(b'{"status":"ok"}')
+        assert send(receiver, "/", None, "GET").status == 200  # in the place of the one that has waited longest
+        assert ended(open_ones[0])
+        assert receiver.counters.sums["too-many"] == 1
+        busy = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
+        for sock in busy:
+            sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+            assert sock.recv(100).startswith(b"HTTP/1.1 100")  # its request is at work
         assert is_refused(port)
-        for sock in open_ones:
+        for sock in [*open_ones, *busy]:
             sock.close()
     with receiving(create_source(tmp_path, allow=["192.0.2.0/24"])) as receiver:
         assert is_refused(receiver.ports[0])
