@@ -82,6 +82,11 @@ class StreamSink(Sink):
         """Return the stream, as sources name it."""
         return (stream_target(self.name, self.folder),)
 
+    @property
+    def waits_for_readers(self) -> bool:
+        """Whether a full stream waits for its subscribers."""
+        return self.when_full == "wait"
+
     def open(self, task: Task) -> StreamWriter:
         """Return a writer that stages the events of one split."""
         from connectors.stream.writer import StreamWriter

@@ -54,7 +54,9 @@ class StreamSource(ReceivingSource):
     the lost range; with ``on_data_loss: continue`` it continues after them, and reports them in the log and as the dead letter
     ``data-lost``. A stream that does not exist yet has no events; the source waits for it.
 
-    With ``--once`` it reads what is published when it starts. Parallelism: ranges of the journal. Order: that of the stream.
+    With ``--once`` it reads what is published when it starts: in a command that also runs the publisher, after that has ended
+    (unless its sink has ``when_full: wait``, which could wait for this one: then both run at the same time). Parallelism:
+    ranges of the journal. Order: that of the stream.
 
     ```yaml
     type: stream

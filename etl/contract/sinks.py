@@ -135,6 +135,12 @@ class Sink(Component):
         folder, otherwise a URL without a password. Unlike `targets`, two sinks may have the same."""
         return self.targets()
 
+    @property
+    def waits_for_readers(self) -> bool:
+        """Whether it may wait until what it has written is read: with ``--once``, readers in the same command then run beside
+        its pipeline and not after it."""
+        return False
+
     def open(self, task: Task) -> Writer:
         """In a task: begin the output of one split. An OSError is temporary, here and in every method of a writer or
         committer; a ComponentError ends the run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from etl.api import EtlError, Finding, Source
@@ -12,14 +12,15 @@ from etl.running.messages import Message, OnMessage
 from etl.spark.run import PipelineRun
 
 
-def warn_of_missing_input(run: PipelineRun, on_message: OnMessage) -> None:
-    """Report missing input, of sources that need no other host for that.
+def warn_of_missing_input(run: PipelineRun, on_message: OnMessage, fed: Collection[str] = ()) -> None:
+    """Report missing input, of sources that need no other host for that; not of those that are ``fed`` by pipelines that run
+    before this one.
 
     Raises EtlError with --once for an input that is named and was never read, and RunStopping when the run stops.
     """
     consequence = "with --once this run does not wait for it" if run.mode.once else "this run waits for it"
     for name, source in run.plan.sources().items():
-        if not source.probes_here:
+        if not source.probes_here or name in fed:
             continue
         for finding in CallThread(lambda: run.stopped).run(partial(_errors, source)):
             text = "; ".join([f"source {name!r}: {finding.message}", *([finding.hint] if finding.hint else [])])

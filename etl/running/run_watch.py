@@ -40,11 +40,18 @@ class RunWatch:
         def is_final(error: BaseException) -> bool:
             return _jvm_error(session, error, log) is not None
 
+        ended = {one.name: threading.Event() for one in self.runs}
+
         def work(one: SupervisedRun) -> None:
             try:
-                one.work(session, is_final)
+                if _wait_for_upstream(one, ended):
+                    one.work(session, is_final)
+                else:
+                    one.skip()
             except BaseException as error:
                 failures.append((one, error))
+            finally:
+                ended[one.name].set()
 
         threads = [threading.Thread(target=work, args=(one,)) for one in self.runs]
         for thread in threads:
@@ -74,6 +81,15 @@ class RunWatch:
             share.report_new_reasons(self.on_message)
         for file in files:
             file.write()
+
+
+def _wait_for_upstream(one: SupervisedRun, ended: Mapping[str, threading.Event]) -> bool:
+    """Wait for the end of the pipelines that write what a pipeline reads, failed ones too: what those have written is whole.
+    Returns False if it was stopped meanwhile."""
+    while not all(ended[name].is_set() for name in one.upstream.pipelines):
+        if one.run.wait_for_stop(WATCH_SECONDS):
+            return False
+    return True
 
 
 def _jvm_error(session: SparkSession, error: BaseException, log: Path) -> EtlError | None:

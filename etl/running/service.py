@@ -23,6 +23,7 @@ from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.metrics_server import ListenAddress, all_samples, metrics_server
 from etl.running.otlp import exporting
 from etl.running.planning import RunRequest, planned_run
+from etl.running.run_order import NO_UPSTREAM, upstream_of_each
 from etl.running.run_watch import RunWatch
 from etl.running.shared_session import SharedSession
 from etl.running.supervision import SupervisedRun
@@ -175,7 +176,11 @@ class _Stages:
         """Lock the state folders, start the receivers, and report what the user must know before the start."""
         service = self.service
         restarts = service.several and not service.request.once
-        supervised = [SupervisedRun(run, service.several, restarts, self.on_message) for run in self._runs]
+        upstream = upstream_of_each([run.plan for run in self._runs]) if service.request.once else {}
+        supervised = [
+            SupervisedRun(run, service.several, restarts, self.on_message, upstream.get(run.plan.pipeline, NO_UPSTREAM))
+            for run in self._runs
+        ]
         service.supervised[:] = supervised
         for one in supervised:
             self.stack.callback(one.close)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from etl.api import Receiver, ReceivingSource
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.nothing_to_read import warn_of_missing_input
+from etl.running.run_order import NO_UPSTREAM, Upstream
 from etl.spark.commit.batch_commit import SinkCommitters
 from etl.spark.reports.log_relay import name_logs
 from etl.spark.run import PipelineRun
@@ -41,6 +42,8 @@ class SupervisedRun:
     restarts: bool
     """Whether it starts again after a failure."""
     on_message: OnMessage
+    upstream: Upstream = NO_UPSTREAM
+    """What ends before it begins."""
     status: Status = "starting"
     failures: int = 0
     """Failures after which it started again, or is to."""
@@ -62,7 +65,7 @@ class SupervisedRun:
             self._attempt.enter_context(_run_receivers(self.run))
         for note in self.run.notes:
             self.on_message(Message("note", f"note: {note}", "warning", self.name))
-        warn_of_missing_input(self.run, self.on_message)
+        warn_of_missing_input(self.run, self.on_message, self.upstream.sources)
 
     def close(self) -> None:
         """End the attempt: release what `prepare` took."""
@@ -87,6 +90,10 @@ class SupervisedRun:
                 if self._wait_to_restart(error, series):
                     self.status = "failed"
                     raise
+
+    def skip(self) -> None:
+        """End without an attempt: it was stopped while it waited for others."""
+        self.status = "ended"
 
     def _work_and_pause(self, session: SparkSession) -> None:
         """Run to the end, with pauses between; the receivers go on meanwhile."""
