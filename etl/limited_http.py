@@ -127,7 +127,8 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
         return self.cycle is not None and not self.cycle.response_complete
 
     def _expect_head(self, seconds: float) -> None:
-        self.waiting_connections[self] = None
+        if not self._has_request():  # a client may send the next one before the answer
+            self.waiting_connections[self] = None
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self.loop.call_later(seconds, self._close_idle)
