@@ -213,6 +213,25 @@ def test_a_script_that_removes_nulls_is_left_out_if_it_does_nothing_else(change:
     assert bool(one.draft.steps or one.report.left) is bool(change)
 
 
+def test_an_event_that_fails_is_a_dead_letter_or_goes_to_the_handlers() -> None:
+    condition = {"if": "ctx.message == 'bad'"}
+    (failing,) = steps({"fail": {"message": "no {{message}}", **condition}})
+    handled = steps(
+        {
+            "fail": {
+                "message": "why",
+                **condition,
+                "on_failure": [{"set": {"field": "e", "value": "{{_ingest.on_failure_message}}"}}],
+            }
+        }
+    )
+
+    raised = "cast(raise_error(coalesce(concat('no ', coalesce(message, '')), 'fail')) as boolean)"
+    assert failing == {"type": "filter", "where": f"case when message = 'bad' then {raised} else true end"}
+    assert handled[-2]["fields"] == {"e": "case when _failed_1 then 'why' end"}
+    assert steps({"fail": {"message": "x", "ignore_failure": True}}) == []
+
+
 def test_a_list_is_changed_by_element() -> None:
     texts = {"set": {"field": "tags", "value": ["a-b", "c"]}}
     *_, last = steps(texts, {"gsub": {"field": "tags", "pattern": "-", "replacement": "+"}})

@@ -18,6 +18,7 @@ from etl.migration.values import (
     FALSE,
     NUMBER,
     TEXT,
+    TRUE,
     TRUTH,
     WHOLE,
     Value,
@@ -191,6 +192,21 @@ def drop_event(one: Processor) -> None:
     one.draft.add({"type": "filter", "where": condition.sql})
 
 
+def fail(one: Processor) -> None:
+    """The event is a dead letter with the message as the reason, or what ``on_failure`` does with it."""
+    if one.option("ignore_failure"):
+        return
+    if one.option("on_failure") or one.pipeline_handlers:
+        one.failed(TRUE)
+        return
+    message = as_type(one.template(one.need("message")), TEXT)
+    where = one.where or TRUE
+    raised = f"cast(raise_error(coalesce({message.sql}, 'fail')) as boolean)"
+    condition = Value(f"case when {where.sql} then {raised} else true end", TRUTH, message.reads | where.reads)
+    one.draft.check(condition)
+    one.draft.add({"type": "filter", "where": condition.sql})
+
+
 def geoip(one: Processor) -> None:
     """Places need a file of MaxMind, which the user has to give: the step stands above the next one, as a comment."""
     name, target = one.field_name(), one.option("target_field", "geoip")
@@ -210,6 +226,7 @@ FIELD_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
     "convert": convert,
     "script": script,
     "drop": drop_event,
+    "fail": fail,
     "geoip": geoip,
     "ip_location": geoip,
     "dot_expander": nothing,  # a dotted name is the member of an object here anyway
@@ -220,7 +237,6 @@ NO_COUNTERPART: Mapping[str, str] = {
     "circle": "shapes are not computed",
     "date_index_name": "the sink elasticsearch has the pattern of the index's name: `index: logs-{timestamp:yyyy.MM.dd}`",
     "enrich": "a lookup with a table does the same: export the enrich index as a table, or read it from a database",
-    "fail": "events that do not fit go to the dead letters where a parser or an expression fails",
     "inference": "models are not run",
     "geo_grid": "tiles of maps are not computed",
     "redact": "a `set` with regexp_replace(message, '…', '<IP>') hides what a pattern finds",

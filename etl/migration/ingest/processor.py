@@ -105,6 +105,8 @@ class Processor:
 
     @property
     def _failure(self) -> str:
+        if self.name == "fail":
+            return str(self.options.get("message", "fail"))
         return f"{self.name}: {self.field_name()} does not fit" if "field" in self.options else f"{self.name}: it failed"
 
     def failed(self, condition: Value) -> None:
