@@ -21,6 +21,7 @@ COMPONENTS = (
     Entry("sink", "kafka", "connectors.kafka.sink:KafkaSink"),
     Entry("sink", "console", "connectors.console.sink:ConsoleSink"),
     Entry("sink", "elasticsearch", "connectors.elasticsearch.sink:ElasticsearchSink"),
+    Entry("sink", "clickhouse", "connectors.clickhouse.sink:ClickHouseSink"),
     Entry("sink", "http", "connectors.http.sink:HttpSink"),
     Entry("sink", "splunk_hec", "connectors.splunk.sink:SplunkHecSink"),
     Entry("sink", "loki", "connectors.loki.sink:LokiSink"),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from connectors.database import ledger
 from connectors.database.bulk_insert import InsertRows, create_bulk_insert
@@ -17,6 +16,7 @@ from connectors.database.ledger import LedgerEntry
 from connectors.database.row_isolation import to_rejects, write_accepted_rows
 from connectors.database.session import Session, shared_session
 from connectors.database.tables import TableMapping, prepare_table
+from connectors.shared.value_sizes import sum_value_sizes
 from etl.api import ComponentError, Rejects, Result, Staged
 
 MAX_LEDGER_CONFLICTS = 100
@@ -53,13 +53,8 @@ class TargetTable:
             )
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the bytes of each event's values: the length of texts, eight for others."""
-        sizes = pa.repeat(pa.scalar(8 * len(self.target.fields), pa.int64()), batch.num_rows)
-        for name in self.target.fields:
-            column = batch.column(name)
-            if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-                sizes = pc.add(sizes, pc.fill_null(pc.binary_length(column).cast(pa.int64()), 0))
-        return sizes
+        """Return the bytes of each event's values."""
+        return sum_value_sizes([batch.column(name) for name in self.target.fields], batch.num_rows)
 
 
 @dataclass

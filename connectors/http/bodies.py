@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connectors.http.connection import Response
 from connectors.shared import json_lines
@@ -120,8 +121,11 @@ def encode_lines(batch: pa.RecordBatch) -> tuple[memoryview, Any]:
 
 def batch_key(batch: pa.RecordBatch) -> str:
     """Return a text that identifies these events: the identity of a single event, a hash of several."""
-    identities = batch.column(IDENTITY).to_pylist()
-    return identities[0] if len(identities) == 1 else hashlib.sha256("\n".join(identities).encode()).hexdigest()[:32]
+    identities = batch.column(IDENTITY)
+    if len(identities) == 1:
+        return str(identities[0].as_py())
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(identities)], pa.int32()), identities), "\n")
+    return hashlib.sha256(joined[0].as_buffer()).hexdigest()[:32]
 
 
 def _join_array(lines: memoryview, ends: Any) -> bytes:

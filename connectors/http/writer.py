@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from connectors.http.bodies import Bodies
 from connectors.http.client import Client
 from connectors.http.connection import Response
-from connectors.http.statuses import Statuses
+from connectors.http.statuses import Handling, Statuses
 from etl.api import ComponentError, Rejects, Result, Staged
 
 TOO_LARGE = "event-too-large"
@@ -24,12 +24,15 @@ CONTENT_TOO_LARGE = 413
 class RequestWriter:
     """Writer: one request a batch. It is divided if it is too large for the server, or if the server rejects some events only.
 
-    Memory: the batch's body, twice.
+    What is retried is divided as before, so a server that knows requests by their content knows them again. Memory: the
+    batch's body, twice.
     """
 
     client: Client
     bodies: Bodies
     statuses: Statuses
+    _undelivered: list[tuple[int, int]] = field(default_factory=list, init=False)
+    """Parts of the rows that are retried, the last first; empty unless the batch before was not delivered."""
 
     def sizes(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the bytes of each event in a body, with its share of the text around it."""
@@ -39,19 +42,21 @@ class RequestWriter:
         """Send the batch and handle the response's status."""
         encoded = self.bodies.encode(batch)
         rejected: list[Rejects] = []
-        parts = [(0, batch.num_rows)]
+        parts, self._undelivered = self._undelivered, []
+        if not parts or parts[0][1] != batch.num_rows:
+            parts = [(0, batch.num_rows)]
         while parts:
             first, last = parts.pop()
             rows = batch.slice(first, last - first)
             try:
-                response = self._send(encoded.body(first, last), rows)
+                response = self.send(encoded.body(first, last), rows)
             except OSError as error:
-                return self._retry(first, batch.num_rows, rejected, str(error))
+                return self._retry([*parts, (first, last)], rejected, str(error))
             is_divisible = response.status == CONTENT_TOO_LARGE and last - first > 1
-            handling = "dead" if is_divisible else self.statuses.handling(response.status)
+            handling = "dead" if is_divisible else self.handling(response)
             if handling == "retry":
                 after = parse_retry_after(response.headers.get("retry-after"))
-                return self._retry(first, batch.num_rows, rejected, response.describe(), after)
+                return self._retry([*parts, (first, last)], rejected, response.describe(), after)
             if handling == "stop":
                 raise ComponentError(
                     f"{response.describe()}; the run ends (see stop_on) without loss: the next run sends these events again"
@@ -76,12 +81,19 @@ class RequestWriter:
     def abort(self) -> None:
         """Do nothing: events already sent are sent again."""
 
-    def _send(self, body: bytes | memoryview, rows: pa.RecordBatch) -> Response:
+    def handling(self, response: Response) -> Handling:
+        """Return what is done about a response."""
+        return self.statuses.handling(response.status)
+
+    def send(self, body: bytes | memoryview, rows: pa.RecordBatch) -> Response:
+        """Send a request with these rows. Raises OSError, ComponentError."""
         kind = self.bodies
         return self.client.request(kind.method, kind.path, body, kind.type, kind.headers(rows))
 
-    def _retry(self, first: int, last: int, rejected: list[Rejects], cause: str, after: float = 0.0) -> Result:
-        """Return the rows from ``first`` on as retryable, because parts are sent in order."""
+    def _retry(self, parts: list[tuple[int, int]], rejected: list[Rejects], cause: str, after: float = 0.0) -> Result:
+        """Return the rows of these parts, the last first, as retryable. They end the batch, because parts are sent in order."""
+        first, last = parts[-1][0], parts[0][1]
+        self._undelivered = [(a - first, b - first) for a, b in parts]
         return Result(pa.array(range(first, last), pa.int64()), rejected, cause, after)
 
 

@@ -249,6 +249,7 @@ _CONNECTIONS = {
     "column-type": "A column is of another type than its field: values that do not fit go to the dead letters. A warning.",
     "no-unique-index": "The mode needs a unique index on the columns of `key`, and the table has none.",
     "no-transactions": "The table's engine knows no transactions, which exactly once rests on; MyISAM is such a one.",
+    "no-deduplication": "The table of ClickHouse does not recognise blocks that are inserted again, which exactly once rests on.",
     "probe-failed": "A component's own probe broke down. This is a defect of the component, not of the file.",
 }
 

@@ -113,6 +113,11 @@ class Sink(Component):
         """The guarantee with these options."""
         return self.guarantee
 
+    def repeats_batches(self) -> bool:
+        """Whether a split that is written again must have the same batches as before, because the system recognises them. They
+        are then cut by ``batch.max_events`` and ``batch.max_bytes`` alone, not by ``batch.timeout``."""
+        return False
+
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """As `Source.probe`: the system is reachable, the login is accepted, the named objects exist and accept these fields."""
         return ()

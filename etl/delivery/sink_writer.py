@@ -78,7 +78,11 @@ class SinkWriter:
 
     def tick(self) -> None:
         """Write the buffer if its timeout has passed. Called after each batch of the split, also without events for this sink."""
-        if self._buffer and self.clock() - self._buffered_since >= self.sink.batch.timeout.total_seconds():
+        if (
+            self._buffer
+            and not self.sink.repeats_batches()
+            and self.clock() - self._buffered_since >= self.sink.batch.timeout.total_seconds()
+        ):
             self._flush("timeout")
 
     def close(self) -> Staged | None:

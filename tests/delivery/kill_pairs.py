@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import kill_clickhouse as clickhouse
 import kill_database as database
 import kill_elasticsearch as elasticsearch
 import kill_kafka as kafka
@@ -42,6 +43,7 @@ SINKS = (
     SinkRow("sqlite", database.rows("sqlite", "insert")),
     SinkRow("rocketmq", RocketmqOutput, ("rocketmq",)),
     SinkRow("http", HttpOutput),
+    SinkRow("clickhouse", clickhouse.TableOutput, ("clickhouse",)),
     SinkRow("stream", StreamOutput, ordered=True),
     SinkRow("elasticsearch", elasticsearch.documents("elasticsearch"), ("elasticsearch",), shows_repeats=False),
     SinkRow("kafka-at-least-once", kafka.at_least_once, ("kafka",)),

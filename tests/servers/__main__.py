@@ -8,6 +8,7 @@ import sys
 import time
 
 from servers.cache import MissingError, say
+from servers.clickhouse_server import ClickHouse
 from servers.command import CommandError
 from servers.fleet import KINDS, OTHER_VERSIONS, Fleet
 from servers.kafka_server import Kafka
@@ -77,6 +78,8 @@ def example(server: Server) -> str:
             return f"type: database, url: mysql://{server.address}/{server.database}"
         case Postgres():
             return f"type: database, url: postgresql://{server.address}/{server.database}"
+        case ClickHouse():
+            return f"type: clickhouse, urls: ['{server.address}'], table: …"
     return f"type: elasticsearch, urls: ['{server.address}']"
 
 
@@ -88,7 +91,7 @@ def table(rows: list[tuple[str, ...]]) -> str:
 
 def _login(server: Server) -> tuple[str, str]:
     match server:
-        case MariaDb() | Postgres():
+        case MariaDb() | Postgres() | ClickHouse():
             return server.user, server.password
         case RocketMq(account=account) if account:
             return account.user, account.password

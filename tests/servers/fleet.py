@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from servers import ports
 from servers.cache import MissingError
+from servers.clickhouse_server import ClickHouse
 from servers.elasticsearch_server import Elasticsearch, Elasticsearch7, Elasticsearch9
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
@@ -33,6 +34,7 @@ KINDS: dict[str, Callable[[int], Server]] = {
     "elasticsearch": lambda port: Elasticsearch(port=port),
     "elasticsearch7": lambda port: Elasticsearch7(port=port),
     "elasticsearch9": lambda port: Elasticsearch9(port=port),
+    "clickhouse": lambda port: ClickHouse(port=port),
     "rocketmq": lambda port: RocketMq(port=port),
     "rocketmq_acl": lambda port: RocketMq(port=port, account=ACCOUNT),
 }
@@ -52,6 +54,7 @@ USUAL = {
     "elasticsearch": 9201,
     "elasticsearch7": 9207,
     "elasticsearch9": 9209,
+    "clickhouse": 8123,
     "rocketmq": 9876,
     "rocketmq_acl": 9877,
 }

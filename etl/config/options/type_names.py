@@ -87,8 +87,8 @@ _SINKS = {
     "splunk hec splunk_hec_logs": "`splunk_hec` sends to Splunk's HTTP Event Collector: {type: splunk_hec, urls: […], token: …}",
     "files fs filesystem folder directory parquet csv json jsonl s3 aws_s3": "`file` writes JSON lines, CSV and Parquet: "
     "{type: file, path: …, format: …}",
-    "clickhouse redis nats pulsar mqtt amqp rabbitmq kinesis pubsub mongodb": "there is none yet; kafka, rocketmq, http, "
-    "database and elasticsearch reach other systems",
+    "redis nats pulsar mqtt amqp rabbitmq kinesis pubsub mongodb": "there is none yet; kafka, rocketmq, http, "
+    "database, elasticsearch and clickhouse reach other systems",
     "email smtp": "there is none; `http` calls a web hook",
 }
 

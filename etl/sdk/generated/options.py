@@ -49,7 +49,7 @@ class AcknowledgedJournalOptions(TypedDict, total=False):
 
 
 class Batching(TypedDict, total=False):
-    """When buffered events are written."""
+    """How events are divided into blocks; `timeout` counts with `delivery: at_least_once` only."""
 
     max_events: int | None
     """Maximum number of events in one write; without it events are written as they arrive."""

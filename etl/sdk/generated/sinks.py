@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Size,
         Spooling,
         TopicCreation,
+        TypeText,
     )
     from etl.sdk.stream import Output
 
@@ -37,6 +38,99 @@ class Sinks:
 
     def _sink(self, type_: str, arguments: Mapping[str, Any], positional: Iterable[str] = ()) -> Output:
         raise NotImplementedError
+
+    def to_clickhouse(
+        self,
+        urls: str | Sequence[str],
+        *,
+        table: str,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        headers: Mapping[str, Secret] = UNSET,
+        tls: ClientTls | None = UNSET,
+        timeout: Duration = UNSET,
+        compression: Literal["none", "gzip"] = UNSET,
+        retry_on: int | Literal["4xx", "5xx"] | Sequence[int | Literal["4xx", "5xx"]] = UNSET,
+        stop_on: int | Literal["4xx", "5xx"] | Sequence[int | Literal["4xx", "5xx"]] = UNSET,
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        token: Secret | None = UNSET,
+        columns: Mapping[str, TypeText] | None = UNSET,
+        delivery: Literal["exactly_once", "at_least_once"] = UNSET,
+        settings: Mapping[str, str] = UNSET,
+    ) -> Output:
+        """Insert events as rows of a ClickHouse table, over its HTTP interface, as Arrow.
+
+        Exactly once, where ClickHouse recognises blocks: each batch is one INSERT with a token (``insert_deduplication_token``)
+        made of the identities of its events, and a block whose token the table remembers is not inserted again. The batches of
+        a split are the same when it is written again, so they are cut by ``max_events`` and ``max_bytes`` alone, not by
+        ``timeout``. This holds
+
+        - for ReplicatedMergeTree tables (and SharedMergeTree of ClickHouse Cloud), which remember blocks by default, and for
+          MergeTree tables with the setting ``non_replicated_deduplication_window``, which is 0 by default. A run that finds
+          another table ends with the statement that is needed; ``delivery: at_least_once`` takes every table and sends no token.
+        - as long as the table remembers: a window counts blocks (of all writers), and replicated tables also forget after
+          ``replicated_deduplication_window_seconds``. A run that continues later may repeat its last blocks.
+        - if all ``urls`` are replicas of one table. Servers with tables of their own do not know each other's blocks.
+        - as long as neither the table nor ``batch`` changes between a killed run and the next.
+
+        Results that Spark computes may come in another order when they are computed again; their blocks are known by their
+        content, so they are at least once. With several partitions in a block ClickHouse stores each partition alone; a block
+        that was stored in part is completed by the retry.
+
+        A field goes to the column of its name, else to the one with dots as underscores (``source.ip`` to ``source_ip``), or to
+        the one in ``columns``. A field without a column ends the run at its start. ClickHouse converts values to the column's
+        type; null becomes the column's default where it is not Nullable. Columns without a field get their defaults. Numbers and
+        times that do not fit a column are dead letters: ClickHouse would store others. It reads texts as times without a zone
+        only, unless ``settings`` say ``cast_string_to_date_time_mode: best_effort``.
+
+        ClickHouse rejects a block with a bad value as a whole: the block is halved until the bad rows are alone, and they become
+        dead letters (``clickhouse-rejected``). A busy server (too many parts, queries or memory, a read-only replica), statuses in
+        ``retry_on`` and lost connections are retried as ``retry`` says. A missing table or right, a wrong login and statuses in
+        ``stop_on`` end the run without loss; statuses count where a response, such as that of a proxy, has no code of ClickHouse.
+        Events of a split are inserted in order; splits are inserted in parallel, one request at a time each.
+
+        Tested with chDB 26.5, ClickHouse's engine as a library, behind a small HTTP server of the tests: types, bad values,
+        blocks that are sent again, runs and servers that are killed. Replicated tables, clusters and TLS of a ClickHouse server
+        were not tried.
+
+        Delivery: exactly once.
+
+        Example::
+
+            stream.to_clickhouse(
+                ['http://localhost:8123'],
+                user='etl',
+                password='${CLICKHOUSE_PASSWORD:-}',
+                table='web.logs',
+            )
+
+        Args:
+            batch: How events are divided into blocks; `timeout` counts with `delivery: at_least_once` only. Default:
+                see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            urls: URLs of the server; if one does not respond, the next is used.
+            headers: Further headers of each request. Default: {}.
+            tls: Certificates, for https URLs. Default: none.
+            timeout: How long a request and its response may take. Default: 1m.
+            compression: Compression of request bodies. Default: none.
+            retry_on: Statuses that are temporary. Default: [408, 425, 429, 5xx].
+            stop_on: Statuses that end the run, because all events would get them. Default: [401, 403, 404, 405, 407].
+            user: User name; needs `password`. Default: none.
+            password: The user's password. Default: none.
+            token: A bearer token, instead of a user. Default: none.
+            table: The table, or `database.table`.
+            columns: Field → column; only these fields are written. Without it all fields are. Default: none.
+            delivery: With tokens by which the table recognises blocks, or without; then a crash repeats rows.
+                Default: exactly_once.
+            settings: ClickHouse's settings of each INSERT. Default: {}.
+        """
+        return self._sink("clickhouse", locals(), ("urls",))
 
     def to_console(
         self,

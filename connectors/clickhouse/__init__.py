@@ -1,0 +1,1 @@
+"""ClickHouse: events as rows of a table, over its HTTP interface."""
