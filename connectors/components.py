@@ -24,6 +24,7 @@ COMPONENTS = (
     Entry("sink", "clickhouse", "connectors.clickhouse.sink:ClickHouseSink"),
     Entry("sink", "http", "connectors.http.sink:HttpSink"),
     Entry("sink", "splunk_hec", "connectors.splunk.sink:SplunkHecSink"),
+    Entry("sink", "opentelemetry", "connectors.opentelemetry.sink:OpenTelemetrySink"),
     Entry("sink", "loki", "connectors.loki.sink:LokiSink"),
     Entry("sink", "lake", "connectors.lake.sink:LakeSink"),
     Entry("sink", "rocketmq", "connectors.rocketmq.sink:RocketmqSink"),

@@ -65,8 +65,7 @@ class RequestWriter:
                 edges = [first, *(first + cut for cut in cuts), last]
                 parts += [*itertools.pairwise(edges)][::-1]
             elif handling == "dead":
-                code = TOO_LARGE if response.status == CONTENT_TOO_LARGE else self.bodies.rejected_code
-                rejected.append(Rejects(rows, code, f"{response.status}: {response.reason()}"))
+                rejected.append(self.rejects(response, rows))
         return Result(rejected=rejected)
 
     def _divide(self, response: Response, count: int) -> Sequence[int]:
@@ -84,6 +83,11 @@ class RequestWriter:
     def handling(self, response: Response) -> Handling:
         """Return what is done about a response."""
         return self.statuses.handling(response.status)
+
+    def rejects(self, response: Response, rows: pa.RecordBatch) -> Rejects:
+        """Return the dead letters of a request that the server rejects."""
+        code = TOO_LARGE if response.status == CONTENT_TOO_LARGE else self.bodies.rejected_code
+        return Rejects(rows, code, f"{response.status}: {response.reason()}")
 
     def send(self, body: bytes | memoryview, rows: pa.RecordBatch) -> Response:
         """Send a request with these rows. Raises OSError, ComponentError."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from connectors.http.writer import RequestWriter
 from connectors.loki.push_bodies import PushBodies
 from connectors.shared.distinct_limit import DistinctLimit
+from connectors.shared.row_groups import sort_by_group
 from etl.api import Rejects, Result
 
 NO_LABELS, TOO_MANY_STREAMS = "no-labels", "too-many-streams"
@@ -36,16 +37,9 @@ class LokiWriter(RequestWriter):
             reason = f"its stream would exceed max_streams, {self.limit.maximum:,}"
             rejected.append(Rejects(batch.take(rows.filter(beyond)), TOO_MANY_STREAMS, reason))
             labels, rows = labels.filter(pc.invert(beyond)), rows.filter(pc.invert(beyond))
-        order = rows.take(sort_by_stream(labels))
+        order = rows.take(sort_by_group(labels))
         if not len(order):
             return Result(rejected=rejected)
         result = super().write(batch.take(order))
         retryable = None if result.retryable is None else order.take(result.retryable).sort()
         return Result(retryable, [*rejected, *result.rejected], result.cause, result.after)
-
-
-def sort_by_stream(labels: pa.Array) -> pa.Array:
-    """Return the rows in the order of their streams' first events; events of one stream keep their order."""
-    import numpy as np
-
-    return pa.array(np.argsort(labels.dictionary_encode().indices.to_numpy(zero_copy_only=False), kind="stable"))

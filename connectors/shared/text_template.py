@@ -67,12 +67,12 @@ def check_fields(fields: Iterable[tuple[OptionPath, str | None]], incoming: Sche
             yield unknown_field(name, incoming, path)
 
 
-def check_time_field(name: str | None, incoming: Schema) -> Iterator[Finding]:
+def check_time_field(name: str | None, incoming: Schema, option: str = "time_field") -> Iterator[Finding]:
     """Yield findings for a time field that does not exist, or is not a timestamp."""
-    yield from check_fields([(("time_field",), name)], incoming)
+    yield from check_fields([((option,), name)], incoming)
     if name in incoming.names and not _is_time(incoming.field(name).type):
         type_ = format_type(incoming.field(name).type)
-        yield Finding("wrong-type", f"field {name!r} is {type_}, a timestamp is needed", ("time_field",))
+        yield Finding("wrong-type", f"field {name!r} is {type_}, a timestamp is needed", (option,))
 
 
 def event_times(batch: pa.RecordBatch, time_field: str | None) -> pa.Array:

@@ -63,6 +63,7 @@ WITHOUT_KILL_TESTS = {
     "beats": "killed with a sender that counts acknowledgements: tests/connectors/shared/test_receivers_killed.py",
     "forward": "killed with a sender that counts acknowledgements: tests/connectors/shared/test_receivers_killed.py",
     "splunk_hec": "it sends requests as the sink http does, which has a row",
+    "opentelemetry": "it sends requests as the sink http does, which has a row",
     "loki": "it sends requests as the sink http does, which has a row",
 }
 """Components without a row, and the reasons."""

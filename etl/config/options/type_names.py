@@ -85,6 +85,7 @@ _SINKS = {
     "grafana_loki": "`loki` sends to Grafana Loki: {type: loki, urls: […], labels: {job: …}}",
     "delta deltalake delta_lake iceberg hudi": "`lake` writes to them: {type: lake, format: delta, table: …}",
     "splunk hec splunk_hec_logs": "`splunk_hec` sends to Splunk's HTTP Event Collector: {type: splunk_hec, urls: […], token: …}",
+    "otlp otel otlphttp": "`opentelemetry` sends log records over OTLP/HTTP: {type: opentelemetry, urls: […]}",
     "files fs filesystem folder directory parquet csv json jsonl s3 aws_s3": "`file` writes JSON lines, CSV and Parquet: "
     "{type: file, path: …, format: …}",
     "redis nats pulsar mqtt amqp rabbitmq kinesis pubsub mongodb": "there is none yet; kafka, rocketmq, http, "

@@ -781,6 +781,103 @@ class Sinks:
         """
         return self._sink("loki", locals(), ("urls",))
 
+    def to_opentelemetry(
+        self,
+        urls: str | Sequence[str],
+        *,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        headers: Mapping[str, Secret] = UNSET,
+        tls: ClientTls | None = UNSET,
+        timeout: Duration = UNSET,
+        compression: Literal["none", "gzip"] = UNSET,
+        retry_on: int | Literal["4xx", "5xx"] | Sequence[int | Literal["4xx", "5xx"]] = UNSET,
+        stop_on: int | Literal["4xx", "5xx"] | Sequence[int | Literal["4xx", "5xx"]] = UNSET,
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        token: Secret | None = UNSET,
+        format: Literal["protobuf", "json"] = UNSET,
+        resource: Mapping[str, str] = UNSET,
+        scope: str = UNSET,
+        scope_version: str = UNSET,
+        value_field: str | None = UNSET,
+        time_field: str | None = UNSET,
+        observed_field: str | None = UNSET,
+        severity_field: str = UNSET,
+        trace_field: str = UNSET,
+        span_field: str = UNSET,
+        attributes: str | Sequence[str] | None = UNSET,
+    ) -> Output:
+        """Send events as log records to an OpenTelemetry collector, or to another receiver of OTLP over HTTP.
+
+        At least once: a request is sent again if its response was lost, or if the run was killed while it was in flight; OTLP
+        has no identity by which a receiver recognises records. Events of a resource are sent in order, one request at a time
+        for each split; splits are sent in parallel.
+
+        The body of a record is ``value_field``, else the field ``message``. Its time is ``time_field``, else the field
+        ``timestamp``, unless it is before 1970; the observed time is ``observed_field``, else the time of sending.
+        ``severity_field`` is the severity's text, and its number where the level is known: trace 1, debug 5, info 9,
+        notice 10, warning 13, error 17, critical 18,
+        alert 19, fatal and emergency 21. ``trace_field`` and ``span_field`` have ids of 32 and 16 hexadecimal digits; what is no
+        id stays an attribute. All other fields, or those in ``attributes``, are attributes under their names: numbers,
+        booleans and bytes with their types, lists as arrays, structs and maps as lists of pairs, times and decimals as texts;
+        null is left out. ``resource`` has the attributes of the resource, in which ``{field}`` is replaced; those without a
+        value are left out. Events are sent sorted by resource, so use fields with few values.
+
+        Statuses in ``retry_on`` (those that OTLP calls retryable) and lost connections are retried as ``retry`` says, but not
+        before the time in ``Retry-After``. Statuses in ``stop_on`` and redirects end the run without loss. With any other status
+        all events of the request are dead letters (``otlp-rejected``) with the receiver's message; a request that is too large
+        (413) is halved first. A receiver that rejects some records says how many, but not which (``partial_success``), and OTLP
+        forbids to send them again: all events of such a request become dead letters (``otlp-partly-rejected``) with both numbers
+        and the reason, so that none is lost; those that the receiver has accepted are then in both places. Use a smaller
+        ``batch`` where that happens.
+
+        Tested with messages that the classes of opentelemetry-proto read and write, and against the source ``http`` with
+        ``format: opentelemetry``; not against the collector.
+
+        Delivery: at least once.
+
+        Example::
+
+            stream.to_opentelemetry(
+                ['http://localhost:4318'],
+                resource={'service.name': 'web', 'host.name': '{host.name}'},
+                compression='gzip',
+            )
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            urls: URLs of the server; if one does not respond, the next is used.
+            headers: Further headers of each request. Default: {}.
+            tls: Certificates, for https URLs. Default: none.
+            timeout: How long a request and its response may take. Default: 1m.
+            compression: Compression of request bodies. Default: none.
+            retry_on: Statuses that are temporary. Default: [429, 502, 503, 504].
+            stop_on: Statuses that end the run, because all events would get them. Default: [401, 403, 404, 405, 407].
+            user: User name; needs `password`. Default: none.
+            password: The user's password. Default: none.
+            token: A bearer token, instead of a user. Default: none.
+            format: Form of the requests. Default: protobuf.
+            resource: Attributes of the resource; `{field}` is replaced. Default: see below.
+            scope: Name of the instrumentation scope. Default: sluice.
+            scope_version: Version of the instrumentation scope. Default: .
+            value_field: Field that is the body; without it the field `message`, if there is one. Default: none.
+            time_field: Timestamp that is the record's time; without it the field `timestamp`. Default: none.
+            observed_field: Timestamp that is the observed time; without it, and where it is null, the time of
+                sending. Default: none.
+            severity_field: Field that is the severity, if there is one. Default: log.level.
+            trace_field: Field that is the trace id, if there is one. Default: trace.id.
+            span_field: Field that is the span id, if there is one. Default: span.id.
+            attributes: Fields that are attributes; without it all that have no other place. Default: none.
+        """
+        return self._sink("opentelemetry", locals(), ("urls",))
+
     def to_rocketmq(
         self,
         servers: str | Sequence[str],

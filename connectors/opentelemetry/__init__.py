@@ -1,0 +1,1 @@
+"""OpenTelemetry: events as log records, sent over OTLP."""
