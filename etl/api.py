@@ -46,7 +46,7 @@ from etl.contract.errors import (
 from etl.contract.joins import SIDE, SIDE_PREFIXES, SIDE_TIME, JoiningStep, SideStep, side_fields, side_keys, united_fields
 from etl.contract.parsers import Parsed, Parser, TextSpan
 from etl.contract.sinks import Batching, Guarantee, Retry, Sink, Spooling
-from etl.contract.sources import FrameSource, Limit, Offset, PublishedEvents, Receiver, ReceivingSource, Source, Split
+from etl.contract.sources import Backlog, FrameSource, Limit, Offset, PublishedEvents, Receiver, ReceivingSource, Source, Split
 from etl.contract.state import (
     ALWAYS,
     FAILED,
@@ -123,6 +123,7 @@ __all__ = [
     "UPDATE_BEFORE",
     "AfterRun",
     "ArrowStep",
+    "Backlog",
     "BatchId",
     "Batching",
     "Changes",

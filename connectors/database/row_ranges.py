@@ -169,6 +169,19 @@ def find_batch_end(session: Session, order: RowOrder, after: RowBound | None, li
     return end, int(rows)
 
 
+COUNTED_ROWS = 1_000_000
+"""Rows up to which those that wait are counted: counting reads them in an index, or in the table."""
+
+
+def count_rows(session: Session, order: RowOrder, after: RowBound | None) -> int:
+    """Return the number of rows after a bound, `COUNTED_ROWS` at most."""
+    conditions = [order.settled_condition(session)]
+    if after is not None:
+        conditions.append(order.bound_condition(session, after, ">"))
+    waiting = f"SELECT 1 AS n FROM {order.rows} WHERE {' AND '.join(conditions)} LIMIT {COUNTED_ROWS}"
+    return int(session.run(f"SELECT count(*) FROM ({waiting}) AS waiting").fetchone()[0])
+
+
 def has_nulls(session: Session, order: RowOrder) -> bool:
     """Return whether there are rows without an id, which no range contains."""
     return session.run(f"SELECT 1 FROM {order.rows} WHERE {order.id} IS NULL LIMIT 1").fetchone() is not None

@@ -18,6 +18,7 @@ from connectors.database.row_ranges import (
     RowOrder,
     RowRange,
     bound_from_offset,
+    count_rows,
     divide_range,
     find_batch_end,
     find_first_row,
@@ -30,6 +31,7 @@ from connectors.database.session import Session, close, open_session, shared_ses
 from connectors.database.typed_batch import UnreadableRows
 from etl.api import (
     OFFSET,
+    Backlog,
     ComponentError,
     Duration,
     FieldName,
@@ -171,6 +173,15 @@ class DatabaseSource(RowsOptions, Source):
         if "id" not in start:
             end["low"] = find_first_row(session, order, found[0])
         return end
+
+    def backlog(self, after: Offset) -> Backlog | None:
+        """Return the rows after the offset that may be read, `COUNTED_ROWS` at most; None without ``id``."""
+        if after.get("done"):
+            return Backlog(0)
+        if self.id is None:
+            return None
+        session = shared_session(self.settings)
+        return Backlog(count_rows(session, self._order(session), bound_from_offset(after)))
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the rows into equal ranges of ids or times."""

@@ -13,7 +13,7 @@ from pydantic import Field
 from connectors.file.objects.object_checks import check_objects, describe_objects, is_object_matched, probe_objects
 from connectors.file.objects.object_path import SCHEMES, is_object, without_options
 from connectors.file.objects.object_scan import ObjectScan
-from connectors.file.reading.batch_limit import apply_limit
+from connectors.file.reading.batch_limit import apply_limit, unread_bytes
 from connectors.file.reading.file_location import FileLostError, open_tracked
 from connectors.file.reading.file_probe import FileProbe
 from connectors.file.reading.file_scan import FileScan
@@ -28,6 +28,7 @@ from connectors.shared.lines.line_cutter import BLOCK_BYTES
 from connectors.shared.lines.multiline import Multiline, check_lines
 from etl.api import (
     OFFSET,
+    Backlog,
     Duration,
     FieldName,
     Finding,
@@ -44,6 +45,9 @@ from etl.api import (
 
 MOUNTED = "file://"
 """Begins a path that every host of a cluster mounts at the same place."""
+
+
+_ALL = Limit(1 << 62)
 
 
 class FileSource(Source):
@@ -218,6 +222,10 @@ class FileSource(Source):
         )
         target = FileOffsets.from_json(limit.until) if limit.until else scan.update_offsets(begin)
         return apply_limit(begin, target, limit, boundaries).to_json()
+
+    def backlog(self, after: Offset) -> Backlog | None:
+        """Return the bytes after the offset, up to the last newline of each file; of compressed files they are estimated."""
+        return Backlog(bytes=unread_bytes(FileOffsets.from_json(after), FileOffsets.from_json(self.latest(after, _ALL))))
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide large files, and pack small ones."""

@@ -21,7 +21,7 @@ from connectors.kafka.start_offsets import StartMode, StartOffsets
 from connectors.kafka.topic_creation import TopicCreation, create_missing
 from connectors.kafka.topics import LEGAL_TOPIC, TopicDiscovery, TopicSelection, TopicVanishedError, topic_discovery
 from connectors.shared.broker_options import check_distinct_fields, check_start
-from etl.api import OFFSET, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
+from etl.api import OFFSET, Backlog, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
 
 
 class KafkaSource(ClusterOptions, Source):
@@ -158,11 +158,11 @@ class KafkaSource(ClusterOptions, Source):
             discovery.invalidate()
             raise
 
-    def backlog(self, after: Offset) -> int | None:
+    def backlog(self, after: Offset) -> Backlog | None:
         """Return the number of offsets after those of the source."""
         end = self.latest(after, Limit(1 << 62))
         ranges = OffsetRanges.from_offset(end).topics.values() if end != after else ()
-        return sum(sum(topic.ends) - sum(topic.begins) for topic in ranges)
+        return Backlog(sum(sum(topic.ends) - sum(topic.begins) for topic in ranges))
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the ranges of a batch."""

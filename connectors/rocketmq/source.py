@@ -21,7 +21,7 @@ from connectors.rocketmq.range_reader import OnDataLoss, RangeReader, reject_los
 from connectors.rocketmq.start_offsets import StartOffsets
 from connectors.rocketmq.topic_creation import TopicCreation, create_missing
 from connectors.shared.broker_options import check_distinct_fields, check_start
-from etl.api import ComponentError, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
+from etl.api import Backlog, ComponentError, Duration, FieldName, Finding, Limit, Offset, Rejects, Schema, Source, Split, nearest
 
 TopicName = Annotated[str, Field(pattern=r"^[%|A-Za-z0-9_-]+$", max_length=127)]
 """Topic names that RocketMQ accepts."""
@@ -194,10 +194,10 @@ class RocketmqSource(ClusterOptions, Source):
         planned = batch_planner.plan_batch(position, bounds, limit)
         return start if planned is position else planned.to_json()
 
-    def backlog(self, after: Offset) -> int | None:
+    def backlog(self, after: Offset) -> Backlog | None:
         """Return the number of messages after those of the offset."""
         end = self.latest(after, Limit(1 << 62))
-        return 0 if end == after else sum(split.end - split.start for split in self.splits(after, end, 1))
+        return Backlog(0 if end == after else sum(split.end - split.start for split in self.splits(after, end, 1)))
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the ranges of a batch."""

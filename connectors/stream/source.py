@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr
 from connectors.stream.folders import FOLDER_DESCRIPTION, StreamName, existing_streams, stream_target, streams_folder
 from etl.api import (
     OFFSET,
+    Backlog,
     ComponentError,
     FieldName,
     Finding,
@@ -168,12 +169,14 @@ class StreamSource(ReceivingSource):
         end = find_batch_end(Journal(str(self._stream)), first, index, limit)
         return {**end.to_offset(), "begin": first.to_offset()}
 
-    def backlog(self, after: Offset) -> int | None:
+    def backlog(self, after: Offset) -> Backlog | None:
         """Return the published events after the offset."""
         from connectors.stream.positions import StreamPosition
 
         index, position = self._index(), StreamPosition.from_offset(after)
-        return 0 if index is None else index.events - max(position.number if position.stream else 0, index.first_event)
+        if index is None:
+            return Backlog(0)
+        return Backlog(index.events - max(position.number if position.stream else 0, index.first_event))
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the range into equal parts that end where records do; lost events are a split of their own."""

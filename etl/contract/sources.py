@@ -38,6 +38,19 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """What exists after an offset, about: events, bytes, or both; None for what is not known without reading."""
+
+    events: int | None = None
+    bytes: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known to exist."""
+        return not self.events and not self.bytes
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedEvents:
     """What a sink of a pipeline writes: its targets, as `Source.reads` knows them, and the fields of its events."""
 
@@ -147,9 +160,9 @@ class Source(Component):
         """All sinks have the events before these offsets, one for each query that reads the source: input before all of them
         may be deleted or acknowledged."""
 
-    def backlog(self, after: Offset) -> int | None:
-        """For monitoring, every few seconds: how many events after an offset exist now, about; None if that is not known without
-        reading them. Whatever it raises is ignored."""
+    def backlog(self, after: Offset) -> Backlog | None:
+        """For monitoring, every few seconds: what exists now after an offset; None if that is not known. Whatever it raises is
+        ignored."""
         return None
 
     def ended(self, offset: Offset) -> bool:

@@ -74,8 +74,10 @@ def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
         yield Sample("sluice_event_time_delay_seconds", common, round(time.time() - totals.event_time / 1e6, 3))
     now = time.time()
     for (source, query), lag in list(totals.lags.items()):
-        yield Sample("sluice_source_lag_events", {**common, "source": source, "query": query}, lag.events)
-        yield Sample("sluice_source_lag_seconds", {**common, "source": source, "query": query}, lag.seconds(now))
+        labels = {**common, "source": source, "query": query}
+        for unit, number in (("events", lag.events), ("bytes", lag.bytes), ("seconds", lag.seconds(now))):
+            if number is not None:
+                yield Sample(f"sluice_source_lag_{unit}", labels, number)
     for query, watermark in list(totals.watermarks.items()):
         yield Sample("sluice_watermark_delay_seconds", {**common, "query": query}, round(now - watermark / 1e6, 3))
     for query, events in list(totals.late.items()):

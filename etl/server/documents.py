@@ -85,6 +85,9 @@ class CountersDocument(ApiModel):
     bytes: int
     batches: int
     lag_seconds: float = Field(description="From finding new events to their delivery, in the last micro-batch.")
+    backlog_events: int | None = Field(description="Events that exist at its sources and are not delivered; null if not known.")
+    backlog_bytes: int | None = Field(description="Bytes that exist at its sources and are not delivered; null if not known.")
+    backlog_seconds: float | None = Field(description="The age of the oldest of them, or more.")
     event_time: str | None = Field(description="The latest event time, ISO 8601.")
     delay_seconds: float | None = Field(description="How far the latest event time is behind the clock.")
 
@@ -113,6 +116,9 @@ class SourceDocument(ApiModel):
     read: int
     dead: int
     dropped: dict[str, int] = Field(description="Events that its receiver dropped, by reason.")
+    backlog_events: int | None = Field(description="Events that exist and are not delivered, about; null if not known.")
+    backlog_bytes: int | None = Field(description="Bytes that exist and are not delivered, about; null if not known.")
+    backlog_seconds: float | None = Field(description="The age of the oldest of them, or more; null if not known.")
 
 
 class StepDocument(ApiModel):

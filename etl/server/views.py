@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from etl.config.model import Pipeline
@@ -14,7 +14,7 @@ from etl.server import documents as api
 from etl.server.job import Job
 from etl.server.pipeline_server import PipelineServer
 from etl.server.records import format_time
-from etl.spark.reports.totals import MAX_LOGGED_NAMES, SinkTotals, Totals
+from etl.spark.reports.totals import MAX_LOGGED_NAMES, SinkTotals, SourceLag, Totals
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json
 from etl.state.reader import read_query_state
@@ -55,6 +55,7 @@ def _counters(totals: Totals) -> api.CountersDocument:
         bytes=totals.bytes,
         batches=totals.batches,
         lag_seconds=round(totals.lag_seconds, 3),
+        **_backlog(totals),
         event_time=None if event_time is None else format_time(event_time / 1e6),
         delay_seconds=None if event_time is None else round(time.time() - event_time / 1e6, 1),
     )
@@ -86,7 +87,29 @@ def _sources(pipeline: Pipeline, totals: Totals) -> Iterator[api.SourceDocument]
     for name, source in pipeline.sources.items():
         counts = totals.read.get(name, Counts())
         dropped = dict(totals.dropped.get(name, {}))
-        yield api.SourceDocument(name=name, type=source.type, read=counts.incoming, dead=counts.dead, dropped=dropped)
+        backlog = _backlog(totals, name)
+        yield api.SourceDocument(name=name, type=source.type, read=counts.incoming, dead=counts.dead, dropped=dropped, **backlog)
+
+
+def _backlog(totals: Totals, source: str | None = None) -> dict[str, Any]:
+    """What waits at one source or at all: of several queries that read a source, the one behind counts."""
+    found: dict[str, list[SourceLag]] = {}
+    for (name, _), lag in list(totals.lags.items()):
+        if source in (None, name):
+            found.setdefault(name, []).append(lag)
+    now = time.time()
+    events = [max((lag.events for lag in lags if lag.events is not None), default=None) for lags in found.values()]
+    sizes = [max((lag.bytes for lag in lags if lag.bytes is not None), default=None) for lags in found.values()]
+    return {
+        "backlog_events": _sum(events),
+        "backlog_bytes": _sum(sizes),
+        "backlog_seconds": max((lag.seconds(now) for lags in found.values() for lag in lags), default=None),
+    }
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _steps(pipeline: Pipeline, totals: Totals) -> Iterator[api.StepDocument]:

@@ -1,7 +1,8 @@
 """How far the sources of a query are behind: the planner measures it every few seconds, and the driver reads it for monitoring.
 
-The planner writes ``backlog.json`` in the folder of the query: ``events NAME`` is how many events of a source exist and are not
-delivered, ``complete NAME`` a time (seconds since the epoch) up to which all events that existed then are delivered.
+The planner writes ``backlog.json`` in the folder of the query: ``events NAME`` and ``bytes NAME`` are what of a source exists and
+is not delivered, ``complete NAME`` a time (seconds since the epoch) up to which all events that existed then are delivered. A
+source knows events or bytes; the other number is estimated by the mean size of the query's events so far.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import ceil
 from pathlib import Path
 
-from etl.api import Offset, Source
+from etl.api import Backlog, Offset, Source
 from etl.delivery.backoff import RunStopping
 from etl.delivery.call_thread import CallThread
 from etl.plan.frames import frame_sources
@@ -24,6 +26,9 @@ from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_numbers, write_json
 
 FILE = "backlog.json"
+
+PACE_FILE = "pace.json"
+"""Beside it: the speed of the query and the mean size of its events."""
 
 EVERY_SECONDS = 2.0
 """Seconds between two measurements: a broker may have to be asked."""
@@ -66,15 +71,29 @@ class BacklogMonitor:
 
     def _measure(self, name: str, source: Source, delivered: Offset, planned: Offset) -> None:
         now = time.time()
-        events = source.backlog(delivered)
-        if events is None:
+        found = source.backlog(delivered)
+        if found is None:
             return
-        self._numbers[f"events {name}"] = events
-        if events == 0:
+        self._note_sizes(name, found)
+        if found.is_empty:
             self._numbers[f"complete {name}"] = now
-        elif planned != delivered and source.backlog(planned) == 0:
+        elif planned != delivered and (rest := source.backlog(planned)) is not None and rest.is_empty:
             self._candidates[name] = now
         self._numbers.setdefault(f"complete {name}", now)
+
+    def _note_sizes(self, name: str, found: Backlog) -> None:
+        """Events and bytes; what is neither known nor can be estimated is left out."""
+        mean = read_numbers(self.path.with_name(PACE_FILE)).get("event_bytes")
+        events, size = found.events, found.bytes
+        if events is None and size is not None and (mean or not size):
+            events = ceil(size / mean) if mean else 0
+        if size is None and events is not None and (mean or not events):
+            size = round(events * mean) if mean else 0
+        for kind, number in (("events", events), ("bytes", size)):
+            if number is None:
+                self._numbers.pop(f"{kind} {name}", None)
+            else:
+                self._numbers[f"{kind} {name}"] = number
 
 
 def read_lags(state: StateFolder, plan: QueryPlan, totals: Totals) -> None:
@@ -85,8 +104,12 @@ def read_lags(state: StateFolder, plan: QueryPlan, totals: Totals) -> None:
         watermark = getattr(leaf, "watermark", None)
         if watermark is not None and "event_time" in (known := read_numbers(state.query(plan.name) / "clock.json")):
             totals.watermarks[plan.name] = known["event_time"] - round(watermark.late_seconds * 1e6)
-    for key in numbers:
+    for key, complete in numbers.items():
         kind, _, name = key.partition(" ")
-        if kind == "events":
-            found = SourceLag(int(numbers[key]), numbers.get(f"complete {name}", time.time()))
-            totals.lags[name, plan.name] = found
+        if kind == "complete":
+            events, size = (numbers.get(f"{one} {name}") for one in ("events", "bytes"))
+            totals.lags[name, plan.name] = SourceLag(_whole(events), complete, _whole(size))
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)

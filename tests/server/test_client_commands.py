@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from etl.cli.server.top import DOWN, ENTER, QUIT, UP, View
 from etl.running.message_log import MessageLog
 from etl.running.messages import Message
 from etl.segment.taps import Taps
+from etl.spark.reports.totals import SourceLag
 
 
 class Command:
@@ -218,14 +220,22 @@ def test_top_shows_rates_and_on_a_key_steps(jobs: Jobs, etl: Command, tmp_path: 
     etl("deploy", str(file), "--namespace", "shop")
 
     table = etl("top", "--once").output.splitlines()
-    assert table[0].split() == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag", "batches", "note"]
+    assert table[0].split() == ["pipeline", "state", "in/s", "out/s", "dead/s", "lag", "behind", "batches", "note"]
     assert table[1].split()[:5] == ["shop/a", "running", "0", "0", "0"]
 
     row = {"name": "web/access", "status": "waiting", "in/s": 12730, "out/s": 12726, "dead/s": 4, "lag": 1.2, "batches": 18204}
+    row["behind"] = "1,024 (3 s)"
     with (console := Console(width=80)).capture() as screen:
         console.print(View().table([{**row, "note": "no space left on device " * 9}], is_live=True))
-    assert screen.get().splitlines()[1].split()[:8] == ["web/access", "waiting", "12,730", "12,726", "4", "1.2", "s", "18,204"]
-    jobs.run("shop/a").work(1234, dead=1)
+    assert screen.get().splitlines()[1].split()[:11] == [
+        *("web/access", "waiting", "12,730", "12,726", "4", "1.2", "s"),
+        *("1,024", "(3", "s)", "18,204"),
+    ]
+    run = jobs.run("shop/a")
+    run.work(1234, dead=1)
+    run.totals.lags |= {("main", "q"): SourceLag(7, 0.0, 140), ("main", "r"): SourceLag(9, 0.0, 180)}
+    assert re.search(r"  9 \([\d,]+ s\)  ", etl("top", "--once").output)
+    assert Connection.of(etl.url).pipeline("GET", "shop/a")["sources"][0]["backlog_bytes"] == 180
     view = View()
     rows = [{"name": "shop/a"}, {"name": "shop/b"}]
     assert [view.press(key, 2) or view.chosen(rows) for key in (UP, DOWN, DOWN, UP)] == ["shop/a", "shop/b", "shop/b", "shop/a"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from test_marks import Counted, at, planner
 
-from etl.api import Limit, Offset
+from etl.api import Backlog, Limit, Offset
 from etl.plan.frames import Read
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Watermark
@@ -28,10 +28,10 @@ class Growing(Counted):
     def latest(self, start: Offset, limit: Limit) -> Offset:
         return {"at": min(start["at"] + 10, self.end)}
 
-    def backlog(self, after: Offset) -> int | None:
+    def backlog(self, after: Offset) -> Backlog | None:
         if self.fails:
             raise OSError("the broker is down")
-        return self.end - int(after["at"])
+        return Backlog(self.end - int(after["at"]))
 
 
 def grown(end: int, fails: bool = False) -> Growing:
@@ -87,3 +87,25 @@ def test_the_watermark_is_behind_the_latest_event_time(tmp_path: Path) -> None:
     backlog.read_lags(state, plan_of("q"), totals)
 
     assert totals.watermarks == {"q": 40_000_000}
+
+
+class Measured(Growing):
+    """A source that knows bytes and not events."""
+
+    def backlog(self, after: Offset) -> Backlog | None:
+        return Backlog(bytes=20 * (self.end - int(after["at"])))
+
+
+def test_of_bytes_the_events_are_estimated(tmp_path: Path) -> None:
+    totals, state = Totals(), StateFolder(tmp_path)
+
+    def lag() -> tuple[int | None, int | None]:
+        one = planner(tmp_path, Measured(end=25), "q")
+        one.latest_offset(at(10))
+        backlog.read_lags(state, plan_of("q"), totals)
+        found = totals.lags["numbers", "q"]
+        return found.events, found.bytes
+
+    assert lag() == (None, 300), "no event was read yet"
+    write_json(state.query("q") / "pace.json", {"event_bytes": 40.0})
+    assert lag() == (8, 300)

@@ -29,6 +29,11 @@ def apply_limit(start: FileOffsets, target: FileOffsets, limit: Limit, boundarie
     return replace(target, files=target.files | chosen)
 
 
+def unread_bytes(start: FileOffsets, target: FileOffsets) -> int:
+    """Return the bytes of text between two offsets."""
+    return sum(estimated_bytes(file, begin) for file in target.ordered() if file.offset > (begin := start.begin(file)))
+
+
 @dataclass(frozen=True, slots=True)
 class _FileRange:
     """What there is to read of one file: from ``begin`` to ``file.offset``."""

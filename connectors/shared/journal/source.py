@@ -12,7 +12,7 @@ from pydantic import PrivateAttr
 from connectors.shared.journal.batches import event_starts
 from connectors.shared.journal.journal_position import JournalPosition, find_batch_end
 from connectors.shared.journal.reader import Journal
-from etl.api import Limit, Offset, ReceivingSource, Rejects, Split
+from etl.api import Backlog, Limit, Offset, ReceivingSource, Rejects, Split
 
 _MIN_SPLIT_BYTES = 4 << 20
 """Smallest number of bytes for which a split of its own is worth its cost."""
@@ -42,10 +42,10 @@ class JournalSource(ReceivingSource):
         journal, begin = Journal(self._folder), JournalPosition.from_offset(start)
         return find_batch_end(journal, begin, limit, event_starts).to_offset()
 
-    def backlog(self, after: Offset) -> int | None:
+    def backlog(self, after: Offset) -> Backlog | None:
         """Return the events in the journal after the offset; those of a record that is read in part count all."""
         journal = Journal(self._folder)
-        return sum(span.events for span in journal.walk(JournalPosition.from_offset(after).record))
+        return Backlog(sum(span.events for span in journal.walk(JournalPosition.from_offset(after).record)))
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the journal into equal parts that end where records do."""

@@ -45,6 +45,10 @@ class LocalRun:
             value for one, given, value in self.samples() if one == name and all(given.get(k) == v for k, v in labels.items())
         )
 
+    def greatest(self, name: str) -> float | None:
+        """The greatest value of a metric over its labels; None where there is none."""
+        return max((value for one, _, value in self.samples() if one == name), default=None)
+
     @property
     def messages(self) -> Path:
         """The log of its messages."""

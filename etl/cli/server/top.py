@@ -83,6 +83,7 @@ def _look(connection: Connection | None) -> list[dict[str, Any]]:
                 "out/s": rates["delivered_per_second"],
                 "dead/s": rates["dead_per_second"],
                 "lag": counters["lag_seconds"],
+                "behind": _behind(*(counters[f"backlog_{unit}"] for unit in ("events", "bytes", "seconds"))),
                 "batches": counters["batches"],
                 "note": str(note).partition("\n")[0],
             }
@@ -117,9 +118,18 @@ class Runs:
             "status": "running",
             **{name: (value - before[name]) / seconds for name, value in sums.items()},
             "lag": run.total("sluice_lag_seconds"),
+            "behind": _behind(*(run.greatest(f"sluice_source_lag_{unit}") for unit in ("events", "bytes", "seconds"))),
             "batches": run.total("sluice_batches_total"),
             "note": f"process {run.pid}",
         }
+
+
+def _behind(events: float | None, size: float | None, seconds: float | None) -> str:
+    """What waits at the sources: ``1,234 (5 s)``, or its bytes where the events are not known."""
+    if events is None and size is None:
+        return ""
+    amount = f"{events:,.0f}" if events is not None else f"{size or 0:,.0f} B"
+    return f"{amount} ({seconds:.0f} s)" if seconds else amount
 
 
 METRICS_SECONDS = 5.0
@@ -162,7 +172,7 @@ class View:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, expand=True, caption=HELP if is_live else None, caption_justify="left")
-        for name in ("pipeline", "state", "in/s", "out/s", "dead/s", "lag", "batches", "note"):
+        for name in ("pipeline", "state", "in/s", "out/s", "dead/s", "lag", "behind", "batches", "note"):
             numeric = name not in ("pipeline", "state", "note")
             ratio = 1 if name == "note" else None  # it has the rest: a long note shortens no other column
             table.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis", ratio=ratio)
@@ -171,7 +181,12 @@ class View:
             numbers = [f"{row[name]:,.0f}" for name in ("in/s", "out/s", "dead/s")]
             cells = [Text(row["name"], "bold"), Text(row["status"], _STYLES.get(row["status"], ""))]
             cells += [Text(numbers[0]), Text(numbers[1]), Text(numbers[2], "red" if row["dead/s"] > 0 else "")]
-            cells += [Text(f"{row['lag']:.1f} s"), Text(f"{row['batches']:,.0f}"), Text(_printable(row["note"]))]
+            cells += [
+                Text(f"{row['lag']:.1f} s"),
+                Text(row["behind"]),
+                Text(f"{row['batches']:,.0f}"),
+                Text(_printable(row["note"])),
+            ]
             table.add_row(*cells, style=style)
         return table
 

@@ -39,14 +39,16 @@ class SinkTotals(Delivered):
 class SourceLag(NamedTuple):
     """How far a source was behind at the last measurement."""
 
-    events: int
-    """Events that existed and were not delivered."""
+    events: int | None
+    """Events that existed and were not delivered; None if that is not known."""
     complete: float
     """All events that existed at this time are delivered; seconds since the epoch."""
+    bytes: int | None = None
+    """Bytes that existed and were not delivered; None if that is not known."""
 
     def seconds(self, now: float) -> float:
         """The age of the oldest events that are not delivered, or more; 0 if there are none."""
-        return round(max(0.0, now - self.complete), 3) if self.events else 0.0
+        return round(max(0.0, now - self.complete), 3) if self.events or self.bytes else 0.0
 
 
 @dataclass

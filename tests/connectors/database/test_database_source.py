@@ -13,7 +13,7 @@ from databases import EVERY, Database, events, of, task
 
 from connectors.database import row_ranges
 from connectors.database.source import DatabaseSource
-from etl.api import OFFSET, ComponentError, Limit, Offset, Rejects
+from etl.api import OFFSET, Backlog, ComponentError, Limit, Offset, Rejects
 
 FIELDS = {"id": "bigint", "message": "string"}
 ALL = Limit(1 << 62)
@@ -108,6 +108,7 @@ def test_new_rows_are_followed_by_id(database: Database) -> None:
 
     filled(database, 5, 8)
 
+    assert [follow.backlog(one) for one in ({}, at)] == [Backlog(8), Backlog(3)]
     assert read_batch(follow, at)[0] == [5, 6, 7]
 
 

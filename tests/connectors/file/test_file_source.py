@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from connectors.file.reading import copy_detection, file_location, file_samples, file_scan, file_warnings
 from connectors.file.reading.streams import Stream
 from connectors.file.source import FileSource
-from etl.api import OFFSET, ComponentError, Limit, Offset, Rejects, Split
+from etl.api import OFFSET, Backlog, ComponentError, Limit, Offset, Rejects, Split
 
 OLD = 1_000_000_000
 """An old modification time: a file with it counts as complete."""
@@ -130,6 +130,18 @@ def test_lines_appended_are_read_once(log: Path) -> None:
     assert run.next() == []
     add(log, "three")
     assert run.next() == ["three"]
+
+
+def test_the_bytes_that_wait_are_known(log: Path) -> None:
+    run = Run(log)
+    assert run.source.backlog(run.offset) == Backlog(bytes=0)
+    add(log, "one", "two")
+    with log.open("a") as file:
+        file.write("half a line")
+
+    assert run.source.backlog(run.offset) == Backlog(bytes=8)
+    assert run.next() == ["one", "two"]
+    assert run.source.backlog(run.offset) == Backlog(bytes=0)
 
 
 def test_nothing_new_is_the_same_offset(log: Path) -> None:

@@ -18,7 +18,7 @@ from servers.kafka_server import Kafka
 from connectors.kafka import topics
 from connectors.kafka.consumer_groups import fetch_committed
 from connectors.kafka.source import KafkaSource
-from etl.api import ComponentError, Limit, Rejects
+from etl.api import Backlog, ComponentError, Limit, Rejects
 
 pytestmark = pytest.mark.servers
 
@@ -131,7 +131,7 @@ def test_a_limit_is_shared_by_partitions(broker: Broker) -> None:
     assert end["topics"][topic]["to"] == [25, 10, 25]
     assert later["topics"][topic]["from"] == [25, 10, 25]
     assert later["topics"][topic]["to"] == [100, 10, 100]
-    assert [reader.backlog(offset) for offset in (start, end, later)] == [210, 150, 0]
+    assert [reader.backlog(offset) for offset in (start, end, later)] == [Backlog(210), Backlog(150), Backlog(0)]
     assert reader.latest(later, EVERYTHING) == later
 
 

@@ -17,7 +17,7 @@ from connectors.stream.publisher import Publisher, RetentionLimits
 from connectors.stream.sink import StreamSink
 from connectors.stream.source import StreamSource
 from connectors.stream.subscribers import subscribers
-from etl.api import OFFSET, BatchId, ComponentError, Limit, Offset, Rejects, Staged, Task
+from etl.api import OFFSET, Backlog, BatchId, ComponentError, Limit, Offset, Rejects, Staged, Task
 from etl.config import check
 
 EVERYTHING = Limit(1 << 62)
@@ -128,7 +128,7 @@ def test_micro_batches_with_a_limit_of_events_join_without_gaps(stream: Stream, 
         end = source.latest(begin, Limit(1 << 62, most, bounded=True, until=until))
         part = read(source, begin, end)
         assert 1 <= len(part) <= most
-        assert source.backlog(begin) == 500 - len(found)
+        assert source.backlog(begin) == Backlog(500 - len(found))
         found, begin = found + part, end
 
     assert found == list(range(500))

@@ -58,6 +58,13 @@ export function Pipeline({ name }) {
   );
 }
 
+/** What waits at a source: "1,234 events, 98 KiB waiting, the oldest for 5 s". */
+function behind(each) {
+  const amounts = [each.backlog_events !== null && plural(each.backlog_events, "event"), each.backlog_bytes !== null && bytes(each.backlog_bytes)].filter(Boolean);
+  if (!amounts.length) return "";
+  return `${amounts.join(", ")} waiting${each.backlog_seconds ? `, the oldest for ${seconds(each.backlog_seconds)}` : ""}`;
+}
+
 /** The counters of a source, of the steps of a stream, or of a sink. */
 function Node({ one, id }) {
   const [kind, ...rest] = (id ?? "").split(":");
@@ -70,7 +77,7 @@ function Node({ one, id }) {
       <table class="counters">
         <thead><tr><th scope="col">{id ? `${kind} ${name}` : "all nodes; choose one in the graph"}</th><th scope="col" class="num">in</th><th scope="col" class="num">out</th><th scope="col" class="num">filtered</th><th scope="col" class="num">dead</th><th scope="col" class="num">seconds</th><th scope="col">more</th></tr></thead>
         <tbody>
-          {sources.map((each) => <tr key={each.name}><td><b>{each.name}</b> {each.type}</td><td class="num" /><td class="num">{count(each.read)}</td><td class="num" /><td class="num">{count(each.dead)}</td><td class="num" /><td>{pairs(each.dropped)}</td></tr>)}
+          {sources.map((each) => <tr key={each.name}><td><b>{each.name}</b> {each.type}</td><td class="num" /><td class="num">{count(each.read)}</td><td class="num" /><td class="num">{count(each.dead)}</td><td class="num" /><td>{[behind(each), pairs(each.dropped)].filter(Boolean).join(", ")}</td></tr>)}
           {steps.map((each) => <tr key={each.id}><td><b>{each.stream}[{each.index}]</b> {each.type}</td><td class="num">{count(each.incoming)}</td><td class="num">{count(each.left)}</td><td class="num">{count(each.filtered)}</td><td class={`num${each.dead ? " bad" : ""}`}>{count(each.dead)}</td><td class="num">{each.seconds.toFixed(2)}</td><td>{each.line && <small>line {each.line}</small>}</td></tr>)}
           {sinks.map((each) => <tr key={each.name}><td><b>{each.name}</b> {each.type}</td><td class="num">{count(each.incoming)}</td><td class="num">{count(each.delivered)}</td><td class="num">{count(each.filtered)}</td><td class={`num${each.dead ? " bad" : ""}`}>{count(each.dead)}</td><td class="num">{each.seconds.toFixed(2)}</td><td>{[each.retries && plural(each.retries, "retry"), each.spooled && `${count(each.spooled)} spooled`, pairs(each.flushes)].filter(Boolean).join(", ")}</td></tr>)}
         </tbody>
