@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from running import Etl
 
+from etl.catalogue import installed
 from etl.migration.draft import Draft
 from etl.migration.ingest.painless.runtime import rounds
 from etl.migration.ingest.pipeline import IngestImport
@@ -285,6 +287,40 @@ def test_the_direction_of_a_connection() -> None:
     assert step["fields"]["network.direction"].startswith(
         "case when ip_in(source.ip, '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fd00::/8', '192.0.2.0/24') and ip_in(dest"
     )
+
+
+def test_the_parts_of_a_domain() -> None:
+    fqdn = {"field": "fqdn", "target_field": "dns"}
+    (_, step) = steps(grok("%{NOTSPACE:fqdn}"), {"registered_domain": fqdn})
+    texts = ["www.a.BBC.co.uk", "co.uk", "localhost", "192.0.2.1", "bbc.co.uk", None]
+
+    batch = pa.record_batch({"fqdn": pa.array(texts, pa.string())})
+    events, rejects = installed().families["step"]["set"].model_validate(step).open(batch.schema)(batch)
+
+    assert not list(rejects)
+    assert list(zip(*(events.column(f"dns.{part}").to_pylist() for part in DOMAIN_PARTS), strict=True)) == [
+        ("www.a.BBC.co.uk", "bbc.co.uk", "www.a", "co.uk"),
+        ("co.uk", None, None, "co.uk"),
+        (None, None, None, None),
+        (None, None, None, None),
+        ("bbc.co.uk", "bbc.co.uk", None, "co.uk"),
+        (None, None, None, None),
+    ]
+
+
+def test_what_is_no_domain_goes_to_the_handlers_where_the_processor_must_find_one() -> None:
+    handler = [{"set": {"field": "e", "value": "bad"}}]
+    must = {"field": "fqdn", "ignore_missing": False, "on_failure": handler}
+    made = steps(grok("%{NOTSPACE:fqdn} %{WORD:domain}"), {"registered_domain": must})
+
+    assert made[1]["fields"]["subdomain"] == "subdomain(fqdn)"
+    assert made[1]["fields"]["domain"].endswith(", domain)")
+    assert made[-2]["fields"]["e"].endswith("then 'bad' end")
+    assert steps({"registered_domain": {"field": "fqdn"}}) == []
+    assert steps({"registered_domain": must})[-1]["fields"] == {"e": "'bad'"}
+
+
+DOMAIN_PARTS = ("domain", "registered_domain", "subdomain", "top_level_domain")
 
 
 def test_an_empty_capture_is_an_empty_text() -> None:

@@ -240,7 +240,6 @@ NO_COUNTERPART: Mapping[str, str] = {
     "inference": "models are not run",
     "geo_grid": "tiles of maps are not computed",
     "redact": "a `set` with regexp_replace(message, '…', '<IP>') hides what a pattern finds",
-    "registered_domain": "the parser url with `public_suffixes` gives registered_domain and subdomain",
     "reroute": "the sink names the index",
     "set_security_user": "there is no user of a request",
     "terminate": "a filter and two streams do the same",

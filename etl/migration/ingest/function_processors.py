@@ -12,7 +12,10 @@ from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.processor import Processor, as_list, static_name
 from etl.migration.ingest.templates import slots
 from etl.migration.values import (
+    NULL,
     TEXT,
+    TRUE,
+    TRUTH,
     WHOLE,
     Value,
     as_type,
@@ -144,6 +147,38 @@ def network_direction(one: Processor) -> None:
     one.set(static_name(one.option("target_field", "network.direction")), value)
 
 
+def registered_domain(one: Processor) -> None:
+    """A domain, its registered part, what stands before that and its public suffix; none of them for what is no domain."""
+    source = one.draft.field(one.field_name())
+    optional = one.option("ignore_missing", True)
+    if source.is_null:
+        if not optional:
+            one.failed(TRUE)
+        return
+    text = as_type(source, TEXT)
+    one.draft.comment(
+        "registered_domain: a suffix that is not in the Public Suffix List counts as one; Elasticsearch sets nothing"
+    )
+    registered, suffix = (call(function, [text], TEXT) for function in ("registered_domain", "public_suffix"))
+    found = Value(f"coalesce({registered.sql}, {suffix.sql}) like '%.%'", TRUTH, text.reads)
+    parts = {
+        "domain": choose(found, text, NULL),
+        "registered_domain": registered,
+        "subdomain": call("subdomain", [text], TEXT),
+        "top_level_domain": choose(found, suffix, NULL),
+    }
+    prefix = f"{static_name(one.option('target_field'))}." if one.option("target_field") else ""
+    results: dict[str, Value] = {}
+    for part, value in parts.items():
+        before = one.draft.field(f"{prefix}{part}")
+        if not before.is_null:
+            value = call("coalesce", [value, as_type(before, TEXT)], TEXT)
+        results[f"{prefix}{part}"] = choose(one.where, value, before)
+    one.draft.set(results)
+    if not optional:
+        one.failed(Value(f"not coalesce({found.sql}, false)", TRUTH, found.reads))
+
+
 def fingerprint(one: Processor) -> None:
     names = [static_name(name) for name in as_list(one.need("fields"))]
     hashes = {"MD5": "md5({})", "SHA-1": "sha1({})", "SHA-256": "sha2({}, 256)", "SHA-512": "sha2({}, 512)"}
@@ -175,4 +210,5 @@ FUNCTION_PROCESSORS: Mapping[str, Callable[[Processor], None]] = {
     "community_id": community_id,
     "network_direction": network_direction,
     "fingerprint": fingerprint,
+    "registered_domain": registered_domain,
 }
