@@ -8,8 +8,8 @@ from datetime import timedelta
 from pydantic import Field, SecretStr
 
 from connectors.rocketmq.protocol.connection import ConnectionSettings
-from connectors.rocketmq.protocol.endpoint import host_and_port
 from connectors.rocketmq.protocol.signature import Credentials
+from connectors.shared.endpoint import host_and_port
 from connectors.shared.tls import ClientTls
 from etl.api import Component, Duration, Finding
 

@@ -196,7 +196,9 @@ _COMPONENTS = {
     "missing-id": "`action: update` needs `id`: fields that say which document is meant.",
     "data-stream-action": "A data stream takes documents with `action: create` only.",
     "bad-partition": "Start offsets are given by topic and partition, and the topic is one of those that are read.",
-    "bad-topic": "No topic has such a name: 1 to 249 letters, digits, dots, underscores and dashes.",
+    "bad-topic": "No topic has such a name; the message says which have: 1 to 249 letters, digits, dots, underscores and dashes "
+    "with Kafka; in MQTT the wildcards + and # are whole levels, and only of filters.",
+    "too-long": "A text is longer than the protocol allows; the message says how long it may be.",
     "duplicate-topic": "A topic is listed twice.",
     "no-topics": "A source reads topics by name or by pattern: one of them is needed, and not both.",
     "no-files": "No file matches the path; the message says what is there instead. A run that follows waits for files, and one "

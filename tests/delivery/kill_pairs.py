@@ -15,6 +15,7 @@ import kill_kafka as kafka
 from kill_files import FileInput, FileOutput, StreamInput, StreamOutput, SyslogInput
 from kill_http import HttpOutput
 from kill_lake import DeltaOutput, IcebergOutput
+from kill_mqtt import MqttInput, MqttOutput
 from kill_rocketmq import RocketmqInput, RocketmqOutput
 from kill_table import SinkRow, SourceRow
 
@@ -32,6 +33,7 @@ SOURCES = (
         "elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True, loses_input_on_restart=True
     ),
     SourceRow("stream", StreamInput, ordered=True),
+    SourceRow("mqtt", MqttInput, ("mosquitto",), loses_input_on_restart=True),
     SourceRow("postgres-unordered", database.unordered("postgres"), ("postgres",), "at least once", whole=True),
 )
 SINKS = (
@@ -45,6 +47,7 @@ SINKS = (
     SinkRow("http", HttpOutput),
     SinkRow("clickhouse", clickhouse.TableOutput, ("clickhouse",)),
     SinkRow("stream", StreamOutput, ordered=True),
+    SinkRow("mqtt", MqttOutput, ("mosquitto",), loses_output_on_restart=True),
     SinkRow("elasticsearch", elasticsearch.documents("elasticsearch"), ("elasticsearch",), shows_repeats=False),
     SinkRow("kafka-at-least-once", kafka.at_least_once, ("kafka",)),
     SinkRow("mariadb-upsert", database.rows("mariadb", "upsert"), ("mariadb",), shows_repeats=False),
@@ -87,7 +90,9 @@ class Pair:
     @property
     def not_restarted(self) -> tuple[str, ...]:
         """Servers that must not be restarted."""
-        return self.source.servers if self.source.loses_input_on_restart else ()
+        lost = [self.source.servers] if self.source.loses_input_on_restart else []
+        lost += [self.sink.servers] if self.sink.loses_output_on_restart else []
+        return tuple(name for names in lost for name in names)
 
     @property
     def ordered(self) -> bool:

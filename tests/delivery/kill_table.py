@@ -75,7 +75,8 @@ class SourceRow:
     ordered: bool = False
     """Whether a sink that is ordered, too, gets its events in their order."""
     loses_input_on_restart: bool = False
-    """Whether its server is not restarted because that would lose the input: a point in time is in a node's memory."""
+    """Whether its server is not restarted because that would lose the input: a point in time is in a node's memory, or messages
+    are in that of a broker."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class SinkRow:
     servers: tuple[str, ...] = ()
     ordered: bool = False
     shows_repeats: bool = True
+    loses_output_on_restart: bool = False
+    """Whether its server is not restarted because that would lose what it has accepted, and has only in memory."""
 
 
 def lines(first: int, last: int) -> list[str]:

@@ -13,7 +13,9 @@ from servers.command import CommandError
 from servers.fleet import KINDS, OTHER_VERSIONS, Fleet
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
+from servers.mosquitto_server import Mosquitto
 from servers.postgres_server import Postgres
+from servers.redis_server import Redis
 from servers.rocketmq_server import RocketMq
 from servers.server import Server, StartError
 
@@ -74,6 +76,10 @@ def example(server: Server) -> str:
             return f"type: kafka, servers: ['{server.address}']"
         case RocketMq():
             return f"type: rocketmq, servers: {server.servers}"
+        case Mosquitto():
+            return f"type: mqtt, servers: ['{server.address}']"
+        case Redis():
+            return f"type: redis, url: {server.url}"
         case MariaDb():
             return f"type: database, url: mysql://{server.address}/{server.database}"
         case Postgres():

@@ -100,6 +100,8 @@ def _fixture(name: str) -> Callable[[Fleet], Server]:
 kafka = _fixture("kafka")
 rocketmq = _fixture("rocketmq")
 rocketmq_acl = _fixture("rocketmq_acl")
+mosquitto = _fixture("mosquitto")
+redis = _fixture("redis")
 opensearch = _fixture("opensearch")
 elasticsearch = _fixture("elasticsearch")
 elasticsearch7 = _fixture("elasticsearch7")

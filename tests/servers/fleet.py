@@ -13,9 +13,11 @@ from servers.clickhouse_server import ClickHouse
 from servers.elasticsearch_server import Elasticsearch, Elasticsearch7, Elasticsearch9
 from servers.kafka_server import Kafka
 from servers.mariadb_server import MariaDb
+from servers.mosquitto_server import Mosquitto
 from servers.mysql_server import MySql
 from servers.opensearch_server import OpenSearch
 from servers.postgres_server import Postgres
+from servers.redis_server import Redis
 from servers.remoting import Account
 from servers.rocketmq_server import RocketMq
 from servers.server import Server, StartError
@@ -37,12 +39,14 @@ KINDS: dict[str, Callable[[int], Server]] = {
     "clickhouse": lambda port: ClickHouse(port=port),
     "rocketmq": lambda port: RocketMq(port=port),
     "rocketmq_acl": lambda port: RocketMq(port=port, account=ACCOUNT),
+    "mosquitto": lambda port: Mosquitto(port=port),
+    "redis": lambda port: Redis(port=port),
 }
 
 OTHER_VERSIONS = frozenset({"elasticsearch7", "elasticsearch9", "mysql8"})
 """Servers that start only by name, and in tests with ``SLUICE_ALL_VERSIONS=1``."""
 
-BROKERS = frozenset({"kafka", "rocketmq", "rocketmq_acl"})
+BROKERS = frozenset({"kafka", "rocketmq", "rocketmq_acl", "mosquitto", "redis"})
 """Tests that use only these servers are a group of their own."""
 
 USUAL = {
@@ -57,6 +61,8 @@ USUAL = {
     "clickhouse": 8123,
     "rocketmq": 9876,
     "rocketmq_acl": 9877,
+    "mosquitto": 1883,
+    "redis": 6379,
 }
 """Default ports of recipes and samples."""
 

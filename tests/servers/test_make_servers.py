@@ -64,9 +64,9 @@ def test_columns_are_as_wide_as_their_cells() -> None:
 
 
 def test_the_error_of_an_unknown_name_lists_the_names() -> None:
-    _, error = start("kafka", "redis").communicate(timeout=SECONDS)
+    _, error = start("kafka", "memcached").communicate(timeout=SECONDS)
 
-    assert "there is no server 'redis'; there are kafka, mariadb, " in error
+    assert "there is no server 'memcached'; there are kafka, mariadb, " in error
 
 
 def test_a_port_in_use_is_replaced_by_another() -> None:

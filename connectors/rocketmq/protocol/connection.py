@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from connectors.rocketmq.protocol.codes import SUCCESS, to_exception
-from connectors.rocketmq.protocol.endpoint import host_and_port
 from connectors.rocketmq.protocol.frames import PREFIX, ProtocolError, Response, encode_request, parse_answer, parse_prefix
 from connectors.rocketmq.protocol.signature import Credentials
 from connectors.shared.deadline import DeadlineSocket
+from connectors.shared.endpoint import host_and_port
 from connectors.shared.tls import ClientTls
 from etl.api import ComponentError
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from connectors.rocketmq.protocol.endpoint import host_and_port
 from connectors.rocketmq.protocol.frames import ProtocolError
+from connectors.shared.endpoint import host_and_port
 
 _READABLE, _WRITABLE = 4, 2
 """Bits of ``perm``."""

@@ -64,10 +64,11 @@ class Frames:
 
 
 class BlockBuilder:
-    """Collects messages for the next block."""
+    """Collects messages for the next block; with ``trims`` they lose line ends, and empty ones are left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, trims: bool = True) -> None:
         self.bytes = 0
+        self._trims = trims
         self._data: list[bytes] = []
         self._spans: list[tuple[Array, Any]] = []
         self._rejects: list[tuple[RejectedMessage, int]] = []
@@ -93,7 +94,7 @@ class BlockBuilder:
     def encode(self, micros: int) -> tuple[bytes, int]:
         """Return the block and its number of events, which is 0 if only empty messages arrived."""
         data = b"".join(self._data)
-        index = _trim_line_ends(data, self._index())
+        index = _trim_line_ends(data, self._index()) if self._trims else self._index()
         rejects = [[reject.start, reject.end, sender, reject.code, reject.size] for reject, sender in self._rejects]
         header = {"time": micros, "senders": list(self._senders), "messages": index.shape[1], "faults": rejects}
         header_json = json.dumps(header, separators=(",", ":")).encode()

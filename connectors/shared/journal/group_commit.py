@@ -37,11 +37,11 @@ OnCommit = Callable[[str], None]
 
 
 class GroupCommit:
-    """Appends events of any thread to a journal, in a thread of its own."""
+    """Appends events of any thread to a journal, in a thread of its own; with ``trims`` as texts without line ends."""
 
-    def __init__(self, journal: JournalWriter) -> None:
-        self._journal = journal
-        self._groups = [_Group()]
+    def __init__(self, journal: JournalWriter, trims: bool = True) -> None:
+        self._journal, self._trims = journal, trims
+        self._groups = [_Group(trims)]
         self._changed = threading.Condition()
         self._is_closing = False
         self._has_space, self._problem = True, ""
@@ -69,7 +69,7 @@ class GroupCommit:
             return
         with self._changed:
             if self._groups[-1].builder.bytes >= MAX_GROUP_BYTES:
-                self._groups.append(_Group())
+                self._groups.append(_Group(self._trims))
             group = self._groups[-1]
             numbers = [group.builder.sender_number(sender) for sender in senders]
             group.builder.add(frames, numbers[0], None if sender_of_row is None else _numbers_of_rows(numbers, sender_of_row))
@@ -104,7 +104,7 @@ class GroupCommit:
                     self._problem = ""
             group = self._groups.pop(0)
             if not self._groups:
-                self._groups.append(_Group())
+                self._groups.append(_Group(self._trims))
             return group
 
     def _try_store(self, group: _Group) -> str:
@@ -125,8 +125,8 @@ class GroupCommit:
 class _Group:
     """Events of the next record, and who waits for it."""
 
-    def __init__(self) -> None:
-        self.builder = BlockBuilder()
+    def __init__(self, trims: bool) -> None:
+        self.builder = BlockBuilder(trims)
         self.callbacks: list[OnCommit] = []
 
 

@@ -56,6 +56,11 @@ class JournalWriter:
         rest of that record."""
         self._begin_segment(total + _POSITION_GAP_BYTES if segments.starts else 0)
 
+    @property
+    def end(self) -> int:
+        """Position after the last record."""
+        return self._start + self._size
+
     def has_space(self) -> bool:
         """Return whether less than ``max_bytes`` waits for delivery. If not, begins a new segment, so that the current one
         can be deleted.

@@ -781,6 +781,81 @@ class Sinks:
         """
         return self._sink("loki", locals(), ("urls",))
 
+    def to_mqtt(
+        self,
+        servers: str | Sequence[str],
+        *,
+        topic: str,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        version: Literal["3.1.1", "5"] = UNSET,
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        tls: ClientTls | None = UNSET,
+        keep_alive: Duration = UNSET,
+        timeout: Duration = UNSET,
+        payload_field: str | None = UNSET,
+        qos: Literal[0, 1, 2] = UNSET,
+        retain: bool = UNSET,
+        expiry: Duration | None = UNSET,
+        content_type: str | None = UNSET,
+        user_properties: Mapping[str, str] = UNSET,
+    ) -> Output:
+        """Publish events to topics of an MQTT broker (3.1.1 or 5.0), one message an event.
+
+        The payload is the event as JSON, or with ``payload_field`` one field, text or bytes (null: an empty payload, which with
+        ``retain`` removes what the broker retains). A field name in braces in ``topic`` is replaced by the field's value, whose
+        ``/`` are levels.
+
+        At least once with ``qos`` 1 and 2: an event counts as written when the broker has acknowledged it; events in flight when a
+        process is killed or a connection is lost are published again. Exactly once is not possible, not with ``qos: 2`` either: that
+        makes a message exactly once between this client and the broker, but not between a run and the next one. With ``qos: 0`` there
+        is no guarantee: a split ends when the broker has read its messages, which says nothing of what the broker does with them.
+        With MQTT 3.1.1 a broker acknowledges also messages that the user may not publish, and drops them.
+
+        Events of a split keep their order, also in retries of a connection that is not lost. Up to as many messages are in flight as
+        the broker accepts (MQTT 5: its receive maximum, 20 with Mosquitto's ``max_inflight_messages``; with 3.1.1 1000, and 20 with
+        ``qos: 2``). Parallelism:
+        splits, each with a connection, which a process keeps for its next split.
+
+        Dead letters: ``null-topic``, ``bad-topic`` (with ``+``, ``#`` or NUL, or longer than 65,535 bytes), ``properties-too-long``
+        (a user property beyond 65,535 bytes), ``event-too-large`` (beyond the broker's maximum packet size) and ``mqtt-rejected``
+        (the broker refuses the message: not authorized, a bad topic). A topic without fields for which the user is not authorized, a
+        refused login or a certificate with another name ends the run without loss. While no broker answers, the sink retries.
+
+        Delivery: at least once.
+
+        Example::
+
+            stream.to_mqtt(['localhost:1883'], topic='alerts/{host.name}', qos=1)
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            servers: Brokers, as host:port; if one does not answer, the next is used.
+            version: Version of MQTT, in quotes. Default: 5.
+            user: User name. Default: none.
+            password: The user's password. Default: none.
+            tls: Connect with TLS and these certificates; `{}` trusts the system's certificate authorities. Default:
+                none.
+            keep_alive: After this time without a packet the other side counts as gone. Default: 1m.
+            timeout: How long an answer of the broker may take. Default: 10s.
+            topic: The topic to publish to; `{field}` is replaced.
+            payload_field: Field whose text or bytes are the payload; without it the event as JSON. Default: none.
+            qos: Quality of service of the messages. Default: 1.
+            retain: Whether the broker retains the last message of each topic. Default: false.
+            expiry: After this time the broker delivers a message no more (MQTT 5). Default: none.
+            content_type: Content type of the payload (MQTT 5). Default: none.
+            user_properties: Fields that become user properties (MQTT 5): field → name; a null field gives none.
+                Default: {}.
+        """
+        return self._sink("mqtt", locals(), ("servers",))
+
     def to_opentelemetry(
         self,
         urls: str | Sequence[str],

@@ -597,6 +597,91 @@ class Sources:
         """
         return self._source("kafka", locals(), ("servers",))
 
+    def mqtt(
+        self,
+        servers: str | Sequence[str],
+        *,
+        topics: str | Sequence[str],
+        version: Literal["3.1.1", "5"] = UNSET,
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        tls: ClientTls | None = UNSET,
+        keep_alive: Duration = UNSET,
+        timeout: Duration = UNSET,
+        qos: Literal[0, 1, 2] = UNSET,
+        format: Literal["text", "binary"] = UNSET,
+        client_id: str | None = UNSET,
+        clean_start: bool = UNSET,
+        session_expiry: Duration = UNSET,
+        retained: bool = UNSET,
+        receive_maximum: int = UNSET,
+        max_message_bytes: Size = UNSET,
+        journal: AcknowledgedJournalOptions = UNSET,
+    ) -> Stream:
+        """Subscribe to topics of an MQTT broker (3.1.1 or 5.0), one event a message.
+
+        ``message`` is the payload: as text (bytes that are not UTF-8 become U+FFFD), or as bytes with ``format: binary``.
+        ``mqtt.topic``, ``mqtt.qos`` and ``mqtt.retain`` are the message's; with MQTT 5 also ``mqtt.content_type``,
+        ``mqtt.response_topic``, ``mqtt.correlation_data`` (hexadecimal) and ``mqtt.user_properties`` (a JSON object; a name that
+        occurs several times has a list). ``log.source.address`` and ``log.source.port`` are the broker, ``event.created`` is the
+        time of arrival.
+
+        A message is acknowledged to the broker when it is in a journal on disk (``journal.fsync``), after one sync for all that
+        wait; from the journal on, events are delivered exactly once. What that means by ``qos``, which is the most that the
+        subscription asks for (a message has the QoS of its publisher if that is less):
+
+        | qos | lost | twice |
+        |---|---|---|
+        | 0 | messages on their way when the connection or the process ends, and all while the pipeline is down | never |
+        | 1 | nothing that the broker has accepted | messages whose acknowledgement was lost: the broker sends them again |
+        | 2 | nothing that the broker has accepted | never: packet identifiers are in the journal and in a file beside it |
+
+        The broker keeps the subscriptions and messages of the session while the pipeline is down (``session_expiry``), as far as its
+        own limits allow: Mosquitto drops messages beyond ``max_queued_messages`` (1000 of a session), and those that it has only in
+        memory when it is killed. The session belongs to ``client_id``; without it the state folder has a client identifier of its
+        own, so that another state folder begins a new session. While the journal or the disk is full, nothing is acknowledged and
+        the broker waits; with QoS 0 brokers drop messages then.
+
+        Several pipelines share the messages of ``$share/group/filter``, each of them gets a part. Filters may have the wildcards
+        ``+`` (a level) and ``#`` (all further levels). A topic that is removed from ``topics`` is unsubscribed. Retained messages
+        are read when a subscription begins (with MQTT 3.1.1 at each start and reconnection).
+
+        A message longer than ``max_message_bytes`` is a dead letter (``message-too-long``, with its first 64 KiB). A refused login or
+        subscription ends the run when it starts; later, and while no broker answers, the source retries with growing pauses. Order:
+        as the broker sends. Parallelism: parts of the journal; one connection reads. The client is ours: the clients of Python send
+        PUBREC before the application has the message, so that a killed process loses messages of QoS 2, and read a tenth as fast.
+
+        Example::
+
+            read.mqtt(['localhost:1883'], topics=['site/+/sensors/#'], qos=2)
+
+        Args:
+            servers: Brokers, as host:port; if one does not answer, the next is used.
+            version: Version of MQTT, in quotes. Default: 5.
+            user: User name. Default: none.
+            password: The user's password. Default: none.
+            tls: Connect with TLS and these certificates; `{}` trusts the system's certificate authorities. Default:
+                none.
+            keep_alive: After this time without a packet the other side counts as gone. Default: 1m.
+            timeout: How long an answer of the broker may take. Default: 10s.
+            topics: Filters of topics; `+` is any level, `#` all further ones, `$share/group/…` shares messages with
+                others.
+            qos: Highest quality of service with which the broker sends messages. Default: 1.
+            format: Whether `message` is text or bytes. Default: text.
+            client_id: Client identifier, by which the broker knows the session; without it one that the state folder
+                has. Default: none.
+            clean_start: Begin each run with a new session: what was published since the last run is not read.
+                Default: false.
+            session_expiry: How long the broker keeps the session while the pipeline is down (MQTT 5; with 3.1.1 the
+                broker decides). Default: 7d.
+            retained: Whether messages that the broker retains are read. Default: true.
+            receive_maximum: How many messages with QoS 1 and 2 may be in flight before they are acknowledged (MQTT 5;
+                with 3.1.1 the broker decides). Default: 65535.
+            max_message_bytes: A longer message is a dead letter. Default: 1MiB.
+            journal: How events are stored until they are delivered. Default: see below.
+        """
+        return self._source("mqtt", locals(), ("servers",))
+
     def rocketmq(
         self,
         servers: str | Sequence[str],

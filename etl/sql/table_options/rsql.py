@@ -130,7 +130,7 @@ RSQL: Mapping[str, Connector] = {
 UNAVAILABLE: Mapping[str, str] = {
     "sls": "Alibaba's log service has no connector here; its Kafka interface works with 'type' = 'kafka'",
     "odps": "MaxCompute has no connector here; export it to files or a database",
-    "mqtt": "MQTT has no connector here; a bridge of the broker to Kafka works",
+    "mqtt": "write the table with our 'type' = 'mqtt': servers, topics (a source) or topic (a sink), user, password",
     "datahub": "DataHub has no connector here, nor in rsqldb; its Kafka interface works with 'type' = 'kafka'",
     "tt": "TimeTunnel has no connector here, nor in rsqldb; read a topic with 'type' = 'rocketmq' or 'kafka'",
     "random": "test data comes from 'connector' = 'datagen' or our 'type' = 'generate'",

@@ -14,10 +14,10 @@ from connectors.rocketmq import tags
 from connectors.rocketmq.protocol import frames, routes
 from connectors.rocketmq.protocol.codes import NO_PERMISSION, TOPIC_NOT_EXIST, BusyError, to_exception
 from connectors.rocketmq.protocol.connection import ConnectionSettings
-from connectors.rocketmq.protocol.endpoint import host_and_port
 from connectors.rocketmq.protocol.frames import ProtocolError, Response
 from connectors.rocketmq.protocol.routes import Queue
 from connectors.rocketmq.protocol.signature import Credentials
+from connectors.shared.endpoint import host_and_port
 from etl.api import ComponentError
 
 GET_ROUTE = b"""{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911",1:"10.0.0.2:10911"},"brokerName":"broker-a","cluster":"C"},

@@ -1,0 +1,120 @@
+"""Which messages of QoS 2 are stored, but not yet released by the broker: what makes them exactly once across restarts.
+
+A broker that has not got PUBREC sends a message again, after a restart too. The journal has the packet identifier of each
+message; this file says up to where it was read for identifiers, and which the broker has released (PUBREL): those may belong
+to another message next. Invariant: before PUBREC is sent the identifier is here or in the journal after the last position;
+before PUBCOMP is sent its release is here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from etl.api import replace_file
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+FILE_NAME = "packet-ids"
+_COMPACT_BYTES = 1 << 20
+
+IdsAfter = Callable[[int], "Array"]
+"""Returns the identifiers of the messages of QoS 2 in the journal after a position."""
+
+
+class PacketIds:
+    """The identifiers of a client's session."""
+
+    def __init__(self, folder: str, client: str, syncs: bool) -> None:
+        import numpy as np
+
+        self._path, self._client, self._syncs = Path(folder) / FILE_NAME, client, syncs
+        self.are_stored = np.zeros(1 << 16, bool)
+        """By identifier: whether the message is stored and not released."""
+        self.filters: tuple[str, ...] = ()
+        """Filters of topics for which the session has subscriptions."""
+        self._at = 0
+        self._file, self._size = -1, 0
+
+    def load(self, ids_after: IdsAfter, end: int) -> None:
+        """Read what earlier runs have left; ``end`` is the end of the journal."""
+        for number, entry in enumerate(_read_entries(self._path)):
+            if number == 0 and entry.get("client") != self._client:
+                break
+            self.filters = tuple(entry.get("filters", self.filters))
+            self.are_stored[entry.get("add", [])] = True
+            self.are_stored[entry.get("drop", [])] = False
+            self._at = entry["at"]
+        else:
+            self.are_stored[ids_after(self._at)] = True
+        self._at = end
+        self._compact()
+
+    def reset(self) -> None:
+        """The broker has no session of this client: what is stored will not come again."""
+        self.are_stored[:] = False
+        self.filters = ()
+        self._compact()
+
+    def subscribe(self, filters: Sequence[str]) -> None:
+        """Record for which filters the session has subscriptions."""
+        self.filters = tuple(filters)
+        self._compact()
+
+    def record(self, added: Array, released: Array, end: int) -> None:
+        """Record identifiers of stored messages, and of those that the broker has released; ``end`` is the end of the journal.
+
+        An OSError, such as of a full disk, means that neither may be acknowledged.
+        """
+        if not (len(added) or len(released)):
+            return
+        self.are_stored[added] = True
+        self.are_stored[released] = False
+        self._at = end
+        if self._size > _COMPACT_BYTES:
+            self._compact()
+            return
+        entry = json.dumps({"at": end, "add": added.tolist(), "drop": released.tolist()}, separators=(",", ":"))
+        line = f"{entry}\n".encode()
+        try:
+            if os.write(self._file, line) < len(line):
+                raise OSError("the disk is full")
+            if len(released) and self._syncs:
+                os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        self._size += len(line)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _compact(self) -> None:
+        import numpy as np
+
+        entry = {"client": self._client, "filters": self.filters, "at": self._at, "add": np.flatnonzero(self.are_stored).tolist()}
+        content = f"{json.dumps(entry)}\n".encode()
+        replace_file(self._path, content, sync_folder=self._syncs, sync=self._syncs)
+        self.close()
+        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._size = len(content)
+
+
+def _read_entries(path: Path) -> list[dict[str, Any]]:
+    """Return the entries up to the first that was not written completely."""
+    entries: list[dict[str, Any]] = []
+    for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else []:
+        try:
+            entries.append(json.loads(line))
+        except ValueError:
+            break
+    return entries
