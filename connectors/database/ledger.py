@@ -48,8 +48,8 @@ import pyarrow as pa
 
 from connectors.database.database_url import Dialect
 from connectors.database.errors import RowsError
-from connectors.database.event_positions import START_OF_SPLIT, EventPosition
 from connectors.database.session import Session
+from connectors.shared.event_positions import START_OF_SPLIT, EventPosition
 from etl.api import ComponentError, Rejects, Task
 
 REJECTS_CHUNK_BYTES = 512 << 10

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from connectors.database.drivers import ConnectionSettings
-from connectors.database.event_positions import END_OF_SPLIT, START_OF_SPLIT
 from connectors.database.ledger import LedgerEntry
 from connectors.database.row_isolation import to_rejects, write_accepted_rows
 from connectors.database.session import Session, session_key
 from connectors.database.writer import TargetTable
 from connectors.database.written_batches import WrittenBatches
+from connectors.shared.event_positions import END_OF_SPLIT, START_OF_SPLIT
 from etl.api import Rejects, Result, Retry, Staged
 
 

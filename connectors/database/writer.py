@@ -11,11 +11,11 @@ from connectors.database import ledger
 from connectors.database.bulk_insert import InsertRows, create_bulk_insert
 from connectors.database.changes import with_changes_applied
 from connectors.database.drivers import ConnectionSettings
-from connectors.database.event_positions import START_OF_SPLIT, EventPosition, PositionedBatch, add_positions
 from connectors.database.ledger import LedgerEntry
 from connectors.database.row_isolation import to_rejects, write_accepted_rows
 from connectors.database.session import Session, shared_session
 from connectors.database.tables import TableMapping, prepare_table
+from connectors.shared.event_positions import START_OF_SPLIT, EventPosition, PositionedBatch, add_positions
 from connectors.shared.value_sizes import sum_value_sizes
 from etl.api import ComponentError, Rejects, Result, Staged
 
@@ -78,7 +78,7 @@ class BatchWriter:
             with session.transaction():
                 rejected = to_rejects(batch, write_accepted_rows(session, insert_rows, batch)[1])
         else:
-            found = add_positions(batch, self.last)
+            found = add_positions(batch, self.last, "database")
             rejected = self._write_with_ledger(self.entry, found)
             self.last = found.last
         self.events += batch.num_rows

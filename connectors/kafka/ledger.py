@@ -15,23 +15,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.kafka.clients import admin_client
 from connectors.kafka.connection_options import ClientSettings
 from connectors.kafka.consumer_groups import fetch_committed
-from etl.api import BatchId, Staged, Task, replace_file
+from etl.api import Task
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
-
-log = logging.getLogger("sluice.kafka")
 
 NAME_PREFIX = "sluice"
 """Prefix of the names of groups and transactions, so that rights can be granted by prefix."""
@@ -76,46 +71,6 @@ def _group_metadata(group: str) -> object:
         consumer.close()
 
 
-@dataclass
-class LedgerCleaner:
-    """Committer that deletes entries no longer needed. ``folder`` stores which entries are to be deleted."""
-
-    settings: ClientSettings
-    folder: str
-    _pending: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        with suppress(
-            FileNotFoundError, ValueError, TypeError, AttributeError
-        ):  # a damaged file only means that some entries expire instead of being deleted
-            self._pending = {query: (number, names) for query, (number, names) in json.loads(self._path.read_text()).items()}
-
-    def commit(self, batch: BatchId, staged: Sequence[Staged]) -> None:
-        """Store the entries of this micro-batch, and delete those of the one before."""
-        number, groups = self._pending.get(batch.query, (batch.number, []))
-        mine = [one.detail for one in staged]
-        if batch.number > number:
-            self._delete(groups)
-        elif groups:
-            mine = list(dict.fromkeys([*groups, *mine]))
-        if mine or groups:
-            self._pending[batch.query] = (batch.number, mine)
-            self._save()
-
-    def tick(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Leave the last entries: the last micro-batch may be written again."""
-
-    def _delete(self, groups: list[str]) -> None:
-        """Request the deletion without waiting for the answer: groups that remain expire."""
-        if groups:
-            admin_client(self.settings).raw.delete_consumer_groups(groups, request_timeout=self.settings.timeout_seconds)
-
-    def _save(self) -> None:
-        replace_file(self._path, json.dumps(self._pending).encode(), sync_folder=False)
-
-    @property
-    def _path(self) -> Path:
-        return Path(self.folder) / "ledger.json"
+def delete_entries(settings: ClientSettings, groups: Sequence[str]) -> None:
+    """Request the deletion of entries without waiting for the answer: groups that remain expire."""
+    admin_client(settings).raw.delete_consumer_groups(list(groups), request_timeout=settings.timeout_seconds)

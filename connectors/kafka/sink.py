@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
 from connectors.kafka.connection_options import ClusterOptions
-from connectors.kafka.ledger import LedgerCleaner
+from connectors.kafka.ledger import delete_entries
 from connectors.kafka.message_encoding import MessageEncoding
 from connectors.kafka.probe import probe_topics
 from connectors.kafka.topic_creation import TopicCreation, create_missing
 from connectors.kafka.topic_template import TopicTemplate
 from connectors.kafka.transaction_writer import TransactionWriter
 from connectors.kafka.writer import KafkaWriter
+from connectors.shared.ledger_cleaner import LedgerCleaner
 from etl.api import (
     Batching,
     Committer,
@@ -187,7 +189,7 @@ class KafkaSink(ClusterOptions, Sink):
 
     def committer(self, folder: str) -> Committer | None:
         """Return the committer that deletes ledger entries."""
-        return LedgerCleaner(self.settings(), folder) if self.delivery == "exactly_once" else None
+        return LedgerCleaner(partial(delete_entries, self.settings()), folder) if self.delivery == "exactly_once" else None
 
     @property
     def _template(self) -> TopicTemplate:

@@ -16,6 +16,7 @@ from kill_files import FileInput, FileOutput, StreamInput, StreamOutput, SyslogI
 from kill_http import HttpOutput
 from kill_lake import DeltaOutput, IcebergOutput
 from kill_mqtt import MqttInput, MqttOutput
+from kill_redis import RedisInput, RedisOutput
 from kill_rocketmq import RocketmqInput, RocketmqOutput
 from kill_table import SinkRow, SourceRow
 
@@ -33,6 +34,7 @@ SOURCES = (
         "elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True, loses_input_on_restart=True
     ),
     SourceRow("stream", StreamInput, ordered=True),
+    SourceRow("redis", RedisInput, ("redis",)),
     SourceRow("mqtt", MqttInput, ("mosquitto",), loses_input_on_restart=True),
     SourceRow("postgres-unordered", database.unordered("postgres"), ("postgres",), "at least once", whole=True),
 )
@@ -47,6 +49,7 @@ SINKS = (
     SinkRow("http", HttpOutput),
     SinkRow("clickhouse", clickhouse.TableOutput, ("clickhouse",)),
     SinkRow("stream", StreamOutput, ordered=True),
+    SinkRow("redis", RedisOutput, ("redis",)),
     SinkRow("mqtt", MqttOutput, ("mosquitto",), loses_output_on_restart=True),
     SinkRow("elasticsearch", elasticsearch.documents("elasticsearch"), ("elasticsearch",), shows_repeats=False),
     SinkRow("kafka-at-least-once", kafka.at_least_once, ("kafka",)),

@@ -74,7 +74,8 @@ _SOURCES = {
     "lines of text files are read by `file`",
     "demo demo_logs random dummy faker datagen": "`generate` makes up events",
     "exec command": "there is none; pipe its output to {type: stdin}",
-    "redis nats pulsar amqp rabbitmq kinesis pubsub": "there is none yet; kafka, rocketmq and mqtt are the queues that are read",
+    "valkey": "`redis` reads streams of Valkey, too",
+    "nats pulsar amqp rabbitmq kinesis pubsub": "there is none yet; kafka, rocketmq, mqtt and redis are the queues that are read",
 }
 _SINKS = {
     "stdout print debug show": "`console` prints events",
@@ -88,7 +89,8 @@ _SINKS = {
     "otlp otel otlphttp": "`opentelemetry` sends log records over OTLP/HTTP: {type: opentelemetry, urls: […]}",
     "files fs filesystem folder directory parquet csv json jsonl s3 aws_s3": "`file` writes JSON lines, CSV and Parquet: "
     "{type: file, path: …, format: …}",
-    "redis nats pulsar amqp rabbitmq kinesis pubsub mongodb": "there is none yet; kafka, rocketmq, http, "
+    "valkey": "`redis` writes to Valkey, too",
+    "nats pulsar amqp rabbitmq kinesis pubsub mongodb": "there is none yet; kafka, rocketmq, http, "
     "database, elasticsearch and clickhouse reach other systems",
     "email smtp": "there is none; `http` calls a web hook",
 }

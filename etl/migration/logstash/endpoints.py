@@ -174,7 +174,7 @@ NO_INPUT: Mapping[str, str] = {
     "exec": "programs are not started; their output goes to the source `stdin`",
     "generator": "the source `generate` makes events",
     "jdbc": "the source `database` with the table and the column that grows",
-    "redis": "the source of lists is not there",
+    "redis": "the source `redis` reads streams; lists and channels it does not",
     "s3": "files of object stores are read after a copy",
 }
 """Inputs without a counterpart, and what to do instead."""

@@ -953,6 +953,78 @@ class Sinks:
         """
         return self._sink("opentelemetry", locals(), ("urls",))
 
+    def to_redis(
+        self,
+        url: str,
+        *,
+        key: FilePath,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        tls: ClientTls | None = UNSET,
+        timeout: Duration = UNSET,
+        kind: Literal["stream", "list", "string", "hash", "channel"] = UNSET,
+        value_field: str | None = UNSET,
+        max_length: int | None = UNSET,
+        expiry: Duration | None = UNSET,
+        delivery: Literal["exactly_once", "at_least_once"] = UNSET,
+    ) -> Output:
+        """Write events to Redis or Valkey: to streams, lists, strings, hashes or channels.
+
+        | kind | command | an event is | written twice |
+        |---|---|---|---|
+        | stream | `XADD` | an entry with a field for each field that is not null, or with ``value_field`` only `message` | never |
+        | list | `RPUSH` | JSON, or ``value_field`` | never |
+        | string | `SET` | JSON, or ``value_field``; the last event of a key stays | without effect |
+        | hash | `HSET` | a field for each field that is not null | without effect |
+        | channel | `PUBLISH` | JSON, or ``value_field``; only who is subscribed gets it | may be |
+
+        Exactly once: a batch is written by a script that also stores the position of its last event, under a key of the split
+        (``sluice:PIPELINE:SINK:ledger:…``). A batch whose answer was lost, and a split that is written again after a kill, finds the
+        position, and only the events after it are written. Entries of the ledger are deleted after the next micro-batch, and expire
+        after seven days; a database that is emptied, or evicts keys, loses them. Redis must keep what it has answered: with
+        ``appendfsync everysec``, the default of ``appendonly``, a crash of the server loses up to a second of events, without
+        ``appendonly`` more; a failover loses what the replica does not have. Results of steps that Spark computes have no order by
+        which the ledger could know them: they are written at least once, as with ``delivery: at_least_once``. Channels have no
+        guarantee.
+
+        A field name in braces in ``key`` is replaced by the field's value. Events of a split keep their order. Parallelism: splits.
+        A batch of 1,000 events keeps the server busy for some milliseconds. The user needs the command itself, `EVALSHA`,
+        `SCRIPT LOAD`, `GET`, `SET`, `TYPE` and `UNLINK`, and keys that begin with ``sluice:``. Redis Cluster is not supported,
+        because a script has keys of one node only. Needs the extra ``sluice-etl[redis]``.
+
+        Dead letters: ``null-key`` (a field of the key is null), ``null-value`` (nothing to store). A key of another type, a refused
+        login or a missing permission ends the run without loss. While the server is down or out of memory, the sink retries.
+
+        Delivery: exactly once.
+
+        Example::
+
+            stream.to_redis('redis://localhost:6379/0', key='alerts', kind='stream', max_length=1000000)
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            url: Address of the server: redis://host:port/database, or rediss:// for TLS; without user and password.
+            user: User name (ACL); needs `password`. Default: none.
+            password: Password, of the user if one is given. Default: none.
+            tls: Certificates, for rediss:// addresses. Default: none.
+            timeout: How long an answer may take. Default: 10s.
+            key: Key of the stream, list, string, hash or channel; `{field}` is replaced.
+            kind: What the key holds. Default: stream.
+            value_field: Field whose text or bytes are the value; without it all fields. Default: none.
+            max_length: About how many entries a stream keeps; older ones are deleted. Default: none.
+            expiry: How long a string or hash is kept after it was written. Default: none.
+            delivery: Whether a ledger prevents that a crash repeats events. Default: exactly_once.
+        """
+        return self._sink("redis", locals(), ("url",))
+
     def to_rocketmq(
         self,
         servers: str | Sequence[str],

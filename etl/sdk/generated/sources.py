@@ -682,6 +682,63 @@ class Sources:
         """
         return self._source("mqtt", locals(), ("servers",))
 
+    def redis(
+        self,
+        url: str,
+        *,
+        streams: str | Sequence[str],
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        tls: ClientTls | None = UNSET,
+        timeout: Duration = UNSET,
+        entry_field: str | None = UNSET,
+        start: Literal["earliest", "latest"] = UNSET,
+        commit_group: str | None = UNSET,
+        delete: bool = UNSET,
+        on_data_loss: Literal["fail", "continue"] = UNSET,
+    ) -> Stream:
+        """Read streams of Redis or Valkey, one event an entry.
+
+        ``message`` is an object of the entry's fields as JSON, which a step `json` reads, or with ``entry_field`` the value of one
+        field. ``redis.stream`` is the key, ``redis.id`` the entry's identifier, ``redis.time`` the time in it. Bytes that are not
+        UTF-8 become U+FFFD.
+
+        Delivery: exactly once, up to the sinks' guarantees: the pipeline's checkpoint holds the identifier up to which each stream
+        has been read, and a split that runs again reads the same entries (`XRANGE`). Consumer groups do not allow that: a group gives
+        an entry to whoever asks first, and cannot give a task that runs again the same ones. With ``commit_group`` the delivered
+        position is set as that of a group, for tools that show its lag. With ``delete: true`` entries are removed when all sinks have
+        them.
+
+        If entries were deleted before they were read (`XADD … MAXLEN`, `XTRIM`, `XDEL`: noticed with Redis 7 or newer), or a stream
+        was created again, the run ends; with ``on_data_loss: continue`` it continues with what exists, and the loss is a dead letter
+        (``data-lost``). A stream that does not exist has no entries; the source waits for it. An entry whose identifier a client has
+        chosen beyond the year 2109 is a dead letter (``bad-entry-id``). While the server is down, the source retries.
+
+        The entries of a stream keep their order; there is none between streams. Parallelism: ranges of a stream of about 4 MiB. To
+        find where a micro-batch ends, a script on the server looks through its entries, up to 2,000 at a time; the user needs
+        `XRANGE`, `XINFO`, `TYPE`, `EVALSHA` and `SCRIPT LOAD`. Redis Cluster is not supported. Needs the extra ``sluice-etl[redis]``.
+
+        Example::
+
+            read.redis('redis://localhost:6379/0', streams=['logs'])
+
+        Args:
+            url: Address of the server: redis://host:port/database, or rediss:// for TLS; without user and password.
+            user: User name (ACL); needs `password`. Default: none.
+            password: Password, of the user if one is given. Default: none.
+            tls: Certificates, for rediss:// addresses. Default: none.
+            timeout: How long an answer may take. Default: 10s.
+            streams: Keys of the streams.
+            entry_field: Field of an entry that is the message; without it all fields as JSON. Default: none.
+            start: Where a new pipeline begins: at the first entry, or after the last. Default: earliest.
+            commit_group: Consumer group whose position is set to that of the pipeline; it is created if it does not
+                exist. Default: none.
+            delete: Whether entries are deleted when all sinks have them. Default: false.
+            on_data_loss: What happens if entries were deleted before they were read: the run ends, or continues after
+                them. Default: fail.
+        """
+        return self._source("redis", locals(), ("url",))
+
     def rocketmq(
         self,
         servers: str | Sequence[str],

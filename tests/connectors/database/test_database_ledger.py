@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.database import session as sessions
-from connectors.database.event_positions import START_OF_SPLIT, EventPosition, add_positions
 from connectors.database.ledger import pack_rejects, shorten, unpack_rejects
+from connectors.shared.event_positions import START_OF_SPLIT, EventPosition, add_positions
 from etl.api import OFFSET, BatchId, ComponentError, Rejects, Writer
 
 COUNT = "SELECT count(*), count(DISTINCT id) FROM {t}"
@@ -238,15 +238,15 @@ def test_events_with_the_same_offset_have_different_positions(lite: Database) ->
 def test_positions_do_not_depend_on_the_batches(offsets: list[int], data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, len(offsets)))
     batch = pa.record_batch([pa.array(offsets, pa.int64())], names=[OFFSET])
-    whole = add_positions(batch, START_OF_SPLIT)
+    whole = add_positions(batch, START_OF_SPLIT, "database")
     positions = [EventPosition(o, a) for o, a in zip(offsets, whole.ordinal.to_pylist(), strict=True)]
 
-    head = add_positions(batch.slice(0, cut), START_OF_SPLIT)
+    head = add_positions(batch.slice(0, cut), START_OF_SPLIT, "database")
 
     assert sorted(set(positions)) == positions
     assert head.last == positions[cut - 1]
     if cut < len(offsets):
-        assert add_positions(batch.slice(cut), head.last).last == positions[-1]
+        assert add_positions(batch.slice(cut), head.last, "database").last == positions[-1]
     assert whole.after(head.last).batch.num_rows == len(offsets) - cut
 
 

@@ -15,9 +15,10 @@ from kafka_broker import Broker, events, task
 from running import wait_for
 from servers.kafka_server import Kafka
 
-from connectors.kafka.ledger import LedgerCleaner, LedgerEntry
+from connectors.kafka.ledger import LedgerEntry
 from connectors.kafka.producer_pool import PRODUCER_POOL
 from connectors.kafka.sink import KafkaSink
+from connectors.shared.ledger_cleaner import LedgerCleaner
 from etl.api import (
     CHANGE,
     DELETE,

@@ -46,7 +46,7 @@ class PositionedBatch:
         return PositionedBatch(self.batch.slice(first), self.ordinal.slice(first))
 
 
-def add_positions(batch: pa.RecordBatch, before: EventPosition) -> PositionedBatch:
+def add_positions(batch: pa.RecordBatch, before: EventPosition, sink: str) -> PositionedBatch:
     """Return the positions of a batch that follows ``before``. Raises ComponentError if events are not in order."""
     import numpy as np
 
@@ -54,7 +54,7 @@ def add_positions(batch: pa.RecordBatch, before: EventPosition) -> PositionedBat
     steps = np.diff(offsets, prepend=before.offset if before.ordinal >= 0 else offsets[0])
     if (steps < 0).any():
         raise ComponentError(
-            "events arrive in another order than they were read, but the ledger of sink database relies on their order to know "
+            f"events arrive in another order than they were read, but the ledger of sink {sink} relies on their order to know "
             "what is written; use delivery: at_least_once"
         )
     rows = np.arange(len(offsets))
