@@ -649,7 +649,7 @@ class Sources:
         A message longer than ``max_message_bytes`` is a dead letter (``message-too-long``, with its first 64 KiB). A refused login or
         subscription ends the run when it starts; later, and while no broker answers, the source retries with growing pauses. Order:
         as the broker sends. Parallelism: parts of the journal; one connection reads. The client is ours: the clients of Python send
-        PUBREC before the application has the message, so that a killed process loses messages of QoS 2, and read a tenth as fast.
+        PUBREC before the application has the message, so that a killed process loses messages of QoS 2.
 
         Example::
 
