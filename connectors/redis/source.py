@@ -21,7 +21,7 @@ from connectors.redis.stream_positions import (
     positions_of,
     read_info,
 )
-from etl.api import OFFSET, ComponentError, Finding, Limit, Offset, Rejects, Schema, Source, Split
+from etl.api import OFFSET, Backlog, ComponentError, Finding, Limit, Offset, Rejects, Schema, Source, Split
 
 log = logging.getLogger("sluice.redis")
 
@@ -139,7 +139,7 @@ class RedisSource(ServerOptions, Source):
                     events -= taken_events
         return start if ends == positions else offset_of(ends)
 
-    def backlog(self, after: Offset) -> int | None:
+    def backlog(self, after: Offset) -> Backlog | None:
         """Return how many entries were added after the offset; None before Redis 7, which does not count them."""
         total = 0
         with errors_named(self.settings()):
@@ -148,7 +148,7 @@ class RedisSource(ServerOptions, Source):
                 if added is None:
                     return None
                 total += max(0, added - position.entries)
-        return total
+        return Backlog(total)
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the ranges of a batch."""

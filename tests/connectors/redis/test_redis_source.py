@@ -9,7 +9,7 @@ from servers.certificates import Certificates
 from servers.redis_server import Redis
 
 from connectors.redis.entry_ids import EntryId
-from etl.api import ComponentError, Limit
+from etl.api import Backlog, ComponentError, Limit
 
 
 @pytest.fixture
@@ -117,8 +117,8 @@ def test_start_latest_and_the_backlog(redis: Redis, stream: str) -> None:
     add(redis, stream, 5, 8)
 
     assert numbers(read(source, start, source.latest(start, FAR))) == [5, 6, 7]
-    assert source.backlog(start) == 3
-    assert source.backlog(source.latest(start, FAR)) == 0
+    assert source.backlog(start) == Backlog(3)
+    assert source.backlog(source.latest(start, FAR)) == Backlog(0)
     assert source.skips == "start: latest"
 
 
