@@ -17,6 +17,10 @@ MISFIT = "does-not-fit"
 """Code of events that a column cannot store."""
 
 
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Unit of a timestamp → units in a second."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """A flat column of the table and what is done to the field of that name."""
@@ -80,6 +84,8 @@ def _misfits(values: pa.Array, column: _Column) -> tuple[pa.BooleanArray | None,
     """Which events a column cannot store, and why; None if all fit."""
     if column.required and values.null_count:
         return values.is_null(), f"{column.name} is null, and the column must not be"
+    if kinds.is_timestamp(values.type) and kinds.is_timestamp(column.type):
+        return _times_beyond(values, column.type), f"{column.name} is beyond the times of the column, {format_type(column.type)}"
     if values.type == column.type or not can_narrow(column.type, values.type):
         return None, ""
     if is_wider(column.type, column_type(values.type, "delta")):
@@ -88,6 +94,16 @@ def _misfits(values: pa.Array, column: _Column) -> tuple[pa.BooleanArray | None,
     return pc.fill_null(
         pc.not_equal(stored, values), False
     ), f"{column.name} is too large for the column, {format_type(column.type)}"
+
+
+def _times_beyond(values: pa.Array, type_: pa.DataType) -> pa.BooleanArray | None:
+    """Which times have no 64 bits in the finer unit of a column; None if all have."""
+    factor = _UNITS[type_.unit] // _UNITS[values.type.unit]
+    if factor <= 1 or not len(values):
+        return None
+    limit = (1 << 63) // factor - 1
+    counts = values.cast(pa.int64())
+    return pc.fill_null(pc.or_(pc.greater(counts, limit), pc.less(counts, -limit)), False)
 
 
 def _cast(values: pa.Array, type_: pa.DataType) -> pa.Array:

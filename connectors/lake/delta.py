@@ -6,6 +6,7 @@ micro-batch (protocol, "Transaction Identifiers").
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -51,6 +53,9 @@ _WRITABLE_FEATURES = frozenset(
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]")
 """What a folder's name gets ``_`` for: the values of partitions are in the log, not in paths."""
 
+MAX_FOLDER_PART = 80
+"""Characters of a column's name, and of its value, in a folder's name, which file systems limit to 255 bytes."""
+
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -74,6 +79,8 @@ class DeltaLakeTable:
     """Options of the object store."""
     _table: DeltaTable | None = field(default=None, init=False)
     """The table as it was opened last."""
+    _known_entry: tuple[int, int, int | None] | None = field(default=None, init=False)
+    """`_log_entry` of the version that the last commit left."""
 
     def prepare(self, columns: pa.Schema, options: TableOptions) -> None:
         """Create the table if it is missing, else add the columns that it lacks."""
@@ -105,16 +112,18 @@ class DeltaLakeTable:
         with self._errors():
             table = self._open()
             columns, partition_columns = _columns(table), list(table.metadata().partition_columns)
+            identity = str(table.metadata().id)
             file_system, root = self._file_system()
 
         def new_path(key: Key, name: str) -> str:
-            folders = [f"{column}={_folder_value(value)}" for column, value in zip(partition_columns, key, strict=True)]
+            folders = [_folder_name(column, value) for column, value in zip(partition_columns, key, strict=True)]
             return "/".join([*root, *folders, name])
 
         def describe(file: WrittenFile) -> dict[str, Any]:
             values = {column: _partition_value(value) for column, value in zip(partition_columns, file.key, strict=True)}
             path = file.path.removeprefix("/".join([*root, ""]))
-            return {"path": path, "size": file.bytes, "partition_values": values, "stats": file_statistics(file.metadata)}
+            statistics = file_statistics(file.metadata)
+            return {"table": identity, "path": path, "size": file.bytes, "partition_values": values, "stats": statistics}
 
         return TableLayout(
             columns,
@@ -132,13 +141,15 @@ class DeltaLakeTable:
         deltalake = import_deltalake()
         transactions = deltalake.transaction
         with self._errors():
-            table = self._open()
+            table = self._open_current()
             application = f"sluice-{query}"
             committed = table.transaction_version(application)
             if committed is not None and committed >= number:
                 return False
+            self._check_same(table, added)
             now = int(time.time() * 1000)
-            actions = [transactions.AddAction(modification_time=now, data_change=True, **one) for one in added]
+            files = [{name: value for name, value in one.items() if name != "table"} for one in added]
+            actions = [transactions.AddAction(modification_time=now, data_change=True, **one) for one in files]
             properties = transactions.CommitProperties(
                 custom_metadata={"engine": "sluice", "query": query, "batch": str(number)},
                 max_commit_retries=COMMIT_ATTEMPTS,
@@ -146,7 +157,10 @@ class DeltaLakeTable:
             )
             columns = list(table.metadata().partition_columns)
             table.create_write_transaction(actions, "append", table.schema(), columns, commit_properties=properties)
-            self._sync_log(table)
+            before = table.version()
+            table.update_incremental()
+            self._sync_log(before, table.version())
+            self._known_entry = self._log_entry(table.version())
         return True
 
     def delete_files(self, paths: Sequence[str]) -> None:
@@ -166,7 +180,7 @@ class DeltaLakeTable:
     def expire(self, keep_seconds: float) -> None:
         """Vacuum: removes files that no version within the time has, those of killed tasks included."""
         with self._errors():
-            hours = max(int(keep_seconds // 3600), 0)
+            hours = math.ceil(keep_seconds / 3600)
             self._open().vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False, full=True)
 
     @property
@@ -180,6 +194,25 @@ class DeltaLakeTable:
         else:
             self._table.update_incremental()
         return self._table
+
+    def _open_current(self) -> DeltaTable:
+        """The newest version of the table that is there now: one that was dropped and created again has another log."""
+        if self._table is not None and self._log_entry(self._table.version()) != self._known_entry:
+            self._table = None  # also if log retention has removed the entry
+        return self._open()
+
+    def _log_entry(self, version: int) -> tuple[int, int, int | None]:
+        """The version, the size and the time (nanoseconds) of its file in the log."""
+        file_system, root = self._file_system()
+        found = file_system.get_file_info("/".join([*root, "_delta_log", f"{version:020d}.json"]))
+        return version, found.size, found.mtime_ns
+
+    def _check_same(self, table: DeltaTable, added: Sequence[Mapping[str, Any]]) -> None:
+        """Files were written for this table. Raises ComponentError."""
+        metadata = table.metadata()
+        expected = str(metadata.id), set(metadata.partition_columns)
+        if any((one["table"], set(one["partition_values"])) != expected for one in added):
+            raise ComponentError(f"{self.uri} was replaced or partitioned otherwise during the run: start again")
 
     def _create(self, columns: pa.Schema, options: TableOptions) -> None:
         deltalake = import_deltalake()
@@ -204,12 +237,12 @@ class DeltaLakeTable:
 
         return PyFileSystem(DeltaStorageHandler(self.uri, self._storage)), ()
 
-    def _sync_log(self, table: DeltaTable) -> None:
-        """Make the commit durable on a local disk, where delta-rs leaves that to the kernel."""
+    def _sync_log(self, before: int, version: int) -> None:
+        """Make the versions after ``before`` durable on a local disk, where delta-rs leaves that to the kernel."""
         if "://" in self.uri:
             return
         folder = os.path.join(self.uri, "_delta_log")
-        for path in (os.path.join(folder, f"{table.version():020d}.json"), folder):
+        for path in (*(os.path.join(folder, f"{one:020d}.json") for one in range(before + 1, version + 1)), folder):
             with suppress(FileNotFoundError):
                 handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 try:
@@ -251,11 +284,14 @@ def _problems(table: DeltaTable, columns: pa.Schema, options: TableOptions) -> l
     if any(name.startswith("delta.constraints.") for name in configuration):
         found.append("it has constraints, which this sink does not check")
     existing = _columns(table)
+    partition_columns = list(table.metadata().partition_columns)
+    binary = [name for name in partition_columns if pa.types.is_binary(existing.field(name).type)]
+    found += [f"it is partitioned by the bytes of {name!r}, which this sink does not write" for name in binary]
     found += [f"its column {name!r} has a dot in its name" for name in existing.names if "." in name]
     for column in table.schema().fields:
         rules = {"delta.generationExpression", "delta.invariants", "delta.identity.start"} & set(column.metadata or {})
         found += [f"its column {column.name!r} has {rule}" for rule in sorted(rules)]
-    wanted, actual = [one.field for one in options.partition_by], list(table.metadata().partition_columns)
+    wanted, actual = [one.field for one in options.partition_by], partition_columns
     if wanted and wanted != actual:
         by = ", ".join(actual) if actual else "nothing"
         found.append(f"it is partitioned by {by}, and partition_by says {', '.join(wanted)}")
@@ -303,12 +339,15 @@ def _partition_value(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).strftime("%Y-%m-%d %H:%M:%S.%f")
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def _folder_value(value: Any) -> str:
+def _folder_name(column: str, value: Any) -> str:
     text = _partition_value(value)
-    return "__HIVE_DEFAULT_PARTITION__" if text is None else _UNSAFE_CHARACTERS.sub("_", text)[:80]
+    shown = "__HIVE_DEFAULT_PARTITION__" if text is None else _UNSAFE_CHARACTERS.sub("_", text)[:MAX_FOLDER_PART]
+    return f"{_UNSAFE_CHARACTERS.sub('_', column)[:MAX_FOLDER_PART]}={shown}"
 
 
 def _first_lines(error: BaseException) -> str:

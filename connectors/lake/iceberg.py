@@ -6,6 +6,7 @@ sets a property of the table, atomically with the snapshot, that outlives the sn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -36,6 +37,11 @@ ATTEMPTS = 20
 
 _DEFAULT_PROPERTIES = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "100"}
 """Properties of a created table: without them each commit leaves a file with all metadata for ever."""
+
+MAX_FOLDER_NAME = 200
+"""Characters of a folder's name, which file systems limit to 255 bytes; all are of one byte."""
+
+_CUT_ESCAPE = re.compile(r"%[0-9A-F]?$")
 
 _PERMANENT = (
     "BadRequestError",
@@ -111,7 +117,7 @@ class IcebergLakeTable:
             ]
 
         def new_path(key: Key, name: str) -> str:
-            folder = f"{spec.partition_to_path(_record(spec, schema, key), schema)}/" if key else ""
+            folder = f"{_partition_folder(spec, schema, key)}/" if key else ""
             uri = table.location_provider().new_data_location(f"{folder}{name}")
             _, _, path = self._resolve(table, uri)
             uris[path] = uri
@@ -167,8 +173,8 @@ class IcebergLakeTable:
                 numbers = count()
 
                 def new_path(_: Key) -> str:
-                    folder = f"{table.spec().partition_to_path(_record(table.spec(), table.schema(), key), table.schema())}/"
-                    uri = table.location_provider().new_data_location(f"{folder if key else ''}{stem}-{next(numbers)}.parquet")
+                    folder = f"{_partition_folder(table.spec(), table.schema(), key)}/" if key else ""
+                    uri = table.location_provider().new_data_location(f"{folder}{stem}-{next(numbers)}.parquet")
                     path = self._resolve(table, uri)[2]
                     uris[path], keys[path] = uri, key
                     return path
@@ -206,8 +212,14 @@ class IcebergLakeTable:
         """The newest version of the table."""
         if self._table is None:
             self._table = self._catalog().load_table(self.name)
-        else:
+            return self._table
+        identity = self._table.metadata.table_uuid
+        try:
             self._table.refresh()
+        except ValueError as error:  # PyIceberg compares the identities of tables, too
+            raise ComponentError(f"{self.name} was replaced during the run: start again") from error
+        if self._table.metadata.table_uuid != identity:
+            raise ComponentError(f"{self.name} was replaced during the run: start again")
         return self._table
 
     def _create(self, columns: pa.Schema, options: TableOptions) -> Table:
@@ -328,6 +340,12 @@ def _record(spec: PartitionSpec, schema: Any, key: Key) -> Any:
     from pyiceberg.typedef import Record
 
     return Record(*[partition_record_value(one, value, schema) for one, value in zip(spec.fields, key, strict=True)])
+
+
+def _partition_folder(spec: PartitionSpec, schema: Any, key: Key) -> str:
+    """The folder of a partition. Long names are cut, not within an escape: readers know partitions from manifests."""
+    path = spec.partition_to_path(_record(spec, schema, key), schema)
+    return "/".join(_CUT_ESCAPE.sub("", part[:MAX_FOLDER_NAME]) for part in path.split("/"))
 
 
 def _describe(table: Table, file: WrittenFile, uri: str) -> dict[str, Any]:

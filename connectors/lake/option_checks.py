@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from connectors.lake.partition_fields import PartitionField, transform_problem
-from connectors.lake.table_schema import LakeFormat, UnsupportedTypeError, bad_names, column_type
+from connectors.lake.table_schema import LakeFormat, UnsupportedTypeError, bad_names, column_type, is_bytes
 from etl.api import Finding, Schema, format_type, unknown_field, visible
 
 _SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss", "az", "adl", "file")
@@ -75,6 +75,9 @@ def check_partitions(lake_format: LakeFormat, fields: Sequence[PartitionField], 
             yield Finding(
                 "unsupported-partition", f"{one.field!r} is inside a struct, by which Delta Lake cannot partition", path, hint
             )
+        elif lake_format == "delta" and is_bytes(known[one.field]):
+            hint = "partition by another field, or make a text of it before with set"
+            yield Finding("unsupported-partition", f"{one.field!r} has bytes, by which this sink does not partition", path, hint)
         elif problem := transform_problem(one, known[one.field]):
             yield Finding(
                 "unsupported-partition", f"{problem.replace(str(known[one.field]), format_type(known[one.field]))}", path

@@ -15,12 +15,15 @@ from connectors.lake.committer import LakeCommitter, Maintenance
 from connectors.lake.lake_table import LakeTable, TableLayout, TableOptions
 from connectors.lake.parquet_files import Compression
 from connectors.lake.partition_fields import PATTERN, PartitionField, parse_partition_field
-from connectors.lake.table_schema import LakeFormat, UnsupportedTypeError, event_columns
+from connectors.lake.table_schema import LakeFormat, UnsupportedTypeError, event_columns, plan_evolution
 from connectors.lake.writer import LakeWriter
 from etl.api import Committer, ComponentError, Duration, Finding, Guarantee, Schema, Sink, Size, Task, Writer
 
 LAYOUT_SECONDS = 60.0
 """How long a worker uses what it knows of a table: only changes by others are noticed late, and all commits check them."""
+
+_SCHEMES = {"s3a": "s3", "abfss": "abfs"}
+"""Scheme → the other name of the same object store."""
 
 _layouts: dict[tuple[str, str, str], tuple[float, TableLayout]] = {}
 """Sink, query and fields → when the layout was fetched (monotonic seconds), and the layout."""
@@ -48,6 +51,18 @@ class CatalogOptions(BaseModel):
         description="Further properties of the catalog, as PyIceberg names them.",
         examples=[{"credential": "${CATALOG_CREDENTIAL}"}],
     )
+
+    @property
+    def address(self) -> str:
+        """Where the catalog is, without a login; its type if that is not said."""
+        uri = self.uri or (self.properties["uri"].get_secret_value() if "uri" in self.properties else self.type)
+        scheme, separator, rest = uri.partition("://")
+        if not separator:
+            return uri
+        server, slash, path = rest.partition("/")
+        if scheme == "sqlite" and not server:
+            path = os.path.realpath(path.partition("?")[0])
+        return f"{scheme}://{server.rpartition('@')[2]}{slash}{path.partition('?')[0].rstrip('/')}"
 
     def client_properties(self) -> dict[str, str]:
         """Properties as PyIceberg takes them, with secrets."""
@@ -169,9 +184,11 @@ class LakeSink(Sink):
     def targets(self) -> Iterable[str]:
         """Return the table."""
         if self.format == "delta":
-            return (self._location,)
-        where = self.catalog.uri or self.catalog.type if self.catalog else ""
-        return (f"iceberg:{where}/{self.table}",)
+            scheme, separator, path = self._location.partition("://")
+            if not separator:
+                return (os.path.realpath(self._location),)
+            return (f"{_SCHEMES.get(scheme, scheme)}://{path}",)
+        return (f"iceberg:{self.catalog.address if self.catalog else ''}/{self.table}",)
 
     def prepare(self, incoming: Schema) -> None:
         """Create the table, or change it so that it stores these events."""
@@ -209,6 +226,10 @@ class LakeSink(Sink):
         if known is not None and time.monotonic() - known[0] < LAYOUT_SECONDS:
             return known[1]
         layout = self.lake_table().layout()
+        evolution = plan_evolution(layout.schema, event_columns(task.schema, self.format), self.format)
+        if evolution or evolution.problems:
+            changed = [*map(str, [*evolution.added, *evolution.widened]), *evolution.problems]
+            raise ComponentError(f"{self.table} was changed during the run and lacks {'; '.join(changed)}: start again")
         _layouts.clear()
         _layouts[key] = time.monotonic(), layout
         return layout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -36,7 +37,7 @@ def column_type(type_: pa.DataType, lake_format: LakeFormat) -> pa.DataType:
         return column_type(type_.value_type, lake_format)
     if kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_):
         return pa.string()
-    if kinds.is_binary(type_) or kinds.is_large_binary(type_) or kinds.is_fixed_size_binary(type_):
+    if is_bytes(type_):
         return pa.binary()
     if kinds.is_integer(type_):
         signed = _SIGNED_TYPES.get(type_, type_)
@@ -58,6 +59,11 @@ def column_type(type_: pa.DataType, lake_format: LakeFormat) -> pa.DataType:
     raise UnsupportedTypeError(format_type(type_))
 
 
+def is_bytes(type_: pa.DataType) -> bool:
+    """Whether a field has bytes."""
+    return bool(kinds.is_binary(type_) or kinds.is_large_binary(type_) or kinds.is_fixed_size_binary(type_))
+
+
 def event_columns(schema: Schema, lake_format: LakeFormat) -> pa.Schema:
     """The columns that store events with these flat fields. Raises UnsupportedTypeError."""
     return pa.schema([pa.field(one.name, column_type(one.type, lake_format)) for one in nested_schema(visible(schema))])
@@ -67,9 +73,12 @@ def bad_names(schema: Schema, lake_format: LakeFormat) -> Iterator[tuple[str, st
     """Yield fields whose names cannot be those of columns, and the reason. Readers compare names without case."""
     spellings: dict[str, str] = {}
     for name in visible(schema).names:
-        other = spellings.setdefault(name.lower(), name)
-        if other != name:
-            yield name, f"differs from {other!r} in case only, and readers of tables compare names without case"
+        for prefix in itertools.accumulate(name.split("."), "{}.{}".format):
+            other = spellings.setdefault(prefix.lower(), prefix)
+            if other != prefix:
+                which = "" if prefix == name else f"is in {prefix!r}, which "
+                yield name, f"{which}differs from {other!r} in case only, and readers of tables compare names without case"
+                break
         if lake_format == "delta" and (found := sorted(_DELTA_NAME_CHARACTERS & set(name))):
             yield name, f"has {found[0]!r} in its name, which Delta Lake does not accept"
         if not all(name.split(".")):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,7 +18,7 @@ from deltalake import DeltaTable
 from lake_writing import batch_of, deliver, sorted_rows, stage
 
 from connectors.lake.sink import LakeSink
-from etl.api import TIMESTAMP, BatchId, ComponentError
+from etl.api import OFFSET, TIMESTAMP, BatchId, ComponentError
 
 SCHEMA = pa.schema([("n", pa.int64()), ("host", pa.string()), ("user.name", pa.string()), ("user.id", pa.int32())])
 
@@ -306,3 +308,70 @@ def test_small_files_are_merged_and_old_versions_removed(tmp_path: Path) -> None
     assert len(data_files(tmp_path)) == 1
     deliver(sink, tmp_path, [{"n": 4}], SCHEMA, 4)  # what the table remembers of queries survives
     assert [row["n"] for row in rows_of(tmp_path)] == [0, 1, 2, 3, 4]
+
+
+def test_a_table_that_was_created_again_during_a_run_gets_no_files_of_the_old_one(tmp_path: Path) -> None:
+    sink = delta(tmp_path)
+    sink.prepare(SCHEMA)
+    committer = sink.committer(str(tmp_path))
+    for number in (0, 1):
+        staged, _ = stage(sink, tmp_path, batch_of([{"n": number}], SCHEMA), number)
+        assert staged is not None
+        if number == 1:
+            shutil.rmtree(tmp_path / "table")
+            sink.prepare(SCHEMA)
+            with pytest.raises(ComponentError, match="was replaced or partitioned otherwise during the run: start again"):
+                committer.commit(BatchId("q1", number), [staged])
+        else:
+            committer.commit(BatchId("q1", number), [staged])
+
+    assert rows_of(tmp_path) == []
+
+
+def test_fields_that_the_table_lacks_since_the_start_of_a_run_end_it(tmp_path: Path) -> None:
+    delta(tmp_path).prepare(pa.schema([("n", pa.int64())]))
+
+    with pytest.raises(ComponentError, match=r"was changed during the run and lacks host \(string\).*: start again"):
+        stage(delta(tmp_path), tmp_path, batch_of([{"n": 1, "host": "a"}], SCHEMA))
+
+
+def test_times_beyond_microseconds_are_dead_letters(tmp_path: Path) -> None:
+    schema = pa.schema([("n", pa.int64()), ("at", pa.timestamp("s"))])
+    delta(tmp_path).prepare(schema)
+    times = pa.array([1 << 60, -(1 << 60), 5, None], pa.int64()).cast(pa.timestamp("s"))
+    batch = pa.RecordBatch.from_arrays([pa.array(range(4)), times, pa.array(range(4))], names=["n", "at", OFFSET])
+
+    staged, rejected = stage(delta(tmp_path), tmp_path, batch)
+
+    assert staged is not None
+    assert [one.events["n"].to_pylist() for one in rejected] == [[0, 1]]
+    assert staged.events == 2
+
+
+def test_small_decimals_are_partition_values_without_an_exponent(tmp_path: Path) -> None:
+    schema = pa.schema([("n", pa.int64()), ("price", pa.decimal128(20, 9))])
+    deliver(delta(tmp_path, partition_by=["price"]), tmp_path, [{"n": 1, "price": Decimal("0.000000001")}], schema)
+
+    log = (tmp_path / "table" / "_delta_log" / f"{1:020d}.json").read_text().splitlines()
+    added = [json.loads(line)["add"] for line in log if "add" in json.loads(line)]
+    assert [one["partitionValues"] for one in added] == [{"price": "0.000000001"}]
+
+
+def test_versions_are_kept_as_long_as_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hours: list[int] = []
+    monkeypatch.setattr(DeltaTable, "vacuum", lambda self, retention_hours, **_: hours.append(retention_hours))
+    deliver(delta(tmp_path), tmp_path, [{"n": 1}], SCHEMA)
+
+    delta(tmp_path).lake_table().expire(5400.0)
+
+    assert hours == [2]
+
+
+def test_a_commit_is_durable_before_it_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}"))))
+
+    for number in (0, 1):
+        deliver(delta(tmp_path), tmp_path, [{"n": 1}], SCHEMA, number)
+
+    assert [name for name in synced if name != "_delta_log"] == [f"{1:020d}.json", f"{2:020d}.json"]

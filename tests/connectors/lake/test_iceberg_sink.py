@@ -282,3 +282,28 @@ def test_a_catalog_that_is_down_is_temporary_and_its_password_stays_hidden(tmp_p
         down.prepare(SCHEMA)
     assert "hidden" not in str(raised.value)
     assert [finding.code for finding in down.probe(SCHEMA)] == ["unreachable"]
+
+
+def test_long_partition_values_have_short_folders(tmp_path: Path) -> None:
+    hosts = ["x" * 300, "é" * 100, "../a=b"]
+    deliver(iceberg(tmp_path, partition_by=["host"]), tmp_path, [{"n": n, "host": host} for n, host in enumerate(hosts)], SCHEMA)
+
+    assert [row["host"] for row in rows_of(tmp_path)] == hosts
+    assert len(data_files(tmp_path)) == 3
+
+
+def test_a_table_that_was_created_again_during_a_run_ends_it(tmp_path: Path) -> None:
+    sink = iceberg(tmp_path)
+    sink.prepare(SCHEMA)
+    committer = sink.committer(str(tmp_path))
+    for number in (0, 1):
+        staged, _ = stage(sink, tmp_path, batch_of([{"n": number}], SCHEMA), number)
+        assert staged is not None
+        if number == 0:
+            committer.commit(BatchId("q1", number), [staged])
+            catalog(tmp_path).drop_table("logs.events")
+            iceberg(tmp_path).prepare(SCHEMA)
+
+    with pytest.raises(ComponentError, match="was replaced during the run: start again"):
+        committer.commit(BatchId("q1", 1), [staged])
+    assert rows_of(tmp_path) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -73,10 +74,36 @@ def test_these_are_wrong(options: dict[str, Any], code: str, path: tuple[str | i
         ("time", pa.duration("us"), "unsupported-type"),
         ("HOST", pa.string(), "bad-column-name"),
         ("a b", pa.string(), "bad-column-name"),
+        ("HOST.name", pa.string(), "bad-column-name"),
+        ("User.id", pa.string(), "bad-column-name"),
     ],
 )
 def test_fields_that_cannot_be_columns(name: str, type_: pa.DataType, code: str) -> None:
     assert found(SCHEMA.append(pa.field(name, type_))) == [(code, ())]
+
+
+def test_bytes_are_no_partition_of_delta_lake() -> None:
+    assert found(SCHEMA.append(pa.field("raw", pa.large_binary())), partition_by=["raw"]) == [
+        ("unsupported-partition", ("partition_by", 0))
+    ]
+
+
+def test_a_table_has_one_target_under_all_its_names(tmp_path: Path) -> None:
+    (tmp_path / "table").mkdir()
+    (tmp_path / "link").symlink_to("table")
+    (tmp_path / "sub").mkdir()
+
+    def targets(table: str, **options: Any) -> list[str]:
+        return list(LakeSink.model_validate({"format": "delta", "table": table, **options}).targets())
+
+    def iceberg(**catalog: Any) -> list[str]:
+        return targets("a.b", format="iceberg", catalog={"type": "sql", **catalog})
+
+    assert targets(f"{tmp_path}/table/") == targets(f"file://{tmp_path}/table") == targets(f"{tmp_path}/link")
+    assert targets("s3a://b/t") == targets("s3://b/t/") != targets("s3://b/u")
+    assert iceberg(uri=f"sqlite:///{tmp_path}/c.db") == iceberg(uri=f"sqlite:///{tmp_path}/sub/../c.db?timeout=3")
+    assert iceberg(properties={"uri": "postgresql://me:hidden@host/db"}) == iceberg(uri="postgresql://host/db")
+    assert iceberg(uri="postgresql://host/db") != iceberg(uri="postgresql://host/other")
 
 
 @pytest.mark.parametrize("text", ["days(at)", "bucket(host)", "bucket(0, host)", "day(at", "a b", ""])
