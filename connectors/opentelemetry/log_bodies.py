@@ -121,17 +121,23 @@ class LogBodies:
     def _records(self, batch: pa.RecordBatch) -> pa.Array:
         """Return each event as an element of the list of its scope."""
         fields, rows = self.fields, batch.num_rows
-        attributes = {name: batch.column(name) for name in fields.attributes}
+        columns = {name: batch.column(name) for name in fields.attributes}
+        attributes = {name: column for name, column in columns.items() if column.null_count < rows}
         trace, span = (_ids(batch, name, length) for name, length in ((fields.trace, 32), (fields.span, 16)))
         for name, ids in ((fields.trace, trace), (fields.span, span)):
             if name is not None and ids is not None:  # what is no id stays as an attribute
                 attributes[name] = pc.if_else(ids.is_null(), large_texts(batch.column(name)), None)
         now = pa.scalar(time.time_ns(), pa.int64())
         times = _known_times(event_times(batch, fields.time))
-        observed = pa.nulls(rows, pa.int64()) if fields.observed is None else event_times(batch, fields.observed)
+        observed = _known_times(pa.nulls(rows, pa.int64()) if fields.observed is None else event_times(batch, fields.observed))
+        for name, known in ((fields.time, times), (fields.observed, observed)):
+            if name is not None:  # so does a time that a record cannot have
+                unknown = pc.and_(pc.equal(known, 0), batch.column(name).is_valid())
+                if unknown.true_count:
+                    attributes[name] = pc.if_else(unknown, large_texts(batch.column(name)), None)
         record = _Record(
             times,
-            pc.if_else(pc.greater(_known_times(observed), 0), observed, now),
+            pc.if_else(pc.greater(observed, 0), observed, now),
             pa.nulls(rows, pa.large_string()) if fields.severity is None else large_texts(batch.column(fields.severity)),
             None if fields.body is None else encode_values(self._form, batch.column(fields.body)),
             encode_pairs(self._form, [*attributes], [*attributes.values()]),
@@ -252,7 +258,7 @@ def _ids(batch: pa.RecordBatch, name: str | None, digits: int) -> pa.Array | Non
 
 
 def _known_times(nanoseconds: pa.Array) -> pa.Array:
-    """Return times, 0 for null and for what is before 1970, which records cannot have."""
+    """Return times, 0 for null and for what is before 1970 or after 2262, which records cannot have."""
     return pc.max_element_wise(pc.fill_null(nanoseconds, 0), 0)
 
 

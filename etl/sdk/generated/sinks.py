@@ -892,7 +892,8 @@ class Sinks:
         for each split; splits are sent in parallel.
 
         The body of a record is ``value_field``, else the field ``message``. Its time is ``time_field``, else the field
-        ``timestamp``, unless it is before 1970; the observed time is ``observed_field``, else the time of sending.
+        ``timestamp``; the observed time is ``observed_field``, else the time of sending. A time before 1970 or after 2262, which a
+        record cannot have, stays an attribute.
         ``severity_field`` is the severity's text, and its number where the level is known: trace 1, debug 5, info 9,
         notice 10, warning 13, error 17, critical 18,
         alert 19, fatal and emergency 21. ``trace_field`` and ``span_field`` have ids of 32 and 16 hexadecimal digits; what is no

@@ -22,6 +22,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 from receiving import create_source, receiving, rows
 
 from connectors.opentelemetry.sink import OpenTelemetrySink
+from connectors.opentelemetry.wire_columns import ProtobufForm
 from etl.api import OFFSET, TIMESTAMP, ComponentError, Result, Task
 
 AT = datetime(2026, 11, 28, 8, 0, 0, 250001, UTC)
@@ -113,6 +114,7 @@ def test_the_parts_of_a_record(server: FakeServer, format: str) -> None:
     assert (second.severity_text, second.severity_number, second.trace_id) == ("odd", 0, b"")
     assert attributes(second) == {"n": 1, "trace.id": "x", "span.id": "0" * 16}
     assert (third.body.string_value, third.severity_number, third.time_unix_nano) == ("é\n\x00", 0, 0)
+    assert attributes(third) == {"n": 2, "timestamp": "1969-12-31T00:00:00.000000Z"}
 
 
 @FORMATS
@@ -144,6 +146,31 @@ def test_values_keep_their_types(server: FakeServer, format: str) -> None:
         if "pair" in expected:
             expected["pair"] = {key: value for key, value in expected["pair"].items() if value is not None}
         assert one == expected
+
+
+@FORMATS
+def test_times_that_a_record_cannot_have_stay_attributes(server: FakeServer, format: str) -> None:
+    late = pa.array([AT, datetime(2300, 1, 1, tzinfo=UTC), None], TIMESTAMP)
+
+    write(server, batch(3, timestamp=late, seen=late), format=format, observed_field="seen")
+
+    first, second, third = exported(server).resource_logs[0].scope_logs[0].log_records
+    assert (attributes(first), attributes(third)) == ({"n": 0}, {"n": 2})
+    assert attributes(second) == {"n": 1} | dict.fromkeys(("timestamp", "seen"), "2300-01-01T00:00:00.000000Z")
+    assert second.time_unix_nano == 0
+    assert second.observed_time_unix_nano > NANOS
+
+
+def test_fields_that_are_null_in_all_events_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    pair = ProtobufForm.pair
+    monkeypatch.setattr(ProtobufForm, "pair", lambda self, key, values: encoded.append(key) or pair(self, key, values))
+    events = batch(2, **{f"f{number}": pa.nulls(2, pa.string()) for number in range(1000)})
+
+    with (fake := FakeServer()).running():
+        write(fake, events, resource={})
+
+    assert encoded == ["n"]
 
 
 @FORMATS
