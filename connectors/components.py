@@ -28,6 +28,7 @@ COMPONENTS = (
     Entry("sink", "splunk_hec", "connectors.splunk.sink:SplunkHecSink"),
     Entry("sink", "opentelemetry", "connectors.opentelemetry.sink:OpenTelemetrySink"),
     Entry("sink", "loki", "connectors.loki.sink:LokiSink"),
+    Entry("sink", "chat", "connectors.chat.sink:ChatSink"),
     Entry("sink", "lake", "connectors.lake.sink:LakeSink"),
     Entry("sink", "mqtt", "connectors.mqtt.sink:MqttSink"),
     Entry("sink", "redis", "connectors.redis.sink:RedisSink"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +19,8 @@ from etl.api import ComponentError, Rejects, Result, Staged
 
 TOO_LARGE = "event-too-large"
 CONTENT_TOO_LARGE = 413
+
+_SECONDS = re.compile(r"\s*([0-9]{1,9})[0-9]*(\.[0-9]{1,9})?\s*")
 
 
 @dataclass
@@ -102,11 +105,11 @@ class RequestWriter:
 
 
 def parse_retry_after(header: str | None) -> float:
-    """Return the seconds that Retry-After asks for, as a number or a date (RFC 9110); 0 if absent or invalid."""
+    """Return the seconds that Retry-After asks for, as a date or a number (RFC 9110; some send fractions); 0 if invalid."""
     if header is None:
         return 0
-    if header.strip().isdecimal():
-        return float(header.strip()[:9])
+    if seconds := _SECONDS.fullmatch(header):
+        return float(f"{seconds[1]}{seconds[2] or ''}")
     try:
         return (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
     except (ValueError, TypeError):

@@ -52,6 +52,14 @@ class ComponentError(EtlError):
     """A component failed at run time for a reason its user can act on; the message says what to do."""
 
 
+class RetryAfterError(OSError):
+    """Temporary like any OSError, and the server asks for a pause of ``seconds`` before the next attempt."""
+
+    def __init__(self, cause: str, seconds: float) -> None:
+        super().__init__(cause)
+        self.seconds = seconds
+
+
 class SplitLostError(OSError):
     """Raised by a writer that has lost all events of its split, for example when the connection of a transaction breaks.
 

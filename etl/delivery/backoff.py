@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from etl.api import EtlError, Rejects, Retry
+from etl.api import EtlError, Rejects, Retry, RetryAfterError
 from etl.delivery.notices import Notice
 
 log = logging.getLogger("sluice.waiting")
@@ -95,7 +95,7 @@ class Backoff:
             except OSError as error:
                 if attempts is not None and self.tries + 1 >= attempts:
                     raise
-                self.wait(error)
+                self.wait(error, error.seconds if isinstance(error, RetryAfterError) else 0.0)
             else:
                 self.succeeded()
                 return done

@@ -49,7 +49,7 @@ class AcknowledgedJournalOptions(TypedDict, total=False):
 
 
 class Batching(TypedDict, total=False):
-    """How events are divided into blocks; `timeout` counts with `delivery: at_least_once` only."""
+    """When buffered events are written."""
 
     max_events: int | None
     """Maximum number of events in one write; without it events are written as they arrive."""
@@ -145,6 +145,15 @@ LateResults = TypedDict(
     total=False,
 )
 """Results of closed windows, for events that come later."""
+
+
+class MessageLimit(TypedDict, total=False):
+    """Messages that are sent in a time; the next says how many events were suppressed."""
+
+    limit: int
+    """Messages that are sent in a span."""
+    every: Duration
+    """Length of a span."""
 
 
 Multiline = TypedDict(

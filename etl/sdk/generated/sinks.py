@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         CompactOptions,
         Duration,
         FilePath,
+        MessageLimit,
         Retention,
         Retry,
         RocketmqTopicCreation,
@@ -38,6 +39,82 @@ class Sinks:
 
     def _sink(self, type_: str, arguments: Mapping[str, Any], positional: Iterable[str] = ()) -> Output:
         raise NotImplementedError
+
+    def to_chat(
+        self,
+        text: str,
+        *,
+        service: Literal["slack", "teams", "discord", "mattermost", "generic"],
+        url: Secret,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        digest: bool = UNSET,
+        max_events: int = UNSET,
+        throttle: MessageLimit = UNSET,
+        max_length: int | None = UNSET,
+        tls: ClientTls | None = UNSET,
+        timeout: Duration = UNSET,
+        retry_on: int | Literal["4xx", "5xx"] | Sequence[int | Literal["4xx", "5xx"]] = UNSET,
+    ) -> Output:
+        """Send alerts as messages to Slack, Teams, Discord, Mattermost, or a web hook that takes a text.
+
+        At least once: a message is sent again only if its response was lost, or if the run was killed after the service had it and
+        before this was recorded. The driver sends the messages, one at a time, when all splits of a micro-batch are written; so
+        the limit counts the messages of all splits, also across restarts.
+
+        ``{field}`` in ``text`` is replaced by the value of a field; null is `-`. Markup of the template acts as the service
+        defines it, that of values does not: characters are escaped, and zero width spaces break mentions (`@channel`,
+        `@everyone`), addresses and names of emojis, so that an event can neither call people nor set a link. Newlines and other
+        control characters of values become spaces. For ``generic`` only these do: the receiver gets
+        ``{"text": …, "events": …, "suppressed": …}`` and the header ``Idempotency-Key``.
+
+        With ``digest`` a micro-batch gives one message with the first ``max_events`` events that fit, one a line, and the number
+        of the others. Without it each event is a message. A message has at most ``max_length`` characters; what is longer is cut
+        with an ellipsis. ``throttle`` limits messages for the whole sink; events beyond it are suppressed, and the next message
+        says how many. Their number waits for it, also across restarts. To limit the alerts of each host or rule, put the
+        step `suppress` or `throttle` with ``keys`` before the sink. What is suppressed or only counted is in no message: write
+        alerts that must be kept to another sink too.
+
+        Statuses in ``retry_on`` and lost connections are retried as ``retry`` says, but not before the time in ``Retry-After``
+        (at most ``retry.max_backoff``); meanwhile the query waits, or its events wait on disk with ``on_failure: spool``. Any
+        other status ends the run without loss: it means that the web hook is wrong or removed. There are no dead letters.
+
+        Tested against a test server that answers as these services document it; not against the services.
+
+        Delivery: at least once.
+
+        Example::
+
+            stream.to_chat(
+                '*{rule_name}* on {host.name}: {message}',
+                service='slack',
+                url='${SLACK_WEBHOOK:-https://hooks.slack.com/services/T000/B000/change-me}',
+                throttle={'limit': 5, 'every': '1h'},
+                on_failure='spool',
+            )
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            text: Text of an event; `{field}` is replaced.
+            digest: One message for all events of a micro-batch, instead of one for each event. Default: true.
+            max_events: Events whose text is in a digest; it says how many others there are. Default: 20.
+            throttle: Messages that are sent in a time; the next says how many events were suppressed. Default: see
+                below.
+            service: What receives the messages.
+            url: URL of the web hook. Whoever has it can send messages, so it is a secret.
+            max_length: Longest message in characters; default: 4,000, for Discord 2,000. Services accept at most:
+                slack 40,000, teams 6,900, discord 2,000, mattermost 16,383. Default: none.
+            tls: Certificates, for https URLs. Default: none.
+            timeout: How long a request and its response may take. Default: 15s.
+            retry_on: Statuses that are temporary. Default: [408, 425, 429, 5xx].
+        """
+        return self._sink("chat", locals(), ("text",))
 
     def to_clickhouse(
         self,

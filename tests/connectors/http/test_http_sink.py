@@ -148,7 +148,7 @@ def test_retry_after_may_be_a_date() -> None:
 
     assert 90 < parse_retry_after(soon) <= 100
     assert parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT") < 0
-    assert [parse_retry_after(text) for text in (None, "-1", "x", "9" * 400)] == [0, 0, 0, 999999999]
+    assert [parse_retry_after(text) for text in (None, "-1", "x", "9" * 400, " 0.65 ")] == [0, 0, 0, 999999999, 0.65]
 
 
 def test_events_become_dead_letters_at_any_other_status(server: FakeServer) -> None:

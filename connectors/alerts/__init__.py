@@ -1,0 +1,1 @@
+"""What the sinks for people share (`chat`, `email`): templates, digests, and the limit of messages, which the driver counts."""

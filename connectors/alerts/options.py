@@ -1,0 +1,50 @@
+"""Options of the sinks that send messages to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from connectors.alerts.rendering import Escape, render
+from connectors.alerts.writer import AlertWriter
+from connectors.shared.text_template import TextTemplate
+from etl.api import Duration, Guarantee, Sink, Task
+
+
+class MessageLimit(BaseModel):
+    """At most so many messages in a span of time. Spans begin at multiples of ``every`` since 1970 UTC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    limit: int = Field(default=60, ge=1, le=1000, description="Messages that are sent in a span.", examples=[5])
+    every: Duration = Field(default=timedelta(hours=1), gt=timedelta(0), description="Length of a span.", examples=["1h"])
+
+
+class AlertOptions(Sink):
+    """Text, digest and limit."""
+
+    text: str = Field(
+        description="Text of an event; `{field}` is replaced.", min_length=1, examples=["{rule_name} on {host.name}: {message}"]
+    )
+    digest: bool = Field(default=True, description="One message for all events of a micro-batch, instead of one for each event.")
+    max_events: int = Field(
+        default=20, ge=1, le=1000, description="Events whose text is in a digest; it says how many others there are."
+    )
+    throttle: MessageLimit = Field(
+        default=MessageLimit(), description="Messages that are sent in a time; the next says how many events were suppressed."
+    )
+
+    guarantee: ClassVar[Guarantee] = "at least once"
+
+    def templates(self) -> Mapping[str, tuple[str, Escape]]:
+        """Return the templates by name, the first of which is the text, and how values are escaped in each."""
+        raise NotImplementedError
+
+    def open(self, task: Task) -> AlertWriter:
+        """Return a writer that renders the events of a split which a message can contain; the driver sends them."""
+        parsed = {name: (TextTemplate.parse(text), escape) for name, (text, escape) in self.templates().items()}
+        kept = self.max_events if self.digest else self.throttle.limit
+        return AlertWriter(lambda batch: {name: render(one, batch, escape) for name, (one, escape) in parsed.items()}, kept)

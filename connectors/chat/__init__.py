@@ -1,0 +1,1 @@
+"""Messages to chats: Slack, Teams, Discord, Mattermost, and web hooks that take a text."""
