@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ IdsAfter = Callable[[int], "Array"]
 
 
 class PacketIds:
-    """The identifiers of a client's session."""
+    """The identifiers of a client's session. One thread connects and subscribes, another records: each change is made alone."""
 
     def __init__(self, folder: str, client: str, syncs: bool) -> None:
         import numpy as np
@@ -41,6 +42,7 @@ class PacketIds:
         """Filters of topics for which the session has subscriptions."""
         self._at = 0
         self._file, self._size = -1, 0
+        self._changes = threading.Lock()
 
     def load(self, ids_after: IdsAfter, end: int) -> None:
         """Read what earlier runs have left; ``end`` is the end of the journal."""
@@ -58,14 +60,16 @@ class PacketIds:
 
     def reset(self) -> None:
         """The broker has no session of this client: what is stored will not come again."""
-        self.are_stored[:] = False
-        self.filters = ()
-        self._compact()
+        with self._changes:
+            self.are_stored[:] = False
+            self.filters = ()
+            self._compact()
 
     def subscribe(self, filters: Sequence[str]) -> None:
         """Record for which filters the session has subscriptions."""
-        self.filters = tuple(filters)
-        self._compact()
+        with self._changes:
+            self.filters = tuple(filters)
+            self._compact()
 
     def record(self, added: Array, released: Array, end: int) -> None:
         """Record identifiers of stored messages, and of those that the broker has released; ``end`` is the end of the journal.
@@ -74,18 +78,21 @@ class PacketIds:
         """
         if not (len(added) or len(released)):
             return
-        self.are_stored[added] = True
-        self.are_stored[released] = False
-        self._at = end
-        if self._size > _COMPACT_BYTES:
-            self._compact()
-            return
-        entry = json.dumps({"at": end, "add": added.tolist(), "drop": released.tolist()}, separators=(",", ":"))
-        line = f"{entry}\n".encode()
+        with self._changes:
+            self.are_stored[added] = True
+            self.are_stored[released] = False
+            self._at = end
+            if self._size > _COMPACT_BYTES:
+                self._compact()
+            else:
+                self._append({"at": end, "add": added.tolist(), "drop": released.tolist()}, syncs=len(released) > 0)
+
+    def _append(self, entry: dict[str, Any], *, syncs: bool) -> None:
+        line = f"{json.dumps(entry, separators=(',', ':'))}\n".encode()
         try:
             if os.write(self._file, line) < len(line):
                 raise OSError("the disk is full")
-            if len(released) and self._syncs:
+            if syncs and self._syncs:
                 os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, self._size)
@@ -94,6 +101,10 @@ class PacketIds:
 
     def close(self) -> None:
         """Close the file."""
+        with self._changes:
+            self._close()
+
+    def _close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -104,7 +115,7 @@ class PacketIds:
         entry = {"client": self._client, "filters": self.filters, "at": self._at, "add": np.flatnonzero(self.are_stored).tolist()}
         content = f"{json.dumps(entry)}\n".encode()
         replace_file(self._path, content, sync_folder=self._syncs, sync=self._syncs)
-        self.close()
+        self._close()
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._size = len(content)
 
