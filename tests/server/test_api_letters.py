@@ -14,9 +14,11 @@ from asgi_client import request
 from jobs_and_client import Client, Jobs
 from running import wait_for
 
+from connectors.file.sink import FileSink
 from etl.running.dead_letters import letter_pages
-from etl.running.dead_letters.letter_files import FilePosition, LetterFile
+from etl.running.dead_letters.letter_files import FilePosition, LetterFile, letter_files
 from etl.running.dead_letters.letter_pages import LetterCursor
+from etl.running.dead_letters.settled_letters import SettledLetters
 from etl.server.app import create_app
 from etl.server.boards import letter_board
 
@@ -121,6 +123,21 @@ def test_dead_letters_come_page_by_page(jobs: Jobs, client: Client, monkeypatch:
     assert "no line that begins at byte 17" in client("GET", f"{A}/dead/letters?after={forged}").json["error"]["message"]
     path.write_text("")
     assert "the file of that page is gone" in client("GET", f"{A}/dead/letters?after={found[0]['next']}").json["error"]["message"]
+
+
+def test_pages_go_through_folders_and_files_whose_names_begin_alike(tmp_path: Path) -> None:
+    (tmp_path / "dead" / "a").mkdir(parents=True)
+    for name in ("a/1", "a-b", "a.b", "b"):
+        write_letters(tmp_path / "dead" / f"{name}.jsonl", [name])
+    files = letter_files(FileSink(type="file", path=f"{tmp_path}/dead/", format="json"))
+
+    found, after = [], None
+    for _ in files:
+        page = letter_pages.letter_page(files, SettledLetters.load(tmp_path), lambda letters: letters, after, 1)
+        found += [letter["event"] for letter in page.letters]
+        after = page.next
+
+    assert sorted(found) == ["a-b", "a.b", "a/1", "b"]
 
 
 def test_dead_letters_are_exported_without_secrets(jobs: Jobs, client: Client) -> None:

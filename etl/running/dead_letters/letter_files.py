@@ -139,5 +139,5 @@ def letter_files(sink: Sink) -> list[LetterFile]:
     if not path.endswith("/") and "{" not in path:
         return [LetterFile(fixed.name, fixed)] if fixed.is_file() else []
     folder = fixed if path.partition("{")[0].endswith("/") else fixed.parent
-    found = sorted(one for one in folder.rglob("*") if one.is_file() and one.name.endswith(_SUFFIXES))
-    return [LetterFile(str(one.relative_to(folder)), one) for one in found]
+    found = (one for one in folder.rglob("*") if one.is_file() and one.name.endswith(_SUFFIXES))
+    return sorted((LetterFile(str(one.relative_to(folder)), one) for one in found), key=lambda file: file.name)
