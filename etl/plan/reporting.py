@@ -65,7 +65,7 @@ class _TimeCheck:
         return (
             self.field == other.field
             and self.route.links <= other.route.links
-            and (bool(more) or self.route.last == other.route.last)
+            and other.route.last <= known
             and all(before in known and steps[step].keeps_values(self.field) for before, step in more)
         )
 

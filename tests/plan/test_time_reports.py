@@ -79,6 +79,24 @@ def test_two_steps_of_one_query_report_together_once(tmp_path: Path) -> None:
     assert sorted(ways) == [False, True]
 
 
+def test_a_query_that_gets_more_sources_reports_what_comes_past_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    read = "type: spark, format: json, streaming: true, fields: {at: timestamp, ip: string, n: bigint}"
+    path.write_text(
+        f"sources: {{a: {{{read}, path: a}}, b: {{{read}, path: b}}}}\n"
+        "streams:\n"
+        f"  few: {{from: a, steps: [{FILTER}]}}\n"
+        f"  all: {{from: [few, b], steps: [{WINDOW}]}}\n"
+        f"  one: {{from: a, steps: [{DEDUPE}]}}\n"
+        "sinks: {x: {from: all, type: discard}, y: {from: one, type: discard}}\n"
+    )
+
+    queries = plan(load(path), Sink(type="fake"), SCHEMA).queries
+
+    graphs = [graph for query in queries if (graph := state_graph_of(query.frame))]
+    assert [[one.reports_times for one in graph.inputs] for graph in graphs] == [[True], [True]]
+
+
 def test_steps_behind_a_stateful_one_have_times_of_their_own(tmp_path: Path) -> None:
     chain = DEDUPE.replace("1h", "2h")
 
