@@ -19,7 +19,7 @@ class Filter(ArrowStep):
 
     An event for which it is false or null is filtered, and counted. One for which it cannot be computed, such as a
     cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where the
-    condition needs Spark.
+    condition needs Spark; but an error in one that makes a map there, such as ``str_to_map`` with a key twice, ends the run.
 
     ```yaml
     type: filter

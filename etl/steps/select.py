@@ -19,7 +19,8 @@ class Select(Set):
 
     Fields come in the order in which they are named; all others are dropped. A field that is passed on under its own or another
     name is not copied. All expressions read the event as it was before this step. An event for which an expression cannot be
-    computed goes to the dead letters with the code ``expression-failed``, also where an expression needs Spark.
+    computed goes to the dead letters with the code ``expression-failed``, also where an expression needs Spark; but an
+    error in one that makes a map there, such as ``str_to_map`` with a key twice, ends the run.
 
     ```yaml
     type: select

@@ -33,7 +33,7 @@ class Set(ArrowStep):
     All expressions read the event as it was before this step, as in SQL's SELECT. A field that exists is replaced in place, any
     other is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
     a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where an
-    expression needs Spark.
+    expression needs Spark; but an error in one that makes a map there, such as ``str_to_map`` with a key twice, ends the run.
 
     Beside Spark's functions there are many others, such as ``ip_in(address, network…)``, ``community_id(…)`` and
     ``entropy(text)``: ``etl list functions`` names them, ``etl describe`` explains one.

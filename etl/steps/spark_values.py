@@ -13,10 +13,17 @@ import pyarrow.compute as pc
 from etl.api import Schema, SparkStep, without
 from etl.expressions import Evaluation, analyse, compile_expression, quote_name, register
 from etl.expressions.failures import describe_failures
+from etl.expressions.tree import parse
 from etl.steps.heartbeats import FENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+_CHANGED_BY_ERRORS = frozenset(
+    ["map", "map_concat", "map_from_arrays", "map_from_entries", "str_to_map", "transform_keys", "format_number"]
+)
+"""Functions of Spark that an error of one event leaves in a state that is wrong for the next one: they add the entries of the one
+to the map of the other, or format with a pattern of before. An error of an expression with one ends the query."""
 
 COMPUTED = "values of spark"
 """The column with the values: a struct with a member for each expression, named after its number in the step, which is a
@@ -61,7 +68,7 @@ class SparkValues(SparkStep):
         register(events.sparkSession)
         incoming = schema_of(events)
         values = [
-            _try_evaluation(events, F.expr(analyse(one.text, incoming).spark_sql)).alias(str(number))
+            _evaluation(events, one.text, F.expr(analyse(one.text, incoming).spark_sql)).alias(str(number))
             for number, one in self.expressions.items()
         ]
         after = events.withColumn(COMPUTED, F.struct(*values))
@@ -81,6 +88,14 @@ def spark_values(
         if COMPUTED not in incoming.names and analyse(one.text, incoming).spark_reason
     }
     return [SparkValues(type=type_, expressions=needed, filters=filters)] if needed else []
+
+
+def _evaluation(events: DataFrame, text: str, value: Column) -> Column:
+    """``struct(value)``, or null where the evaluation raises an error that changes no later value."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    calls = {str(part.this).lower() for part in parse(text).walk() if type(part).__name__ == "Anonymous"}
+    return F.struct(value.alias("value")) if calls & _CHANGED_BY_ERRORS else _try_evaluation(events, value)
 
 
 def _try_evaluation(events: DataFrame, value: Column) -> Column:

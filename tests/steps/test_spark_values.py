@@ -76,6 +76,23 @@ def test_an_event_for_which_spark_fails_is_rejected_with_the_reason(spark: Spark
     assert rejects.reasons[0].as_py().startswith(reason), rejects.reasons
 
 
+CHANGED_BY_ERRORS = {
+    "str_to_map": "str_to_map(if(n = 0, 'x=1,x=2', concat(a, '=', a)), ',', '=')",
+    "map_from_entries": "map_from_entries(transform(array(a, if(n = 0, a, 'other')), t -> struct(t, 1)))",
+    "transform_keys": "transform_keys(map('k', 1, 'l', n), (k, v) -> concat(k, 1 / v))",
+    "format_number": "format_number(n, if(n = 0, '#,###.0.0', '0.0'))",
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", CHANGED_BY_ERRORS)
+def test_an_error_that_would_change_the_value_of_the_next_event_ends_the_query(spark: SparkSession, name: str) -> None:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match=r"_MAP_KEY|DIVIDE_BY_ZERO|decimal separators"):
+        run(spark, Set(fields={"value": CHANGED_BY_ERRORS[name]}))
+
+
 @pytest.mark.spark
 def test_expressions_that_share_a_part_fail_each_for_itself(spark: SparkSession) -> None:
     part = "cast(soundex(a) as int)"

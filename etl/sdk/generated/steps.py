@@ -450,7 +450,7 @@ class Steps:
 
         An event for which it is false or null is filtered, and counted. One for which it cannot be computed, such as a
         cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where the
-        condition needs Spark.
+        condition needs Spark; but an error in one that makes a map there, such as ``str_to_map`` with a key twice, ends the run.
 
         Example::
 
@@ -1351,7 +1351,8 @@ class Steps:
 
         Fields come in the order in which they are named; all others are dropped. A field that is passed on under its own or another
         name is not copied. All expressions read the event as it was before this step. An event for which an expression cannot be
-        computed goes to the dead letters with the code ``expression-failed``, also where an expression needs Spark.
+        computed goes to the dead letters with the code ``expression-failed``, also where an expression needs Spark; but an
+        error in one that makes a map there, such as ``str_to_map`` with a key twice, ends the run.
 
         Example::
 
@@ -1462,7 +1463,7 @@ class Steps:
         All expressions read the event as it was before this step, as in SQL's SELECT. A field that exists is replaced in place, any
         other is added; a dotted name makes a member of a struct. An event for which an expression cannot be computed, such as
         a cast of a text that is not a number, goes to the dead letters with the code ``expression-failed``, also where an
-        expression needs Spark.
+        expression needs Spark; but an error in one that makes a map there, such as ``str_to_map`` with a key twice, ends the run.
 
         Beside Spark's functions there are many others, such as ``ip_in(address, network…)``, ``community_id(…)`` and
         ``entropy(text)``: ``etl list functions`` names them, ``etl describe`` explains one.
