@@ -196,7 +196,11 @@ class IcebergLakeTable:
     def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog
 
-        return load_catalog(self.catalog_name, **self.properties)
+        properties = dict(self.properties)
+        if properties.get("type") == "rest":
+            del properties["type"]
+            properties["py-catalog-impl"] = "connectors.lake.rest_catalog.RestCatalogWithTimeout"
+        return load_catalog(self.catalog_name, **properties)
 
     def _find(self) -> Table | None:
         """The table, or None if the catalog has none of this name."""

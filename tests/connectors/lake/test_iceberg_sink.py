@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ from lake_writing import batch_of, deliver, sorted_rows, stage
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
+from connectors.lake import rest_catalog
 from connectors.lake.sink import LakeSink
 from etl.api import TIMESTAMP, BatchId, ComponentError
 
@@ -298,12 +300,25 @@ def test_a_table_that_was_created_again_during_a_run_ends_it(tmp_path: Path) -> 
     committer = sink.committer(str(tmp_path))
     for number in (0, 1):
         staged, _ = stage(sink, tmp_path, batch_of([{"n": number}], SCHEMA), number)
-        assert staged is not None
-        if number == 0:
+        if staged is not None and number == 0:
             committer.commit(BatchId("q1", number), [staged])
             catalog(tmp_path).drop_table("logs.events")
             iceberg(tmp_path).prepare(SCHEMA)
 
+    assert staged is not None
     with pytest.raises(ComponentError, match="was replaced during the run: start again"):
         committer.commit(BatchId("q1", 1), [staged])
     assert rows_of(tmp_path) == []
+
+
+def test_a_catalog_that_accepts_and_is_silent_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest_catalog, "TIMEOUT_SECONDS", (0.2, 0.2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        for properties in ({"token": "hidden"}, {"credential": "me:hidden", "oauth2-server-uri": f"{uri}/token"}):
+            sink = iceberg(tmp_path, catalog={"type": "rest", "uri": uri, "properties": properties})
+
+            with pytest.raises(OSError, match=r"logs\.events: .*[Tt]imed? ?out") as caught:
+                sink.prepare(SCHEMA)
+
+            assert "hidden" not in str(caught.value)
