@@ -11,6 +11,10 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
 
+ENOUGH_TO_MERGE = 100_000
+"""Events of a run that lasts long enough for files to be merged."""
+
+
 class DeltaOutput:
     """A table of Delta Lake in a folder, whose small files are merged during the runs."""
 
@@ -22,10 +26,10 @@ class DeltaOutput:
         yield from DeltaTable(self.path).to_pyarrow_table(columns=["n"])["n"].to_pylist()
 
     def check(self, total: int) -> None:
-        """Each file that the table names is there, and files have been merged."""
+        """Each file that the table names is there, and files have been merged in a run of some length."""
         table = DeltaTable(self.path)
         assert table.count() == total
-        assert any(commit["operation"] == "OPTIMIZE" for commit in table.history())
+        assert total < ENOUGH_TO_MERGE or any(commit["operation"] == "OPTIMIZE" for commit in table.history())
 
 
 class IcebergOutput:
@@ -44,11 +48,11 @@ class IcebergOutput:
         yield from self._table().scan(selected_fields=("n",)).to_arrow()["n"].to_pylist()
 
     def check(self, total: int) -> None:
-        """The history says which micro-batches it has, each once, and files have been merged."""
+        """The history says which micro-batches it has, each once, and files have been merged in a run of some length."""
         summaries = [one.summary for one in self._table().metadata.snapshots if one.summary is not None]
         batches = [(one.get("sluice.query"), one.get("sluice.batch")) for one in summaries if one.get("sluice.query")]
         assert len(batches) == len(set(batches))
-        assert any(one.get("sluice.compact") for one in summaries)
+        assert total < ENOUGH_TO_MERGE or any(one.get("sluice.compact") for one in summaries)
 
     def _table(self) -> Table:
         return load_catalog("default", **self.catalog).load_table("logs.events")
