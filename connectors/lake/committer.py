@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors.lake.lake_table import LakeTable
+from connectors.lake.parquet_files import Compression
 from connectors.lake.writer import begun_paths, staged_files
 from etl.api import BatchId, ComponentError, Staged
 
@@ -22,6 +23,8 @@ class Maintenance:
     every_seconds: float
     target_bytes: int
     keep_seconds: float
+    compression: Compression
+    """Compression of merged files."""
 
 
 class LakeCommitter:
@@ -66,7 +69,7 @@ class LakeCommitter:
         """Merge small files, then remove old versions. What fails is done the next time: the table is complete without it."""
         assert self.maintenance is not None
         try:
-            merged = self.maintenance_table.compact(self.maintenance.target_bytes)
+            merged = self.maintenance_table.compact(self.maintenance.target_bytes, self.maintenance.compression)
             self.maintenance_table.expire(self.maintenance.keep_seconds)
         except (OSError, ComponentError) as error:
             log.warning("the table could not be maintained, which is tried again later: %s", error)

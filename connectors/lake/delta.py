@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from connectors.lake.delta_statistics import file_statistics
 from connectors.lake.lake_table import TableLayout, TableOptions
-from connectors.lake.parquet_files import WrittenFile
+from connectors.lake.parquet_files import Compression, WrittenFile
 from connectors.lake.partition_division import Key
 from connectors.lake.table_schema import Change, plan_evolution
 from etl.api import ComponentError
@@ -55,6 +55,9 @@ _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]")
 
 MAX_FOLDER_PART = 80
 """Characters of a column's name, and of its value, in a folder's name, which file systems limit to 255 bytes."""
+
+_CODECS: Mapping[Compression, Any] = {"zstd": "ZSTD", "snappy": "SNAPPY", "none": "UNCOMPRESSED"}
+"""Compressions as delta-rs names them."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -171,10 +174,11 @@ class DeltaLakeTable:
             with suppress(OSError):
                 file_system.delete_file(path)
 
-    def compact(self, target_bytes: int) -> int:
+    def compact(self, target_bytes: int, compression: Compression) -> int:
         """Delta-rs merges the files of each partition; appends of other writers do not conflict with that."""
         with self._errors():
-            metrics = self._open().optimize.compact(target_size=target_bytes)
+            properties = import_deltalake().WriterProperties(compression=_CODECS[compression])
+            metrics = self._open().optimize.compact(target_size=target_bytes, writer_properties=properties)
         return int(metrics["numFilesRemoved"])
 
     def expire(self, keep_seconds: float) -> None:

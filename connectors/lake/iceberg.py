@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from connectors.lake.iceberg_compaction import merge_small_files
 from connectors.lake.iceberg_history import BATCH, QUERY, committed_batch, committed_key
 from connectors.lake.iceberg_types import arrow_columns, iceberg_schema, iceberg_type
 from connectors.lake.lake_table import TableLayout, TableOptions
-from connectors.lake.parquet_files import ParquetFiles, WrittenFile
+from connectors.lake.parquet_files import Compression, ParquetFiles, WrittenFile
 from connectors.lake.partition_division import Key
 from connectors.lake.partition_fields import PartitionField
 from connectors.lake.table_schema import Evolution, plan_evolution
@@ -58,6 +59,9 @@ _PERMANENT = (
 
 _CLIENTS = ("sqlalchemy", "botocore", "requests", "urllib3")
 """Libraries below PyIceberg whose errors a retry may mend."""
+
+_PERMANENT_OF_CLIENTS = ("ArgumentError", "NoSuchModuleError")
+"""Errors of SQLAlchemy about the catalog's address."""
 
 
 @dataclass
@@ -161,7 +165,7 @@ class IcebergLakeTable:
             with suppress(OSError):
                 file_system.delete_file(path)
 
-    def compact(self, target_bytes: int) -> int:
+    def compact(self, target_bytes: int, compression: Compression) -> int:
         """Merge the small files of each partition."""
         with self._errors():
             table = self._open()
@@ -179,7 +183,7 @@ class IcebergLakeTable:
                     uris[path], keys[path] = uri, key
                     return path
 
-                return ParquetFiles(file_system, new_path, schema, "zstd", nested=True)
+                return ParquetFiles(file_system, new_path, schema, compression, nested=True)
 
             def describe(file: WrittenFile) -> dict[str, Any]:
                 return _describe(table, file, uris[file.path]) | {"key": keys[file.path]}
@@ -258,6 +262,10 @@ class IcebergLakeTable:
             raise ComponentError("tables of Iceberg need: pip install 'sluice-etl[lake]'") from error
         try:
             yield
+        except ValueError as error:  # addresses and answers that nobody understands; those of requests are OSErrors, too
+            kind = OSError if type(error).__name__ == "JSONDecodeError" else ComponentError
+            hint = "; set catalog.warehouse to where tables are created" if "No default path" in str(error) else ""
+            raise kind(f"{self.name}: {_first_line(error)}{hint}") from error
         except OSError as error:
             raise OSError(f"{self.name}: {_first_line(error)}") from error
         except ImportError as error:
@@ -269,7 +277,8 @@ class IcebergLakeTable:
                 kind = ComponentError if name in _PERMANENT else OSError
                 raise kind(f"{self.name}: {name}: {_first_line(error)}") from error
             if library in _CLIENTS:
-                raise OSError(f"{self.name}: {_first_line(error)}") from error
+                kind = ComponentError if name in _PERMANENT_OF_CLIENTS else OSError
+                raise kind(f"{self.name}: {_first_line(error)}") from error
             raise
 
 
@@ -397,4 +406,18 @@ def _data_file(table: Table, one: Mapping[str, Any]) -> DataFile:
 
 def _first_line(error: BaseException) -> str:
     """The message on one line; SQLAlchemy's later lines have the statement and its values."""
+    if problem := _connection_problem(error):
+        return problem
     return (str(error).strip() or type(error).__name__).splitlines()[0][:400]
+
+
+def _connection_problem(error: BaseException) -> str:
+    """The server and the operating system's reason of a connection that requests could not make; empty for other errors."""
+    request, reason = getattr(error, "request", None), getattr(error.args[0] if error.args else None, "reason", None)
+    if request is None or not isinstance(reason, BaseException):
+        return ""
+    while cause := reason.__cause__ or reason.__context__:
+        reason = cause
+    address = urlsplit(request.url)
+    server = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
+    return f"cannot connect to {server}: {getattr(reason, 'strerror', None) or reason}"

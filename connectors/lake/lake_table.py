@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from connectors.lake.parquet_files import WrittenFile
+from connectors.lake.parquet_files import Compression, WrittenFile
 from connectors.lake.partition_division import Key
 from connectors.lake.partition_fields import PartitionField
 
@@ -64,7 +64,7 @@ class LakeTable(Protocol):
     def delete_files(self, paths: Sequence[str]) -> None:
         """Remove data files that no commit has added."""
 
-    def compact(self, target_bytes: int) -> int:
+    def compact(self, target_bytes: int, compression: Compression) -> int:
         """Merge small data files into files of up to this size; returns how many were replaced."""
 
     def expire(self, keep_seconds: float) -> None:

@@ -12,6 +12,13 @@ from etl.api import Finding, Schema, format_type, unknown_field, visible
 _SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss", "az", "adl", "file")
 """Schemes of a table of Delta Lake."""
 
+_URIS = {
+    "rest": re.compile(r"https?://."),
+    "sql": re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\+[A-Za-z0-9_]+)?://"),
+    "glue": re.compile(r""),
+}
+"""Kind of catalog → how its address begins."""
+
 _LOGIN = re.compile(r"://[^/@:]*:[^/@]+@")
 
 
@@ -37,7 +44,15 @@ def check_catalog(kind: str, uri: str | None) -> Iterator[Finding]:
     """The catalog has an address without a password."""
     if uri is None and kind != "glue":
         yield Finding("missing-option", f"a catalog of type {kind} needs uri", ("catalog", "uri"))
-    if uri is not None and _LOGIN.search(uri):
+    if uri is not None and not _URIS[kind].match(uri):
+        hint = "write it as https://catalog.example.org" if kind == "rest" else "write it as sqlite:////var/lib/sluice/catalog.db"
+        yield Finding(
+            "unknown-scheme",
+            f"{'the text' if '@' in uri else repr(uri)} is no address of a catalog of type {kind}",
+            ("catalog", "uri"),
+            hint,
+        )
+    elif uri is not None and _LOGIN.search(uri):
         hint = "leave it out of uri, and give the whole address under catalog.properties: {uri: '${CATALOG_URI}'}"
         yield Finding("url-with-password", "the address of the catalog has a password", ("catalog", "uri"), hint)
 

@@ -28,6 +28,10 @@ _SCHEMES = {"s3a": "s3", "abfss": "abfs"}
 _layouts: dict[tuple[str, str, str], tuple[float, TableLayout]] = {}
 """Sink, query and fields → when the layout was fetched (monotonic seconds), and the layout."""
 
+_PARTITION_ERROR = {
+    "patternErrorMessage": "is not a field, nor one in year(…), month(…), day(…), hour(…), bucket(n, …), truncate(n, …)"
+}
+
 
 class CatalogOptions(BaseModel):
     """A catalog of Iceberg tables."""
@@ -48,7 +52,7 @@ class CatalogOptions(BaseModel):
     )
     properties: dict[str, SecretStr] = Field(
         default={},
-        description="Further properties of the catalog, as PyIceberg names them.",
+        description="Further properties of the catalog, as PyIceberg names them; empty ones are left out.",
         examples=[{"credential": "${CATALOG_CREDENTIAL}"}],
     )
 
@@ -68,7 +72,7 @@ class CatalogOptions(BaseModel):
         """Properties as PyIceberg takes them, with secrets."""
         own = {"type": self.type, "uri": self.uri, "warehouse": self.warehouse}
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
-        return {name: value for name, value in own.items() if value is not None} | given
+        return {name: value for name, value in (own | given).items() if value}
 
 
 class CompactOptions(BaseModel):
@@ -138,13 +142,10 @@ class LakeSink(Sink):
         description="Options of the object store, as delta-rs or PyIceberg names them; the environment has the rest.",
         examples=[{"AWS_ENDPOINT_URL": "https://s3.example.org", "AWS_SECRET_ACCESS_KEY": "${S3_SECRET}"}],
     )
-    partition_by: tuple[Annotated[str, Field(pattern=f"^({PATTERN})$")], ...] = Field(
+    partition_by: tuple[Annotated[str, Field(pattern=f"^({PATTERN})$", json_schema_extra=_PARTITION_ERROR)], ...] = Field(
         default=(),
         description="Fields by which a created table is partitioned; an existing one must be partitioned so.",
         examples=[["host"], ["day(timestamp)", "bucket(16, user.name)"]],
-        json_schema_extra={
-            "patternErrorMessage": "is not a field, nor one in year(…), month(…), day(…), hour(…), bucket(n, …), truncate(n, …)"
-        },
     )
     evolve: bool = Field(default=True, description="Whether the table gets columns for new fields and, in Iceberg, wider types.")
     compression: Compression = Field(default="zstd", description="Compression of the data files.")
@@ -172,7 +173,7 @@ class LakeSink(Sink):
         try:
             problems = self.lake_table().problems(event_columns(incoming, self.format), self._options)
         except (OSError, ComponentError, UnsupportedTypeError) as error:
-            yield Finding("unreachable", str(error), ("table",))
+            yield Finding("unreachable", str(error), ("table" if self.format == "delta" else "catalog",))
             return
         for problem in problems:
             yield Finding("table-mismatch", problem, ("table",))
@@ -204,7 +205,7 @@ class LakeSink(Sink):
         maintenance = None
         if compact is not None:
             seconds = compact.every.total_seconds(), compact.keep.total_seconds()
-            maintenance = Maintenance(seconds[0], compact.target_size, seconds[1])
+            maintenance = Maintenance(seconds[0], compact.target_size, seconds[1], self.compression)
         return LakeCommitter(self.lake_table(), self.lake_table(), maintenance)
 
     def lake_table(self) -> LakeTable:

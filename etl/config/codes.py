@@ -145,7 +145,7 @@ _COMPONENTS = {
     "not-local": "The path is a URI, and the component works on this machine's files.",
     "login-in-path": "A login in the address of a store would be stored with the offsets; it belongs in the environment.",
     "no-bucket": "The address of objects begins with a bucket, without wildcards, and names objects in it.",
-    "unknown-scheme": "The address of a table begins with a scheme that its format cannot store data under.",
+    "unknown-scheme": "The address of a table or its catalog begins with a scheme that is not used there, or with none.",
     "bad-table-name": "A table of Iceberg is named by its namespace and its name, as in `logs.events`.",
     "unsupported-type": "A table format has no type for a field, or the field's type is not known before the run.",
     "bad-column-name": "A field's name cannot be that of a column of a table.",

@@ -10,7 +10,6 @@ from kill_table import Workspace
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
-
 ENOUGH_TO_MERGE = 100_000
 """Events of a run that lasts long enough for files to be merged."""
 

@@ -71,7 +71,7 @@ class CatalogOptions(TypedDict, total=False):
     warehouse: str | None
     """Where the catalog creates tables, or its name."""
     properties: Mapping[str, Secret]
-    """Further properties of the catalog, as PyIceberg names them."""
+    """Further properties of the catalog, as PyIceberg names them; empty ones are left out."""
 
 
 class ClientTls(TypedDict, total=False):

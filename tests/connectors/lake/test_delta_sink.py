@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from lake_writing import batch_of, deliver, sorted_rows, stage
@@ -291,6 +292,19 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
 
     assert not failures
     assert sorted((row["host"], row["n"]) for row in rows_of(tmp_path)) == [(f"query{a}", b) for a in range(4) for b in range(8)]
+
+
+@pytest.mark.parametrize(("compression", "codec"), [("snappy", "SNAPPY"), ("none", "UNCOMPRESSED"), ("zstd", "ZSTD")])
+def test_merged_files_are_compressed_as_the_option_says(tmp_path: Path, compression: str, codec: str) -> None:
+    sink = delta(tmp_path, compression=compression, compact={"target_size": "1MiB"})
+    for number in range(3):
+        deliver(sink, tmp_path, [{"n": number}], SCHEMA, number)
+
+    sink.committer(str(tmp_path)).maintain()
+
+    (file,) = DeltaTable(str(tmp_path / "table")).file_uris()
+    metadata = pq.read_metadata(file)
+    assert {metadata.row_group(0).column(number).compression for number in range(metadata.num_columns)} == {codec}
 
 
 def test_small_files_are_merged_and_old_versions_removed(tmp_path: Path) -> None:

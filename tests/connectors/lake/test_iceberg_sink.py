@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from lake_writing import batch_of, deliver, sorted_rows, stage
 from pyiceberg.catalog import Catalog, load_catalog
@@ -277,13 +278,34 @@ def test_small_files_are_merged_and_old_snapshots_removed(tmp_path: Path) -> Non
     assert [row["n"] for row in rows_of(tmp_path)] == [0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize(("compression", "codec"), [("snappy", "SNAPPY"), ("none", "UNCOMPRESSED"), ("zstd", "ZSTD")])
+def test_merged_files_are_compressed_as_the_option_says(tmp_path: Path, compression: str, codec: str) -> None:
+    sink = iceberg(tmp_path, compression=compression, compact={"target_size": "1MiB"})
+    for number in range(3):
+        deliver(sink, tmp_path, [{"n": number}], SCHEMA, number)
+
+    sink.committer(str(tmp_path)).maintain()
+
+    (task,) = table_of(tmp_path).scan().plan_files()
+    metadata = pq.read_metadata(task.file.file_path.removeprefix("file://"))
+    assert {metadata.row_group(0).column(number).compression for number in range(metadata.num_columns)} == {codec}
+
+
+def test_an_empty_property_of_a_catalog_is_left_out(tmp_path: Path) -> None:
+    properties = {"token": "", "credential": "", "header.x": "y"}
+    sink = iceberg(tmp_path, catalog={"type": "rest", "uri": "http://127.0.0.1:1", "properties": properties})
+
+    assert sink.catalog is not None
+    assert sink.catalog.client_properties() == {"type": "rest", "uri": "http://127.0.0.1:1", "header.x": "y"}
+
+
 def test_a_catalog_that_is_down_is_temporary_and_its_password_stays_hidden(tmp_path: Path) -> None:
     down = iceberg(tmp_path, catalog={"type": "rest", "uri": "http://127.0.0.1:1", "properties": {"token": "hidden"}})
 
     with pytest.raises(OSError, match=r"logs\.events") as raised:
         down.prepare(SCHEMA)
     assert "hidden" not in str(raised.value)
-    assert [finding.code for finding in down.probe(SCHEMA)] == ["unreachable"]
+    assert [(finding.code, finding.path) for finding in down.probe(SCHEMA)] == [("unreachable", ("catalog",))]
 
 
 def test_long_partition_values_have_short_folders(tmp_path: Path) -> None:
@@ -322,3 +344,26 @@ def test_a_catalog_that_accepts_and_is_silent_is_an_error(tmp_path: Path, monkey
                 sink.prepare(SCHEMA)
 
             assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        (
+            {"type": "rest", "uri": "http://u:hidden@127.0.0.1:1/api"},
+            OSError,
+            "cannot connect to http://127.0.0.1:1: Connection refused",
+        ),
+        ({"type": "sql", "uri": "nosuch://x"}, ComponentError, "Can't load plugin: sqlalchemy.dialects:nosuch"),
+        ({"type": "sql", "uri": "catalog.db"}, ComponentError, "Could not parse SQLAlchemy URL"),
+        ({"type": "sql", "uri": "sqlite:///:memory:"}, ComponentError, "; set catalog.warehouse to where tables are created"),
+    ],
+)
+def test_what_is_wrong_with_a_catalog_is_one_line(tmp_path: Path, options: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as raised:
+        iceberg(tmp_path, catalog=options).prepare(SCHEMA)
+
+    assert str(raised.value).startswith("logs.events: ")
+    assert message in str(raised.value)
+    assert "hidden" not in str(raised.value)
+    assert "\n" not in str(raised.value)

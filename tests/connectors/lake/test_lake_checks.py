@@ -48,6 +48,16 @@ def test_these_are_right(options: dict[str, Any]) -> None:
         ({"format": "iceberg", "table": "s3://a.b/c", "catalog": CATALOG}, "bad-table-name", ("table",)),
         ({"format": "iceberg", "table": "a.b", "catalog": {"type": "rest"}}, "missing-option", ("catalog", "uri")),
         (
+            {"format": "iceberg", "table": "a.b", "catalog": {"type": "rest", "uri": "host:8181"}},
+            "unknown-scheme",
+            ("catalog", "uri"),
+        ),
+        (
+            {"format": "iceberg", "table": "a.b", "catalog": {"type": "sql", "uri": "cat.db"}},
+            "unknown-scheme",
+            ("catalog", "uri"),
+        ),
+        (
             {"format": "iceberg", "table": "a.b", "catalog": {"type": "sql", "uri": "postgresql://me:secret@host/db"}},
             "url-with-password",
             ("catalog", "uri"),

@@ -108,7 +108,7 @@ def test_a_table_of_delta_lake_on_s3(store: StoreProcess, tmp_path: Path) -> Non
         {"n": 3, "host": "a"},
     ]
     assert len(keys(store, "delta/")) == 3
-    assert sink.lake_table().compact(1 << 20) == 2
+    assert sink.lake_table().compact(1 << 20, "zstd") == 2
 
 
 @pytest.mark.slow
@@ -129,4 +129,4 @@ def test_a_table_of_iceberg_on_s3(store: StoreProcess, tmp_path: Path) -> None:
     table = load_catalog("default", **catalog, **iceberg_storage(store)).load_table("logs.events")
     assert sorted_rows(table.scan().to_arrow().to_pylist()) == [{"n": 1, "host": "a"}, {"n": 2, "host": "a"}]
     assert len(keys(store, "iceberg/")) == 2
-    assert sink.lake_table().compact(1 << 20) == 2
+    assert sink.lake_table().compact(1 << 20, "zstd") == 2
