@@ -12,11 +12,12 @@ Known differences, in which Arrow rejects the event while Spark continues, or st
 """
 
 from etl.expressions.analysis import Analysis, CompiledExpression, analyse, analyse_node, compile_expression, is_condition
-from etl.expressions.dataframes import flatten, quote_name, register, schema_of
+from etl.expressions.dataframes import PYTHON_FUNCTIONS, flatten, quote_name, register, schema_of
 from etl.expressions.rows import Evaluation, merge_failures, reject_rows
 from etl.expressions.tree import BadExpressionError, parse_statements
 
 __all__ = [
+    "PYTHON_FUNCTIONS",
     "Analysis",
     "BadExpressionError",
     "CompiledExpression",

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+PYTHON_FUNCTIONS = frozenset(["ip_in", "community_id", "entropy"])
+"""Those that `register` registers, which Python workers compute."""
+
+
 def register(session: SparkSession) -> None:
     """Register the engine's functions in a Spark session, so that `Analysis.spark_sql` runs there."""
     from pyspark.sql.types import BooleanType, DoubleType, StringType

@@ -58,6 +58,9 @@ FAILING: Mapping[str, tuple[str, list[int], str]] = {
     "a date": ("date_format(make_date(2026, n, 1), 'E')", [1, 3], "Spark cannot compute date_format(make_date(2026, n, 1), 'E')"),
     "a raised error": ("if(soundex(a) = 'B300', raise_error(concat('no ', a)), 'x')", [1], "no bad"),
     "a bad pattern": ("regexp_instr(a, concat('(', a))", [0, 1, 3], "Spark cannot compute regexp_instr(a, concat('(', a)) where"),
+    "an argument in Python": ("ip_in(element_at(tags, n), '10.0.0.0/8')", [0, 1, 3], "Spark cannot compute ip_in(element_at("),
+    "in a branch": ("if(n = 4, false, entropy(soundex(element_at(tags, 3))) >= 0)", [1], "Spark cannot compute if(n = 4, "),
+    "twice in Python": ("entropy(soundex(string(entropy(soundex(string(cast(a as int)))))))", [1], "cannot cast 'bad' to int"),
     "a member": ("ip_in(source.ip, '10.0.0.0/8') and cast(soundex(source.ip) as int) = 1", [0, 3], "Spark cannot compute ip_in("),
 }
 
