@@ -62,9 +62,11 @@ class ClickHouseSink(LoginOptions):
 
     A field goes to the column of its name, else to the one with dots as underscores (``source.ip`` to ``source_ip``), or to
     the one in ``columns``. A field without a column ends the run at its start. ClickHouse converts values to the column's
-    type; null becomes the column's default where it is not Nullable. Columns without a field get their defaults. Numbers and
-    times that do not fit a column are dead letters: ClickHouse would store others. It reads texts as times without a zone
-    only, unless ``settings`` say ``cast_string_to_date_time_mode: best_effort``.
+    type; null becomes the column's default where it is not Nullable (a text that is null only in columns of texts). Columns
+    without a field get their defaults. Numbers and times that do not fit a column are dead letters: ClickHouse would store
+    others. So are texts that a Nullable column would read as null. Elements of arrays, maps and tuples are not checked, and
+    fractions are cut to the digits of the column. ClickHouse reads texts as times without a zone only; in columns that are not
+    Nullable also others, if ``settings`` say ``cast_string_to_date_time_mode: best_effort``.
 
     ClickHouse rejects a block with a bad value as a whole: the block is halved until the bad rows are alone, and they become
     dead letters (``clickhouse-rejected``). A busy server (too many parts, queries or memory, a read-only replica), statuses in
@@ -153,12 +155,19 @@ class ClickHouseSink(LoginOptions):
 
     def open(self, task: Task) -> Writer:
         """Return a writer, after reading the table's columns once in this process."""
-        from connectors.clickhouse.tables import match_columns, shared_columns
+        from connectors.clickhouse.tables import check_columns, match_columns, shared_columns
         from connectors.clickhouse.writer import InsertWriter
 
         fields = visible(task.schema)
         types = shared_columns(self.connection_settings(), self.statuses(), self.table)
         columns = match_columns(fields, self.columns, types)
+        wanted = self.columns or fields.names
+        if any(name not in columns for name in wanted):  # perhaps columns were added since this process has read them
+            shared_columns.cache_clear()
+            types = shared_columns(self.connection_settings(), self.statuses(), self.table)
+            for finding in check_columns(fields, self.columns, types, self.table):
+                raise ComponentError(f"{finding.message}; {finding.hint}")
+            columns = match_columns(fields, self.columns, types)
         bodies = InsertBodies(self.table, columns, types, self._request_settings())
         is_ordered = task.ordered if self.repeats_batches() else None
         return InsertWriter(self.shared_client(), bodies, self.statuses(), is_ordered)

@@ -106,6 +106,21 @@ def test_values_get_the_types_of_their_columns(clickhouse: ClickHouse, table: st
         ("DateTime64(3, 'UTC')", [datetime(1899, 12, 31, tzinfo=UTC), datetime(2299, 12, 31, tzinfo=UTC)], [0, 1]),
         ("Date", [datetime(2149, 6, 6).date(), datetime(2149, 6, 7).date()], [1, 0]),
         ("LowCardinality(Nullable(String))", [1, None], [1, 1]),
+        ("Int64", ["9223372036854775807", "9223372036854775808", "0" * 40 + "7", "9" * 50], [1, 0, 1, 0]),
+        ("UInt8", pa.array(["300", "7"]).dictionary_encode(), [0, 1]),
+        ("UInt8", pa.array([Decimal("0.50"), Decimal("0.00")], pa.decimal128(2, 2)), [0, 1]),
+        ("Decimal(5, 2)", pa.array([Decimal("1000.000"), Decimal("-999.990"), None], pa.decimal128(20, 3)), [0, 1, 1]),
+        ("DateTime('UTC')", [2**33, -5, 2**32 - 1], [0, 0, 1]),
+        ("Date32", [2**40, 3], [0, 1]),
+        ("DateTime('UTC')", ["2026-11-28 10:00:00", "2150-01-01 00:00:00", "1950-01-01 00:00:00"], [1, 0, 0]),
+        ("Nullable(DateTime('UTC'))", ["2026-11-28 10:00:00", "2026-13-01 00:00:00", "soon", None], [1, 0, 0, 1]),
+        ("Nullable(UInt8)", ["x", "3", None], [0, 1, 1]),
+        ("Nullable(Float64)", ["1e5", "x"], [1, 0]),
+        ("Nullable(Decimal(9, 2))", ["-1.5", "1,5"], [1, 0]),
+        ("Nullable(UUID)", ["7b0d4e44-5f4b-4c5e-9f9c-111111111111", "7b0d4e44"], [1, 0]),
+        ("Nullable(IPv4)", ["192.0.2.7", "192.0.2.256"], [1, 0]),
+        ("Nullable(IPv6)", ["2001:db8::1", "192.0.2.7", "x"], [1, 1, 0]),
+        ("Nullable(Bool)", ["true", "maybe"], [1, 0]),
     ],
 )
 def test_values_beyond_a_column_are_dead_letters(
@@ -120,6 +135,19 @@ def test_values_beyond_a_column_are_dead_letters(
     assert all("does not fit column 'v'" in str(reason) for one in result.rejected for reason in one.reasons.to_pylist())
     if column.startswith("LowCardinality"):
         assert [row["v"] for row in clickhouse.rows(f"SELECT v FROM {table} ORDER BY n")] == ["1", None]
+
+
+def test_columns_that_are_added_while_a_process_lives_are_written(clickhouse: ClickHouse, table: str) -> None:
+    create(clickhouse, table)
+    sink = create_sink(clickhouse, table)
+    write(sink, events(0, 1))
+    with pytest.raises(ComponentError, match=r"has no column 'more' that can be written; .*ALTER TABLE"):
+        write(sink, events(1, 2, more=[7]))
+    clickhouse.rows(f"ALTER TABLE {table} ADD COLUMN more Int64")
+
+    write(sink, events(1, 2, more=[7]))
+
+    assert [int(row["more"]) for row in clickhouse.rows(f"SELECT more FROM {table} ORDER BY n")] == [0, 7]
 
 
 def test_dots_are_underscores_where_the_table_has_no_dots(clickhouse: ClickHouse, table: str) -> None:
