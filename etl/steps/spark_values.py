@@ -109,8 +109,9 @@ class _Tries:
 
     def __init__(self, events: DataFrame) -> None:
         self._session: Any = events.sparkSession._jsparkSession
-        self._jvm: Any = events.sparkSession._jvm
-        self._utils = self._jvm.org.apache.spark.sql.classic.ExpressionUtils
+        jvm: Any = events.sparkSession._jvm
+        self._jvm = jvm
+        self._utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
 
     def try_struct(self, *values: Column) -> Column:
         """``struct(values)``, or null where the evaluation raises an error.
