@@ -29,6 +29,7 @@ COMPONENTS = (
     Entry("sink", "opentelemetry", "connectors.opentelemetry.sink:OpenTelemetrySink"),
     Entry("sink", "loki", "connectors.loki.sink:LokiSink"),
     Entry("sink", "chat", "connectors.chat.sink:ChatSink"),
+    Entry("sink", "email", "connectors.email.sink:EmailSink"),
     Entry("sink", "lake", "connectors.lake.sink:LakeSink"),
     Entry("sink", "mqtt", "connectors.mqtt.sink:MqttSink"),
     Entry("sink", "redis", "connectors.redis.sink:RedisSink"),

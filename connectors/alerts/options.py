@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from connectors.alerts.committer import AlertCommitter, MessageSender
 from connectors.alerts.rendering import Escape, render
 from connectors.alerts.writer import AlertWriter
-from connectors.shared.text_template import TextTemplate
-from etl.api import Duration, Guarantee, Sink, Task
+from connectors.shared.text_template import TextTemplate, check_templates
+from etl.api import Duration, Finding, Guarantee, Schema, Sink, Task, visible
 
 
 class MessageLimit(BaseModel):
@@ -39,8 +40,15 @@ class AlertOptions(Sink):
 
     guarantee: ClassVar[Guarantee] = "at least once"
 
+    def check(self, incoming: Schema) -> Iterable[Finding]:
+        """Check the fields of the templates, and options without effect."""
+        yield from check_templates({(name,): text for name, (text, _) in self.templates().items()}, visible(incoming))
+        if not self.digest and "max_events" in self.model_fields_set:
+            hint = "leave it out, or digest: false"
+            yield Finding("unused-option", "max_events is for digests", ("max_events",), hint, severity="warning")
+
     def templates(self) -> Mapping[str, tuple[str, Escape]]:
-        """Return the templates by name, the first of which is the text, and how values are escaped in each."""
+        """Return the templates by the name of their option, the text first, and how values are escaped in each."""
         raise NotImplementedError
 
     def open(self, task: Task) -> AlertWriter:
@@ -48,3 +56,8 @@ class AlertOptions(Sink):
         parsed = {name: (TextTemplate.parse(text), escape) for name, (text, escape) in self.templates().items()}
         kept = self.max_events if self.digest else self.throttle.limit
         return AlertWriter(lambda batch: {name: render(one, batch, escape) for name, (one, escape) in parsed.items()}, kept)
+
+    def commit_messages(self, folder: str, sender: MessageSender) -> AlertCommitter:
+        """Return what sends the messages, in the driver."""
+        every = self.throttle.every.total_seconds()
+        return AlertCommitter(folder, sender, self.digest, self.max_events, self.throttle.limit, every)

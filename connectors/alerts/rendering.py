@@ -34,7 +34,7 @@ def render(template: TextTemplate, batch: pa.RecordBatch, escape: Escape) -> pa.
         if at % 2:
             before = template.pieces[at - 1]
             if before.endswith(_ACTIVE_ENDS) or (at > 1 and not before):
-                parts.append(text(BREAK if escape is not one_line else ""))
+                parts.append(text("" if escape in _WITHOUT_MARKUP else BREAK))
             parts.append(escape(pc.coalesce(large_texts(batch.column(piece)), text(MISSING))))
         else:
             parts.append(text(piece))
@@ -47,6 +47,12 @@ def render(template: TextTemplate, batch: pa.RecordBatch, escape: Escape) -> pa.
 def one_line(values: pa.Array) -> pa.Array:
     """Replace control characters and newlines by a space, and remove invisible characters."""
     return _replace(_replace(values, _CONTROLS, " "), _INVISIBLE, "")
+
+
+def plain_text(values: pa.Array) -> pa.Array:
+    """Remove control characters but newlines and tabs, and invisible characters."""
+    values = _replace(_replace(values, r"\r\n?", "\n"), r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "")
+    return _replace(values, _INVISIBLE, "")
 
 
 def slack(values: pa.Array) -> pa.Array:
@@ -76,3 +82,7 @@ def without_links(values: pa.Array) -> pa.Array:
 
 def _replace(values: pa.Array, pattern: str, by: str) -> pa.Array:
     return pc.replace_substring_regex(values, pattern, by)
+
+
+_WITHOUT_MARKUP = (one_line, plain_text)
+"""Escapes for texts in which nothing acts."""

@@ -17,9 +17,8 @@ from connectors.chat.services import MIN_LENGTH, SERVICES, Service
 from connectors.http.connection_settings import ConnectionSettings
 from connectors.http.statuses import Status, Statuses
 from connectors.http.urls import check_urls
-from connectors.shared.text_template import check_templates
 from connectors.shared.tls import ClientTls
-from etl.api import Duration, Finding, Schema, visible
+from etl.api import Duration, Finding, Schema
 
 _URL = re.compile(r"https?://[^\s/?#]+([/?][^\s#]*)?")
 
@@ -82,19 +81,15 @@ class ChatSink(AlertOptions):
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
         """Check the URL, the fields of the text, and that the service accepts such long messages."""
+        yield from super().check(incoming)
         url = self.url.get_secret_value()
         if _URL.fullmatch(url):
             yield from check_urls([url], self.tls, "url")
         else:
             yield Finding("invalid-value", "url is not a URL", ("url",), "write https://… as the service shows it")
-        yield from check_templates({("text",): self.text}, visible(incoming))
         most = SERVICES[self.service].max_length
         if self.max_length is not None and self.max_length > most:
             yield Finding("maximum", f"{self.max_length:,} is more than {self.service} accepts, {most:,}", ("max_length",))
-        if not self.digest and "max_events" in self.model_fields_set:
-            yield Finding(
-                "unused-option", "max_events is for digests", ("max_events",), "leave it out, or digest", severity="warning"
-            )
 
     def probe(self, incoming: Schema) -> Iterable[Finding]:
         """Check that the server responds; no message is sent."""
@@ -113,5 +108,4 @@ class ChatSink(AlertOptions):
 
     def committer(self, folder: str) -> AlertCommitter:
         """Send messages from the driver."""
-        every = self.throttle.every.total_seconds()
-        return AlertCommitter(folder, self.web_hook(), self.digest, self.max_events, self.throttle.limit, every)
+        return self.commit_messages(folder, self.web_hook())

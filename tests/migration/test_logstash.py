@@ -190,7 +190,7 @@ output {
   elasticsearch { hosts => ["https://es:9200"] index => "logs-%{+YYYY.MM.dd}" document_id => "%{[@metadata][id]}"
     password => "${PW:none}" user => "u" }
   http { url => "http://127.0.0.1:1/x" http_method => "post" }
-  email { to => "ops@example.org" }
+  statsd { host => "127.0.0.1" }
 }
 """
 
@@ -203,7 +203,7 @@ def test_what_has_no_counterpart_is_said_at_its_place(etl: Etl, tmp_path: Path) 
     linted = etl.here("lint", "job.yaml")
 
     assert [one.split(":")[0] for one in left] == [
-        *("input redis", "filter mutate.tag_on_failure", "filter ruby", "filter unknown_filter", "output email")
+        *("input redis", "filter mutate.tag_on_failure", "filter ruby", "filter unknown_filter", "output statsd")
     ]
     assert linted.status == 0, linted.out + linted.err
     assert "# NOT CARRIED OVER: filter ruby: code in Ruby" in text

@@ -93,7 +93,7 @@ _SINKS = {
     "valkey": "`redis` writes to Valkey, too",
     "nats pulsar amqp rabbitmq kinesis pubsub mongodb": "there is none yet; kafka, rocketmq, http, "
     "database, elasticsearch and clickhouse reach other systems",
-    "email smtp": "there is none; `http` calls a web hook",
+    "mail smtp sendmail": "`email` sends mails: {type: email, server: smtp://…, sender: …, to: […], subject: …, text: …}",
 }
 
 

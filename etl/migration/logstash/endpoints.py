@@ -281,6 +281,39 @@ def _syslog_sink(given: GivenOptions) -> Options:
     return {**sink, **({"value_field": message} if message else {}), **({"framing": "newline"} if scheme != "udp" else {})}
 
 
+def _email_sink(given: GivenOptions) -> Options:
+    sender = str(environment(given.get("from", "logstash.alert@example.com")))
+    recipients = {
+        name: [one.strip() for one in str(environment(given.get(name, ""))).split(",") if one.strip()] for name in ("to", "cc")
+    }
+    if not recipients["to"]:
+        raise NotCarriedError("the option 'to' is missing")
+    if any("%{" in one for one in (sender, *recipients["to"], *recipients["cc"])):
+        raise NotCarriedError("addresses from fields; a sink `email` for each, with a `filter` before it")
+    if any("%{+" in str(given.get(name, "")) for name in ("subject", "body")):
+        raise NotCarriedError("a date in subject or body; a step `set` with date_format makes a field of it")
+    if "htmlbody" in given:
+        given.leave("htmlbody", "mails are plain text")
+    host, port = environment(str(given.get("address", "localhost"))), environment(str(given.get("port", 25)))
+    login = {
+        ours: environment(str(given[name])) for name, ours in (("username", "user"), ("password", "password")) if given.get(name)
+    }
+    is_encrypted = given.is_on("use_tls")
+    if login and not is_encrypted:
+        given.leave("use_tls", "not set, but a password is sent only over STARTTLS")
+    return {
+        "type": "email",
+        "server": f"smtp://{host}:{port}",
+        **({} if is_encrypted or login else {"encryption": "none"}),
+        **login,
+        "sender": sender,
+        **{name: addresses for name, addresses in recipients.items() if addresses},
+        "subject": sink_text(given.get("subject") or "alert"),
+        "text": sink_text(given.get("body") or "{message}"),
+        "digest": False,
+    }
+
+
 def _line_sink(scheme: str) -> Callable[[GivenOptions], Options]:
     def make(given: GivenOptions) -> Options:
         raise NotCarriedError(f"a sink for lines over {scheme}; the sink `syslog` sends messages, `http` requests")
@@ -296,6 +329,7 @@ OUTPUTS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "stdout": lambda given: {"type": "console"},
     "http": _http,
     "syslog": _syslog_sink,
+    "email": _email_sink,
     "tcp": _line_sink("TCP"),
     "udp": _line_sink("UDP"),
     "null": lambda given: {"type": "discard"},
@@ -304,10 +338,9 @@ OUTPUTS: Mapping[str, Callable[[GivenOptions], Options]] = {
 
 
 NO_OUTPUT: Mapping[str, str] = {
-    "email": "mails are not sent; the sink `http` calls a service that does",
     "exec": "programs are not started",
     "pipeline": "streams of one file take events from each other by `from`",
-    "redis": "the sink `kafka` or `http` takes its place",
+    "redis": "the sink `redis` writes lists, streams and channels: say which server and key",
     "s3": "the sink `file` writes to object stores: s3://bucket/path/",
     "statsd": "`etl run` has metrics of its own",
 }

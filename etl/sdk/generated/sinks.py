@@ -467,6 +467,92 @@ class Sinks:
         """
         return self._sink("elasticsearch", locals(), ("urls",))
 
+    def to_email(
+        self,
+        text: str,
+        *,
+        server: str,
+        sender: str,
+        to: str | Sequence[str],
+        subject: str,
+        batch: Batching = UNSET,
+        retry: Retry = UNSET,
+        on_failure: Literal["block", "spool", "fail"] = UNSET,
+        spool: Spooling = UNSET,
+        digest: bool = UNSET,
+        max_events: int = UNSET,
+        throttle: MessageLimit = UNSET,
+        encryption: Literal["required", "none"] = UNSET,
+        tls: ClientTls | None = UNSET,
+        user: str | None = UNSET,
+        password: Secret | None = UNSET,
+        cc: str | Sequence[str] = UNSET,
+        max_length: int = UNSET,
+        timeout: Duration = UNSET,
+    ) -> Output:
+        """Send alerts as mails by SMTP, with a digest of each micro-batch in one mail.
+
+        At least once: a mail is sent again only if the server's response was lost, or if the run was killed after the server had
+        it and before this was recorded. It has the same ``Message-ID`` then, which is made of the micro-batch, so that mail
+        servers and readers can recognise it. The driver sends the mails, one at a time, when all splits of a micro-batch are
+        written; so the limit counts the mails of all splits, also across restarts.
+
+        ``{field}`` in ``subject`` and ``text`` is replaced by the value of a field; null is `-`. Control characters and newlines of
+        values become spaces in the subject, so that no value can add a header; in the text newlines stay. Mails are plain text in
+        UTF-8 without HTML. Addresses are constants: no event decides who gets a mail.
+
+        With ``digest`` a micro-batch gives one mail with the first ``max_events`` events that fit into ``max_length``, and the number
+        of the others; its subject is that of the first event with the number of the others. ``throttle`` and what it suppresses
+        are as in the sink `chat`.
+
+        The connection is encrypted: by STARTTLS (``smtp://``, port 587), which must succeed, or by TLS from the beginning
+        (``smtps://``, port 465). ``encryption: none`` is for a relay on the same machine, and allows no password. Temporary answers
+        (400 to 499) and lost connections are retried as ``retry`` says; meanwhile the query waits, or its events wait on disk
+        with ``on_failure: spool``. Other answers end the run without loss, because there are no dead letters. If the server refuses
+        some of the recipients, the others get the mail, and a warning names those.
+
+        Tested against aiosmtpd, a real SMTP server, with STARTTLS, TLS and login.
+
+        Delivery: at least once.
+
+        Example::
+
+            stream.to_email(
+                '{timestamp} {host.name} {message}',
+                server='smtp://mail.example.org:587',
+                user='alerts@example.org',
+                password='${MAIL_PASSWORD:-change-me}',
+                sender='alerts@example.org',
+                to=['ops@example.org'],
+                subject='{rule_name} on {host.name}',
+                throttle={'limit': 10, 'every': '1h'},
+            )
+
+        Args:
+            batch: When buffered events are written. Default: see below.
+            retry: How temporary failures are retried. Default: see below.
+            on_failure: What happens when it accepts no events: the query waits, its events wait on disk and the other
+                sinks continue, or the run ends after `retry.attempts`. Nothing is lost in any case. Default: block.
+            spool: How much may wait on disk with `on_failure: spool`. Default: see below.
+            text: Text of an event; `{field}` is replaced.
+            digest: One message for all events of a micro-batch, instead of one for each event. Default: true.
+            max_events: Events whose text is in a digest; it says how many others there are. Default: 20.
+            throttle: Messages that are sent in a time; the next says how many events were suppressed. Default: see
+                below.
+            server: URL of the mail server: smtp:// (port 587) or smtps:// (port 465).
+            encryption: Whether smtp:// needs STARTTLS; none sends in clear text. Default: required.
+            tls: Certificates. Default: none.
+            user: User name; needs `password`. Default: none.
+            password: The user's password. Default: none.
+            sender: Address of the sender.
+            to: Addresses of the recipients.
+            cc: Addresses of those who get a copy. Default: [].
+            subject: Subject; `{field}` is replaced.
+            max_length: Longest text of a mail in characters. Default: 100000.
+            timeout: How long sending a mail may take. Default: 30s.
+        """
+        return self._sink("email", locals(), ("text",))
+
     def to_file(
         self,
         path: FilePath,

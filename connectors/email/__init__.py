@@ -1,0 +1,1 @@
+"""Mails by SMTP."""
