@@ -145,7 +145,7 @@ def _share_of(one: Match, names: Iterable[str]) -> float:
 
 @cache
 def _recipe_signatures() -> list[Signature]:
-    return signatures(recipes())
+    return [one for one in signatures(recipes()) if one.reads_file]
 
 
 def _build_candidates(known: Iterable[Signature], sample: Sample, wanted: str | None) -> Iterator[Candidate]:

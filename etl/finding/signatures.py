@@ -37,6 +37,8 @@ class Signature:
     path: Path
     terms: frozenset[str | bytes]
     keys: frozenset[str]
+    reads_file: bool = False
+    """Whether the recipe has one source, of the type ``file``: only such a recipe reads a sample."""
 
 
 def signatures(recipes: Mapping[str, Path]) -> list[Signature]:
@@ -53,7 +55,14 @@ def _signature(name: str, path: Path) -> Signature:
     found: set[str | bytes] = set(_WORD.findall(text))
     for line in _lines(root.get("tests") if isinstance(root, dict) else None, path.parent):
         found |= terms(line)
-    return Signature(name, path, frozenset(found), frozenset(_keys(root)))
+    return Signature(name, path, frozenset(found), frozenset(_keys(root)), _reads_file(root))
+
+
+def _reads_file(root: Any) -> bool:
+    given = root if isinstance(root, dict) else {}
+    named = given.get("sources")
+    sources = list(named.values()) if isinstance(named, dict) else [given.get("source")]
+    return len(sources) == 1 and isinstance(sources[0], dict) and sources[0].get("type") == "file"
 
 
 def terms(line: str) -> set[str | bytes]:
