@@ -25,9 +25,18 @@ def node(number: int, step: Step, **options: tuple[int, int]) -> StepNode:
     return StepNode(f"s[{number}] {step.type}", step, FIELDS, FIELDS, location=(number + 3, 5), options=locations)
 
 
+def computed(step: Step) -> Step:
+    """What Spark computes for a step."""
+    return step.parts(FIELDS)[0]
+
+
 STEPS = (
-    node(0, Filter(where="soundex(message) = 'x' or cast(message as int) > 3"), where=(3, 21)),
-    node(1, Set.model_validate({"fields": {"x": "1 + cast(\nmessage as int)", "y": "soundex(message)"}}), fields__x=(4, 30)),
+    node(0, computed(Filter(where="soundex(message) = 'x' or cast(message as int) > 3")), where=(3, 21)),
+    node(
+        1,
+        computed(Set.model_validate({"fields": {"x": "1 + cast(\nmessage as int) + length(soundex(message))"}})),
+        fields__x=(4, 30),
+    ),
     node(2, Sql(query="select upper(message) as a, cast(message as int) as b from events"), query=(5, 20)),
     node(3, Convert.model_validate({"fields": {"message": "decimal(5,2)"}})),
 )
@@ -71,7 +80,7 @@ def test_the_error_for_a_value_names_the_option(engine: Engine, etl: Etl) -> Non
             source: {type: file, path: "{here}/*.log"}
             steps:
               - {type: filter, where: "soundex(message) is not null"}
-              - {type: set, fields: {a: soundex(message), b: "hex(1) || cast(message as int)"}}
+              - {type: set, fields: {a: soundex(message), b: "str_to_map(message)[cast(message as int)]"}}
             sink: {type: file, path: "{here}/out.json"}
         """)
 
