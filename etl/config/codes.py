@@ -179,6 +179,7 @@ _COMPONENTS = {
     "bad-delimiter": "The text cannot stand between values: it is a quote, a line end, or what the format needs itself.",
     "no-database": "`geoip` looks addresses up in database files that you have; name one.",
     "bad-port": "The number is not a port; ports are 0 to 65535.",
+    "bad-url": "The text is not a URL that the component can connect to; the hint shows its form.",
     "duplicate-place": "A place to listen is listed twice.",
     "no-certificate": "A `tls://` place needs `tls: {certificate: …}`, and so does a private key.",
     "tls-unused": "`tls` is set, and no place to listen begins with `tls://`, or no URL with `https://`. A warning.",
