@@ -106,4 +106,4 @@ def test_the_repository_holds_no_caches_and_no_large_files() -> None:
     assert "pyproject.toml" in tracked
     hidden = {path.partition("/")[0] for path in tracked if path.startswith(".") and "/" in path}
     assert hidden <= {".ci", ".github"}, "a folder of a tool or a cache was committed"
-    assert [path for path in tracked if (ROOT / path).stat().st_size > 512 * 1024] == []
+    assert [path for path in tracked if (ROOT / path).stat().st_size > 1 << 20] == []

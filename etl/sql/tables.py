@@ -19,7 +19,7 @@ from etl.sql.table_options.rsql_syslog import rsql_syslog_steps
 
 _DECLARING = ("database", "spark", "elasticsearch", "inline")
 """Types of sources that take their fields as an option."""
-_LINES = ("file", "kafka", "rocketmq", "stdin", "syslog")
+_LINES = ("file", "kafka", "mqtt", "rocketmq", "stdin", "syslog")
 """Types of sources that give a text, which a format reads."""
 
 _NAMED_FORMAT = re.compile(r"\.(csv|tsv|parquet|jsonl?|ndjson)(\.(gz|bz2|zst))?$")

@@ -201,8 +201,8 @@ class FaultyWriter:
         """Do nothing: what is not closed is not in the ledger."""
 
     def _append(self, numbers: list[int]) -> None:
-        with Path(self.sink.path, "out").open("a") as out:
-            out.write(json.dumps(numbers) + "\n")
+        with Path(self.sink.path, "out").open("ab", buffering=0) as out:  # whole lines, also for who reads meanwhile
+            out.write(f"{json.dumps(numbers)}\n".encode())
 
 
 def delivered(folder: Path) -> list[int]:

@@ -52,7 +52,7 @@ def receiving(run: FailingRun) -> Iterator[None]:
 
 
 def test_an_attempt_that_could_not_start_is_prepared_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.running.supervision.warn_of_missing_input", lambda run, report: None)
+    monkeypatch.setattr("etl.running.supervision.warn_of_missing_input", lambda run, report, upstream: None)
     monkeypatch.setattr("etl.running.supervision._run_receivers", receiving)
     run: Any = FailingRun()
     one = SupervisedRun(run, several=True, restarts=True, on_message=lambda _: None)

@@ -323,22 +323,28 @@ REQUIRED = {
     "syslog": "port = '514'",
     "es": "endPoint = 'h', port = '9200', esIndex = 'i'",
     "kafka": "topic = 'x', bootstrap.servers = 'h:1'",
+    "mqtt": "url = 'tcp://h:1883', topic = 'x', clientId = 'c'",
     "": "topic = 'x', data_format = 'json'",
 }
 ALIASES = {"rds": "db", "elasticsearch": "es", "metaq": "rocketmq"}
 VALUES = {"needAppend": "true", "msgIsJsonArray": "false", "isJsonData": "true", "protol": "udp", "client_ips": "10.0.0.1"}
 VALUES |= {"url": "jdbc:mysql://h/d", "sqlMode": "replace", "encoding": "UTF-8", "fieldDelimiter": ",", "schema": "http"}
 VALUES["data_format"] = "json"
+VALUES |= dict.fromkeys(("cleanSession", "automaticReconnect"), "true")
 
 
 NO_TYPE = "add 'type' = '…' or 'connector' = '…'"
+
+
+def _value(type_: str, option: str) -> str:
+    return "tcp://h:1883" if (type_, option) == ("mqtt", "url") else VALUES.get(option, "1")
 
 
 def _script(type_: str, option: str, family: str) -> str:
     """A script whose table ``t`` has the option, beside those that its type requires."""
     required = REQUIRED.get(ALIASES.get(type_, type_), "")
     others = [one for one in required.split(", ") if one and not one.startswith(f"{option} ")]
-    options = ", ".join([*([f"type = '{type_}'"] if type_ else []), *others, f"{option} = '{VALUES.get(option, '1')}'"])
+    options = ", ".join([*([f"type = '{type_}'"] if type_ else []), *others, f"{option} = '{_value(type_, option)}'"])
     columns = "a AS upper(_msg), _msg STRING" if type_ == "syslog" else "a STRING, PRIMARY KEY (a)"
     table = f"CREATE TABLE t ({columns}) WITH ({options});"
     other = "CREATE TABLE o (a STRING) WITH (type = 'file', filePath = 'i');"

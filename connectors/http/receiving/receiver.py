@@ -21,6 +21,9 @@ from connectors.shared.receiving.tcp_address import TcpAddress
 
 _BACKLOG = 4096
 
+_MESSAGES = {"too-many": "connections were closed or refused because the limit of connections was reached"}
+"""A new connection takes the place of the one that has waited longest, if there is one."""
+
 
 @dataclass(frozen=True)
 class ReceiverOptions:
@@ -41,7 +44,7 @@ class HttpReceiver:
 
     def __init__(self, options: ReceiverOptions, folder: str) -> None:
         self._options, self._folder = options, folder
-        self.counters = ReceiveCounters("http")
+        self.counters = ReceiveCounters("http", _MESSAGES)
         self.ports: list[int] = []
         """Ports of the addresses, in their order."""
         self._closing = ExitStack()

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 
 log = logging.getLogger("sluice.source.receivers")
 
@@ -19,17 +20,17 @@ MESSAGES = {
     "slow": "requests did not arrive within timeout",
     "refused": "requests were refused because they were not what this format accepts",
     "not-allowed": "connections came from addresses that are not in allow",
-    "too-many": "connections were closed or refused because the limit of connections was reached",
+    "too-many": "connections were refused because the limit of connections was reached",
     "damaged": "connections ended because of what they sent",
 }
 """Counter → log message."""
 
 
 class ReceiveCounters:
-    """Counts events of a receiver by the keys of `MESSAGES`; ``owner`` is the type of its source."""
+    """Counts events of a receiver by the keys of `MESSAGES`; ``owner`` is the type of its source, ``messages`` its own texts."""
 
-    def __init__(self, owner: str) -> None:
-        self._owner = owner
+    def __init__(self, owner: str, messages: Mapping[str, str] | None = None) -> None:
+        self._owner, self._messages = owner, {**MESSAGES, **(messages or {})}
         self._details: dict[str, str] = {}
         self.sums: Counter[str] = Counter()
         self._logged: Counter[str] = Counter()
@@ -51,4 +52,4 @@ class ReceiveCounters:
             self._logged = Counter(self.sums)
         for kind, count in new.items():
             detail = self._details[kind] and f", the last {self._details[kind]}"
-            log.warning("%s: %d %s%s (%d in all)", self._owner, count, MESSAGES[kind], detail, self.sums[kind])
+            log.warning("%s: %d %s%s (%d in all)", self._owner, count, self._messages[kind], detail, self.sums[kind])

@@ -99,7 +99,7 @@ _OF_SINKS = frozenset({"delivery"})
 _OF_SOURCES = frozenset({"discovery", "start", "start_time", "start_offsets", "commit_group"})
 """Options of one side, which a table that is read and written has for both."""
 
-_TOPIC_LISTS = {("source", "kafka"), ("source", "rocketmq")}
+_TOPIC_LISTS = {("source", "kafka"), ("source", "mqtt"), ("source", "rocketmq")}
 """Components of ours that take a list of topics where other tools take one."""
 
 

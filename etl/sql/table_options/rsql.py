@@ -42,6 +42,18 @@ def _rows(text: str) -> list[Value]:
 
 _MODES = {"default": "insert", "ignore": "ignore", "replace": "replace"}
 
+
+def _broker(text: str) -> list[Value]:
+    """The address in ``tcp://host:port``; with ``ssl://`` the connection is encrypted."""
+    scheme, _, address = text.strip().rpartition("://")
+    tls: list[Value] = [(("tls",), {})] if scheme.lower() in ("ssl", "tls", "mqtts") else []
+    return [(("servers",), [address]), *tls]
+
+
+def _seconds(*path: str) -> Reader:
+    return lambda text: [(path, f"{text.strip()}s" if text.strip().isdecimal() else text)]
+
+
 _CONNECTORS: Mapping[str, Connector] = {
     "rocketmq": Connector(
         "rocketmq",
@@ -119,6 +131,24 @@ _CONNECTORS: Mapping[str, Connector] = {
             "encoding": ignored,
         },
     ),
+    "mqtt": Connector(
+        "mqtt",
+        "mqtt",
+        None,
+        {
+            **_BATCH,
+            "url": _broker,
+            "topic": to_option("topic"),
+            "clientId": to_option("client_id"),
+            "username": to_option("user"),
+            "password": to_option("password"),
+            "isJsonData": ignored,
+            "cleanSession": to_option("clean_start"),
+            "connectionTimeout": _seconds("timeout"),
+            "aliveInterval": _seconds("keep_alive"),
+            "automaticReconnect": ignored,
+        },
+    ),
 }
 RSQL: Mapping[str, Connector] = {
     **_CONNECTORS,
@@ -130,7 +160,6 @@ RSQL: Mapping[str, Connector] = {
 UNAVAILABLE: Mapping[str, str] = {
     "sls": "Alibaba's log service has no connector here; its Kafka interface works with 'type' = 'kafka'",
     "odps": "MaxCompute has no connector here; export it to files or a database",
-    "mqtt": "write the table with our 'type' = 'mqtt': servers, topics (a source) or topic (a sink), user, password",
     "datahub": "DataHub has no connector here, nor in rsqldb; its Kafka interface works with 'type' = 'kafka'",
     "tt": "TimeTunnel has no connector here, nor in rsqldb; read a topic with 'type' = 'rocketmq' or 'kafka'",
     "random": "test data comes from 'connector' = 'datagen' or our 'type' = 'generate'",
@@ -157,6 +186,8 @@ def normalised(name: str, family: str, texts: Mapping[str, Option]) -> dict[str,
     for written, option in texts.items():
         if option.value.strip():
             found[known.get(written.lower(), written)] = _with_variable(option)
+    if name == "mqtt" and family == "sink":
+        found.pop("clientId", None)  # a writer has a connection of its own
     found.pop("consumerGroup" if family == "sink" else "producerGroup", None)
     return found
 
@@ -241,8 +272,13 @@ def _nodes(texts: Mapping[str, Option], chosen: Option) -> Iterator[tuple[Path, 
     yield ("urls",), [one if "://" in one else f"{scheme}://{one}{'' if ':' in one.strip('${}') else port}" for one in urls], host
 
 
+def _version(texts: Mapping[str, Option], chosen: Option) -> Iterator[tuple[Path, Any, Option]]:
+    yield ("version",), "3.1.1", chosen  # of RocketMQ Streams' client
+
+
 _TOGETHER: Mapping[str, Callable[[Mapping[str, Option], Option], Iterator[tuple[Path, Any, Option]]]] = {
     "syslog": _listening,
     "es": _nodes,
     "elasticsearch": _nodes,
+    "mqtt": _version,
 }
