@@ -6,7 +6,6 @@ sets a property of the table, atomically with the snapshot, that outlives the sn
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,18 +18,24 @@ import pyarrow as pa
 from connectors.lake import iceberg_history
 from connectors.lake.iceberg_compaction import merge_small_files
 from connectors.lake.iceberg_history import BATCH, QUERY, committed_batch, committed_key
+from connectors.lake.iceberg_partitions import (
+    describe_partition_field,
+    partition_folder,
+    partition_record,
+    partition_spec,
+    partition_values,
+    spell_partition,
+)
 from connectors.lake.iceberg_types import arrow_columns, iceberg_schema, iceberg_type
 from connectors.lake.lake_table import TableLayout, TableOptions
 from connectors.lake.parquet_files import Compression, ParquetFiles, WrittenFile
 from connectors.lake.partition_division import Key
-from connectors.lake.partition_fields import PartitionField
 from connectors.lake.table_schema import Evolution, plan_evolution
 from etl.api import ComponentError
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import DataFile
-    from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.table import Table
 
 ATTEMPTS = 20
@@ -38,11 +43,6 @@ ATTEMPTS = 20
 
 _DEFAULT_PROPERTIES = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "100"}
 """Properties of a created table: without them each commit leaves a file with all metadata for ever."""
-
-MAX_FOLDER_NAME = 200
-"""Characters of a folder's name, which file systems limit to 255 bytes; all are of one byte."""
-
-_CUT_ESCAPE = re.compile(r"%[0-9A-F]?$")
 
 _PERMANENT = (
     "BadRequestError",
@@ -116,12 +116,12 @@ class IcebergLakeTable:
 
         def partition_keys(rows: pa.RecordBatch) -> Sequence[pa.Array]:
             return [
-                _transformed(transform, rows.column(name)) if name in rows.schema.names else pa.nulls(rows.num_rows)
+                partition_values(transform, rows.column(name)) if name in rows.schema.names else pa.nulls(rows.num_rows)
                 for name, transform in transforms
             ]
 
         def new_path(key: Key, name: str) -> str:
-            folder = f"{_partition_folder(spec, schema, key)}/" if key else ""
+            folder = f"{partition_folder(spec, schema, key)}/" if key else ""
             uri = table.location_provider().new_data_location(f"{folder}{name}")
             _, _, path = self._resolve(table, uri)
             uris[path] = uri
@@ -144,7 +144,7 @@ class IcebergLakeTable:
                     self._committed[query] = found
             if self._committed.get(query, -1) >= number:
                 return False
-            known = self._committed.pop(query, None)
+            self._committed.pop(query, None)  # until the commit has succeeded
             files = [_data_file(table, one) for one in added]
             transaction = table.transaction()
             with transaction.update_snapshot(snapshot_properties={QUERY: query, BATCH: str(number)}).merge_append() as append:
@@ -152,7 +152,6 @@ class IcebergLakeTable:
                     append.append_data_file(one)
             transaction.set_properties({committed_key(query): str(number)})
             transaction.commit_transaction()
-            assert known is None or known < number
             self._committed[query] = number
         return True
 
@@ -177,7 +176,7 @@ class IcebergLakeTable:
                 numbers = count()
 
                 def new_path(_: Key) -> str:
-                    folder = f"{_partition_folder(table.spec(), table.schema(), key)}/" if key else ""
+                    folder = f"{partition_folder(table.spec(), table.schema(), key)}/" if key else ""
                     uri = table.location_provider().new_data_location(f"{folder}{stem}-{next(numbers)}.parquet")
                     path = self._resolve(table, uri)[2]
                     uris[path], keys[path] = uri, key
@@ -237,7 +236,7 @@ class IcebergLakeTable:
         namespace = self.name.rpartition(".")[0]
         if namespace:
             catalog.create_namespace_if_not_exists(namespace)
-        spec = _partition_spec(schema, options.partition_by)
+        spec = partition_spec(schema, options.partition_by)
         with suppress(TableAlreadyExistsError):  # another writer was faster
             catalog.create_table(
                 self.name, schema, partition_spec=spec, properties=_DEFAULT_PROPERTIES | dict(options.properties)
@@ -286,8 +285,8 @@ def _problems(table: Table, columns: pa.Schema, options: TableOptions) -> list[s
     """Why the table does not take these columns."""
     existing = arrow_columns(table.schema(), with_ids=False)
     found = [f"its column {name!r} has a dot in its name" for name in existing.names if "." in name]
-    wanted = [_spelling(one.field, one.transform, one.count) for one in options.partition_by]
-    actual = [_spec_spelling(table, one) for one in table.spec().fields]
+    wanted = [spell_partition(one.field, one.transform, one.count) for one in options.partition_by]
+    actual = [describe_partition_field(table, one) for one in table.spec().fields]
     if wanted and wanted != actual:
         by = ", ".join(actual) if actual else "nothing"
         found.append(f"it is partitioned by {by}, and partition_by says {', '.join(wanted)}")
@@ -307,58 +306,6 @@ def _evolve(table: Table, evolution: Evolution) -> None:
             update.add_column(change.path, iceberg_type(change.after, ids))
         for change in evolution.widened:
             update.update_column(change.path, iceberg_type(change.after, ids))
-
-
-def _partition_spec(schema: Any, fields: Sequence[PartitionField]) -> PartitionSpec:
-    from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
-    from pyiceberg.partitioning import PartitionField as SpecField
-    from pyiceberg.transforms import parse_transform
-
-    return PartitionSpec(
-        *[
-            SpecField(
-                source_id=schema.find_field(one.field).field_id,
-                field_id=PARTITION_FIELD_ID_START + number,
-                transform=parse_transform(f"{one.transform}[{one.count}]" if one.count else one.transform),
-                name=one.name,
-            )
-            for number, one in enumerate(fields)
-        ]
-    )
-
-
-def _spelling(name: str, transform: str, number: int) -> str:
-    if transform == "identity":
-        return name
-    return f"{transform}({f'{number}, ' if number else ''}{name})"
-
-
-def _spec_spelling(table: Table, one: Any) -> str:
-    """A partition field of a table as options spell it."""
-    name = table.schema().find_column_name(one.source_id) or "?"
-    transform, _, number = str(one.transform).rstrip("]").partition("[")
-    return _spelling(name, transform, int(number or 0))
-
-
-def _transformed(transform: Any, values: pa.Array) -> pa.Array:
-    """Values of a partition field."""
-    if pa.types.is_string_view(values.type) or pa.types.is_dictionary(values.type):
-        values = values.cast(pa.string())
-    return transform(values)
-
-
-def _record(spec: PartitionSpec, schema: Any, key: Key) -> Any:
-    """A partition's values as Iceberg stores them."""
-    from pyiceberg.partitioning import partition_record_value
-    from pyiceberg.typedef import Record
-
-    return Record(*[partition_record_value(one, value, schema) for one, value in zip(spec.fields, key, strict=True)])
-
-
-def _partition_folder(spec: PartitionSpec, schema: Any, key: Key) -> str:
-    """The folder of a partition. Long names are cut, not within an escape: readers know partitions from manifests."""
-    path = spec.partition_to_path(_record(spec, schema, key), schema)
-    return "/".join(_CUT_ESCAPE.sub("", part[:MAX_FOLDER_NAME]) for part in path.split("/"))
 
 
 def _describe(table: Table, file: WrittenFile, uri: str) -> dict[str, Any]:
@@ -394,7 +341,7 @@ def _data_file(table: Table, one: Mapping[str, Any]) -> DataFile:
         content=DataFileContent.DATA,
         file_path=one["uri"],
         file_format=FileFormat.PARQUET,
-        partition=_record(table.spec(), table.schema(), one["key"]),
+        partition=partition_record(table.spec(), table.schema(), one["key"]),
         file_size_in_bytes=one["bytes"],
         sort_order_id=None,
         spec_id=table.spec().spec_id,
