@@ -15,6 +15,9 @@ from connectors.shared.ledger_cleaner import LedgerCleaner
 from connectors.shared.text_template import TextTemplate, check_fields, check_templates
 from etl.api import Batching, Committer, Duration, FieldName, Finding, Guarantee, Schema, Sink, Task, visible
 
+MAX_FIELDS = 3_500
+"""Fields of an event that is an entry or a hash: a command of Redis' scripts takes about 8,000 arguments, two a field."""
+
 
 class RedisSink(ServerOptions, Sink):
     """Write events to Redis or Valkey: to streams, lists, strings, hashes or channels.
@@ -91,6 +94,9 @@ class RedisSink(ServerOptions, Sink):
         known = visible(incoming)
         yield from check_templates({("key",): self.key}, known)
         yield from check_fields([(("value_field",), self.value_field)], known)
+        if self.kind in ("stream", "hash") and self.value_field is None and len(known.names) > MAX_FIELDS:
+            message = f"{len(known.names):,} fields are more than an event can have here, {MAX_FIELDS:,}"
+            yield Finding("maximum", message, ("kind",), "drop some before the sink, or set value_field")
         if self.max_length is not None and self.kind != "stream":
             yield Finding(
                 "unused-option", f"max_length is of streams, and kind is {self.kind}", ("max_length",), "write kind: stream"

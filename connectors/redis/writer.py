@@ -83,13 +83,12 @@ class RedisWriter:
 
     def write(self, batch: pa.RecordBatch) -> Result:
         """Write all events of a batch that Redis can store, or none. Raises OSError."""
+        rejected, keys, arguments = self._prepared(batch)
         if self.entry is None:
-            rejected, keys, arguments = self._prepared(batch)
             self._run(["", *keys], ["", "", "", *self._options(), *arguments])
             return Result(rejected=rejected)
         found = add_positions(batch, self._last, "redis")
-        rejected = self._prepared(batch)[0]
-        self._write_with_ledger(self.entry, found)
+        self._write_with_ledger(self.entry, found, keys, arguments)
         self._last = found.last
         return Result(rejected=rejected)
 
@@ -101,12 +100,14 @@ class RedisWriter:
     def abort(self) -> None:
         """Do nothing: what is written is in the ledger."""
 
-    def _write_with_ledger(self, entry: str, found: PositionedBatch) -> None:
+    def _write_with_ledger(self, entry: str, found: PositionedBatch, keys: Sequence[str], arguments: Sequence[Any]) -> None:
+        """Write what the ledger does not have of a batch, whose keys and arguments are given."""
         for _ in range(MAX_CONFLICTS):
             remaining = found.after(self._written)
             if not remaining.batch.num_rows:
                 return
-            _, keys, arguments = self._prepared(remaining.batch)
+            if remaining.batch.num_rows < found.batch.num_rows:
+                _, keys, arguments = self._prepared(remaining.batch)
             positions = [_to_text(self._written), _to_text(remaining.last), LEDGER_SECONDS * 1000]
             moved = self._run([entry, *keys], [*positions, *self._options(), *arguments])
             if moved is None:

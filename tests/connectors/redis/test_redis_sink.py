@@ -12,7 +12,7 @@ from servers import ports
 from servers.redis_server import Redis
 
 from connectors.redis import connection_options, writer
-from connectors.redis.sink import RedisSink
+from connectors.redis.sink import MAX_FIELDS, RedisSink
 from etl.api import BatchId, ComponentError, Staged
 
 
@@ -114,6 +114,18 @@ def test_a_lost_answer_writes_nothing_twice(redis: Redis, key: str, monkeypatch:
     opened.close()
 
     assert [int(entry["n"]) for entry in entries(redis, key)] == list(range(6))
+
+
+def test_an_event_with_the_most_fields_is_written_and_one_more_is_a_finding(redis: Redis, key: str) -> None:
+    sink = create_sink(redis, key=key)
+    names = [f"f{number}" for number in range(MAX_FIELDS)]
+
+    write(sink, batch_of(**{name: ["x"] for name in names}))
+
+    assert entries(redis, key) == [dict.fromkeys(names, "x")]
+    more = pa.schema([(name, pa.string()) for name in [*names, "more"]])
+    assert [finding.code for finding in sink.check(more)] == ["maximum"]
+    assert not list(create_sink(redis, key=key, kind="list").check(more))
 
 
 def test_at_least_once_writes_again(redis: Redis, key: str) -> None:
