@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import local
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ class TaskScope:
         numbers = counter.numbers(offsets)
         repeats = np.zeros(len(offsets), np.uint64) if numbers is None else numbers.astype(np.uint64)
         own = f"{self.identity}\0{self._step}\0{self._evaluated}"
-        return RandomSource(self.identity, own, offsets.to_numpy().astype(np.uint64), repeats)
+        return RandomSource(self.identity, own, offsets.to_numpy().astype(np.uint64), repeats, now=_time_of(self))
 
 
 @contextmanager
@@ -89,14 +90,16 @@ class RandomSource:
     repeats: Words
     call: int = 0
     """Number of the call within the expression."""
+    now: float = field(default_factory=time.time)
+    """The time of all calls of the expression, seconds since the epoch: they ask once, so that ``now() = now()`` holds."""
 
     def rows(self, first: int, last: int) -> RandomSource:
         """The source for some of the rows."""
-        return RandomSource(self.input_identity, self.identity, self.offsets[first:last], self.repeats[first:last])
+        return replace(self, offsets=self.offsets[first:last], repeats=self.repeats[first:last])
 
     def of_call(self, number: int) -> RandomSource:
         """The source for one call of the expression."""
-        return RandomSource(self.input_identity, self.identity, self.offsets, self.repeats, number)
+        return replace(self, call=number)
 
     def words(self, part: int = 0, seed: int | None = None) -> Words:
         """64 random bits for each row; other ones for each ``part``. Calls with the same seed have the same ones."""
@@ -114,11 +117,16 @@ def random_source_of(batch: pa.RecordBatch) -> RandomSource:
     return scope.next_source(batch)
 
 
+def _time_of(scope: TaskScope | None) -> float:
+    return time.time() if scope is None or scope.read_at is None else scope.read_at
+
+
 def unrepeatable_source(length: int) -> RandomSource:
     """A source without an event behind it: other values each time."""
     import numpy as np
 
-    return RandomSource("", os.urandom(16).hex(), np.arange(length, dtype=np.uint64), np.zeros(length, np.uint64))
+    numbers, repeats = np.arange(length, dtype=np.uint64), np.zeros(length, np.uint64)
+    return RandomSource("", os.urandom(16).hex(), numbers, repeats, now=_time_of(current_scope()))
 
 
 def _mix(values: Words, key: int) -> Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -196,3 +197,14 @@ def test_constants_that_no_event_could_use_are_found_before_the_run(text: str, m
     (finding,) = analyse(text, pa.schema([])).findings
 
     assert message in finding.message
+
+
+def test_all_clocks_of_an_expression_show_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count(1_700_000_000, 100_000)
+    monkeypatch.setattr("time.time", lambda: float(next(ticks)))
+    same = (
+        "flink_current_timestamp() = flink_current_timestamp() and flink_current_date() = flink_current_date()"
+        " and flink_unix_time() = unix_seconds(flink_current_timestamp())"
+    )
+
+    assert compile_expression(same, pa.schema([]))(ONE_ROW).values.to_pylist() == [True]

@@ -6,7 +6,6 @@ Within a task all of them are the same when a micro-batch runs again: the time i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,20 +18,14 @@ from etl.expressions.calls import random_calls
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.library.function import TIME, flink_function
 from etl.expressions.library.kernels import constant
-from etl.expressions.random_values import current_scope
+from etl.expressions.random_values import unrepeatable_source
 from etl.expressions.widening import DATE, INT64
 
 _DAY = 86_400
 
 
-def _now() -> float:
-    """The time at which the events of the micro-batch were read, seconds since the epoch."""
-    scope = current_scope()
-    return time.time() if scope is None or scope.read_at is None else scope.read_at
-
-
 def _at_batch(type_: pa.DataType, value: Callable[[float], Any]) -> Callable[[], BoundNode]:
-    return lambda: BoundNode(type_, lambda rows: pa.scalar(value(_now()), type_))
+    return lambda: BoundNode(type_, lambda rows: pa.scalar(value((rows.random or unrepeatable_source(0)).now), type_))
 
 
 def _seed(seed: BoundNode | None) -> int | None:
