@@ -9,6 +9,7 @@ from etl.running.dead_letters.letter_export import EXPORT_FORMATS
 from etl.running.dead_letters.letter_files import LetterFile, letter_files
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.dead_letters.letter_pages import LetterCursor, letter_page
+from etl.running.dead_letters.replay import history
 from etl.running.dead_letters.settled_letters import SettledLetters
 from etl.running.state_folders import dead_letters
 from etl.server import documents as api
@@ -63,6 +64,11 @@ def _export(call: Call) -> Download:
     return Download(form.media_type, name, form.encode(batches))
 
 
+def _history(call: Call) -> list[api.DeadLetterDocument]:
+    state = call.server.engine.state(str(call.server.job(call.pipeline).name))
+    return [_letter(one) for one in history(state, call.values["source"] or "", call.values["offset"])]
+
+
 def _open_letters(call: Call) -> tuple[list[LetterFile], SettledLetters]:
     """The files of the letters, and which of them are settled. Raises EtlError for letters that are elsewhere."""
     job = call.server.job(call.pipeline)
@@ -93,7 +99,14 @@ def _letter_group(pipeline: Pipeline, group: LetterGroup) -> api.DeadLetterGroup
         text, at = found
         stop = api.MatchStopDocument(text=text, at=at.column - 1, expected=at.expected, within=list(at.within))
     return api.DeadLetterGroupDocument(
-        at=group.at, code=group.code, events=group.events, reason=group.reason, example=group.example, last=last, stop=stop
+        at=group.at,
+        code=group.code,
+        events=group.events,
+        reason=group.reason,
+        reasons=len(group.reasons),
+        example=group.example,
+        last=last,
+        stop=stop,
     )
 
 
@@ -139,6 +152,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
                 default="jsonl",
                 choices=tuple(EXPORT_FORMATS),
             ),
+        ),
+    ),
+    Endpoint(
+        "GET",
+        f"{PIPELINE}/dead/history",
+        "Earlier rejections of a dead letter that was replayed, the first at the beginning; empty for one that was not.",
+        _history,
+        list[api.DeadLetterDocument],
+        (
+            Parameter("source", "The `source` of the letter."),
+            Parameter("offset", "The `offset` of the letter.", "integer"),
         ),
     ),
     Endpoint(

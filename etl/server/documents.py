@@ -246,7 +246,8 @@ class DeadLetterGroupDocument(ApiModel):
     at: Name
     code: Name
     events: int
-    reason: str
+    reason: str = Field(description="The most frequent reason.")
+    reasons: int = Field(description="Different reasons, which may name values; of very many about the 1,000 most frequent.")
     example: str
     last: str | None
     stop: MatchStopDocument | None = Field(description="Where the example stops matching, if a parser with patterns rejected it.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,17 +13,10 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import EtlError
 from etl.cli.dead.letters import add_letters, load_letters
-from etl.running.messages import Message
 
 if TYPE_CHECKING:
-    from etl.cli.run.progress import Progress
-    from etl.running.dead_letters.replay_run import Replay
-    from etl.running.service import RunService
     from etl.running.shared_session import SharedSession
-
-STOP_FIRST = "stop that run, and start it again afterwards"
 
 
 @click.command()
@@ -81,68 +74,32 @@ class _CountedLetters:
 @add_letters
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def drop(yes: bool, **options: Any) -> None:
-    """Settle letters without a replay. No run may be alive.
+    """Settle letters without a replay.
+
+    No run of FILE may be alive. A server stops NAME after its micro-batch, and starts it again afterwards.
 
     The letters stay in their file until all of its letters are settled; then the file of the state folder is removed. A file that
     the option `dead_letters` names is never changed.
     """
     from etl.cli.state.changes import ask
-    from etl.running.dead_letters.letter_drop import drop_letters
-    from etl.spark.state.folder import lock_state
 
     def confirm(rows: int) -> None:
         if not yes:
             ask(f"Drop {rows:,} dead letter{'' if rows == 1 else 's'}? No replay will get them")
 
-    letters = load_letters(**options)
-    with lock_state(letters.state, STOP_FIRST):
-        click.echo(drop_letters(letters.pipeline, letters.state, letters.choose, confirm), err=True)
+    load_letters(**options).drop(confirm)
 
 
 @click.command()
 @add_letters
-@click.option("--master", default="local[*]", show_default=True, metavar="M", help="Spark's master: local[n] or a cluster's.")
+@click.option("--master", metavar="M", help="Spark's master: local[n] or a cluster's; default local[*].")
 @click.pass_obj
-def replay(shared: SharedSession | None, /, master: str, **options: Any) -> None:
+def replay(shared: SharedSession | None, /, master: str | None, **options: Any) -> None:
     """Send letters through the pipeline as it is now, once each, from the step, sink or source on that rejected them.
 
     A letter is settled when its replay begins. What fails again is a new dead letter, which `show` prints with its history. After
     a kill the next replay first finishes this one: each letter is delivered once where the sinks deliver exactly once. Steps that
     keep state, such as windows, do not get the events: their results are given, or they would count these by themselves. No run
-    of the pipeline may be alive.
+    of FILE may be alive; a server stops NAME after its micro-batch and starts it again.
     """
-    from etl.running.dead_letters.replay_run import Replay
-
-    letters = load_letters(**options)
-    begun = Replay.begin(letters.pipeline, letters.state, letters.choose, STOP_FIRST)
-    for note in begun.notes():
-        click.echo(note, err=True)
-    if begun.portions:
-        _run(begun, master, shared)
-
-
-def _run(begun: Replay, master: str, shared: SharedSession | None) -> None:
-    """Run the portions one after the other. Raises EtlError for one that fails or is stopped; the next replay finishes it."""
-    from etl.cli.run.command import stop_on_signals
-    from etl.cli.run.progress import Progress
-    from etl.running.shared_session import SharedSession
-
-    progress = Progress("text", quiet=False, live=True)
-    start = lambda: progress.say("starting", f"starting Spark ({master})")  # noqa: E731
-
-    def work(service: RunService) -> None:
-        with stop_on_signals(service, progress):
-            service.work(lambda message: _report(progress, message), progress.show)
-
-    with ExitStack() as stack:
-        stack.callback(progress.close)
-        session = shared or SharedSession("sluice", master, begun.state.spark_log, on_start=start)
-        if shared is None:
-            stack.callback(session.stop)
-        if not begun.run(session, work, lambda message: progress.say(message.event, message.text)):
-            raise EtlError("stopped: the next `etl dead replay` finishes this replay")
-
-
-def _report(progress: Progress, message: Message) -> None:
-    if message.event != "running":  # a replay has its own message
-        progress.report(message)
+    load_letters(shared=shared, **options).replay(master)

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from etl.cli.dead.changes import drop, export, replay
 from etl.cli.dead.letters import Letters, add_letters, load_letters
-from etl.running.dead_letters.letter_groups import LetterGroup, group_letters
 
 
 @click.group()
 def command() -> None:
     """Show, export, replay and drop the events that a pipeline rejected.
 
-    FILE is the pipeline file of the run, with the same --state, --set and --env-file. Letters that were replayed or dropped are
-    settled: no command shows them again.
+    FILE is the pipeline file of the run, with the same --state, --set and --env-file. NAME is a pipeline of a server, which is
+    found by --server, $ETL_SERVER, or its state folder on this machine. Letters that were replayed or dropped are settled: no
+    command shows them again.
 
     \b
     Examples:
@@ -28,6 +28,7 @@ def command() -> None:
       etl dead export ssh.yaml failed.log --at grok      their lines, to try patterns on
       etl dead replay ssh.yaml                           after the file is mended
       etl dead drop ssh.yaml --text healthcheck
+      etl dead count security/ssh --server https://etl.example.org:8321
     """
 
 
@@ -42,11 +43,11 @@ def count_letters(form: str, **options: Any) -> None:
     from etl.cli.state.rows import print_rows
 
     letters = load_letters(**options)
-    groups = group_letters(letters.batches())
-    rows = [_row(group) for group in groups]
-    if rows or form == "json":
+    groups = letters.groups()
+    if groups or form == "json":
+        rows = [{**group, "reason": _cut(group["reason"]), "example": _cut(group["example"])} for group in groups]
         print_rows(pa.Table.from_pylist(rows, _COUNTS), form)
-    _print_counts(letters, sum(group.events for group in groups))
+    _print_counts(sum(group["events"] for group in groups), letters.count_settled())
 
 
 _COUNTS = pa.schema(
@@ -65,25 +66,11 @@ _LONGEST_CELL = 120
 """Characters of a text in a table."""
 
 
-def _row(group: LetterGroup) -> dict[str, Any]:
-    return {
-        "events": group.events,
-        "at": group.at,
-        "code": group.code,
-        "reasons": len(group.reasons),
-        "reason": _cut(group.reason),
-        "last": group.last,
-        "example": _cut(group.example),
-    }
-
-
 def _cut(text: str | None) -> str:
     return (text or "")[:_LONGEST_CELL] + ("…" if len(text or "") > _LONGEST_CELL else "")
 
 
-def _print_counts(letters: Letters, events: int) -> None:
-    settled = letters.settled
-    done = sum(settled.count(file) for file in letters.files)
+def _print_counts(events: int, done: int) -> None:
     text = f"{events:,} dead letter{'' if events == 1 else 's'}" if events else "no dead letters"
     click.echo(f"{text}{f'; {done:,} more are replayed or dropped' if done else ''}", err=True)
 
@@ -107,14 +94,8 @@ def show(limit: int, form: str, **options: Any) -> None:
         click.echo(f"{len(last):,}{rest} dead letter{'' if len(last) == 1 and not rest else 's'}", err=True)
 
 
-def _earlier(letter: dict[str, Any], letters: Letters) -> list[dict[str, Any]]:
-    from etl.running.dead_letters.replay import history
-
-    return history(letters.state, letter["source"] or "", letter["offset"])
-
-
 def _as_json(letter: dict[str, Any], letters: Letters) -> str:
-    before = [{name: one[name] for name in ("time", "at", "code", "reason")} for one in _earlier(letter, letters)]
+    before = [{name: one[name] for name in ("time", "at", "code", "reason")} for one in letters.history(letter)]
     shown = {**letter, **({"before": before} if before else {})}
     text = json.dumps(shown, ensure_ascii=False, default=_iso)
     escaped = text if text.isprintable() else json.dumps(shown, default=_iso)  # nothing that could control a terminal
@@ -131,7 +112,7 @@ def _as_text(letter: dict[str, Any], letters: Letters) -> str:
     lines = [click.style(f"{_iso(letter['time'])}  {printable(letter['at'])}  {printable(letter['code'])}", bold=True)]
     lines += [
         f"  before: {_iso(one['time'])}  {printable(one['at'])}  {one['code']}: {printable(one['reason'] or '')}"
-        for one in _earlier(letter, letters)
+        for one in letters.history(letter)
     ]
     lines += [f"  {printable(letter['reason'] or '')}", f"  {printable(letter['event'] or '')}"]
     return "\n".join(lines)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import ssl
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from etl.api import EtlError
@@ -63,9 +64,24 @@ class Connection:
 
     def pipeline(self, method: str, name: str, verb: str = "", body: bytes | None = None, **parameters: Any) -> Any:
         """The answer about a pipeline: ``name`` is namespace/name, or a name in the namespace ``default``."""
-        namespace, _, rest = name.rpartition("/")
-        path = f"/api/pipelines/{quote(namespace or 'default', safe='')}/{quote(rest, safe='')}"
+        path = self.path_of(name)
         return self.call(method, f"{path}/{verb}" if verb else path, body, **parameters)
+
+    def path_of(self, name: str) -> str:
+        """The path of a pipeline."""
+        namespace, _, rest = name.rpartition("/")
+        return f"/api/pipelines/{quote(namespace or 'default', safe='')}/{quote(rest, safe='')}"
+
+    def download(self, path: str, file: IO[bytes], **parameters: Any) -> None:
+        """Write an answer to a file. Raises as `call`, also for an answer that breaks off."""
+        with closing(self._open()) as connection:
+            answer = self._request(connection, "GET", path, None, parameters)
+            if answer.status >= 400:
+                self._value(answer.status, answer.read(MAX_ANSWER_BYTES))
+            try:
+                shutil.copyfileobj(answer, file)
+            except (OSError, http.client.HTTPException) as error:
+                raise EtlError(f"the answer of {self.url} broke off: {error or type(error).__name__}") from error
 
     def lines(self, path: str, **parameters: Any) -> Iterator[bytes]:
         """The lines of an answer that does not end. Raises as `call`."""

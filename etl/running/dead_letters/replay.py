@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ from etl.running.shared_session import SharedSession
 from etl.spark.run import PipelineRun
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
+
+_SOURCE = re.compile(r"replay-(\d{4,9})-\d{1,9}")
+"""The name of the source of a replay's part. Clients send such names: nothing else becomes a part of a path."""
 
 
 @dataclass(frozen=True)
@@ -198,10 +202,11 @@ def remove_copies(state: StateFolder) -> None:
 
 
 def history(state: StateFolder, source: str, offset: int | None) -> list[dict[str, Any]]:
-    """The earlier rejections of a letter that was replayed, the first at the beginning; empty for one that was not."""
+    """The earlier rejections of a letter that was replayed, the first at the beginning; empty for one that was not, and for a
+    ``source`` that no replay has."""
     found: list[dict[str, Any]] = []
-    while source.startswith("replay-") and offset is not None:
-        path = state.root / "dead" / "replays" / source.split("-")[1] / f"{source}.arrow"
+    while (name := _SOURCE.fullmatch(source)) and offset is not None:
+        path = state.root / "dead" / "replays" / name[1] / f"{source}.arrow"
         if not path.is_file():
             break
         before = _letter(path, offset)
