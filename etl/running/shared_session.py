@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,16 +44,28 @@ class SharedSession:
         """Limits how many queries of all runs start at the same time."""
         self._name, self._settings, self._on_start = name, settings or {}, on_start
         self._session: SparkSession | None = None
+        self._failure: EtlError | None = None
         self._starting = threading.Lock()
 
     def started(self) -> SparkSession:
-        """The session, for any thread. Raises EtlError when Spark does not start."""
+        """The session, for any thread. Raises EtlError when Spark does not start; then it is not tried again."""
         with self._starting:
+            if self._failure is not None:
+                raise self._failure
             if self._session is None:
                 self._on_start()
-                self._session = spark.start(self._name, self.master, self._settings, self.log)
+                try:
+                    self._session = spark.start(self._name, self.master, self._settings, self.log)
+                except EtlError as error:
+                    self._failure = error
+                    raise
                 fast_start.start_workers(self._session, cores(self.master))
             return self._session
+
+    def held(self) -> AbstractContextManager[object]:
+        """While the body runs, Spark does not start. Its Python processes share the memory of the modules that this process has
+        loaded when it starts: what the first pipelines need is to be loaded before."""
+        return self._starting
 
     def run(self, run: PipelineRun) -> None:
         """Run a plan that is ready to its end. Raises RunError of the first query that fails."""
