@@ -43,6 +43,12 @@ class RunOptions(BaseModel):
         "that are further ahead are dead letters.",
         examples=["1d"],
     )
+    max_commit: Duration = Field(
+        default=timedelta(minutes=30),
+        description="How long one call of a sink in the driver may take, such as the commit of a micro-batch; then it is "
+        "interrupted, and the pipeline fails. A call that takes a minute is reported with the place of its code.",
+        examples=["30m"],
+    )
     fsync: bool = Field(
         default=True,
         description="Wait until the disk has what stateful steps remember, which then survives a power failure; without, it "

@@ -171,20 +171,21 @@ def _samples(one: SupervisedRun) -> Iterator[Sample]:
 
 
 def _health(runs: Sequence[SupervisedRun]) -> tuple[HTTPStatus, str, str]:
-    """503 while a pipeline waits to start again after a failure, or has failed for good."""
-    return _states(runs, lambda status: status not in ("waiting", "failed"))
+    """503 while a pipeline waits to start again after a failure, hangs, or has failed for good."""
+    return _states(runs, lambda one: one.status not in ("waiting", "failed") and not one.hanging)
 
 
 def _ready(runs: Sequence[SupervisedRun]) -> tuple[HTTPStatus, str, str]:
     """503 until all pipelines run."""
-    return _states(runs, lambda status: status in ("running", "ended"))
+    return _states(runs, lambda one: one.status in ("running", "ended"))
 
 
-def _states(runs: Sequence[SupervisedRun], is_good: Callable[[str], bool]) -> tuple[HTTPStatus, str, str]:
+def _states(runs: Sequence[SupervisedRun], is_good: Callable[[SupervisedRun], bool]) -> tuple[HTTPStatus, str, str]:
     states: Mapping[str, Any] = {
-        one.name: {"status": one.status, **({"error": one.error} if one.error else {}), "restarts": one.failures} for one in runs
+        one.name: {"status": one.status, **({"error": one.problem} if one.problem else {}), "restarts": one.failures}
+        for one in runs
     }
-    status = HTTPStatus.OK if all(is_good(one.status) for one in runs) else HTTPStatus.SERVICE_UNAVAILABLE
+    status = HTTPStatus.OK if all(map(is_good, runs)) else HTTPStatus.SERVICE_UNAVAILABLE
     return status, "application/json", json.dumps({"pipelines": states}) + "\n"
 
 

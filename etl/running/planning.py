@@ -66,6 +66,7 @@ def planned_run(
         parallelism=pipeline.run.parallelism or cores(master),
         durable=pipeline.run.fsync,
         max_ahead_seconds=pipeline.run.max_ahead.total_seconds(),
+        max_commit_seconds=pipeline.run.max_commit.total_seconds(),
     )
     plan = planned(pipeline, dead_letters(pipeline, state), SCHEMA)
     if not is_local(master):

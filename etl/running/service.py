@@ -18,6 +18,7 @@ from etl.lean import forbid
 from etl.plan.frames import segments, stages
 from etl.plan.segments import Segment, StepNode
 from etl.running.dead_letter_share import DeadLetterShare
+from etl.running.hang_watch import hang_watch
 from etl.running.message_log import MessageLogs
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.metrics_server import ListenAddress, all_samples, metrics_server
@@ -147,7 +148,9 @@ class _Stages:
 
     def work(self, on_totals: OnTotals) -> None:
         """All stages; the last runs the queries."""
-        supervised = self._prepare()
+        supervised = self._supervised()
+        self.stack.enter_context(hang_watch(supervised, self.on_message))
+        self._prepare(supervised)
         self._listen(supervised)
         if self.shared is None:
             self._announce_start()
@@ -172,8 +175,8 @@ class _Stages:
         )
         watch.work_to_end(spark, log)
 
-    def _prepare(self) -> list[SupervisedRun]:
-        """Lock the state folders, start the receivers, and report what the user must know before the start."""
+    def _supervised(self) -> list[SupervisedRun]:
+        """The runs, which are not prepared yet."""
         service = self.service
         restarts = service.several and not service.request.once
         upstream = upstream_of_each([run.plan for run in self._runs]) if service.request.once else {}
@@ -182,10 +185,13 @@ class _Stages:
             for run in self._runs
         ]
         service.supervised[:] = supervised
+        return supervised
+
+    def _prepare(self, supervised: Sequence[SupervisedRun]) -> None:
+        """Lock the state folders, start the receivers, and report what the user must know before the start."""
         for one in supervised:
             self.stack.callback(one.close)
             one.prepare()
-        return supervised
 
     def _listen(self, supervised: Sequence[SupervisedRun]) -> None:
         """Answer requests for metrics and export them, if that is wanted."""

@@ -49,6 +49,8 @@ class SupervisedRun:
     """Failures after which it started again, or is to."""
     error: str = ""
     """The last failure; empty while it runs."""
+    hanging: str = ""
+    """A call of one of its components that does not return; empty if none is that long at work."""
     _attempt: ExitStack = field(default_factory=ExitStack)
     """What ends with the attempt: the lock of the state folder, receivers, committers."""
     _commits: SinkCommitters | None = None
@@ -57,6 +59,11 @@ class SupervisedRun:
     def name(self) -> str:
         """The name of the pipeline."""
         return self.run.plan.pipeline
+
+    @property
+    def problem(self) -> str:
+        """What is wrong now: a call that hangs, or the last failure."""
+        return self.hanging or self.error
 
     def prepare(self) -> None:
         """Lock the state folder, start the receivers, report what the user must know. Raises EtlError."""
@@ -136,12 +143,14 @@ def _run_receivers(run: PipelineRun) -> Iterator[None]:
         for name, source in run.plan.sources().items():
             if isinstance(source, ReceivingSource):
                 run.state.received(name).mkdir(parents=True, exist_ok=True)
-                receiver = source.receiver()
-                receiver.start()
+                with run.calls.at_work(f"the start of source {name!r} ({source.type})"):
+                    receiver = source.receiver()
+                    receiver.start()
                 stack.callback(_stop_receiver, run, name, receiver)
         yield
 
 
 def _stop_receiver(run: PipelineRun, name: str, receiver: Receiver) -> None:
-    receiver.stop()
+    with run.calls.at_work(f"the stop of source {name!r}"):
+        receiver.stop()
     run.totals.dropped[name] = receiver.dropped()

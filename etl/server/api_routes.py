@@ -123,7 +123,7 @@ def server_samples(server: PipelineServer) -> Iterator[Sample]:
 
 
 def _health(request: Request) -> Response:
-    """503 while a pipeline that is to run does not, because of a failure."""
+    """503 while a pipeline that is to run does not, because of a failure, or hangs."""
     return _states(request, {"waiting", "failed", "refused"})
 
 
@@ -134,7 +134,7 @@ def _ready(request: Request) -> Response:
 
 def _states(request: Request, bad: set[str]) -> Response:
     """Numbers of pipelines only: this needs no token."""
-    statuses = [job.status for job in request.app.state.server.jobs()]
-    wrong = sum(status in bad for status in statuses)
+    jobs = request.app.state.server.jobs()
+    wrong = sum(job.status in bad or job.hangs for job in jobs)
     status = HTTPStatus.SERVICE_UNAVAILABLE if wrong else HTTPStatus.OK
-    return json_response({"pipelines": len(statuses), "not_running": wrong}, status)
+    return json_response({"pipelines": len(jobs), "not_running": wrong}, status)

@@ -31,6 +31,14 @@ class EngineRun(Protocol):
         """The last failure; empty while it runs."""
 
     @property
+    def hanging(self) -> str:
+        """A call of a component in this process that does not return; empty if there is none."""
+
+    @property
+    def call(self) -> str:
+        """The call of a component in this process that has been at work for longest, and its place; empty if there is none."""
+
+    @property
     def failures(self) -> int:
         """Failures after which it started again."""
 

@@ -166,8 +166,10 @@ class Job:
         """What it is doing."""
         if self._stopping:
             return "stopping"
-        if self._letter_task is not None and self._letters is not None:
-            return "replaying" if self._letters[0] == "replay" else "dropping"
+        letters = self._letters
+        if letters is not None and self._hanging is None:
+            doing: JobStatus = "replaying" if letters[0] == "replay" else "dropping"
+            return "stopping" if self._is_at_work() else doing
         if self._is_at_work() and self.run is not None:
             return self.run.status
         if self._hanging is not None and not self._hanging.wait(0):
@@ -184,6 +186,11 @@ class Job:
     def error(self) -> str:
         """The last failure; empty while it runs."""
         return self._error or (self.run.error if self.run is not None and self._running is not None else "")
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a call of one of its components does not return."""
+        return self._hanging is not None or (self.run is not None and bool(self.run.hanging))
 
     @property
     def restarts(self) -> int:
@@ -290,9 +297,11 @@ class Job:
 
     def _abandon(self) -> None:
         """Give up a run whose code hangs in this process: no thread can be ended from outside."""
+        assert self.run is not None
+        what = self.run.call or "its code in the driver"
         self._hanging, self._running, self._stopping = self.run, None, False
         self._error = (
-            f"hangs: its code in the driver has not ended {HANG_SECONDS:g} s after it was cancelled; it can start again when "
+            f"hangs: {what} has not ended {HANG_SECONDS:g} s after it was cancelled; it can start again when "
             "that has ended, or when the server was started again"
         )
         self.report("hanging", self._error, "error")

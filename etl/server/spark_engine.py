@@ -139,8 +139,19 @@ class SparkRun:
 
     @property
     def error(self) -> str:
-        """The last failure."""
-        return self._error or (self._service.supervised[0].error if self._service.supervised else "")
+        """The last failure, or a call of a component that hangs."""
+        return self._error or (self._service.supervised[0].problem if self._service.supervised else "")
+
+    @property
+    def hanging(self) -> str:
+        """A call of a component that does not return."""
+        return self._service.supervised[0].hanging if self._service.supervised else ""
+
+    @property
+    def call(self) -> str:
+        """The call of a component in this process that has been at work for longest, and its place; empty if there is none."""
+        calls = self._service.runs[0].calls.longer_than(0)
+        return f"{calls[0].what} ({calls[0].location()})" if calls else ""
 
     @property
     def failures(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import Offset
 from etl.delivery.backoff import RunStopping
+from etl.delivery.driver_calls import DriverCalls
 from etl.plan.frames import spark_nodes
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.backlog import read_lags
@@ -59,6 +60,8 @@ class RunMode:
     """Whether the state of stateful steps survives a power failure."""
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of the time of reading; None for tests, whose events have times of any year."""
+    max_commit_seconds: float = 1800.0
+    """How long one call of a sink in the driver may take."""
     clock: PlannerClock | None = None
     """The clock of a test; None for that of the machine."""
 
@@ -84,6 +87,8 @@ class PipelineRun:
     """Notes for the user about this run and the checkpoints of earlier ones."""
     committed_offsets: dict[str, Offset] = field(default_factory=dict)
     """Source → the offset that earlier runs have committed; set by `prepared`."""
+    calls: DriverCalls = field(default_factory=DriverCalls)
+    """Calls of components in this process that are at work."""
     spooled: dict[str, int] = field(default_factory=dict)
     """Sink → number of events in its spool at the end of the run."""
     start_limiter: StartLimiter | None = None
@@ -158,7 +163,7 @@ class PipelineRun:
             self.committed_offsets = read_committed_offsets(self.state, self.plan.queries)
             self.state.clear_staging()
             self.state.remove_taps()
-            commits = SinkCommitters(self.plan, self.state)
+            commits = SinkCommitters(self.plan, self.state, self.calls)
             if not self.is_part:
                 self.notes += commits.orphaned_spools()
             yield commits

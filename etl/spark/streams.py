@@ -34,21 +34,35 @@ class StartLimiter:
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._lock = threading.Lock()
+        self._beginning = 0
+        """Queries that Spark is about to start: one that hangs there takes a turn, and holds nobody up for ever."""
         self._starting: list[StreamingQuery] = []
 
     def start(self, begin: Callable[[], StreamingQuery]) -> StreamingQuery:
         """Wait until fewer queries are starting, then start this one."""
-        with self._lock:
-            until = time.monotonic() + WAIT_SECONDS
-            while self._is_busy() and time.monotonic() < until:
-                time.sleep(_POLL)
+        until = time.monotonic() + WAIT_SECONDS
+        while not self._take_turn(time.monotonic() >= until):
+            time.sleep(_POLL)
+        try:
             query = begin()
-            self._starting.append(query)
-            return query
+        except BaseException:
+            self._end_turn()
+            raise
+        self._end_turn(query)
+        return query
 
-    def _is_busy(self) -> bool:
-        self._starting = [query for query in self._starting if _is_initializing(query)]
-        return len(self._starting) >= self._at_once
+    def _take_turn(self, is_late: bool) -> bool:
+        with self._lock:
+            self._starting = [query for query in self._starting if _is_initializing(query)]
+            if len(self._starting) + self._beginning >= self._at_once and not is_late:
+                return False
+            self._beginning += 1
+            return True
+
+    def _end_turn(self, *begun: StreamingQuery) -> None:
+        with self._lock:
+            self._beginning -= 1
+            self._starting += begun
 
 
 class Streams:

@@ -98,6 +98,8 @@ class FakeRun:
     status: Status = "starting"
     error: str = ""
     failures: int = 0
+    call: str = ""
+    hanging: str = ""
     totals: Totals = field(default_factory=Totals)
     is_stopped: bool = False
     is_cancelled: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -72,6 +73,29 @@ def test_a_query_that_never_gets_ready_delays_the_others_for_a_limited_time(monk
     running.start(plan("b"))
 
     assert begun == ["a", "b"]
+
+
+def test_a_start_that_hangs_delays_the_others_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.spark.streams.WAIT_SECONDS", 0.2)
+    limiter, goes_on = StartLimiter(1), threading.Event()
+    hanging = threading.Thread(target=limiter.start, args=(lambda: goes_on.wait(30) and Query(),))
+    hanging.start()
+
+    running = Streams(begin([]), limiter)
+    running.start(plan("b"))
+
+    assert (hanging.is_alive(), running.are_active) == (True, True)
+    goes_on.set()
+    hanging.join()
+
+
+def test_a_start_that_fails_takes_no_turn() -> None:
+    limiter = StartLimiter(1)
+    for _ in range(3):
+        with pytest.raises(OSError, match="no"):
+            limiter.start(lambda: (_ for _ in ()).throw(OSError("no")))
+
+    Streams(begin([]), limiter).start(plan("a"))
 
 
 def test_a_query_whose_process_starts_too_slowly_is_restarted_a_few_times() -> None:

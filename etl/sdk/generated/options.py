@@ -247,6 +247,8 @@ class RunOptions(TypedDict, total=False):
     """Maximum bytes of one micro-batch; from a backlog it reads what it processes in about four seconds."""
     max_ahead: Duration
     """How far the time of an event may be ahead of the time of reading, where a step goes by event time; events that are further ahead are dead letters."""
+    max_commit: Duration
+    """How long one call of a sink in the driver may take, such as the commit of a micro-batch; then it is interrupted, and the pipeline fails. A call that takes a minute is reported with the place of its code."""
     fsync: bool
     """Wait until the disk has what stateful steps remember, which then survives a power failure; without, it survives the end of any process."""
     parallelism: int | None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from etl.api import BatchId
+from etl.delivery.driver_calls import DriverCalls
 from etl.delivery.spool import SinkSpool
 from etl.plan.frames import segments
 from etl.plan.query_plan import Plan, QueryPlan
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 class SinkCommitters:
     """The `SinkCommitter` of each sink of a run. Construction repairs the state of a killed run."""
 
-    def __init__(self, plan: Plan, state: StateFolder) -> None:
+    def __init__(self, plan: Plan, state: StateFolder, calls: DriverCalls) -> None:
+        """``calls``: where calls of sinks are recorded while they are at work."""
         outputs = {name: out for query in plan.queries for name, out in query.segment.outputs.items()}
         outputs[plan.dead_letters.name] = plan.dead_letters
-        self._ends = {name: SinkCommitter(output, state) for name, output in outputs.items()}
+        self._ends = {name: SinkCommitter(output, state, calls) for name, output in outputs.items()}
         self._dead = self._ends[plan.dead_letters.name]
         self._pipeline = plan.pipeline
         self._spools = state.spools

@@ -6,10 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from etl.api import BatchId, Committer, Staged
 from etl.delivery.backoff import Backoff, StopFile
+from etl.delivery.driver_calls import DriverCalls
 from etl.delivery.sink_writer import DeliveryFailedError
 from etl.delivery.spool import SinkSpool, discard_files
 from etl.plan.segments import Output
@@ -35,6 +37,8 @@ class SinkCommitter:
 
     output: Output
     state: StateFolder
+    calls: DriverCalls = field(default_factory=DriverCalls)
+    """Where calls of the sink are recorded while they are at work."""
     spool: SinkSpool = field(init=False)
     is_waiting: threading.Event = field(default_factory=threading.Event)
     """Set while the drain waits for a sink that is down."""
@@ -62,8 +66,9 @@ class SinkCommitter:
         """Prepare the sink and open its committer, once, before the first write. Raises OSError when the sink is down."""
         with self._lock:
             if not self._ready:
-                self.output.sink.prepare(self.output.schema)
-                self._committer = self.output.sink.committer(str(ensure_folder(self.state.sink(self.output.name))))
+                with self._at_work("the preparation"):
+                    self.output.sink.prepare(self.output.schema)
+                    self._committer = self.output.sink.committer(str(ensure_folder(self.state.sink(self.output.name))))
                 self._ready = True
 
     def commit(self, batch: BatchId, staged: Sequence[Staged], spooled: Sequence[Spooled]) -> int:
@@ -92,13 +97,15 @@ class SinkCommitter:
         with self._lock:
             self.prepare()
             if self._committer is not None:
-                self._committer.commit(batch, staged)
+                with self._at_work(f"the commit of micro-batch {batch.number}"):
+                    self._committer.commit(batch, staged)
 
     def tick(self) -> None:
         """Let the committer do its periodic work."""
         if self._committer is not None and self._lock.acquire(blocking=False):
             try:
-                self._committer.tick()
+                with self._at_work("periodic work"):
+                    self._committer.tick()
             except OSError as error:
                 log.warning("sink %r: %s; its periodic work is done later", self.output.name, error)
             finally:
@@ -109,9 +116,13 @@ class SinkCommitter:
         if self._committer is not None:
             with self._lock:
                 try:
-                    self._committer.close()
+                    with self._at_work("the end"):
+                        self._committer.close()
                 except OSError as error:
                     log.warning("sink %r: %s; what could not be finished is left to the next run", self.output.name, error)
+
+    def _at_work(self, what: str) -> AbstractContextManager[None]:
+        return self.calls.at_work(f"{what} of sink {self.output.name!r} ({self.output.sink.type})")
 
     def _commit_directly(self, batch: BatchId, staged: Sequence[Staged]) -> bool:
         """Commit output that went directly to the sink; False if it must go through the spool."""

@@ -1,0 +1,113 @@
+"""Calls of components in the driver, such as a sink's commit: which are at work, since when, and where their code is.
+
+A call that blocks for ever holds up its pipeline only: each pipeline has threads of its own. But nobody would see why.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from sysconfig import get_path
+from types import FrameType
+
+from etl.api import EtlError
+
+_STANDARD_LIBRARY = get_path("stdlib")
+_PACKAGES = get_path("purelib")
+
+
+class HungCallError(EtlError):
+    """A call was interrupted because it took too long."""
+
+
+class _Interrupt(BaseException):
+    """Raised in the thread of a call that is interrupted; no code that handles errors takes it for one of its own."""
+
+
+@dataclass(eq=False)
+class DriverCall:
+    """A call at work."""
+
+    what: str
+    """Such as ``the commit of sink 'main'``."""
+    thread: int
+    began: float
+    """On the monotonic clock."""
+    interrupted: float | None = None
+    """When it was interrupted, on the same clock."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at work."""
+        return time.monotonic() - self.began
+
+    def is_interrupted_for(self, seconds: float) -> bool:
+        """Whether it goes on so long after it was interrupted."""
+        return self.interrupted is not None and time.monotonic() - self.interrupted > seconds
+
+    def location(self) -> str:
+        """Where its code is: ``sink.py:71 in commit, which calls socket.py:705 in readinto``. Empty if its thread has ended."""
+        frame = sys._current_frames().get(self.thread)
+        if frame is None:
+            return ""
+        innermost, own = frame, frame
+        while _is_library(own) and own.f_back is not None:
+            own = own.f_back
+        text = _text(own)
+        return text if own is innermost else f"{text}, which calls {_text(innermost)}"
+
+
+def _is_library(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return file.startswith((_STANDARD_LIBRARY, _PACKAGES, "<"))
+
+
+def _text(frame: FrameType) -> str:
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+@dataclass
+class DriverCalls:
+    """The calls of one pipeline that are at work, from any thread."""
+
+    _calls: list[DriverCall] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def at_work(self, what: str) -> Iterator[None]:
+        """Around a call of a component. Raises HungCallError when it was interrupted."""
+        call = DriverCall(what, threading.get_ident(), time.monotonic())
+        self._calls.append(call)
+        try:
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._calls.remove(call)
+                    if call.interrupted is not None:
+                        _set_exception(call.thread, None)  # it ended just before
+        except _Interrupt:
+            raise HungCallError(f"{what} hung for {call.seconds:.0f} s and was interrupted") from None
+
+    def longer_than(self, seconds: float) -> list[DriverCall]:
+        """The calls that are at work for longer."""
+        return [call for call in list(self._calls) if call.seconds > seconds]
+
+    def interrupt(self, call: DriverCall) -> None:
+        """Raise an exception in a call. It takes effect when the code of the call goes on: what blocks in the operating system or
+        in a library without a time limit stays blocked."""
+        with self._lock:
+            if call in self._calls:
+                call.interrupted = time.monotonic()
+                _set_exception(call.thread, _Interrupt)
+
+
+def _set_exception(thread: int, exception: type[BaseException] | None) -> None:
+    kind = None if exception is None else ctypes.py_object(exception)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), kind)

@@ -1,0 +1,88 @@
+"""Calls of components in the driver: their place, and their interruption."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from running import wait_for
+
+from etl.delivery.driver_calls import DriverCalls, HungCallError
+
+
+class Caller:
+    """A thread with a call at work."""
+
+    def __init__(self, calls: DriverCalls, work: Callable[[], object]) -> None:
+        self.error: BaseException | None = None
+        self._calls, self._work = calls, work
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+        wait_for(lambda: calls.longer_than(0) != [])
+
+    def _run(self) -> None:
+        try:
+            with self._calls.at_work("the commit of sink 'main'"):
+                self._work()
+        except BaseException as error:
+            self.error = error
+
+
+def loop_without_end() -> None:
+    while True:
+        time.sleep(0.01)
+
+
+def test_a_call_that_loops_has_a_place_and_is_interrupted() -> None:
+    calls = DriverCalls()
+    caller = Caller(calls, loop_without_end)
+
+    (call,) = calls.longer_than(0)
+    assert call.what == "the commit of sink 'main'"
+    assert call.location().startswith("test_driver_calls.py:")
+    assert call.location().endswith("in loop_without_end")
+    calls.interrupt(call)
+    caller.thread.join(20)
+
+    assert isinstance(caller.error, HungCallError)
+    assert "the commit of sink 'main' hung for 0 s and was interrupted" in str(caller.error)
+    assert calls.longer_than(0) == []
+    assert call.location() == ""
+
+
+def test_a_call_that_blocks_goes_on_until_it_returns() -> None:
+    calls, returns = DriverCalls(), threading.Event()
+    caller = Caller(calls, returns.wait)
+
+    (call,) = calls.longer_than(0)
+    assert ", which calls threading.py:" in call.location()
+    calls.interrupt(call)
+    caller.thread.join(0.2)
+    assert (caller.thread.is_alive(), call.is_interrupted_for(0.0), call.is_interrupted_for(60)) == (True, True, False)
+    returns.set()
+    caller.thread.join(20)
+
+    assert isinstance(caller.error, HungCallError)
+
+
+def test_a_call_that_has_returned_is_not_interrupted() -> None:
+    calls = DriverCalls()
+    with calls.at_work("a"):
+        (call,) = calls.longer_than(0)
+        assert calls.longer_than(60) == []
+
+    calls.interrupt(call)
+
+    for _ in range(1000):
+        assert call.interrupted is None
+
+
+def test_an_error_of_a_call_passes() -> None:
+    calls = DriverCalls()
+
+    with pytest.raises(OSError, match="no space"), calls.at_work("a"):
+        raise OSError("no space")
+
+    assert calls.longer_than(0) == []

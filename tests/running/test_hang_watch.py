@@ -1,0 +1,96 @@
+"""A pipeline whose sink blocks in the driver: it is reported with its place, interrupted, and others go on."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from running import Engine, wait_for
+
+from connectors.file.writing.appender import Appender
+from etl.api import BatchId, Staged
+from etl.config.loader import load
+from etl.running import hang_watch
+from etl.running.messages import Message
+from etl.running.planning import RunRequest
+from etl.running.service import RunService
+
+PIPELINE = """
+name: {name}
+source: {{type: file, path: "{here}/{name}.log"}}
+steps: [{{type: regex, patterns: ["^(?P<n>[0-9]+)$"]}}]
+sink: {{type: file, path: "{here}/{name}.jsonl"}}
+run: {{trigger: 100ms, max_commit: 500ms}}
+"""
+
+
+def loop(gate: threading.Event) -> None:
+    while not gate.is_set():
+        time.sleep(0.01)
+
+
+def block(gate: threading.Event) -> None:
+    gate.wait()
+
+
+def numbers(path: Path) -> list[int]:
+    return sorted(int(json.loads(line)["n"]) for line in path.read_text().splitlines()) if path.exists() else []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("hang", "place"), [(loop, "in loop"), (block, "in block, which calls threading.py:")])
+def test_a_commit_that_hangs_is_reported_and_interrupted_while_others_go_on(
+    hang: Callable[[threading.Event], None], place: str, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("REPORT_SECONDS", 0.3), ("STUCK_SECONDS", 0.5), ("LOOK_SECONDS", 0.1)):
+        monkeypatch.setattr(hang_watch, name, seconds)
+    gate, commit = threading.Event(), Appender.commit
+
+    def commit_or_hang(self: Appender, batch: BatchId, staged: Sequence[Staged]) -> None:
+        if str(self.layout.path).endswith("/a.jsonl"):
+            hang(gate)
+        commit(self, batch, staged)
+
+    monkeypatch.setattr(Appender, "commit", commit_or_hang)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(PIPELINE.format(name=name, here=tmp_path))
+        (tmp_path / f"{name}.log").write_text("1\n2\n")
+    request = RunRequest(state=str(tmp_path / "state"), master=engine.shared.master)
+    pipelines = [load(tmp_path / f"{name}.yaml") for name in ("a", "b")]
+    service = RunService(pipelines, request, several=True, shared=engine.shared)
+    messages: list[Message] = []
+
+    def said(event: str, words: str) -> bool:
+        return any(one.event == event and words in one.text and one.pipeline == "a" for one in messages)
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(service.work, messages.append)
+        try:
+            wait_for(lambda: said("hanging", "the commit of micro-batch 0 of sink 'main' (file) has not returned"), 60)
+            assert said("hanging", place)
+            wait_for(lambda: numbers(tmp_path / "b.jsonl") == [1, 2], 60)
+            with (tmp_path / "b.log").open("a") as file:
+                file.write("3\n")
+            wait_for(lambda: numbers(tmp_path / "b.jsonl") == [1, 2, 3], 60)
+            assert numbers(tmp_path / "a.jsonl") == []
+            if hang is block:
+                wait_for(lambda: said("hanging", "cannot be interrupted"), 60)
+                assert service.supervised[0].problem.startswith("hangs: ")
+            else:
+                wait_for(lambda: said("failed", "hung for"), 60)
+            gate.set()
+            wait_for(lambda: numbers(tmp_path / "a.jsonl") == [1, 2], 60)
+            wait_for(lambda: service.supervised[0].problem == "", 60)
+        finally:
+            gate.set()
+            service.stop()
+            working.result()
+
+    assert service.supervised[1].failures == 0
+    assert service.supervised[0].failures >= 1
+    assert numbers(tmp_path / "a.jsonl") == [1, 2]
