@@ -62,7 +62,7 @@ class SharedSession:
                 fast_start.start_workers(self._session, cores(self.master))
             return self._session
 
-    def held(self) -> AbstractContextManager[object]:
+    def delay_start(self) -> AbstractContextManager[object]:
         """While the body runs, Spark does not start. Its Python processes share the memory of the modules that this process has
         loaded when it starts: what the first pipelines need is to be loaded before."""
         return self._starting

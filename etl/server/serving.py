@@ -81,7 +81,7 @@ def serve(request: ServeRequest, on_message: OnMessage, stop: threading.Event, o
         stack.enter_context(_announced(state, url))
         on_message(Message("listening", f"page at {url}, API at {url}/api", values={"url": url}))
         stack.enter_context(exporting(OtlpSettings.of(request.env), lambda: server_samples(server)))
-        with session.held():
+        with session.delay_start():
             server.start()
         session.started()
         on_ready(url)
