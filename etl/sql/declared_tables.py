@@ -79,7 +79,7 @@ class DeclaredTables:
         table = with_options(table, hints) if hints else table
         options = read_options(table, "source", self._catalogue)
         name = self._compiled.free_name(f"{plain_name(table.name)}_with_options") if hints else plain_name(table.name)
-        more, relation = source_relation(table, name, options)
+        more, relation = source_relation(table, name, options, self._catalogue.families["source"][options.type])
         self._compiled.add_component(("sources", name), options, table, more)
         if relation.steps:
             relation = self._compiled.as_stream(relation, f"{name}_rows", table.at)

@@ -7,20 +7,15 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from etl.api import HIDDEN
+from etl.api import HIDDEN, Component
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, field_name, leaves
 from etl.sql.expressions import quoted, seconds_of, spark_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
 from etl.sql.table_options.kafka_keys import MARK_REMOVED, MessageKeys, message_keys
 from etl.sql.table_options.metadata import metadata_columns
-from etl.sql.table_options.options import Options
+from etl.sql.table_options.options import Options, option_names
 from etl.sql.table_options.rsql_syslog import rsql_syslog_steps
-
-_DECLARING = ("database", "spark", "elasticsearch", "inline")
-"""Types of sources that take their fields as an option."""
-_LINES = ("file", "kafka", "mqtt", "rocketmq", "stdin", "syslog")
-"""Types of sources that give a text, which a format reads."""
 
 _NAMED_FORMAT = re.compile(r"\.(csv|tsv|parquet|jsonl?|ndjson)(\.(gz|bz2|zst))?$")
 """Endings of look-up files that say which format a file has; with names of rsqldb or Flink any other file is JSON lines."""
@@ -89,8 +84,9 @@ def _readable(column: SqlColumn) -> SqlColumn:
     return column if column.members else replace(column, field=field_name(column.field))
 
 
-def source_relation(table: CreateTable, name: str, options: Options) -> tuple[dict[str, Any], Relation]:
-    """Further options of the source, and the rows of the table, which reads the source of this name. Raises ScriptError."""
+def source_relation(table: CreateTable, name: str, options: Options, source: type[Component]) -> tuple[dict[str, Any], Relation]:
+    """Further options of the source, and the rows of the table, which reads the source of this name: one that takes its fields as
+    an option gets the columns, any other gives a text, which a format reads. Raises ScriptError."""
     read: dict[str, Any] = {}
     metadata, filled = metadata_columns(table, options, read)
     of_metadata = {column.name for column in metadata}
@@ -110,7 +106,7 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
     if options.kind == "rsql" and options.type == "rocketmq":
         headers = {column.name for column in table.columns if column.metadata is not None}
         steps += _header_steps(more, {name: fields.pop(name) for name in headers & fields.keys()}, table.at)
-    if options.type in _DECLARING:
+    if "fields" in option_names(source):
         more["fields"] = fields
     elif options.kind == "rsql" and options.type == "syslog":
         steps += rsql_syslog_steps(table, fields)
@@ -119,7 +115,7 @@ def source_relation(table: CreateTable, name: str, options: Options) -> tuple[di
         steps += _keyed_steps(table, options, keys, fields)
         last = keys.last_rows([*fields, *(column.name for column in metadata)], table.at) if keys.is_upsert else []
         filled += last
-    elif options.type in _LINES:
+    else:
         steps = _reading_steps(table, options, fields) + steps
     is_changing = any(step.options["type"] == "changelog" or "changelog" in step.options for step in (*steps, *filled))
     changes = table.at if is_changing else None
@@ -152,6 +148,8 @@ def _header_steps(more: dict[str, Any], headers: dict[str, str], at: int) -> lis
 
 def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str]) -> list[StepText]:
     format_ = options.texts.get("format") or options.texts.get("value.format") or options.texts.get("format.type")
+    if options.type == "http":  # whose format is what senders send
+        format_ = "raw" if format_ == "text" else "json"
     delimiter = options.texts.get("fieldDelimiter") or options.texts.get("csv.field-delimiter")
     if (
         format_ is None

@@ -35,6 +35,24 @@ _FILE = {
     "file.path": _Metadata({"path_field": "file.path"}, "file.path"),
     "file.name": _Metadata({"path_field": "file.path"}, "substring_index(file.path, '/', -1)"),
 }
+
+
+def _plain_fields(*fields: str) -> dict[str, _Metadata]:
+    """Fields that a source gives without an option."""
+    return {name: _Metadata({}, name) for name in fields}
+
+
+_RECEIVED = _plain_fields("log.source.address", "log.source.port", "event.created")
+_HTTP = {
+    "elasticsearch": _plain_fields("elasticsearch.index", "elasticsearch.id"),
+    "splunk_hec": _plain_fields("timestamp", *(f"splunk.{name}" for name in ("host", "source", "sourcetype", "index", "fields"))),
+    "loki": _plain_fields("timestamp", "loki.labels", "loki.metadata"),
+    "opentelemetry": _plain_fields("timestamp", "log.level", "trace.id", "span.id")
+    | _plain_fields(*(f"otel.{name}" for name in ("observed_timestamp", "severity_number", "event_name")))
+    | _plain_fields("otel.attributes", "otel.resource", "otel.scope"),
+}
+"""Format of the source `http` → what it gives beside what all receivers give."""
+_MQTT = ("topic", "qos", "retain", "content_type", "response_topic", "correlation_data", "user_properties")
 _OF: Mapping[str, Mapping[str, _Metadata]] = {
     "kafka": _KAFKA
     | {
@@ -43,8 +61,20 @@ _OF: Mapping[str, Mapping[str, _Metadata]] = {
     },
     "rocketmq": _ROCKETMQ,
     "file": _FILE,
+    "beats": _RECEIVED,
+    "forward": _RECEIVED | _plain_fields("timestamp", "fluent.tag", "fluent.metadata"),
+    "http": _RECEIVED,
+    "mqtt": _RECEIVED | _plain_fields(*(f"mqtt.{name}" for name in _MQTT)),
+    "redis": _plain_fields("redis.stream", "redis.id", "redis.time"),
+    "syslog": _RECEIVED,
 }
 """Type of a source → key of METADATA FROM → what gives it."""
+
+
+def metadata_of(options: Options) -> Mapping[str, _Metadata]:
+    """What a source gives beside the text of a message."""
+    more = _HTTP.get(options.texts.get("format", ""), {}) if options.type == "http" else {}
+    return {**_OF.get(options.type, {}), **more}
 
 
 def metadata_columns(table: CreateTable, options: Options, more: dict[str, Any]) -> tuple[list[SqlColumn], list[StepText]]:
@@ -54,7 +84,7 @@ def metadata_columns(table: CreateTable, options: Options, more: dict[str, Any])
     for column in table.columns:
         if column.metadata is None or column.type is None or options.kind == "rsql":
             continue
-        known = _OF.get(options.type, {})
+        known = metadata_of(options)
         found = known.get(column.metadata)
         if found is None:
             near = get_close_matches(column.metadata, known, 1)

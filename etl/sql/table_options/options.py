@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
+from etl.api import Component
 from etl.catalogue import Catalogue
 from etl.sql.statements import CreateTable, Option, ScriptError
 from etl.sql.table_options.readers import (
@@ -92,8 +93,8 @@ _FLINK = {
 
 _ELSEWHERE = "it is one of another connector of rsqldb, which reads over it here, too; leave it out"
 
-_WITH_FORMAT = ("console", "spark", "http")
-"""Types whose option ``format`` says no more than how they write or read."""
+_WITH_TABLE_FORMATS = {("source", "kafka"), ("source", "mqtt"), ("source", "rocketmq"), ("sink", "file")}
+"""Components whose option ``format`` takes some values, beside which the format of a table in SQL has others."""
 
 _OF_SINKS = frozenset({"delivery"})
 _OF_SOURCES = frozenset({"discovery", "start", "start_time", "start_offsets", "commit_group"})
@@ -148,8 +149,13 @@ def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Optio
         return _map("flink", _FLINK, name, family, texts, chosen)
     is_ours = name in members and (name not in RSQL or not _has_rsql_names(texts, RSQL[name], members[name]))
     if is_ours:
-        return _own(name, family, texts, chosen)
+        return _own(name, family, texts, chosen, members[name])
     return _rsql(name, family, normalised(name, family, texts), chosen, members)
+
+
+def option_names(component: type[Component]) -> set[str]:
+    """The names of a component's options."""
+    return {model_field.alias or name for name, model_field in component.model_fields.items()}
 
 
 def _rsql(name: str, family: str, texts: Mapping[str, Option], chosen: Option, members: Mapping[str, Any]) -> Options:
@@ -157,8 +163,7 @@ def _rsql(name: str, family: str, texts: Mapping[str, Option], chosen: Option, m
     found = _map("rsql", RSQL, name, family, texts, chosen)
     for path, value, option in further_values(name, family, texts, chosen):
         found.values[path] = (value, option.at, option.value_at)
-    component = members[found.type]
-    known = {model_field.alias or one for one, model_field in component.model_fields.items()}
+    known = option_names(members[found.type])
     found.values = {path: value for path, value in found.values.items() if path[0] in known}
     return found
 
@@ -169,16 +174,18 @@ def _modern(name: str) -> str:
 
 
 def _has_rsql_names(texts: Mapping[str, Option], connector: Connector, component: Any) -> bool:
-    own = {model_field.alias or name for name, model_field in component.model_fields.items()} | {"format"}
+    own = option_names(component) | {"format"}
     names = {name.lower() for name in connector.options}
     return any(name.lower() in names and name.split(".")[0] not in own for name in texts)
 
 
-def _own(name: str, family: str, texts: Mapping[str, Option], chosen: Option) -> Options:
+def _own(name: str, family: str, texts: Mapping[str, Option], chosen: Option, component: type[Component]) -> Options:
     found = Options("own", name, chosen.value_at, texts={one: option.value for one, option in texts.items()})
-    has_format = name in _WITH_FORMAT or family == "table"
+    formats = component.model_fields.get("format")
+    is_any = (family, name) not in _WITH_TABLE_FORMATS
     for option in texts.values():
-        if option is not chosen and (option.name != "format" or has_format):
+        is_own = option.name != "format" or (formats is not None and (is_any or option.value in get_args(formats.annotation)))
+        if option is not chosen and (is_own or family == "table"):
             found.values[tuple(option.name.split("."))] = (option_value(option.value), option.at, option.value_at)
     return found
 
