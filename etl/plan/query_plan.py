@@ -52,12 +52,17 @@ class QueryPlan:
     @property
     def streaming(self) -> bool:
         """False when all it reads is a source that ends, read once."""
-        spark_reads = [leaf for leaf in frame_sources(self.frame) if isinstance(leaf, SparkRead)]
-        return (
-            self.frame is None
-            or any(isinstance(leaf, Read) for leaf in frame_sources(self.frame))
-            or any(n.source.streaming for n in spark_reads)
-        )
+        return bool(self.split_reads) or any(leaf.source.streaming for leaf in self.spark_reads)
+
+    @property
+    def spark_reads(self) -> list[SparkRead]:
+        """The sources that Spark reads, once for each read."""
+        return [leaf for leaf in frame_sources(self.frame) if isinstance(leaf, SparkRead)]
+
+    @property
+    def split_reads(self) -> list[int]:
+        """The numbers of its reads of splits among its segments."""
+        return [0] if self.frame is None else [at for at, (_, reads) in enumerate(segments(self.frame)) if reads]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from etl.api import BatchId, Schema
-from etl.plan.frames import Read, SparkInputs, frame_sources, state_graph_of
+from etl.plan.frames import Read, SparkInputs, StateGraph, frame_sources, state_graph_of
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.plan.segments import Segment
+from etl.spark.clock_planner import QueryReads
 from etl.spark.commit.batch_commit import BatchCompletion, SinkCommitters
 from etl.spark.driver_rows import collect_receipts
 from etl.spark.frames import build_frame
@@ -21,6 +22,7 @@ from etl.spark.lane.arrivals import write_rows_of_partitions
 from etl.spark.lane.lane_batch import Lane
 from etl.spark.lane.lane_completion import LaneCompletion
 from etl.spark.lane.lane_stages import stages_of
+from etl.spark.lane.query_clock import clock_receipt, clock_source, reads_of
 from etl.spark.lane.spark_inputs import build_inputs, input_schemas, row_targets
 from etl.spark.lane.spark_steps import fields_after_state, fields_between, has_spark_after_state
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
@@ -31,6 +33,7 @@ from etl.spark.splits import splits_source
 from etl.spark.state.checkpoint import planned_at, write_checksum
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.json_files import read_json, write_json
+from etl.spark.state.offset_log import add_clock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +45,14 @@ if TYPE_CHECKING:
 
 class BatchNotStarted(Exception):  # noqa: N818
     """Raised before a micro-batch when the run stops: the next run processes the micro-batch."""
+
+
+def _graph_and_reads(plan: QueryPlan) -> tuple[StateGraph, QueryReads]:
+    """The stateful steps of a query that Spark gives events, and what reads these."""
+    graph = state_graph_of(plan.frame)
+    assert graph is not None
+    assert isinstance(graph.child, SparkInputs)
+    return graph, reads_of(graph.child)
 
 
 def _is_run_record(value: Any) -> bool:
@@ -81,6 +92,9 @@ class Queries:
             if lane is not None:
                 lane.prepare(number)
             receipts = collect_receipts(self._with_receipts(plan, query, frame, segment, number))
+            if query.has_clock:
+                graph, reads = _graph_and_reads(plan)
+                receipts.append(clock_receipt(query, graph.inputs, reads, number))
             with name_logs(self.plan.pipeline):  # Spark calls this in a thread of its own
                 if lane is None:
                     batches.complete(batch, receipts)
@@ -127,7 +141,10 @@ class Queries:
         if isinstance(read, Read):
             lane = self._lane(plan, query)
             return self._load(splits_source(query, read.sources, read.segment, read, 0, lane)), self._last_segment(plan, lane)
-        frame = build_inputs(read, self.session, query)
+        if query.has_clock:
+            add_clock(self.state, plan.name)
+        clock = clock_source(query, *_graph_and_reads(plan)) if query.has_clock else None
+        frame = build_inputs(read, self.session, query, clock)
         return frame, self._last_segment(plan, self._lane(plan, query, input_schemas(read, frame)))
 
     def _last_segment(self, plan: QueryPlan, lane: Lane) -> Segment:
@@ -176,7 +193,8 @@ class Queries:
         return LaneCompletion(self._lane(plan, query, incoming), batches)
 
     def _context(self, plan: QueryPlan) -> QueryContext:
-        self.state.ended(plan.name).unlink(missing_ok=True)
+        for read in plan.split_reads:
+            self.state.ended(plan.name, read).unlink(missing_ok=True)
         if self.mode.limit is not None:
             write_json(self.state.query(plan.name) / "limit.json", self.mode.limit)
         return QueryContext(
@@ -193,6 +211,7 @@ class Queries:
             drain=self.mode.drain,
             limited=self.mode.limit is not None,
             clock=self.mode.clock,
+            has_clock=plan.streaming and isinstance(graph.child if (graph := state_graph_of(plan.frame)) else None, SparkInputs),
             readers=self._readers,
         )
 

@@ -42,8 +42,16 @@ class QueryContext:
     """Source → number of reads, in all queries."""
     clock: PlannerClock | None = None
     """The clock by which micro-batches are planned; None for that of the machine."""
+    has_clock: bool = False
+    """Whether a clock of the query plans the micro-batches without events (`etl.spark.clock_planner`), as the planners of its
+    sources cannot: Spark reads some of these itself."""
     whole_batch: BatchId = NO_BATCH
     """The micro-batch for a source that Spark reads once as a whole."""
+
+    @property
+    def clock_file(self) -> Path:
+        """The file with the largest event time that is committed."""
+        return self.state.query(self.query) / "clock.json"
 
     def backoff(self, source: str) -> Backoff:
         """A new backoff for a source."""

@@ -274,7 +274,7 @@ class PipelineRun:
                 query.stop()
 
     def _is_limit_reached(self, plan: QueryPlan) -> bool:
-        if self.state.ended(plan.name).exists():
+        if not plan.spark_reads and all(self.state.ended(plan.name, read).exists() for read in plan.split_reads):
             return True
         return self.mode.limit is not None and read_json(self.state.query(plan.name) / "limit.json") == 0
 

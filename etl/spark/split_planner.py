@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from math import inf
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from etl.api import Limit, Offset, Source
 from etl.delivery.backoff import RunStopping, StopFile
@@ -20,30 +19,18 @@ from etl.plan.segments import Watermark
 from etl.spark import pace
 from etl.spark.backlog import FILE as BACKLOG_FILE
 from etl.spark.backlog import BacklogMonitor
-from etl.spark.planner_clock import PlannerClock, WallClock, next_due
+from etl.spark.planner_clock import PlannerClock, WallClock
 from etl.spark.query_context import QueryContext, SplitTask
 from etl.spark.reports.log_relay import relay_worker_logs
+from etl.spark.silence import Silence
 from etl.spark.state.json_files import read_json, read_numbers, write_json
 
 T = TypeVar("T")
-Tick: TypeAlias = Literal["idle", "ended"]
-"""An advance of the event time because sources are idle, or because no events come any more."""
-
 UNLIMITED = 1 << 62
 """Bytes of a micro-batch without limit."""
 
 JOINED_SIZE = 1 << 16
 """Most events or bytes of a micro-batch whose splits are read by one task: a further task costs about 45 ms of CPU."""
-
-
-def due_intervals(intervals: Mapping[int, bool], before: int, silence: int) -> list[int]:
-    """The intervals that are due after this silence, where the last micro-batch came after a silence of ``before``; microseconds.
-
-    One that is repeated is due at each of its multiples. Another one is due when it is over; it is due again with a longer one
-    that is over for the first time, whose results a downstream step may have to pass on."""
-    repeated = [every for every, repeats in intervals.items() if repeats and silence // every > before // every]
-    once = [every for every, repeats in intervals.items() if not repeats and every <= silence]
-    return sorted([*repeated, *once]) if repeated or max(once, default=0) > before else []
 
 
 def _tick_of(offset: Mapping[str, Any]) -> tuple[int | None, bool]:
@@ -65,16 +52,12 @@ class SplitPlanner:
         """``joins``: one task reads all splits of a small micro-batch."""
         self._query = query
         self._sources = dict(sources)
-        self._watermark = watermark
+        self._watermark = None if query.has_clock else watermark
         self._number = number
         self._joins = joins
         self._clock: PlannerClock = query.clock or WallClock()
         self._target: dict[str, Offset] | None = None
-        self._moved = dict.fromkeys(sources, self._clock.elapsed())
-        self._ticked: Tick | None = None
-        """What was done about the silence that lasts."""
-        self._silence = 0.0
-        """Of the last micro-batch without events, in seconds."""
+        self._silence = Silence(self._watermark, self._clock, sources, query.clock_file)
         self._delivered: dict[str, Offset] = {}
         self._calls: CallThread | None = None
         self._backlog = BacklogMonitor(query.state.query(query.query) / BACKLOG_FILE, self._sources)
@@ -109,45 +92,30 @@ class SplitPlanner:
         all_ended = all(self._call_source(name, source.ended, begun[name]) for name, source in self._sources.items())
         ticked = self._advance_clock(start, all_ended)
         if all_ended and ticked == start:
-            write_json(self._query.state.ended(self._query.query), True)
+            write_json(self._query.state.ended(self._query.query, self._number), True)
         return self._quiet_tick(start) if ticked == start and not (all_ended or self._query.once) else ticked
 
     def _with_events(self, begun: dict[str, Offset], ends: dict[str, Offset]) -> dict[str, Any]:
         """The micro-batch with the events between these offsets."""
         moved = [name for name in ends if ends[name] != begun[name] and self._clock.has_events(name, begun[name], ends[name])]
-        self._moved |= dict.fromkeys(moved, self._clock.elapsed())
-        if moved:
-            self._ticked, self._silence = None, 0.0
+        self._silence.note_events(moved)
         idle = self._idle(begun, still=ends.keys() - moved)
         planned = {"sources": ends, "parallelism": self._query.parallelism, "found": self._clock.now()}
         return {**planned, "idle": idle} if idle else planned
 
     def _before_events(self, start: dict[str, Any], ends: dict[str, Offset]) -> dict[str, Any] | None:
         """A micro-batch that is due in the pause before events, where a test has one; None if none is."""
-        while self._clock.advance(ends, self._next_due()):
+        while self._clock.advance(ends, self._silence.next_due()):
             ticked = self._advance_clock(start, all_ended=False, in_pause=True)
             if (planned := self._quiet_tick(start) if ticked == start else ticked) != start:
                 return planned
         return None
 
-    def _next_due(self) -> float:
-        """The next time of the clock at which a silence is as long as ``idle`` or an interval of results, if no events come."""
-        if self._watermark is None:
-            return inf
-        now, since = self._clock.elapsed(), max(self._moved.values())
-        after = next_due(dict(self._watermark.intervals), now - since)
-        idle = [moved + (self._watermark.idle_seconds or inf) for moved in self._moved.values()]
-        return min([one for one in idle if one > now] + ([] if after is None else [since + after]), default=inf)
-
     def _quiet_tick(self, start: dict[str, Any]) -> dict[str, Any]:
         """A micro-batch without events for the intervals of results that are over since the last events."""
-        clock, silence = self._watermark, self._clock.elapsed() - max(self._moved.values())
-        if clock is None or not clock.intervals:
+        due = self._silence.take_intervals()
+        if not due:
             return start
-        due = due_intervals(dict(clock.intervals), round(self._silence * 1e6), round(silence * 1e6))
-        if not due or "event_time" not in read_numbers(self._query.state.query(self._query.query) / "clock.json"):
-            return start
-        self._silence = silence
         number = start.get("quiet", {"number": 0})["number"] + 1
         return {**start, "found": self._clock.now(), "quiet": {"number": number, "intervals": due}}
 
@@ -192,24 +160,13 @@ class SplitPlanner:
     def _advance_clock(self, start: dict[str, Any], all_ended: bool, in_pause: bool = False) -> dict[str, Any]:
         """Advance the event time of idle or ended sources past every open window, once for each idle time. ``in_pause``: events
         come later, also in a run that ends after the last one."""
-        clock, ends = self._watermark, all_ended or (self._query.once and not in_pause)
-        if clock is None or self._ticked == "ended" or (self._ticked == "idle" and not ends):
+        ends = all_ended or (self._query.once and not in_pause)
+        tick = self._silence.tick(ends=ends, drains=all_ended or self._query.drain)
+        if tick is None:
             return start
-        if not (all_ended or (self._query.drain if ends else all(map(self._is_silent, self._sources)))):
-            return start
-        known = read_numbers(self._query.state.query(self._query.query) / "clock.json")
-        if "event_time" not in known:
-            return start
-        self._ticked = "ended" if ends else "idle"
-        tick = known["event_time"] + round((clock.max_delay_seconds + clock.late_seconds + 1) * 1e6)
         if _tick_of(start) in ((tick, ends), (tick, True)):
             return start
         return {**start, "tick": tick, "ends": ends, "found": None if ends else self._clock.now()}
-
-    def _is_silent(self, name: str) -> bool:
-        """Whether a source has been silent for the idle time."""
-        idle = self._watermark.idle_seconds if self._watermark else None
-        return idle is not None and round(self._clock.elapsed() - self._moved[name], 6) >= idle
 
     def _idle(self, begun: dict[str, Offset], still: Collection[str]) -> list[str]:
         """Those of the sources without new events for which no watermark waits while others are read: silent ones, and those that
@@ -219,7 +176,8 @@ class SplitPlanner:
         return [
             name
             for name in self._sources
-            if name in still and (self._is_silent(name) or self._call_source(name, self._sources[name].ended, begun[name]))
+            if name in still
+            and (self._silence.is_silent(name) or self._call_source(name, self._sources[name].ended, begun[name]))
         ]
 
     def plan_tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SplitTask]:

@@ -25,7 +25,7 @@ from etl.segment.event_time import heartbeat, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun, SplitContext
 from etl.spark.driver_rows import receipts_row
-from etl.spark.lane.clocks import reading_time
+from etl.spark.lane.clocks import reading_time, tick_receipt
 from etl.spark.lane.lane_batch import Lane, MoreTasksNeeded, run_here
 from etl.spark.lane.operators import operator_of
 from etl.spark.lane.part_tasks import report_rejects, with_rows
@@ -109,7 +109,7 @@ class SplitReader:
         known, name = lane.manifests.read(batch - 1), f"rows-{batch:012d}-0"
         read_at = reading_time(task.found, known)
         if task.split is None:
-            return replace(_tick_receipt(task, lane.inputs), read_at=read_at)
+            return replace(tick_receipt(task, lane.inputs), read_at=read_at)
         writers: dict[int, RowWriter] = {}
         own = {number: one for number, one in enumerate(lane.inputs) if task.source in one.sources}
         for number in {one.stage for one in own.values() if one.between is None}:
@@ -180,14 +180,6 @@ class SplitReader:
 
     def _staging_folder(self) -> Path:
         return self._query.state.staging(self._query.run_id, self._query.query, current_batch(self._query).number)
-
-
-def _tick_receipt(task: SplitTask, inputs: Sequence[StageInput]) -> Receipt:
-    """The receipt of a task without events, which advances event time, or says which intervals are over."""
-    if task.tick is None:
-        return Receipt("", "tick", 0, NO_SEGMENT, idle=task.idle, quiet=task.quiet)
-    times = {number: task.tick for number, one in enumerate(inputs) if not one.by_field}
-    return Receipt("", "tick", 0, NO_SEGMENT, event_times=times, silence="ended" if task.ends else "idle")
 
 
 def emitted_schema(read: Read) -> pa.Schema:

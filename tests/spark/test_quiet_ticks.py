@@ -12,7 +12,8 @@ from spark.test_inline_route import Ranges, query
 from etl.plan.segments import Watermark
 from etl.spark import planner_clock
 from etl.spark.planner_clock import ScriptedClock, next_due
-from etl.spark.split_planner import SplitPlanner, due_intervals
+from etl.spark.silence import due_intervals
+from etl.spark.split_planner import SplitPlanner
 from etl.spark.state.json_files import write_json
 
 SECOND = 1_000_000

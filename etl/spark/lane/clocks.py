@@ -15,8 +15,9 @@ from etl.api import ALWAYS, NEVER, WatermarkAdvance
 from etl.contract.state import Operator
 from etl.plan.frames import StageInput
 from etl.plan.segments import Watermark
-from etl.receipts import Receipt
+from etl.receipts import NO_SEGMENT, Receipt
 from etl.spark.lane.lane_stages import Stage
+from etl.spark.query_context import SplitTask
 from etl.state.manifest import Manifest
 
 _SECOND = 1_000_000
@@ -25,6 +26,14 @@ _SECOND = 1_000_000
 def reading_time(found: float | None, known: Manifest) -> int:
     """The time of reading of a micro-batch whose events were found then (seconds), later than all before; microseconds."""
     return max(NEVER if found is None else round(found * 1e6), known.read_at + 1)
+
+
+def tick_receipt(task: SplitTask, inputs: Sequence[StageInput]) -> Receipt:
+    """The receipt of a task without events, which advances event time, or says which intervals are over."""
+    if task.tick is None:
+        return Receipt("", "tick", 0, NO_SEGMENT, idle=task.idle, quiet=task.quiet)
+    times = {number: task.tick for number, one in enumerate(inputs) if not one.by_field}
+    return Receipt("", "tick", 0, NO_SEGMENT, event_times=times, silence="ended" if task.ends else "idle")
 
 
 @dataclass

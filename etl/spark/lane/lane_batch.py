@@ -72,7 +72,7 @@ class BatchOutcome:
     over_limit: int
     state: Manifest
     event_time: int | None = None
-    """The largest one that Spark computed before stages."""
+    """The largest one of what was read."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,7 @@ class Lane:
         """Run the stages of a micro-batch whose reading tasks gave these receipts; in a task there is no ``spark``."""
         known = Manifest() if self.bounded else self.manifests.read(batch.number - 1)
         reading = max([reading_time(None, known), *(one.read_at for one in read if one.read_at is not None)])
-        computed = self._run_between(batch, None, read, spark, reading)
-        read = [*read, *computed]
+        read = [*read, *self._run_between(batch, None, read, spark, reading)]
         clocks = BatchClocks(self.stages, self.inputs, known, read, self.bounded)
         receipts: list[Receipt] = []
         heads, states = list(read), list[StageState]()
@@ -125,9 +124,8 @@ class Lane:
         heads = [receipt for receipt in heads if receipt.part != NO_SEGMENT]
         times = clocks.times
         state = Manifest(max(times.values()), tuple(states), self.query.parallelism, times, clocks.read_at)
-        return BatchOutcome(
-            heads, receipts, late, over_limit, state, max((one.event_time or NEVER for one in computed), default=None)
-        )
+        observed = [one.event_time for one in read if one.silence is None and one.event_time is not None]
+        return BatchOutcome(heads, receipts, late, over_limit, state, max(observed, default=None))
 
     def _run_between(
         self, batch: BatchId, stage: int | None, receipts: Sequence[Receipt], spark: SparkRunner | None, read_at: int

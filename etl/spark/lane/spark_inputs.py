@@ -23,18 +23,27 @@ from etl.spark.query_context import QueryContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
 
 
-def build_inputs(given: SparkInputs, session: SparkSession, query: QueryContext) -> DataFrame:
-    """The events for all stages, without starting anything."""
+def build_inputs(
+    given: SparkInputs, session: SparkSession, query: QueryContext, clock: type[DataSource] | None = None
+) -> DataFrame:
+    """The events for all stages, without starting anything. ``clock``: a source without events that starts micro-batches; it is
+    the last source of the frame."""
     numbers = count()
     frames = {stage: build_frame(frame, session, query, numbers) for stage, frame in given.frames.items()}
-    if len(frames) == 1:
-        return next(iter(frames.values()))
-    return reduce(
-        lambda left, right: left.unionByName(right, allowMissingColumns=True),
-        [_in_struct(frame, str(stage)) for stage, frame in frames.items()],
-    )
+    several = len(frames) > 1
+    events = _unite([_in_struct(frame, str(stage)) if several else frame for stage, frame in frames.items()])
+    if clock is None:
+        return events
+    session.dataSource.register(clock)
+    columns = [quote_name(name) for name in events.columns]
+    return _unite([events, session.readStream.format(clock.name()).load()]).select(*columns)
+
+
+def _unite(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
 
 
 def _in_struct(events: DataFrame, name: str) -> DataFrame:

@@ -27,7 +27,7 @@ from etl.plan.query_plan import QueryPlan
 from etl.spark.state.folder import StateFolder
 
 _VERSION = re.compile(r"v\d+")
-_OFFSETS_HEAD = 2
+OFFSETS_HEAD = 2
 """Lines of a file of ``offsets``, version and settings, before one line for each read of the query."""
 
 _CHECKSUMS_HEAD = 8
@@ -49,7 +49,7 @@ def repair_checkpoint(state: StateFolder, query: str) -> list[str]:
 
 
 def _repair_commits(folder: Path, query: str) -> Iterator[str]:
-    last, begun = _last_number(folder / "commits"), _last_number(folder / "offsets")
+    last, begun = last_number(folder / "commits"), last_number(folder / "offsets")
     if last is None:
         return
     file = folder / "commits" / str(last)
@@ -81,7 +81,7 @@ def _rebuilt_commit(folder: Path, number: int) -> str | None:
 
 
 def _check_offsets(folder: Path, query: str) -> None:
-    last, committed = _last_number(folder / "offsets"), _last_number(folder / "commits")
+    last, committed = last_number(folder / "offsets"), last_number(folder / "commits")
     if committed is not None and (last is None or last < committed):
         raise ComponentError(_refusal(folder / "offsets" / str(committed), "it is missing", query, folder))
     for number in () if last is None else (last - 1, last):  # Spark reads both for a micro-batch that was interrupted
@@ -94,17 +94,17 @@ def _check_offsets(folder: Path, query: str) -> None:
 def _remove_temporary_files(folder: Path) -> None:
     """Remove what a JVM that was killed while it wrote the first offsets has left."""
     for log in (folder / "offsets", folder / "commits"):
-        if log.is_dir() and _last_number(folder / "offsets") is None:
+        if log.is_dir() and last_number(folder / "offsets") is None:
             for file in log.glob(".*"):
                 file.unlink()
 
 
 def _repair_metadata(folder: Path, query: str) -> Iterator[str]:
-    file, begun = folder / "metadata", _last_number(folder / "offsets")
+    file, begun = folder / "metadata", last_number(folder / "offsets")
     why = damage(file, _is_metadata) if file.exists() else "it is missing"
     if not why or (begun is None and not file.exists()):
         return
-    if _last_number(folder / "commits") != begun:
+    if last_number(folder / "commits") != begun:
         raise ComponentError(_refusal(file, why, query, folder))
     _remove(file)
     file.write_text(json.dumps({"id": str(uuid.uuid4())}))
@@ -136,17 +136,17 @@ def write_checksum(state: StateFolder, query: str, number: int) -> None:
 def planned_at(state: StateFolder, query: str, number: int) -> int | None:
     """When Spark planned a micro-batch, which stays the same when it runs again; microseconds since the epoch."""
     lines = (state.checkpoint(query) / "offsets" / str(number)).read_text("utf-8").splitlines()
-    millis = json.loads(lines[1]).get("batchTimestampMs") if len(lines) >= _OFFSETS_HEAD else None
+    millis = json.loads(lines[1]).get("batchTimestampMs") if len(lines) >= OFFSETS_HEAD else None
     return millis * 1000 if isinstance(millis, int) else None
 
 
 def committed_batch(state: StateFolder, query: str) -> int:
     """The last micro-batch of a query that is complete, whose state the next one starts with; -1 if there is none."""
-    last = _last_number(state.checkpoint(query) / "commits")
+    last = last_number(state.checkpoint(query) / "commits")
     return -1 if last is None else last
 
 
-def _last_number(folder: Path) -> int | None:
+def last_number(folder: Path) -> int | None:
     """The highest number of a log."""
     return max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=None) if folder.is_dir() else None
 
@@ -166,9 +166,9 @@ def read_committed_offsets(state: StateFolder, queries: Iterable[QueryPlan]) -> 
 
 def _last_offsets(state: StateFolder, query: str) -> Iterator[dict[str, Offset]]:
     folder = state.checkpoint(query) / "offsets"
-    last = _last_number(folder)
+    last = last_number(folder)
     if last is not None:
-        for line in (folder / str(last)).read_text("utf-8").splitlines()[_OFFSETS_HEAD:]:
+        for line in (folder / str(last)).read_text("utf-8").splitlines()[OFFSETS_HEAD:]:
             found = _parse(line)
             if isinstance(found, dict) and isinstance(found.get("sources"), dict):
                 yield found["sources"]

@@ -66,9 +66,9 @@ class StateFolder:
         """The folder of what a query's stateful steps remember: manifests and state files."""
         return self.query(query) / "state"
 
-    def ended(self, query: str) -> Path:
-        """The file that exists when all sources of a query have ended."""
-        return self.query(query) / "ended.json"
+    def ended(self, query: str, read: int) -> Path:
+        """The file that exists when all sources of a read of a query have ended; ``read`` is its number in the query."""
+        return self.query(query) / f"ended-{read}.json"
 
     def received(self, source: str) -> Path:
         """The folder of a receiver's events."""
