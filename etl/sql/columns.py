@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,37 @@ def leaves(column: SqlColumn) -> Iterator[SqlColumn]:
 
 
 @dataclass(frozen=True)
+class OpenTable:
+    """A table in FROM that has other columns than those of its scope, which only the check of the pipeline knows."""
+
+    name: str
+    prefix: str = ""
+    """Prefix of fields that tables before it have, too."""
+    taken: frozenset[str] | None = frozenset()
+    """These fields; None where the tables before it have such that are not known."""
+    own: frozenset[str] = frozenset()
+    """Fields that have no prefix in any case: keys that both sides of a join have under this name."""
+    merged: frozenset[str] = frozenset()
+    """Such keys of an outer join, which hold the other side's key in rows where this side has none."""
+
+    def field_of(self, column: str, at: int) -> str:
+        """The field that holds a column. Raises ScriptError where it cannot be known."""
+        if column in self.merged:
+            message = f"the key {column!r} is one field for both sides of the join, in which it is not null without a match"
+            hint = f"name it without {self.name!r}, or declare the columns of the tables"
+            raise ScriptError("unknown-field", message, at, hint)
+        if column in self.own:
+            return column
+        if self.taken is None:
+            message = f"the field of {self.name}.{column} is not known, because a table before it declares no columns"
+            hint = (
+                f"declare the columns, or write `{self.prefix}{column}` if both sides have it, and {column} if only this one has"
+            )
+            raise ScriptError("unknown-field", message, at, hint)
+        return f"{self.prefix}{column}" if column in self.taken else column
+
+
+@dataclass(frozen=True)
 class Scope:
     """The columns that expressions of a query may name."""
 
@@ -94,15 +125,17 @@ class Scope:
     """Such a field → the expression over it that gives the result, where that is not the field itself."""
     is_open: bool = False
     """Whether there are other columns than these, which only the check of the pipeline knows."""
-    name: str | None = None
-    """Name in FROM, of an open scope."""
+    tables: tuple[OpenTable, ...] = ()
+    """The tables of an open scope."""
+    around: frozenset[str] = frozenset()
+    """Names, in lower case, of tables of the query around this one: what begins with one and a dot is no column of this one."""
 
     def qualified(self, name: str | None) -> Scope:
         """The same under a name of FROM."""
         if not name:
             return self
         columns = tuple(replace(one, qualifier=name) for one in self.columns)
-        return replace(self, columns=columns, name=name if self.is_open else None)
+        return replace(self, columns=columns, tables=(OpenTable(name),) if self.is_open else ())
 
     def opened(self) -> Scope:
         """The same after a step whose fields are not known here: of an open scope, its watermark stays."""
@@ -112,13 +145,32 @@ class Scope:
         """Whether a column has this name."""
         return any(one.name.lower() == name.lower() for one in self.columns)
 
+    def inside(self, around: Scope) -> Scope:
+        """The same in a query inside of one over these columns."""
+        names = {*(one.name for one in around.tables), *(one.qualifier for one in around.columns if one.qualifier)}
+        return replace(self, around=frozenset(name.lower() for name in names))
+
+    def has_table(self, parts: Sequence[str]) -> bool:
+        """Whether a name with dots begins with that of a table of this scope."""
+        return len(parts) > 1 and (self._table(parts[0]) is not None or self._is_qualifier(parts[0]))
+
+    def _table(self, name: str) -> OpenTable | None:
+        return next((one for one in self.tables if one.name.lower() == name.lower()), None)
+
+    def _is_qualifier(self, name: str) -> bool:
+        return any((one.qualifier or "").lower() == name.lower() for one in self.columns)
+
     def find(self, parts: list[str], at: int) -> SqlColumn:
         """The column that ``a``, ``t.a`` or ``t.a.member`` means. Raises ScriptError."""
         found = list(self._matches(parts))
-        if not found and self.is_open:
-            own = parts[1:] if len(parts) > 1 and self.name and parts[0].lower() == self.name.lower() else parts
-            name = ".".join(own)
-            return next((one for one in self.columns if one.name == name), SqlColumn(name, name))
+        table = self._table(parts[0]) if len(parts) > 1 else None
+        is_of_other = table is None and (self.has_table(parts) or (len(parts) > 1 and parts[0].lower() in self.around))
+        if not found and self.is_open and not is_of_other:
+            name = ".".join(parts[1:] if table is not None else parts)
+            known = (one for one in self.columns if table in (None, self._table(one.qualifier or "")))
+            return next((one for one in known if one.name == name), None) or SqlColumn(
+                name, table.field_of(name, at) if table is not None else name
+            )
         if not found:
             raise self._unknown(parts, at)
         if len(found) > 1:
@@ -128,7 +180,7 @@ class Scope:
 
     def _matches(self, parts: list[str]) -> Iterator[SqlColumn]:
         first = parts[0].lower()
-        if len(parts) > 1 and any((one.qualifier or "").lower() == first for one in self.columns):
+        if len(parts) > 1 and self._is_qualifier(first):
             for one in self.columns:
                 if (one.qualifier or "").lower() == first and one.name.lower() == parts[1].lower():
                     yield from _member(one, parts[2:])

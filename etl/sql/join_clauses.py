@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from etl.sql.columns import Scope, leaves
-from etl.sql.compiled import CompiledScript, plain_name
-from etl.sql.expressions import spark_text
+from etl.sql.compiled import CompiledScript
+from etl.sql.forms.lookups import lookup_rows
 from etl.sql.forms.subqueries import as_column, with_any_key
 from etl.sql.forms.versions import version_join, version_time, versions_of
 from etl.sql.join_conditions import JoinCondition, computed_sides, conjuncts, filtered_sides, read_condition, sides_of
@@ -22,9 +21,8 @@ from etl.sql.joins import (
     without_times,
 )
 from etl.sql.laterals import lateral_rows
-from etl.sql.relation import Relation, StepText
+from etl.sql.relation import Relation
 from etl.sql.statements import ScriptError, start
-from etl.sql.tables import declared_columns
 
 if TYPE_CHECKING:
     from etl.sql.queries import Queries
@@ -51,7 +49,7 @@ class JoinClauses:
                 relation = lateral_rows(relation, join.this, is_left=side == "LEFT")
                 continue
             if isinstance(join.this, exp.Table) and join.this.args.get("version"):
-                relation = self._version(relation, join, on, side, number)
+                relation = self._version(relation, node, join, on, side, number)
                 continue
             right = self._queries.entry_rows(join.this)
             if side == "":
@@ -63,7 +61,7 @@ class JoinClauses:
             scopes = [one.scope if changes is None else without_times(one.scope) for one in (relation, right)]
             condition = read_condition(on, *scopes)
             kind = _kind(join, side, at)
-            right = with_own_keys(right, condition, kind, at)
+            right = with_own_keys(right, condition, kind, at, is_left_open=relation.scope.is_open)
             shared = _shared_names(join, relation, right)
             condition.equal += [(relation.scope.find([name], at), right.scope.find([name], at)) for name in shared]
             own = relation.scope, right.scope
@@ -96,55 +94,24 @@ class JoinClauses:
         warn_of_one_key(self._compiled, at)
         return left, right
 
-    def _version(self, relation: Relation, join: Any, on: list[Any], side: str, number: int) -> Relation:
+    def _version(self, relation: Relation, select: Any, join: Any, on: list[Any], side: str, number: int) -> Relation:
         """``JOIN … FOR SYSTEM_TIME AS OF``: the version at an event time, or a look-up at the time of reading."""
         at, name = start(join), join.this.name.lower()
         time = version_time(join, relation.scope)
         view, table = self._queries.tables.views.get(name), self._queries.tables.get(name)
         if time is None or (table is not None and table.watermark is None):
-            return self._lookup(relation, join, on, side)
-        right = self._queries.query(versions_of(view)) if view else self._queries.named_rows(join.this)
-        right = replace(right, scope=Scope(right.columns).qualified(join.this.alias or join.this.name))
+            table = self._queries.tables.table(join.this.name, at)
+            return lookup_rows(relation, select, join, on, table, self._queries.tables.lookup_table)
+        versions = versions_of(view) if view else None
+        is_other = view is not None and versions is not view.query
+        right = self._queries.query(versions) if is_other else self._queries.named_rows(join.this)
+        scope = replace(right.scope, aliases={}, results={})
+        right = replace(right, scope=scope.qualified(join.this.alias or join.this.name))
         condition = read_condition(on, relation.scope, right.scope)
-        right = with_own_keys(right, condition, KINDS.get(side, "inner"), at)
+        right = with_own_keys(right, condition, KINDS.get(side, "inner"), at, is_left_open=relation.scope.is_open)
         left = self._compiled.as_stream(relation, f"left_of_join_{len(self._compiled.value['streams'])}", at)
         right = self._compiled.as_stream(right, f"versions_{len(self._compiled.value['streams'])}", at)
         return version_join(left, right, time, condition, side, _prefix(number), at)
-
-    def _lookup(self, relation: Relation, join: Any, on: list[Any], side: str) -> Relation:
-        """``JOIN table FOR SYSTEM_TIME AS OF time ON …``: the step lookup."""
-        at = start(join)
-        table = self._queries.tables.table(join.this.name, at)
-        columns = declared_columns(table)
-        right = Scope(columns).qualified(join.this.alias or table.name)
-        condition = read_condition(on, relation.scope, right)
-        extra: list[StepText] = []
-        pairs = [(one.field, other.name) for one, other in condition.equal]
-        for part in list(condition.others):
-            if computed := _computed_pair(part, relation.scope, right):
-                name = f"key_{len(pairs) + 1}"
-                extra.append(StepText({"type": "set", "fields": {name: computed[0]}}, at))
-                pairs.append((name, computed[1]))
-                condition.others.remove(part)
-        if not pairs:
-            raise ScriptError("unsupported-sql", "a look-up needs ON column = key of the table", at)
-        name = self._queries.tables.lookup_table(table, [key for _, key in pairs])
-        taken = {leaf.field for column in relation.columns for leaf in leaves(column)}
-        added = {
-            column.name: (f"{plain_name(table.name)}_{column.name}" if column.name in taken else column.name)
-            for column in columns
-        }
-        fields = [field for field, _ in pairs]
-        options: dict[str, Any] = {"type": "lookup", "table": name, "on": fields[0] if len(fields) == 1 else fields}
-        options["add"] = {added[column.name]: column.name for column in columns}
-        options["several"] = "all"
-        options["miss"] = "keep" if side == "LEFT" else "drop"
-        scope = Scope((*relation.columns, *(replace(one, field=added[one.name]) for one in right.columns)))
-        relation = relation.then(*extra, StepText(options, at), scope=scope, is_exact=False)
-        if condition.others:
-            text = " and ".join(f"({spark_text(part, scope)})" for part in condition.others)
-            relation = relation.then(StepText({"type": "filter", "where": text}, at))
-        return relation
 
 
 def _kind(join: Any, side: str, at: int) -> str:
@@ -167,19 +134,3 @@ def _shared_names(join: Any, left: Relation, right: Relation) -> list[str]:
 def _prefix(number: int) -> str:
     """The prefix of fields of a join's right side."""
     return "right." if number == 0 else f"right{number + 1}."
-
-
-def _computed_pair(node: Any, left: Scope, right: Scope) -> tuple[str, str] | None:
-    """The expression over the left side and the key of the right one that a condition sets equal."""
-    from sqlglot import exp
-
-    if not isinstance(node, exp.EQ):
-        return None
-    for one, other in ((node.this, node.expression), (node.expression, node.this)):
-        if isinstance(other, exp.Column):
-            try:
-                key = right.find([part.name for part in other.parts], start(other))
-                return spark_text(one, left), key.name
-            except ScriptError:
-                continue
-    return None

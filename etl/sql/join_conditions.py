@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etl.sql.columns import Scope, SqlColumn
-from etl.sql.expressions import seconds_of, spark_text
+from etl.sql.expressions import is_word, seconds_of, spark_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
 
@@ -44,7 +44,7 @@ def sides_of(node: Any, left: Scope, right: Scope) -> set[str]:
     found = {"other"} if node.find(exp.Subquery, exp.Exists) else set()
     for column in node.find_all(exp.Column):
         try:
-            found.add(_side(column, left, right)[0])
+            found.add(_side(column, left, right)[0] or "other")
         except ScriptError:  # of a table that is joined later, or of none: reported where it is used
             found.add("other")
     return found
@@ -97,12 +97,19 @@ def read_condition(parts: Sequence[Any], left: Scope, right: Scope) -> JoinCondi
 
 
 def _side(node: Any, left: Scope, right: Scope) -> tuple[str, SqlColumn | None]:
+    """The side of a column, and the column; of neither where it names no table, and a side has columns that are not known.
+
+    Raises ScriptError.
+    """
     from sqlglot import exp
 
     if not isinstance(node, exp.Column):
         return "", None
     parts = [part.name for part in node.parts]
-    for name, scope in (("left", left), ("right", right)):
+    sides = [(name, scope) for name, scope in (("left", left), ("right", right)) if scope.has_table(parts)]
+    if not sides and (left.is_open or right.is_open):
+        return "", None
+    for name, scope in sides or (("left", left), ("right", right)):
         try:
             return name, scope.find(parts, start(node))
         except ScriptError:
@@ -112,11 +119,24 @@ def _side(node: Any, left: Scope, right: Scope) -> tuple[str, SqlColumn | None]:
 
 def _pair(node: Any, left: Scope, right: Scope) -> tuple[SqlColumn, SqlColumn] | None:
     one, other = _side(node.this, left, right), _side(node.expression, left, right)
+    _refuse_unknown_sides(node, one[0], other[0])
     if one[0] == "right" and other[0] == "left":
         one, other = other, one
     if one[0] == "left" and other[0] == "right" and one[1] and other[1]:
         return one[1], other[1]
     return None
+
+
+def _refuse_unknown_sides(node: Any, *sides: str) -> None:
+    """Raises ScriptError where two columns are equal of which one may be of either side: they would be no key."""
+    from sqlglot import exp
+
+    columns = [node.this, node.expression]
+    unknown = next((one for one, side in zip(columns, sides, strict=True) if not side), None)
+    if unknown is not None and all(isinstance(one, exp.Column) and not is_word(one) for one in columns):
+        message = f"of which side {unknown.sql(dialect='spark')!r} is a column is not known, because a table declares no columns"
+        hint = "write the table before it, as in ON a.key = b.key, or declare the columns"
+        raise ScriptError("ambiguous-column", message, start(unknown), hint)
 
 
 def computed_sides(node: Any, left: Scope, right: Scope) -> tuple[Any, Any] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 from etl.options import parse_duration
-from etl.sql.columns import Scope, SqlColumn, leaves
+from etl.sql.columns import OpenTable, Scope, SqlColumn, leaves
 from etl.sql.compiled import CompiledScript
 from etl.sql.expressions import duration, quoted, spark_text
 from etl.sql.join_conditions import JoinCondition
@@ -38,10 +38,11 @@ def without_columns(relation: Relation, columns: Sequence[SqlColumn]) -> Relatio
     return replace(relation, scope=replace(relation.scope, columns=kept)) if columns else relation
 
 
-def with_own_keys(right: Relation, condition: JoinCondition, kind: str, at: int) -> Relation:
+def with_own_keys(right: Relation, condition: JoinCondition, kind: str, at: int, *, is_left_open: bool = False) -> Relation:
     """The right side of an outer join, with other names for keys that the left side has under the same name: a pair would have
-    one field for both, in which rows without a match have the other side's key."""
-    if kind == "inner":
+    one field for both, in which rows without a match have the other side's key. Sides whose fields are not known stay as they
+    are."""
+    if kind == "inner" or right.scope.is_open or is_left_open:
         return right
     copies: dict[str, str] = {}
     for number, (one, other) in enumerate(condition.equal):
@@ -82,8 +83,7 @@ def join_step(
     shared = {one.field for one, other in equal if one.field == other.field}  # one field of the pair holds both
     taken = {leaf.field for column in left.columns for leaf in leaves(column)} - shared
     prefix = options["prefix"] = _free_prefix(prefix, taken)
-    renamed = tuple(_add_prefix(column, prefix, taken) for column in right.columns)
-    scope = Scope((*left.columns, *renamed))
+    scope = _pair_scope(left.scope, right.scope, kind, prefix, frozenset(taken), frozenset(shared))
     if condition.others:
         options["where"] = " and ".join(f"({spark_text(one, scope)})" for one in condition.others)
     steps = (StepText(options, at, {("where",): start(condition.others[0])} if condition.others else {}),)
@@ -92,6 +92,26 @@ def join_step(
     if len(inputs) == 1:
         options |= {"left": inputs[0], "right": inputs[0]}
     return Relation(inputs, steps, scope, window, changes_at, is_exact=False)
+
+
+def _pair_scope(left: Scope, right: Scope, kind: str, prefix: str, taken: frozenset[str], shared: frozenset[str]) -> Scope:
+    """The columns of pairs. ``taken``: known fields of the left side; ``shared``: keys that are one field for both sides."""
+    renamed = tuple(_add_prefix(column, prefix, taken) for column in right.columns)
+    if not (left.is_open or right.is_open):
+        return Scope((*left.columns, *renamed))
+    if left.is_open:  # which may have any other name, too
+        renamed = tuple(column for column in renamed if all(_is_of_right(leaf.field, shared, prefix) for leaf in leaves(column)))
+    lefts = tuple(replace(one, merged=one.merged | shared) if kind in ("right", "full") else one for one in left.tables)
+    names = dict.fromkeys((*(one.name for one in right.tables), *(one.qualifier for one in right.columns if one.qualifier)))
+    merged = shared if kind in ("left", "full") else frozenset[str]()
+    known = None if left.is_open else taken
+    rights = tuple(OpenTable(name, prefix, known, shared, merged) for name in names)
+    return Scope((*left.columns, *renamed), is_open=True, tables=(*lefts, *rights))
+
+
+def _is_of_right(field: str, shared: frozenset[str], prefix: str) -> bool:
+    """Whether a field of a pair is the right side's, also if the left one has further fields."""
+    return field in shared or field.startswith(prefix)
 
 
 def _joined_window(left: Relation, options: dict[str, Any]) -> WindowRows | None:
@@ -149,7 +169,7 @@ def _free_prefix(prefix: str, taken: set[str]) -> str:
     return next(one for one in (prefix, *others) if not any(field.startswith(one) for field in taken))
 
 
-def _add_prefix(column: SqlColumn, prefix: str, taken: set[str]) -> SqlColumn:
+def _add_prefix(column: SqlColumn, prefix: str, taken: Set[str]) -> SqlColumn:
     if column.members:
         return replace(column, members=tuple(_add_prefix(one, prefix, taken) for one in column.members))
     return replace(column, field=f"{prefix}{column.field}") if column.field in taken else column

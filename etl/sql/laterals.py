@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from etl.sql.columns import Scope, SqlColumn
+from etl.sql.columns import SqlColumn
 from etl.sql.expressions import call_name, spark_text
 from etl.sql.functions.own_functions import own_function, refuse_foreign
 from etl.sql.relation import Relation, StepText
@@ -75,7 +75,7 @@ def _rows_of(
         SqlColumn(name, f"{field}.{member}", qualifier=qualifier) for name, member in zip(names or members, members, strict=True)
     )
     steps = StepText({"type": "set", "fields": {field: text}}, at), StepText(unnest, at)
-    return relation.then(*steps, scope=Scope((*relation.columns, *columns), relation.scope.aliases), is_exact=False)
+    return relation.then(*steps, scope=replace(relation.scope, columns=(*relation.columns, *columns)), is_exact=False)
 
 
 def _json_rows(relation: Relation, call: Any, names: list[str], qualifier: str | None, is_left: bool) -> Relation:
@@ -93,7 +93,7 @@ def _json_rows(relation: Relation, call: Any, names: list[str], qualifier: str |
     columns = (
         SqlColumn(name, f"{field}.c{number}", "string", qualifier=qualifier) for number, name in enumerate(names or keys, 1)
     )
-    scope = Scope((*relation.columns, *columns), relation.scope.aliases)
+    scope = replace(relation.scope, columns=(*relation.columns, *columns))
     return relation.then(set_rows, unnest, scope=scope, is_exact=False)
 
 
@@ -125,7 +125,7 @@ def _unnest(
         )  # SQL counts from 1
         steps.append(counted)
         added.append(SqlColumn(position, options["position"], "int", qualifier=qualifier))
-    scope = Scope((*relation.columns, *added), relation.scope.aliases)
+    scope = replace(relation.scope, columns=(*relation.columns, *added))
     return relation.then(*steps, scope=scope, is_exact=False)
 
 

@@ -186,7 +186,8 @@ class SelectCompiler:
         if unnamed is not None:
             raise ScriptError("sql-syntax", "a column beside * needs a name", start(unnamed), "write AS name after it")
         texts = {item.alias: spark_text(item.unalias(), self._relation.scope) for item in others}
-        computed = self._relation.scope.aliases.values()  # by the steps of OVER, under these names
+        known = (column.field for column in self._relation.columns)
+        computed = {*self._relation.scope.aliases.values(), *known}  # by the steps of OVER and of look-ups, under these names
         fields = {name: text for name, text in texts.items() if name not in computed or text != quoted(name)}
         if fields:
             places: dict[tuple[str | int, ...], int] = {

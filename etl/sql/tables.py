@@ -289,8 +289,9 @@ def lookup_options(table: CreateTable, options: Options, keys: list[str]) -> dic
     names = [column.name for column in declared_columns(table)]
     types = {column.name: str(column.type) for column in declared_columns(table)}
     if options.type == "file":
-        more |= _file_format(options, names)
-    more["columns"] = {name: types[name] for name in names}
+        more |= _file_format(options, names) if names else {}
+    if names or options.kind != "own":
+        more["columns"] = {name: types[name] for name in names}
     return more
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etl.catalogue import Catalogue
+from etl.sql.forms.join_queries import side_times
 from etl.sql.forms.literals import identifier, option_text, quoted_value
 from etl.sql.forms.query_writer import CLAUSES, FUNCTIONS, QUERIES, Query, QueryStyle
 from etl.sql.forms.same_pipelines import same
@@ -189,9 +190,13 @@ class _Writer:
         found: dict[str, Step] = {}
         for name, stream in self.pipeline["streams"].items():
             for step in stream.get("steps") or []:
-                if isinstance(step, Mapping) and has_watermark(step):
-                    for source in self._sources(name):
-                        found.setdefault(source, step)
+                if not isinstance(step, Mapping) or not has_watermark(step):
+                    continue
+                inputs = _inputs(stream.get("from"))
+                times = side_times(step, inputs) or dict.fromkeys([name], step["time"])
+                for one, time in times.items():
+                    for source in self._sources(one):
+                        found.setdefault(source, {**step, "time": time})
         return found
 
     def _sources(self, name: str, seen: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -215,7 +220,7 @@ class _Writer:
     def _extended(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str]) -> Query:
         """The query with the last one of the steps: in the style that most looks like SQL and says it."""
         for style in range(self._style(name), FUNCTIONS, -1):
-            extended = query.extended(steps[-1], QueryStyle(style))
+            extended = query.extended(steps[-1], QueryStyle(style), self._table_keys(steps[-1]))
             if extended is None:
                 continue
             if style < QUERIES and not self._has_queries:
@@ -226,6 +231,11 @@ class _Writer:
                     self._marked |= self._sources(name) & self._marks.keys() if has_watermark(steps[-1]) else set()
                 return extended
         return query.with_function(steps[-1])
+
+    def _table_keys(self, step: Step) -> list[str]:
+        """The keys of the table of a look-up."""
+        table = (self.pipeline.get("tables") or {}).get(step.get("table"))
+        return _inputs(table.get("key")) if isinstance(table, Mapping) else []
 
     def _is_same(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str]) -> bool:
         """Whether the view with this query is compiled to these steps, after the views before it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,7 @@ class QueryConditions:
         from sqlglot import exp
 
         if isinstance(node, exp.Select) and node.args.get("where"):
-            own, correlated = split_correlated(node, inner := self._queries.scope_of(node))
+            own, correlated = split_correlated(node, inner := self._queries.scope_of(node).inside(around))
             if correlated and not is_plain(node):
                 refuse_correlated(correlated, inner, around)
             elif correlated:
@@ -86,6 +87,7 @@ class QueryConditions:
                 node, rows = self.met(*self._queries.from_rows(node))
                 if where := node.args.get("where"):
                     rows = _filtered(rows, [where.this])
+                rows = replace(rows, scope=rows.scope.inside(around))
                 values = [one.unalias() for one in node.expressions if not one.is_star]
                 return rows, correlated, values
         rows = self._queries.query(node)

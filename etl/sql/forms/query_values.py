@@ -166,7 +166,7 @@ class QueryValues:
 
         if select.args.get("where") is None:
             return select, []
-        inner = self._queries.scope_of(select)
+        inner = self._queries.scope_of(select).inside(relation.scope)
         own, correlated = split_correlated(select, inner)
         if not correlated:
             return select, []

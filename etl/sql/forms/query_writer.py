@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
+from etl.sql.forms.join_queries import join_query, lookup_query
 from etl.sql.forms.literals import PLAIN_NAME, identifier, option_literal
 from etl.sql.forms.step_queries import Step, query_of
 
@@ -36,12 +38,12 @@ class Query:
     where: str = ""
     items: str = ""
 
-    def extended(self, step: Step, style: QueryStyle) -> Query | None:
-        """The query with a step, in this style; None if there is no such form of it."""
+    def extended(self, step: Step, style: QueryStyle, keys: Sequence[str] = ()) -> Query | None:
+        """The query with a step, in this style; None if there is no such form of it. ``keys``: those of a table for look-ups."""
         kind, options = step["type"], {key for key in step if key != "type"}
         if style == QUERIES:
             query = self._wrapped(bool(self.where or self.items))
-            text = query_of(step, query._rows(), query._as_table())
+            text = query_of(step, query._rows(), query._as_table()) or query._joined(step, keys)
             return None if text is None else Query(self.inputs, inner=text)
         if kind == "filter" and options == {"where"}:
             return replace(self._wrapped(bool(self.where or self.items)), where=str(step["where"]))
@@ -49,6 +51,12 @@ class Query:
             items = [f"  {_item(name, text)}" for name, text in step["fields"].items()]
             return replace(self._wrapped(bool(self.items)), items=",\n".join(["  *", *items] if kind == "set" else items))
         return None
+
+    def _joined(self, step: Step, keys: Sequence[str]) -> str | None:
+        """The query with a JOIN clause; pairs are made of the rows of inputs."""
+        is_first = not (self.inner or self.call)
+        query = join_query(step, self.inputs) if is_first else None
+        return query or (lookup_query(step, self._rows(), keys) if step["type"] == "lookup" else None)
 
     def with_function(self, step: Step) -> Query:
         """The query with a step as a table function; its arguments have no null, which is the default of most options."""

@@ -8,7 +8,9 @@ from typing import Any
 
 from etl.catalogue import installed
 from etl.options import parse_duration
+from etl.sql.forms.join_queries import join_bounds, key_pairs
 from etl.sql.forms.literals import TOKEN
+from etl.sql.join_conditions import conjuncts
 
 _KEYWORDS = frozenset(
     """
@@ -58,12 +60,40 @@ def _plain_step(step: Any) -> Any:
         return _plain(step)
     kind, fields = str(step["type"]), members[str(step["type"])].model_fields
     found = {}
+    if kind == "join":
+        step = _plain_join(step)
     for name, value in step.items():
         default = fields[name].default if name in fields else None
         plain = _plain_option(kind, str(name), value)
         if name == "type" or (value != {} and plain != _plain_option(kind, str(name), default)):
             found[str(name)] = plain
     return found
+
+
+def _plain_join(step: Mapping[str, Any]) -> dict[str, Any]:
+    """A join whose bounds are those before and after, and whose condition has no parentheses around its parts."""
+    found = dict(step)
+    try:
+        found |= {"on": dict(key_pairs(step["on"]))}
+        if step.get("time"):
+            before, after = join_bounds(step)
+            found |= {"within": None, "before": before, "after": after}
+        if isinstance(where := step.get("where"), str):
+            found["where"] = _without_parentheses(where)
+    except (ValueError, KeyError, TypeError, AttributeError):  # which the check of the pipeline reports
+        return dict(step)
+    return found
+
+
+def _without_parentheses(condition: str) -> str:
+    """A condition whose parts, which AND joins, have no parentheses; itself where it is no SQL, as with ``${NAME}``."""
+    import sqlglot
+
+    try:
+        parts = conjuncts(sqlglot.parse_one(condition, dialect="spark"))
+    except sqlglot.errors.SqlglotError:
+        return condition
+    return " and ".join(one.sql("spark") for one in parts)
 
 
 def _plain_option(kind: str, name: str, value: Any) -> Any:

@@ -58,7 +58,7 @@ def _assigned(step: Step, table: str, keys: Sequence[str]) -> str:
         name, lengths = "CUMULATE", [step["step"], step["size"]]
     else:
         name, lengths = "TUMBLE", [step["size"]]
-    return f"{name}({table}, DESCRIPTOR({identifier(step['time'])}), {', '.join(map(_interval, lengths))})"
+    return f"{name}({table}, DESCRIPTOR({identifier(step['time'])}), {', '.join(map(interval, lengths))})"
 
 
 def _top(step: Step, rows: str, table: str) -> str:
@@ -71,7 +71,7 @@ def _top(step: Step, rows: str, table: str) -> str:
     order = ", ".join(f"{text}{' DESC' if way == 'descending' else ''}" for text, way in ways.items())
     over = f"OVER ({_partition(keys)}ORDER BY {order})"
     call = f"{str(step.get('ties', 'row_number')).upper()}() {over} AS {rank}"
-    hint, name = _time_to_live(step.get("ttl"))
+    hint, name = time_to_live_hint(step.get("ttl"))
     return f"SELECT * FROM (\nSELECT{hint} *, {call}\nFROM {rows}{name})\nWHERE {rank} <= {step['limit']}"
 
 
@@ -79,7 +79,7 @@ def _dedupe(step: Step, rows: str, table: str) -> str:
     """The first row of each key."""
     time = identifier(step["time"]) if "time" in step else "PROCTIME()"
     over = f"OVER ({_partition([identifier(str(key)) for key in step['keys']])}ORDER BY {time})"
-    hint, name = _time_to_live(step["within"])
+    hint, name = time_to_live_hint(step["within"])
     return f"SELECT{hint} * FROM {rows}{name}\nQUALIFY ROW_NUMBER() {over} = 1"
 
 
@@ -90,10 +90,10 @@ def _over(step: Step, rows: str, table: str) -> str:
     if "rows" in step:
         frame = f" ROWS BETWEEN {int(step['rows']) - 1} PRECEDING AND CURRENT ROW"
     elif "within" in step:  # of which the end does not count, and of RANGE it does
-        frame = f" RANGE BETWEEN {_interval(step['within'], less=0.001)} PRECEDING AND CURRENT ROW"
+        frame = f" RANGE BETWEEN {interval(step['within'], less=0.001)} PRECEDING AND CURRENT ROW"
     over = f"OVER ({_partition([identifier(str(key)) for key in step['keys']])}ORDER BY {time}{frame})"
     items = "".join(f",\n  {text} {over} AS {identifier(str(name))}" for name, text in step["aggregates"].items())
-    hint, name = _time_to_live(step.get("ttl"))
+    hint, name = time_to_live_hint(step.get("ttl"))
     return f"SELECT{hint} *{items}\nFROM {rows}{name}"
 
 
@@ -101,14 +101,14 @@ def _partition(keys: Sequence[str]) -> str:
     return f"PARTITION BY {', '.join(keys)} " if keys else ""
 
 
-def _time_to_live(duration: Any) -> tuple[str, str]:
-    """The hint that says how long a step remembers rows, and the name of these rows in it."""
+def time_to_live_hint(duration: Any, rows: str = "t") -> tuple[str, str]:
+    """The hint that says how long a step remembers rows, and these rows' name, which it has, as FROM gives it."""
     if duration is None or str(duration) == FOR_EVER:
         return "", ""
-    return f" /*+ STATE_TTL('t' = {quoted_value(str(duration))}) */", " AS t"
+    return f" /*+ STATE_TTL({quoted_value(rows.strip('`'))} = {quoted_value(str(duration))}) */", f" AS {rows}"
 
 
-def _interval(duration: Any, less: float = 0) -> str:
+def interval(duration: Any, less: float = 0) -> str:
     """A duration as an interval. Raises ValueError for what is none."""
     seconds = round(parse_duration(duration).total_seconds() - less, 6)
     for unit, size in (("DAY", 86400), ("HOUR", 3600), ("MINUTE", 60)):
@@ -123,13 +123,13 @@ _FORMS: Mapping[str, Callable[[Step, str, str], str]] = {"window": _window, "top
 
 def has_watermark(step: Step) -> bool:
     """Whether a step has a query that goes by the watermark of a table."""
-    return str(step.get("type")) in _FORMS and isinstance(step.get("time"), str) and watermark_of(step) is not None
+    return str(step.get("type")) in (*_FORMS, "join") and isinstance(step.get("time"), str) and watermark_of(step) is not None
 
 
 def watermark_of(step: Step) -> str | None:
     """The clause of CREATE TABLE that says by which time a step goes; None if its lateness is no constant."""
     try:
-        late = _interval(step.get("late", "10s"))
+        late = interval(step.get("late", "10s"))
     except (ValueError, AttributeError, TypeError):
         return None
     time = identifier(step["time"])

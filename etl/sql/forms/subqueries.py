@@ -92,7 +92,7 @@ def member_rows(
     outer = relation
     left, right, keys = _with_values(relation, right, member, values)
     correlated = [_requalify(one, right.scope) for one in correlated]
-    right = replace(right, scope=Scope(tuple(_by_field(right))).qualified(INNER))
+    right = replace(right, scope=Scope(tuple(_by_field(right)), is_open=right.scope.is_open).qualified(INNER))
     condition = read_condition(correlated, left.scope, right.scope)
     related = replace(condition, equal=list(condition.equal))
     condition.equal += keys
