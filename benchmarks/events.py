@@ -33,12 +33,27 @@ def expected(lines: Sequence[str], work: Mapping[str, Any]) -> Counter[Event]:
 
 def check(output: Path, once: Counter[Event], copies: int) -> None:
     """Raise unless the JSON lines (a file, or a folder of parts) hold ``copies`` times the events of ``once``."""
-    found = _counted(output)
+    _compare(str(output), _counted(output), once, copies)
+
+
+def check_rows(files: Sequence[str], once: Counter[Event], copies: int) -> None:
+    """Raise unless the rows of Parquet files are ``copies`` times the events of ``once``."""
+    import polars as pl
+
+    found: Counter[Event] = Counter()
+    distinct = pl.scan_parquet(list(files)).group_by(pl.all()).len("_times").collect(engine="streaming")
+    for row in distinct.iter_rows(named=True):
+        times = row.pop("_times")
+        found[_event(_flat(row))] += times
+    _compare(f"{len(files)} files", found, once, copies)
+
+
+def _compare(name: str, found: Counter[Event], once: Counter[Event], copies: int) -> None:
     wanted = Counter({event: times * copies for event, times in once.items()})
     if found != wanted:
         missing, added = wanted - found, found - wanted
         raise ValueError(
-            f"{output}: {found.total()} events of {wanted.total()}; "
+            f"{name}: {found.total()} events of {wanted.total()}; "
             f"missing {missing.total()}, e.g. {_shown(missing)}; not expected {added.total()}, e.g. {_shown(added)}"
         )
 
