@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,12 @@ def test_only_new_dead_letters_are_counted(jobs: Jobs, client: Client, monkeypat
     path.write_text("")  # as after a drop: another file
     write_letters(path, ["new"])
     assert [one["events"] for one in client("GET", f"{A}/dead").json["groups"]] == [1]
+    inode, size = path.stat().st_ino, path.stat().st_size
+    path.write_text("")
+    write_letters(path, ["old"])
+    os.utime(path, (2e9, 2e9))
+    assert (path.stat().st_ino, path.stat().st_size) == (inode, size)
+    assert client("GET", f"{A}/dead").json["groups"][0]["example"] == "old"
 
 
 def test_dead_letters_come_page_by_page(jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

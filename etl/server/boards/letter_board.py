@@ -44,6 +44,30 @@ class CountedLetters:
     """False while letters are left that the next look counts."""
 
 
+@dataclass(frozen=True)
+class _FileVersion:
+    """What tells whether a file has changed, and whether it is still the same file."""
+
+    inode: int
+    size: int
+    modified: int
+    head: str
+    """A file that is removed and written anew may get the inode of the old one."""
+
+    @classmethod
+    def of(cls, file: LetterFile, known: _FileVersion | None) -> _FileVersion:
+        """The version of a file now. The head is read where the file has changed since the known version."""
+        stat = file.path.stat()
+        now = stat.st_ino, stat.st_size, stat.st_mtime_ns
+        if known is not None and now == (known.inode, known.size, known.modified):
+            return known
+        return cls(*now, file.head())
+
+    def continues(self, old: _FileVersion) -> bool:
+        """Whether the file is the old one with no byte less."""
+        return self.inode == old.inode and self.size >= old.size and (not old.head or self.head == old.head)
+
+
 @dataclass
 class _Count:
     """The letters of a pipeline that a filter chooses, as far as they were read."""
@@ -52,8 +76,8 @@ class _Count:
     """What makes all counts void when it changes."""
     positions: dict[str, FilePosition] = field(default_factory=dict)
     """File → how far it was read."""
-    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """File → its number in the file system and its bytes when it was read last."""
+    versions: dict[str, _FileVersion] = field(default_factory=dict)
+    """File → its version when it was read last."""
     unfinished: set[str] = field(default_factory=set)
     """Files that were not read to their end."""
     groups: LetterGroups = field(default_factory=LetterGroups)
@@ -62,21 +86,19 @@ class _Count:
 
     def is_shortened(self, files: Sequence[LetterFile]) -> bool:
         """Whether a file that was read is gone, is another one, or has lost bytes: a run takes back what it has not committed."""
-        found = {file.name: file.path.stat() for file in files if file.name in self.sizes}
-        return any(
-            name not in found or found[name].st_ino != inode or found[name].st_size < size
-            for name, (inode, size) in self.sizes.items()
-        )
+        known = self.versions
+        found = {file.name: _FileVersion.of(file, known[file.name]) for file in files if file.name in known}
+        return any(name not in found or not found[name].continues(old) for name, old in known.items())
 
     def read(self, files: Sequence[LetterFile], settled: SettledLetters, choose: LetterFilter, until: float) -> CountedLetters:
         """Count what is new until a time of the monotonic clock."""
         has_new = self.answer is None
         for file in files:
-            stat = file.path.stat()
-            size = stat.st_ino, stat.st_size
-            if self.sizes.get(file.name) == size and file.name not in self.unfinished:
+            known = self.versions.get(file.name)
+            version = _FileVersion.of(file, known)
+            if version == known and file.name not in self.unfinished:
                 continue
-            self.sizes[file.name] = size
+            self.versions[file.name] = version
             self.unfinished.add(file.name)
             for batch, end in file.batches_from(self.positions.get(file.name, BEGIN), _CHUNK_BYTES):
                 found = choose.choose(settled.keep_open(file, batch))
