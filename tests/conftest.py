@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from memory_files import new_folder
 from running import ROOT, Engine, Etl
 from servers.fleet import BROKERS, asked
@@ -32,6 +33,11 @@ pytest_plugins = ["servers.fixtures", "forked_workers"]
 settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+if "SLUICE_FUZZ" not in os.environ:
+    # Hypothesis draws constants from all modules of ours that a process has imported: it parses 1,500 of them in each process
+    # (7.5 s of CPU time), and examples depend on what was imported before. `make fuzz` keeps them.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
