@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,13 @@ import pytest
 import yaml
 from running import Etl
 
+from etl.config.cases.case_file import inspect_tests
 from etl.migration.draft import NotCarriedError
 from etl.migration.logstash.configuration import Branch, Configuration, ConfigurationReader, Plugin
 from etl.migration.logstash.importer import LogstashImport, read_configurations
+from etl.running.shared_session import SharedSession
+from etl.testing.on_spark import run_on
+from etl.testing.results import result
 
 WEB = """
 # the web servers
@@ -153,15 +158,20 @@ CONVERSIONS = [
 """What Ruby's ``to_i`` and ``to_f``, which Logstash calls, make of a text without its thousands' separators."""
 
 
-def test_values_are_converted_as_logstash_does(etl: Etl, tmp_path: Path) -> None:
+@pytest.mark.spark
+@pytest.mark.slow
+def test_values_are_converted_as_logstash_does(etl: Etl, shared_session: SharedSession, tmp_path: Path) -> None:
     (tmp_path / "job.conf").write_text(CONVERTED)
     made = etl.here("import", "job.conf")
     events = [dict(zip(("i", "f", "e", "b", "words"), values, strict=True)) for _, values in CONVERSIONS]
     case = {"tests": {"lines": {"input": [line for line, _ in CONVERSIONS], "expect": {"stdout": events}}}}
     (tmp_path / "job.yaml").write_text(made.out + yaml.safe_dump(case))
-    tested = etl("test", "job.yaml")  # Spark computes a part of it
+    suite = inspect_tests(tmp_path / "job.yaml").suite
+    assert suite is not None
+    tested = [result(suite, case, partial(run_on, shared_session)) for case in suite.cases]  # Spark computes a part of it
 
-    assert tested.status == 0, tested.out + tested.err
+    assert [(one.name, *one.lines()) for one in tested] == [("lines",)]
+    assert all(one.passed for one in tested)
 
 
 OTHERS = """
