@@ -179,18 +179,18 @@ def test_state_of_keys_without_events_goes(tmp_path: Path) -> None:
     step = Over(keys=("host",), time="at", late="0s", ttl="20s", aggregates=aggregates)
     lane, rows, found = Lane(step, INCOMING, tmp_path, merges=True), [], []
 
-    for second in range(300):
+    for second in range(120):
         found += lane.run(_times(("all", second, second % 3), (f"once {second}", second, 1)))
         rows.append(sum(file.rows for file in lane.kept))
     kept = PartsOfFiles([StateFile(tmp_path / file.name) for file in lane.kept], range(16))
     [batch] = step.operator(INCOMING).read_state(kept, lane.clock.now)  # type: ignore[attr-defined]
 
-    assert max(rows) < 40
-    assert [row["number"] for row in found if row["host"] == "all"] == [*range(1, 300)]
+    assert max(rows) < 36
+    assert [row["number"] for row in found if row["host"] == "all"] == [*range(1, 120)]
     assert [row["x"] for row in found if row["new"] and row["host"] == "all"] == [0, 1, 2]
     assert all(row["before"] == (row["x"] + 1) % 3 for row in found if row["host"] == "all" and row["number"] > 2)
     shown = {row["host"]: row["last_event"].timestamp() for row in batch.to_pylist()}
-    assert shown == {"all": 298, **{f"once {second}": second for second in range(280, 299)}}
+    assert shown == {"all": 118, **{f"once {second}": second for second in range(100, 119)}}
 
 
 def _times(*rows: tuple[str | None, int, int]) -> list[Event]:
@@ -259,12 +259,12 @@ def test_state_goes_when_events_count_no_more(tmp_path: Path) -> None:
     step = Over(keys=("host",), time="at", late="5s", within="10s", aggregates={"number": "count(*)"})
     lane, rows = Lane(step, INCOMING, tmp_path), []
 
-    for second in range(300):
+    for second in range(120):
         lane.run(_times(("a", second, 1)))
         rows.append(sum(file.rows for file in lane.kept))
 
-    assert max(rows) < 40
-    assert {row["number"] for row in lane.run(_times(("a", 305, 1)))} == {10}
+    assert max(rows) < 23
+    assert {row["number"] for row in lane.run(_times(("a", 125, 1)))} == {10}
 
 
 def test_a_new_aggregate_counts_from_then_on(tmp_path: Path) -> None:
