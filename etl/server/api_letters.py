@@ -123,6 +123,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _groups,
         api.DeadLettersDocument,
         LETTER_PARAMETERS,
+        is_shared=True,
     ),
     Endpoint(
         "GET",

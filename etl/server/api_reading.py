@@ -107,10 +107,24 @@ _WITHOUT_EVENTS = frozenset({"stopped", "ended", "failed", "refused"})
 """Statuses in which no events come, and none will come by themselves."""
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/api/pipelines", "List all pipelines.", _list, api.ListDocument),
-    Endpoint("GET", PIPELINE, "A pipeline with its counters.", _pipeline, api.PipelineDocument),
-    Endpoint("GET", f"{PIPELINE}/graph", "A pipeline as a graph, with the numbers of its nodes.", _graph, api.GraphDocument),
-    Endpoint("GET", f"{PIPELINE}/history", "Sums of the last ten minutes, one sample a second.", _history, api.HistoryDocument),
+    Endpoint("GET", "/api/pipelines", "List all pipelines.", _list, api.ListDocument, is_shared=True),
+    Endpoint("GET", PIPELINE, "A pipeline with its counters.", _pipeline, api.PipelineDocument, is_shared=True),
+    Endpoint(
+        "GET",
+        f"{PIPELINE}/graph",
+        "A pipeline as a graph, with the numbers of its nodes.",
+        _graph,
+        api.GraphDocument,
+        is_shared=True,
+    ),
+    Endpoint(
+        "GET",
+        f"{PIPELINE}/history",
+        "Sums of the last ten minutes, one sample a second.",
+        _history,
+        api.HistoryDocument,
+        is_shared=True,
+    ),
     Endpoint("GET", f"{PIPELINE}/state", "What steps with state remember.", _state, list[api.StepStateDocument]),
     Endpoint(
         "GET",
@@ -119,8 +133,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _thresholds,
         list[api.ThresholdDocument],
         (Parameter("limit", "Most groups of a condition.", "integer", 20, 1, MAX_GROUPS),),
+        is_shared=True,
     ),
-    Endpoint("GET", f"{PIPELINE}/versions", "The accepted versions, oldest first.", _versions, list[api.VersionDocument]),
+    Endpoint(
+        "GET",
+        f"{PIPELINE}/versions",
+        "The accepted versions, oldest first.",
+        _versions,
+        list[api.VersionDocument],
+        is_shared=True,
+    ),
     Endpoint(
         "GET",
         f"{PIPELINE}/file",
@@ -139,6 +161,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("limit", "Most messages.", "integer", 100, 1, 5000),
             Parameter("after", "Only messages with a greater id.", "integer", 0),
         ),
+        is_shared=True,
     ),
     Endpoint(
         "GET",
@@ -152,5 +175,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("limit", "Most events.", "integer", 100, 1, 500),
             Parameter("after", "Only events with a greater id.", "integer", 0),
         ),
+        is_shared=True,
     ),
 )

@@ -15,10 +15,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from etl.api import EtlError, nearest
+from etl.server.boards.shared_answers import POLL_AFTER, SharedAnswers
 from etl.server.documents import masked
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer, UnknownPipelineError
-from etl.server.requests import ApiError, failure_response, json_response
+from etl.server.requests import JSON, ApiError, encode, failure_response, json_response
 
 if TYPE_CHECKING:
     from etl.server.events import Events
@@ -109,6 +110,8 @@ class Endpoint:
     takes_file: bool = False
     """Whether the body is the text of a pipeline file."""
     status: int = HTTPStatus.OK
+    is_shared: bool = False
+    """Whether viewers ask for it again and again: one answer serves all who do so in the same second."""
 
     def route(self) -> Route:
         """The route of the application."""
@@ -116,9 +119,16 @@ class Endpoint:
 
     async def _respond(self, request: Request) -> Response:
         mask: Callable[[str], str] = request.app.state.mask
+        answers: SharedAnswers = request.app.state.answers
         try:
             call = self._call(request, await request.body())
+            if self.is_shared:
+                key = f"{request.url.path}?{request.url.query}"
+                text = await answers.get(key, lambda: run_in_threadpool(lambda: encode(masked(self.handle(call), mask))))
+                return Response(text, media_type=JSON, headers={POLL_AFTER: f"{answers.take_turn():.2f}"})
             answer = await run_in_threadpool(self._answer, call)
+            if self.method != "GET":
+                answers.forget()
         except UnknownPipelineError as error:
             return failure_response(ApiError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error)))
         except (EtlError, OSError) as error:

@@ -9,7 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 EVERY_SECONDS = 1.0
-"""Seconds between two looks at the pipelines, as long as somebody views."""
+"""Seconds between two looks at the pipelines, as long as somebody views; more of many."""
+
+VIEWERS_PER_SECOND = 20
+"""Viewers who are told of new counters in a second; of a new status all are told at once."""
 
 MAX_VIEWERS = 200
 """Viewers at the same time."""
@@ -87,7 +90,7 @@ class Events:
             self._wake.clear()
             self._send(await asyncio.to_thread(self._statuses))
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), EVERY_SECONDS)
+                await asyncio.wait_for(self._wake.wait(), max(EVERY_SECONDS, len(self._viewers) / VIEWERS_PER_SECOND))
                 await asyncio.sleep(EVERY_SECONDS / 10)  # several changes come together
 
     def _send(self, statuses: Mapping[str, Any]) -> None:

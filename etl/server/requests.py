@@ -27,9 +27,17 @@ class ApiError(EtlError):
         self.status, self.code = status, code
 
 
+JSON = "application/json"
+
+
+def encode(value: Any) -> bytes:
+    """A value as JSON."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
 def json_response(value: Any, status: int = HTTPStatus.OK) -> Response:
     """A value as JSON."""
-    return Response(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"), status, media_type="application/json")
+    return Response(encode(value), status, media_type=JSON)
 
 
 def error_response(status: int, code: str, message: str, **more: Any) -> Response:

@@ -8,7 +8,7 @@ import os
 import shutil
 import ssl
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -36,12 +36,31 @@ class RefusedError(EtlError):
         self.code, self.problems = code, problems
 
 
+@dataclass
+class Pace:
+    """How long a server with many viewers wants each of them to wait."""
+
+    least_seconds: float = 0.0
+    """The shortest pause before the next request."""
+
+    def note(self, answer: http.client.HTTPResponse) -> None:
+        """Take over what an answer says."""
+        with suppress(ValueError):
+            self.least_seconds = min(60.0, max(0.0, float(answer.headers.get("Poll-After", "0"))))
+
+    def pause(self, seconds: float) -> float:
+        """A pause of so many seconds, or as many more as the server wants."""
+        return max(seconds, self.least_seconds)
+
+
 @dataclass(frozen=True)
 class Connection:
     """A server, by its URL."""
 
     url: str
     token: str = field(default="", repr=False)
+    pace: Pace = field(default_factory=lambda: Pace(), repr=False, compare=False)
+    """For commands that ask again and again."""
 
     @staticmethod
     def of(url: str) -> Connection:
@@ -106,9 +125,11 @@ class Connection:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
             connection.request(method, f"{path}?{query}" if query else path, body, headers)
-            return connection.getresponse()
+            answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise EtlError(f"no server answers at {self.url}: {error or type(error).__name__}") from error
+        self.pace.note(answer)
+        return answer
 
     def _value(self, status: int, data: bytes) -> Any:
         if status == http.HTTPStatus.NO_CONTENT:

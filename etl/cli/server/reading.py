@@ -207,7 +207,8 @@ def logs(name: str, server: str | None, state: str | None, follow: bool, limit: 
       etl logs security/ssh
       etl logs security/ssh -f
     """
-    read = _log_reader(find(name, server, state), name)
+    target = find(name, server, state)
+    read = _log_reader(target, name)
     last = 0
     while True:
         for message in read(limit, last):
@@ -215,7 +216,7 @@ def logs(name: str, server: str | None, state: str | None, follow: bool, limit: 
             click.echo(json.dumps(message) if form == "json" else _message_line(message))
         if not follow:
             return
-        time.sleep(FOLLOW_SECONDS)
+        time.sleep(target.pace.pause(FOLLOW_SECONDS) if isinstance(target, Connection) else FOLLOW_SECONDS)
         limit = 5000
 
 

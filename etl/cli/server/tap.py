@@ -63,7 +63,7 @@ def _remote(connection: Connection, name: str, stream: str, where: str | None) -
         for one in found["events"]:
             after = one["id"]
             yield one["event"]
-        time.sleep(POLL_SECONDS)
+        time.sleep(connection.pace.pause(POLL_SECONDS))
 
 
 def _local(run: LocalRun, stream: str, where: str | None, file: str | None) -> Iterator[dict[str, Any]]:

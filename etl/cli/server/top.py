@@ -54,7 +54,7 @@ def command(server: str | None, state: str | None, once: bool) -> None:
             rows = look()
             detail = connection.pipeline("GET", view.chosen(rows)) if view.shows_detail and connection and rows else None
             live.update(view.render(rows, detail), refresh=True)
-            until = time.monotonic() + EVERY_SECONDS
+            until = time.monotonic() + (connection.pace.pause(EVERY_SECONDS) if connection else EVERY_SECONDS)
             while (left := until - time.monotonic()) > 0:
                 if (key := next_key(left)) is not None:
                     if view.press(key, len(rows)):

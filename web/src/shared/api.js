@@ -22,7 +22,7 @@ export class ApiError extends Error {
   }
 }
 
-async function request(method, path, body, signal) {
+async function request(method, path, body, signal, whole) {
   const token = sessionStorage.getItem(KEY);
   const headers = { Accept: "application/json" };
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -36,12 +36,14 @@ async function request(method, path, body, signal) {
     throw new ApiError(0, "the server does not answer");
   }
   const value = await response.json().catch(() => null);
-  if (response.ok) return value;
+  if (response.ok) return whole ? { value, pause: 1000 * Number(response.headers.get("Poll-After")) } : value;
   const error = value?.error;
   throw new ApiError(response.status, error?.message ?? (typeof error === "string" ? error : response.statusText), error?.problems);
 }
 
 export const get = (path, signal) => request("GET", path, undefined, signal);
+/** The document at a path, and the milliseconds until a server with many viewers wants to be asked again. */
+export const poll = (path, signal) => request("GET", path, undefined, signal, true);
 export const post = (path, body, signal) => request("POST", path, body ?? {}, signal);
 export const put = (path, body) => request("PUT", path, body);
 export const del = (path) => request("DELETE", path);

@@ -1,6 +1,6 @@
 // What the server says as it happens: the status of each pipeline, and documents that are read again every few seconds.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, stream } from "./api.js";
+import { get, poll, stream } from "./api.js";
 
 const RETRY_MS = 2000;
 
@@ -42,16 +42,19 @@ export function usePolled(path, every = 1500) {
     const control = new AbortController();
     let timer;
     const read = async () => {
+      let pause = 0;
       if (!document.hidden) {
         try {
-          const value = await get(path, control.signal);
+          const answer = await poll(path, control.signal);
+          const { value } = answer;
+          pause = answer.pause;
           if (latest.current === path) setState({ value, error: null, at: performance.now() });
         } catch (error) {
           if (error.name === "AbortError") return;
           setState((old) => ({ ...old, error }));
         }
       }
-      if (!control.signal.aborted) timer = setTimeout(read, every);
+      if (!control.signal.aborted) timer = setTimeout(read, Math.max(every, pause));
     };
     setState({ value: null, error: null, at: 0 });
     read();
