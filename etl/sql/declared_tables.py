@@ -86,13 +86,21 @@ class DeclaredTables:
         self._sources[key] = relation
         return relation
 
-    def lookup_table(self, table: CreateTable, keys: list[str]) -> str:
-        """The name of a look-up table that has these columns as keys."""
+    def lookup_table(self, table: CreateTable, keys: list[str], at: int) -> tuple[str, list[str]]:
+        """The name of a look-up table that has these columns as keys, and these in its order. Raises ScriptError."""
         name = plain_name(table.name)
-        if name not in self._compiled.value.setdefault("tables", {}):
+        tables = self._compiled.value.setdefault("tables", {})
+        if name not in tables:
             options = read_options(table, "table", self._catalogue)
             self._compiled.add_component(("tables", name), options, table, lookup_options(table, options, keys))
-        return name
+        key = tables[name].get("key", keys)
+        own = [str(one) for one in (key if isinstance(key, list) else [key])]
+        if {*own} != {*keys}:
+            message = f"the key of the table {table.name!r} is {', '.join(own)}, and here it is {', '.join(keys)}"
+            raise ScriptError(
+                "wrong-columns", message, at, "compare its key in ON, or declare the table again with another name and key"
+            )
+        return name, own
 
     def own_lookup_table(self, table: CreateTable) -> None:
         """Declare a look-up table with the options that the script gives it."""

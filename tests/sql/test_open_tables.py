@@ -19,6 +19,7 @@ CREATE TABLE b (WATERMARK FOR t AS t - INTERVAL '1' SECOND) WITH ('type' = 'file
 CREATE TABLE c (k STRING, v INT) WITH ('type' = 'file', 'path' = 'c.txt');
 CREATE TABLE names (PERIOD FOR SYSTEM_TIME) WITH ('type' = 'file', 'path' = 'n.csv', 'key' = 'id');
 CREATE TABLE two (PERIOD FOR SYSTEM_TIME) WITH ('type' = 'file', 'path' = 'm.csv', 'key' = '[i, j]');
+CREATE TABLE odd (PERIOD FOR SYSTEM_TIME) WITH ('type' = 'file', 'path' = 'n.csv', 'key' = '[i, ''j');
 CREATE TABLE typed (id INT, v STRING, PERIOD FOR SYSTEM_TIME) WITH ('type' = 'file', 'path' = 'd.csv');
 """
 PAIRS = {"type": "join", "prefix": "right.", "on": {"k": "k"}}
@@ -96,6 +97,25 @@ def test_a_view_of_versions_is_computed_once() -> None:
         ("b.k FROM a LEFT JOIN b ON a.k = b.k", "b.k", "the key 'k' is one field for both sides", "without 'b'"),
         ("a.k FROM a RIGHT JOIN b ON a.k = b.k", "a.k", "the key 'k' is one field for both sides", "without 'a'"),
         ("c.zz FROM c JOIN b ON c.k = b.k", "c.zz", "there is no column 'c.zz'", "the columns are"),
+        (
+            "*, n.v AS v FROM a JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.mail",
+            "JOIN names",
+            "the key of the table 'names' is id, and here it is mail",
+            "declare the table again",
+        ),
+        (
+            "*, n.v AS v FROM a JOIN odd FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.i",
+            "JOIN odd",
+            "the key of the table 'odd' is [i, 'j, and here it is i",
+            "declare the table again",
+        ),
+        (
+            "* FROM (SELECT a.k FROM a JOIN typed FOR SYSTEM_TIME AS OF PROCTIME() ON a.k = typed.v) AS x "
+            "JOIN typed FOR SYSTEM_TIME AS OF PROCTIME() AS y ON x.k = y.id",
+            "JOIN typed",
+            "the key of the table 'typed' is v, and here it is id",
+            "declare the table again",
+        ),
         (
             "* FROM a JOIN names FOR SYSTEM_TIME AS OF PROCTIME() ON a.k = names.id",
             "JOIN names",

@@ -14,6 +14,9 @@ from etl.sql.relation import Relation, StepText
 from etl.sql.statements import CreateTable, ScriptError, start
 from etl.sql.tables import declared_columns
 
+Declare = Callable[[CreateTable, list[str], int], tuple[str, list[str]]]
+"""Gives the name of the look-up table that has these columns as keys, and the keys in its order. Raises ScriptError."""
+
 
 def lookup_rows(
     relation: Relation,
@@ -21,9 +24,9 @@ def lookup_rows(
     join: Any,
     on: list[Any],
     table: CreateTable,
-    declare: Callable[[CreateTable, list[str]], str],
+    declare: Declare,
 ) -> Relation:
-    """The rows with the columns of a table. ``declare``: gives the name of the look-up table that has these columns as keys.
+    """The rows with the columns of a table.
 
     Of a table without columns those are read that the query names with the table before them. Raises ScriptError.
     """
@@ -39,12 +42,11 @@ def lookup_rows(
     extra, pairs = _key_pairs(relation.scope, right, condition, at)
     if not pairs:
         raise ScriptError("unsupported-sql", "a look-up needs ON column = key of the table", at)
-    keys = _own_keys(table)
-    if keys and {key for _, key in pairs} == {*keys}:
-        pairs.sort(key=lambda pair: keys.index(pair[1]))
+    declared, keys = declare(table, [key for _, key in pairs], at)
+    pairs.sort(key=lambda pair: keys.index(pair[1]))
     fields = [field for field, _ in pairs]
     added = _added_fields(relation.scope, right, table.name, fields, _aliases(select, name) if is_open else {})
-    options: dict[str, Any] = {"type": "lookup", "table": declare(table, [key for _, key in pairs])}
+    options: dict[str, Any] = {"type": "lookup", "table": declared}
     options["on"] = fields[0] if len(fields) == 1 else fields
     options["add"] = {added[column.name]: column.name for column in columns}
     options["several"] = "all"
@@ -72,15 +74,6 @@ def _key_pairs(left: Scope, right: Scope, condition: JoinCondition, at: int) -> 
             pairs.append((name, computed[1]))
             condition.others.remove(part)
     return extra, pairs
-
-
-def _own_keys(table: CreateTable) -> list[str]:
-    """The option `key` of a table that has the options of ours."""
-    import yaml
-
-    given = next((option.value for option in table.options if option.name == "key"), "")
-    found = yaml.safe_load(given) if given[:1] == "[" else given
-    return [str(one) for one in found] if isinstance(found, list) else [given] if given else []
 
 
 def _added_fields(left: Scope, right: Scope, table: str, keys: Sequence[str], aliases: Mapping[str, str]) -> dict[str, str]:
