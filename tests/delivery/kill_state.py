@@ -1,4 +1,4 @@
-"""Kill tests of steps with state: the cases of `state_cases` in one pipeline, each a query of its own, on one of three routes."""
+"""Kill tests of steps with state: the cases of `state_cases` in one pipeline, each a query of its own, on one of four routes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kill_setup import KillSetup
 from kill_table import Output, SourceRow, Workspace
 from kill_trial import Outcome, Trial, Victim
 from running import wait_for
-from state_cases import BLOCK, FIELDS, ROUTES, TIME_FORMAT, Case, Event, Row, event, line
+from state_cases import BLOCK, FIELDS, READ_BY_SPARK, ROUTES, TIME_FORMAT, Case, Event, Row, event, line
 
 SLICE = BLOCK // 4
 PADDING = 3_500
@@ -61,7 +61,7 @@ QUIET = Pace(block_seconds=100, slices=4, slice=BLOCK, pause_seconds=2.0, kill_d
 class StateInput:
     """One file, or two with the events of every other key. In a micro-batch that reads both, each is a split of its own."""
 
-    steps = (f"{{type: json, fields: {FIELDS}}}",)
+    steps: tuple[str, ...] = (f"{{type: json, fields: {FIELDS}}}",)
 
     def __init__(self, workspace: Workspace, route: str, pace: Pace) -> None:
         self.several, self.pace = route == "several tasks", pace
@@ -83,12 +83,37 @@ class StateInput:
                 log.writelines(line(one, PADDING if self.several else 0) for one in mine)
 
 
+class SparkInput(StateInput):
+    """A folder of files that Spark reads, a file a slice."""
+
+    steps = ()
+
+    def __init__(self, workspace: Workspace, route: str, pace: Pace) -> None:
+        super().__init__(workspace, route, pace)
+        self.folder, self.written = workspace.folder / f"{workspace.label}-in", 0
+        self.options = (
+            f"  input-0: {{type: spark, format: json, path: '{self.folder}', streaming: true, "
+            f"options: {{timestampFormat: \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSX\"}}, fields: {FIELDS}}}"
+        )
+
+    def begin(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+
+    def write_events(self, first: int, last: int) -> None:
+        """Add a file, which is whole as soon as Spark sees it."""
+        hidden = self.folder / f".{self.written:06d}.json"
+        hidden.write_text("".join(line(one, 0) for one in self.events(first, last)))
+        hidden.rename(self.folder / hidden.name.removeprefix("."))
+        self.written += 1
+
+
 class StateSetup(KillSetup):
     """A source before many steps with state."""
 
     def __init__(self, workspace: Workspace, cases: Mapping[str, Case], route: str, pace: Pace) -> None:
         self.workspace, self.cases, self.route, self.pace = workspace, cases, route, pace
-        self.source = SourceRow("file", lambda own: StateInput(own, route, pace), ordered=True)
+        kind = SparkInput if route == READ_BY_SPARK else StateInput
+        self.source = SourceRow("file", lambda own: kind(own, route, pace), ordered=True)
         self.input: StateInput = self.source.input(workspace)  # type: ignore[assignment]
         self.outputs: list[Output] = []
 

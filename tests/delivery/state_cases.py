@@ -20,7 +20,8 @@ Row: TypeAlias = tuple[Any, ...]
 KEYS, EACH = 25, 8
 """Keys, and the events of each in a block."""
 BLOCK = KEYS * EACH
-ROUTES = {"one task": 1, "several tasks": 30, "after Spark": 1}
+READ_BY_SPARK = "read by Spark"
+ROUTES = {"one task": 1, "several tasks": 30, "after Spark": 1, READ_BY_SPARK: 1}
 """How rows get to state → how late events can be, in seconds: of two files one may be read some slices before the other."""
 BEGIN = datetime(2023, 11, 14, tzinfo=UTC)
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
