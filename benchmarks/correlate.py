@@ -1,4 +1,7 @@
-"""Brute force: sign-ins of which one in five fails, correlated by address, state and all, as `etl run` does it."""
+"""Brute force: sign-ins of which one in five fails, correlated by address: the step alone, and all as `etl run` does it.
+
+``python -m benchmarks.correlate KIND BATCHES FOLDER`` is the process of the step alone; it prints failures a CPU second.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,22 @@ import json
 import random
 import shutil
 import sys
+import time
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from benchmarks import measure
 from benchmarks.contenders import done
+from benchmarks.live_keys import StepRun
 from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
+from etl.contract.steps import ArrowStep
+from etl.plan.frames import Read
 
 EVENTS, FAILED, GROUPS, ATTACKERS = 1_000_000, 0.2, 5_000, 50
 """Events; the share of them that fails and goes into state; addresses that they are of; those of them that guess."""
@@ -23,6 +33,8 @@ GUESSES, USERS = 0.1, 300
 EVENTS_A_SECOND = 500
 SPAN_SECONDS, THRESHOLD = 600, 20
 CONDITIONS = {"event_count": f"{{gte: {THRESHOLD}}}", "value_count": f"{{field: user, gte: {THRESHOLD}}}"}
+BEGIN = 1_795_154_400_000_000
+"""The time of the first event, microseconds since the epoch."""
 BATCHES = {2: "64MiB", 10: "9MB"}
 """In how many micro-batches all is read, and how large one may be."""
 
@@ -31,9 +43,10 @@ ABOUT = (
     f"{EVENTS:,} sign-ins of JSON lines, {EVENTS_A_SECOND} a second of event time, of which {FAILED:.0%} fail: these go into "
     f"state, by {GROUPS:,} addresses, of which {ATTACKERS} guess and make {GUESSES:.0%} of the failures. `file` → `json` → "
     f"`timestamp` → `correlate` with one rule, {THRESHOLD} failures (`event_count`) or users (`value_count`) of an address "
-    f"within {SPAN_SECONDS // 60} minutes → JSON lines; two cores. *Into state* is failures by the CPU seconds of all processes, "
-    "less those of the same run in which no event matches. The last rows are the most PSS of all processes with one core "
-    "(`local[1]`). The alerts are compared with those of a plain loop over the events."
+    f"within {SPAN_SECONDS // 60} minutes → JSON lines; two cores. *Into state* is failures a CPU second through `correlate` "
+    "alone, in one process with one thread, without Spark and without parsing: rules, hashing, look-ups, alerts, state files "
+    "with their merges, manifests. *Memory* is the most PSS of all processes with one core (`local[1]`). The alerts are compared "
+    "with those of a plain loop over the events."
 )
 
 PIPELINE = """
@@ -45,11 +58,11 @@ steps:
   - {{type: timestamp, field: time, formats: [iso8601]}}
   - type: correlate
     time: time
-    rules: [{{name: failed, where: "outcome = '{outcome}'"}}]
+    rules: [{{name: failed, where: "outcome = 'failure'"}}]
     correlations:
       - title: Brute force
         correlation: {{type: {kind}, rules: [failed], group-by: [ip], timespan: {span}s, condition: {condition}}}
-sink: {{type: file, path: "{folder}/alerts.json"}}
+sink: {sink}
 run: {{max_batch_bytes: {size}}}
 """
 
@@ -76,7 +89,7 @@ def run(settings: Settings) -> Result:
     folder = fresh("correlate")
     events = sign_ins()
     (folder / "events.jsonl").write_text("".join(event.line() for event in events))
-    _run(folder, _Asked("event_count", min(BATCHES), Counter()), "none")  # what is compiled once is nobody's cost
+    _run(folder, _Asked("event_count", min(BATCHES), Counter()))  # what is compiled once is nobody's cost
     rows = []
     for kind in CONDITIONS:
         expected = alerts(events, kind)
@@ -131,33 +144,40 @@ class _Asked:
 
 
 def _measure(folder: Path, asked: _Asked, state: Row, whole: Row) -> None:
-    idle, _ = _run(folder, asked, "none")
-    cost, seconds = _run(folder, asked, "failure")
+    alone, out, _ = measure.run(
+        [sys.executable, "-m", "benchmarks.correlate", asked.kind, str(asked.batches), str(folder)], folder
+    )
+    state.values.append(float(out.splitlines()[-1]))
+    cost, seconds = _run(folder, asked)
     found = Counter(json.loads(line)["ip"] for line in (folder / "alerts.json").read_text().splitlines())
     if found != asked.alerts:
         raise ValueError(f"{folder}: {found.total()} alerts, and {asked.alerts.total()} are right: {found - asked.alerts}")
-    state.values.append(EVENTS * FAILED / (cost.cpu - idle.cpu))
     whole.values.append(EVENTS / seconds)
-    for row in (state, whole):
-        row.cpu.append(cost.cpu)
-        row.pss.append(cost.peak)
-        row.wall.append(cost.wall)
+    for row, one in ((state, alone), (whole, cost)):
+        row.cpu.append(one.cpu)
+        row.pss.append(one.peak)
+        row.wall.append(one.wall)
 
 
 def _memory(folder: Path, asked: _Asked, runs: int) -> Row:
     """Of all processes, with one core."""
     row = Row(f"{asked.kind}, {asked.batches} micro-batches: memory on one core", "MB PSS", at_most=1_000)
-    row.values += [_run(folder, asked, "failure", cores=1)[0].peak for _ in range(runs)]
+    row.values += [_run(folder, asked, cores=1)[0].peak for _ in range(runs)]
     return row
 
 
-def _run(folder: Path, asked: _Asked, outcome: str, cores: int = 2) -> tuple[measure.Cost, float]:
-    """Events of that outcome count."""
+def _pipeline(folder: Path, kind: str, batches: int, sink: str) -> str:
+    return PIPELINE.format(
+        folder=folder, kind=kind, condition=CONDITIONS[kind], span=SPAN_SECONDS, size=BATCHES[batches], sink=sink
+    )
+
+
+def _run(folder: Path, asked: _Asked, cores: int = 2) -> tuple[measure.Cost, float]:
     shutil.rmtree(folder / "state", ignore_errors=True)
     (folder / "alerts.json").unlink(missing_ok=True)
-    options = {"kind": asked.kind, "condition": CONDITIONS[asked.kind], "span": SPAN_SECONDS, "size": BATCHES[asked.batches]}
     pipeline = folder / "correlation.yaml"
-    pipeline.write_text(PIPELINE.format(folder=folder, outcome=outcome, **options))
+    sink = f'{{type: file, path: "{folder}/alerts.json"}}'
+    pipeline.write_text(_pipeline(folder, asked.kind, asked.batches, sink))
     argv = [
         "run",
         str(pipeline),
@@ -171,3 +191,46 @@ def _run(folder: Path, asked: _Asked, outcome: str, cores: int = 2) -> tuple[mea
     ]
     cost, out, err = measure.run([sys.executable, "-m", "etl", *argv], folder)
     return cost, done(out, err)
+
+
+def main(kind: str, batches: int, folder: Path) -> None:
+    """The process that measures the step alone. A small micro-batch of the day before comes first: it loads what is compiled."""
+    own = folder / "alone"
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir()
+    step = StepRun(_pipeline(folder, kind, batches, "{type: discard}"), own)
+    assert isinstance(step.graph.child, Read)
+    [root] = step.graph.child.segment.roots.values()
+    counting = root.steps[-1]
+    assert isinstance(counting.step, ArrowStep)
+    find, stage = counting.step.open(counting.incoming), step.lane.stages[0]
+    used = []
+    for events in _failures(batches):
+        began = time.process_time()
+        found = find(events).events
+        needed = [name for name in (*stage.incoming.names, "_offset") if name in found.schema.names]
+        step.add(found.select(needed))
+        used.append(time.process_time() - began)
+    print(round(EVENTS * FAILED / sum(used[1:]), 1))
+
+
+def _failures(batches: int) -> Iterator[pa.RecordBatch]:
+    """The failures in so many micro-batches, after a small one."""
+    failed = [one for one in sign_ins() if one.failed]
+    size = -(-len(failed) // batches)
+    number = 0
+    for some in (failed[:1_000], *(failed[first : first + size] for first in range(0, len(failed), size))):
+        day = BEGIN - (0 if number else 86_400_000_000)
+        columns = {
+            "time": pa.array([day + one.millis * 1000 for one in some], pa.timestamp("us", "UTC")),
+            "outcome": pa.array(["failure"] * len(some)),
+            "ip": pa.array([one.ip for one in some]),
+            "user": pa.array([one.user for one in some]),
+            "_offset": pa.array(range(number, number + len(some)), pa.int64()),
+        }
+        number += len(some)
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchmarks import measure
 from benchmarks.places import fresh
@@ -76,9 +77,9 @@ def run(settings: Settings) -> Result:
 
 
 class StepRun:
-    """A stateful step on the lane, as the driver and the tasks of a run with one task call it."""
+    """The stateful step of a pipeline on the lane, as the driver and the tasks of a run with one task call it."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, pipeline: str, folder: Path) -> None:
         from etl.config.loader import load
         from etl.plan.frames import state_graph_of
         from etl.running.planning import RunRequest, planned_run
@@ -87,11 +88,12 @@ class StepRun:
         from etl.spark.query_context import QueryContext
 
         file = folder / "pipeline.yaml"
-        file.write_text(PIPELINE.format(step=STEPS[kind]))
+        file.write_text(pipeline)
         whole = planned_run(load(file), RunRequest(state=str(folder / "state"), master="local[1]"), "local[1]")
         plan = whole.plan.queries[0]
         graph = state_graph_of(plan.frame)
         assert graph is not None
+        self.graph = graph
         query = QueryContext(
             pipeline="live-keys",
             query=plan.name,
@@ -120,7 +122,7 @@ class StepRun:
         writer = RowWriter(operator_of(stage.step, stage.incoming), manifests, f"rows-{self.number:012d}-0-0-000000", watermark)
         for first in range(0, events.num_rows, 1 << 16):
             writer.add(events.slice(first, 1 << 16))
-        latest = events.column("time")[-1].value
+        latest = pc.max(events.column("time")).value
         receipt = Receipt("", "rows", 0, NO_SEGMENT, rows={0: writer.close()}, event_times={0: latest})
         outcome = self.lane.advance(BatchId("query", self.number), [receipt], run_here)
         manifests.write(self.number, outcome.state)
@@ -150,7 +152,7 @@ def _events(addresses: Iterable[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> 
 
 def main(kind: str, keys: int, rows: int, folder: Path) -> None:
     """The process that is measured."""
-    step, chance = StepRun(kind, folder), np.random.default_rng(8)
+    step, chance = StepRun(PIPELINE.format(step=STEPS[kind]), folder), np.random.default_rng(8)
     loads = [np.arange(first, min(first + LOAD_ROWS, keys)) for first in range(0, keys, LOAD_ROWS)]
     warm = [chance.integers(0, keys, BATCH_ROWS) for _ in range(2)]
     measured = [chance.integers(0, keys, BATCH_ROWS) for _ in range(rows // BATCH_ROWS)]
