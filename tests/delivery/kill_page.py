@@ -46,11 +46,12 @@ STATE_TEXT = """
 
 Written by `make kills-state`. A row is a step, or several in a row, as `tests/delivery/state_case_groups.py` lists them, on one
 of four routes to its state: *one task* reads a micro-batch and runs the step itself; *several tasks* read it and write rows to
-files, and others run the step; *after Spark*, Spark computes a step before it; *read by Spark*, the events come from a source that
-Spark reads. Queries of several steps run in one pipeline. Each run is killed once at a random moment with `kill -9`: the driver, all
-Python workers, or the JVM. A last run reads the rest, and all results are compared with what plain Python computes of the same
-events: rows that are *missing*, rows that are there once more, and rows that must not be. Dead letters are rows of the steps that
-fail for some events. Of steps with *idle* or *quiet* the stream stops again and again, and results come by the clock.
+files, and others run the step; *after Spark*, Spark computes a step before it; *read by Spark*, the events come from a source
+that Spark reads. Queries of several steps run in one pipeline. Each run is killed once at a random moment with `kill -9`: the
+driver, all Python workers, or the JVM. A last run reads the rest, and all results are compared with what plain Python computes
+of the same events: rows that are *missing*, rows that are there once more, and rows that must not be. Dead letters are rows of
+the steps that fail for some events. Of steps with *idle* or *quiet* the stream stops again and again, and results come by the
+clock.
 
 """
 SERVER_TEXT = """
