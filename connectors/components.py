@@ -4,6 +4,7 @@ from etl.api import Entry
 
 COMPONENTS = (
     Entry("source", "file", "connectors.file.source:FileSource"),
+    Entry("source", "journald", "connectors.journald.source:JournaldSource"),
     Entry("source", "stdin", "connectors.stdin.source:StdinSource"),
     Entry("source", "syslog", "connectors.syslog.source:SyslogSource"),
     Entry("source", "http", "connectors.http.source:HttpSource"),

@@ -15,7 +15,7 @@ from connectors.database import mysql_packets
 from connectors.database.database_url import Dialect
 from connectors.database.row_ranges import time_as_number
 from connectors.database.session import Session
-from connectors.database.typed_batch import UnreadableRows, to_typed_batch
+from connectors.shared.typed_batch import UnreadableRows, to_typed_batch
 from etl.api import ComponentError, Schema
 
 BATCH_ROWS = 16_384

@@ -28,7 +28,7 @@ from connectors.database.row_ranges import (
 )
 from connectors.database.row_reader import read_rows, select_list
 from connectors.database.session import Session, close, open_session, shared_session
-from connectors.database.typed_batch import UnreadableRows
+from connectors.shared.typed_batch import UnreadableRows
 from etl.api import (
     OFFSET,
     Backlog,

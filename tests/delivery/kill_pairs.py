@@ -14,6 +14,7 @@ import kill_elasticsearch as elasticsearch
 import kill_kafka as kafka
 from kill_files import FileInput, FileOutput, StreamInput, StreamOutput, SyslogInput
 from kill_http import HttpOutput
+from kill_journald import JournaldInput
 from kill_lake import DeltaOutput, IcebergOutput
 from kill_mqtt import MqttInput, MqttOutput
 from kill_redis import RedisInput, RedisOutput
@@ -34,6 +35,7 @@ SOURCES = (
         "elasticsearch-whole", elasticsearch.whole("elasticsearch"), ("elasticsearch",), whole=True, loses_input_on_restart=True
     ),
     SourceRow("stream", StreamInput, ordered=True),
+    SourceRow("journald", JournaldInput, ordered=True),
     SourceRow("redis", RedisInput, ("redis",)),
     SourceRow("mqtt", MqttInput, ("mosquitto",), loses_input_on_restart=True),
     SourceRow("postgres-unordered", database.unordered("postgres"), ("postgres",), "at least once", whole=True),

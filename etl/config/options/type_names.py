@@ -67,7 +67,7 @@ _SOURCES = {
     "http_server webhook splunk_hec hec loki otlp opentelemetry": "`http` receives events over HTTP: {type: http, "
     "listen: […], format: …}",
     "tcp udp socket": "there is none; `syslog` receives over TCP, TLS and UDP",
-    "journald journal systemd": "there is none; `journalctl -o json -f | etl run …` with {type: stdin}",
+    "journal systemd systemd_journal journalctl": "`journald` reads the files of the journal: {type: journald}",
     "mysql postgres postgresql mariadb sqlite jdbc sql cdc": "`database` reads tables: {type: database, url: …}",
     "es opensearch elastic": "`elasticsearch` reads OpenSearch, too",
     "s3 aws_s3 gcs parquet delta csv json iceberg": "`spark` reads what Spark reads: {type: spark, format: parquet, path: …}; "

@@ -507,6 +507,71 @@ class Sources:
         """
         return self._source("inline", locals(), ("fields",))
 
+    def journald(
+        self,
+        *,
+        path: FilePath = UNSET,
+        fields: Mapping[str, TypeText] = UNSET,
+        rest: str | None = UNSET,
+        units: str | Sequence[str] = UNSET,
+        identifiers: str | Sequence[str] = UNSET,
+        priority: Literal["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"] | None = UNSET,
+        match: Mapping[str, str | Sequence[str]] = UNSET,
+        since: Time | None = UNSET,
+        start: Literal["beginning", "end"] = UNSET,
+        follow: bool = UNSET,
+        max_field_bytes: Size = UNSET,
+    ) -> Stream:
+        """Read the journal of systemd, one event an entry, from its files; systemd itself is not needed.
+
+        ``path`` is a folder of journal files, with those of its machines (``/var/log/journal/<machine-id>``), or one file. All
+        forms of the published format are read: compressed with Zstandard, LZ4 or XZ, compact or not, sealed or not, archived, and
+        files that were not closed before a crash (``….journal~``). A file is identified by the identifier in it: one that is
+        rotated goes on under its new name, also where ``path`` is a file, and a copy is not read again. The user needs the right
+        to read the files, usually by the group ``systemd-journal`` or ``adm``.
+
+        Fields have the names that they have in the journal and in ``journalctl -o json``, such as ``MESSAGE`` and
+        ``_SYSTEMD_UNIT``; ``fields`` declares which are read. ``__REALTIME_TIMESTAMP`` (timestamp or bigint),
+        ``__MONOTONIC_TIMESTAMP``, ``__SEQNUM`` (bigint), ``__SEQNUM_ID`` and ``__CURSOR`` belong to the entry. Of a field that an
+        entry has several times the first value is read, with the type ``array<string>`` all are. In a ``string`` bytes that are
+        not UTF-8 become U+FFFD, ``binary`` has all bytes. ``rest`` takes the fields that are not declared, as a JSON object in
+        the form of ``journalctl -o json``: several values of a field are an array, bytes that are not UTF-8 an array of numbers,
+        a value over ``max_field_bytes`` is null.
+
+        The filters are those of ``journalctl``: ``units`` has the messages of a unit and those that systemd writes about it,
+        ``priority`` has messages of this and of greater importance, ``match`` compares fields. An entry must pass all filters,
+        and one of the values of each.
+
+        Delivery: exactly once, up to the sinks' guarantees: entries of a file keep their numbers, and the offset is the number of
+        entries that were read of each file; tested by killing runs at random moments while the files rotate. Entries of a file
+        keep their order, and files are read in the order of their first entries: the journals of users (``user-1000.journal``)
+        beside that of the system, not merged with it. Parallelism: ranges of at least 20,000 entries. Dead letters:
+        ``bad-journal-entry`` for an entry that is damaged, as after a power failure, ``unreadable-value`` for a value that does
+        not have its type, ``field-too-long`` (with its first 64 KiB), ``data-lost`` for entries that journald deleted
+        (``SystemMaxUse``) after they were known and before they were read. Entries in files that were created and deleted between
+        two looks at the folder are lost unnoticed, which takes an outage of the pipeline. Only one of ``/var/log/journal`` and
+        ``/run/log/journal`` should be read: journald copies the second to the first.
+
+        Example::
+
+            read.journald(path='/var/log/journal', units=['ssh', 'docker-*'], priority='warning')
+
+        Args:
+            path: Folder with journal files or with folders of machines, or a file. Default: /var/log/journal.
+            fields: Field of the journal → type: string, array<string>, binary, int, bigint or timestamp. Default: see
+                below.
+            rest: Text field for the JSON of the fields that are not declared. Default: none.
+            units: Units, as globs; `ssh` means `ssh.service`. Default: [].
+            identifiers: Values of SYSLOG_IDENTIFIER. Default: [].
+            priority: Least important priority that is read; without it all are. Default: none.
+            match: Field of the journal → values, of which an entry must have one. Default: {}.
+            since: Only entries of this time or later are read; UTC if it has no time zone. Default: none.
+            start: Where a new pipeline begins in files that exist. Default: beginning.
+            follow: Wait for new entries; without it the source ends when all are read. Default: true.
+            max_field_bytes: An entry with a longer value of a declared field is a dead letter. Default: 1MiB.
+        """
+        return self._source("journald", locals(), ())
+
     def kafka(
         self,
         servers: str | Sequence[str],
