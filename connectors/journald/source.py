@@ -137,7 +137,7 @@ class JournaldSource(Source):
 
     def explain_no_events(self, committed: Offset | None) -> str:
         """Return how many files there are, and why nothing of them was read."""
-        found = self._found(JournalPositions())
+        found = self._list_files(JournalPositions())
         if not found:
             return f"{self.path!r} has no journal file that can be read"
         entries = sum(one.header.entries for one in found.values())
@@ -151,14 +151,14 @@ class JournaldSource(Source):
         """Return the offset where nothing is read; with ``start: end``, where all current entries are."""
         begun = JournalPositions()
         if self.begin == "end":
-            known = update_positions(begun, self._found(begun), None)
+            known = update_positions(begun, self._list_files(begun), None)
             begun = replace(known, files={id_: one._replace(read=one.known) for id_, one in known.files.items()})
         return begun.to_offset()
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         """Return the end of the next batch: the last entry of each file, or what the limit allows."""
         before = JournalPositions.from_offset(start)
-        found = self._found(before)
+        found = self._list_files(before)
         if before.done or (not found and self.follow):
             return start
         target = JournalPositions.from_offset(limit.until) if limit.until else update_positions(before, found, self._since)
@@ -174,12 +174,12 @@ class JournaldSource(Source):
     def backlog(self, after: Offset) -> Backlog | None:
         """Return the entries after the offset."""
         before = JournalPositions.from_offset(after)
-        return Backlog(update_positions(before, self._found(before), self._since).unread)
+        return Backlog(update_positions(before, self._list_files(before), self._since).unread)
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide the entries of each file."""
         last = JournalPositions.from_offset(end)
-        paths = {id_: one.path for id_, one in self._found(last).items()}
+        paths = {id_: one.path for id_, one in self._list_files(last).items()}
         return plan_splits(JournalPositions.from_offset(start), last, paths, parallelism)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch | Rejects]:
@@ -208,7 +208,7 @@ class JournaldSource(Source):
     def _filter(self) -> EntryFilter:
         return EntryFilter.of(self.units, self.identifiers, self.priority, self.match, self._since)
 
-    def _found(self, positions: JournalPositions) -> Mapping[str, FoundFile]:
+    def _list_files(self, positions: JournalPositions) -> Mapping[str, FoundFile]:
         """The files to read: all of the folder, or the one at ``path`` and those that were there before."""
         found = find_files(self.path)
         try:
