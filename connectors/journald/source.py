@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field
@@ -146,6 +146,10 @@ class JournaldSource(Source):
         if committed is None and self._filter().conditions:
             return f"{count}, and none passes the filters"
         return f"{count}; {super().explain_no_events(committed)}"
+
+    def reading_sample(self, path: str) -> Self:
+        """This source, reading one journal file."""
+        return self.model_copy(update={"path": path, "begin": "beginning", "follow": False})
 
     def start(self) -> Offset:
         """Return the offset where nothing is read; with ``start: end``, where all current entries are."""

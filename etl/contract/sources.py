@@ -134,6 +134,10 @@ class Source(Component):
             return "nothing is new since the last run with this state folder; another --state reads all of it again"
         return f"`{self.skips}` begins after what exists" if self.skips else "there was nothing to read"
 
+    def reading_sample(self, path: str) -> Self | None:
+        """For tests of pipelines: this source, reading the sample in a file to its end; None if samples are lines of text."""
+        return None
+
     def start(self) -> Offset:
         """The first offset of a new pipeline."""
         raise NotImplementedError

@@ -69,7 +69,9 @@ def given_source(source: Source | FrameSource, given: CaseInput | None, file: st
         path = beside(file, given.lines.path)
         if not path.is_file():
             raise EtlError(f"there is no file {str(path)!r}")
-        return GivenSource(columns=schema, batches=(tuple(read_lines(source, path)),), begin=begin)
+        reader = source.reading_sample(str(path)) if isinstance(source, Source) else None
+        batches_of_file = _read_all(reader) if reader else read_lines(source, path)
+        return GivenSource(columns=schema, batches=(tuple(batches_of_file),), begin=begin)
     batches: list[tuple[pa.RecordBatch | Rejects, ...]] = []
     first = 0
     for events in given.batches:
@@ -85,6 +87,13 @@ def given_source(source: Source | FrameSource, given: CaseInput | None, file: st
     return GivenSource(columns=schema, batches=tuple(batches), pauses=pauses, begin=begin)
 
 
+def _read_all(reader: Source) -> Iterator[pa.RecordBatch | Rejects]:
+    """Read all that a source has now."""
+    start = reader.start()
+    for split in reader.splits(start, reader.latest(start, _EVERYTHING), 1):
+        yield from reader.read(split)
+
+
 def read_lines(source: Source | FrameSource, path: Path) -> Iterator[pa.RecordBatch | Rejects]:
     """Read the lines of a file as the source does, with its options for lines."""
     options = {name: getattr(source, name) for name in _LINE_OPTIONS if hasattr(source, name)}
@@ -92,9 +101,8 @@ def read_lines(source: Source | FrameSource, path: Path) -> Iterator[pa.RecordBa
     assert isinstance(reader, Source)
     reader = reader.model_copy(update=options)
     schema = visible(source.fields())
-    for split in reader.splits(reader.start(), reader.latest(reader.start(), _EVERYTHING), 1):
-        for found in reader.read(split):
-            yield found if isinstance(found, Rejects) else _with_all_fields(found, schema)
+    for found in _read_all(reader):
+        yield found if isinstance(found, Rejects) else _with_all_fields(found, schema)
 
 
 def _read_multiline(source: Source | FrameSource, lines: Sequence[str]) -> list[pa.RecordBatch | Rejects]:
