@@ -95,6 +95,27 @@ def test_windows_by_the_time_of_reading_close_with_the_next_events(engine: Engin
     assert rows(etl, "key", "m") == [("a", 1), ("b", 2)]
 
 
+def test_by_the_time_of_reading_no_event_is_late_after_a_drained_run(engine: Engine, etl: Etl) -> None:
+    pipeline = WINDOW.replace("time: at, size: 10m, late: 1m, IDLE", "size: 10m,")
+    write(etl, "a/1.json", (0, "a", 1), (1, "b", 2))
+    engine(pipeline, drain=True)
+    write(etl, "a/2.json", (0, "c", 4))
+
+    totals = engine(pipeline, drain=True)
+
+    assert rows(etl, "key", "m") == [("a", 1), ("b", 2), ("c", 4)]
+    assert totals.late == {}
+
+
+def test_events_are_joined_by_the_time_of_reading(engine: Engine, etl: Etl) -> None:
+    write(etl, "a/1.json", (0, "a", 1), (0, "b", 2))
+    write(etl, "b/1.json", (30, "a", 10), value="m")
+
+    engine(PAIRS.replace("time: at, right_time: at, kind: full, within: 1m, late: 0s IDLE", "kind: full, within: 1m"), drain=True)
+
+    assert rows(etl, "key", "n", "m") == [("a", 1, 10), ("b", 2, None)]
+
+
 def test_sources_of_ours_that_have_ended_do_not_end_those_of_spark(engine: Engine, etl: Etl) -> None:
     pipeline = """
         sources:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, SIDE, Rejects, Schema, StatefulStep
+from etl.api import OFFSET, SIDE, TIMESTAMP, Rejects, Schema, StatefulStep, with_columns
 from etl.delivery.backoff import Backoff
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, ROWS_SEGMENTS, Receipt
@@ -18,6 +19,7 @@ from etl.segment.event_time import EventTime, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun
 from etl.spark.driver_rows import receipts_row
+from etl.spark.lane.clocks import reading_time
 from etl.spark.lane.operators import operator_of
 from etl.spark.partitions import map_in_arrow, split_context, with_names
 from etl.spark.query_context import QueryContext, current_batch, store_error
@@ -52,6 +54,8 @@ class RowTarget:
     """The stage whose results the events are, None for those of sources: an input gets the results of several one by one."""
     read_at: int | None = None
     """The time of reading of the micro-batch, microseconds since the epoch. Without it event times may be any time ahead."""
+    made_at: int = field(default_factory=lambda: time.time_ns() // 1_000)
+    """The time of reading where all events are read at once, microseconds since the epoch."""
 
 
 def write_rows_of_partitions(events: DataFrame, query: QueryContext, targets: Sequence[RowTarget]) -> DataFrame:
@@ -97,14 +101,16 @@ class _PartitionRows:
         self._context = split_context(query, f"rows-{number}-{upstream + 1}", ROWS_SEGMENTS + (number << 8) + upstream + 1)
         manifests = Manifests(query.state.rows(query.query), query.durable)
         batch = self._context.batch.number
-        before = manifests.read(batch - 1).stage(target.stage)
+        known = manifests.read(batch - 1)
+        before = known.stage(target.stage)
+        self._read_at = target.made_at if target.read_at is None else max(target.read_at, reading_time(None, known))
         self._input = number
         origin = f"spark{number}.{upstream + 1}" if target.from_files else "0"
         name = f"rows-{batch:012d}-{origin}-{target.stage}-{self._context.order:06d}"
         self._writer = RowWriter(operator_of(target.step, target.incoming), manifests, name, before.watermark, before.emission)
-        field = (target.step.event_time() or ("",))[0]
+        time_field = (target.step.event_time() or ("",))[0]
         ahead = None if target.read_at is None else query.max_ahead_seconds
-        self._time = EventTime(Watermark(field, 0, arrival=field == ARRIVAL), (target.read_at or 0) / 1e6, ahead)
+        self._time = EventTime(Watermark(time_field, 0, arrival=time_field == ARRIVAL), (target.read_at or 0) / 1e6, ahead)
         self._latest: dict[int, int] = {}
         self._rejected: list[tuple[Rejects, str]] = []
         """At most the events of the partition."""
@@ -121,18 +127,29 @@ class _PartitionRows:
         if OFFSET not in batch.schema.names:
             batch = batch.append_column(OFFSET, pa.array(range(self._numbered, self._numbered + batch.num_rows), pa.int64()))
             self._numbered += batch.num_rows
-        time = self._time
-        wrong = time.out_of_range(batch)
+        batch = self._with_time_of_reading(batch)
+        time_ = self._time
+        wrong = time_.out_of_range(batch)
         timely = batch if wrong is None else batch.filter(pc.invert(wrong).fill_null(fill_value=True))
         self._observe(timely)
         if wrong is not None:
-            self._reject_times(batch.filter(wrong), "event-time-out-of-range", time.range_text)
+            self._reject_times(batch.filter(wrong), "event-time-out-of-range", time_.range_text)
         events = without_heartbeats(timely)
-        if events.column(time.field).null_count:
-            reason = f"{time.field} is null, and a later step goes by event time"
-            self._reject_times(events.filter(events.column(time.field).is_null()), "no-event-time", reason)
-            events = events.filter(events.column(time.field).is_valid())
+        if events.column(time_.field).null_count:
+            reason = f"{time_.field} is null, and a later step goes by event time"
+            self._reject_times(events.filter(events.column(time_.field).is_null()), "no-event-time", reason)
+            events = events.filter(events.column(time_.field).is_valid())
         self._reject(self._writer.add(events), self._target.id)
+
+    def _with_time_of_reading(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Events of sources with the time of reading of the micro-batch, if the step goes by that: it is later than that of all
+        micro-batches before, also after the end of a run has closed what was open. Spark's clock is not, and a step on Arrow
+        drops the column. Results of stages have the time that their stage gives them."""
+        is_set = ARRIVAL in batch.schema.names and (self._target.upstream is not None or self._target.read_at is None)
+        if not self._time.arrival or is_set:
+            return batch
+        times = pa.repeat(pa.scalar(self._read_at, pa.int64()), batch.num_rows).cast(TIMESTAMP)
+        return with_columns(batch, {ARRIVAL: times})
 
     def _observe(self, batch: pa.RecordBatch) -> None:
         for side, events in _by_side(batch):

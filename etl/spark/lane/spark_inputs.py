@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.api import Schema, visible
+from etl.api import TIMESTAMP, Schema, visible
 from etl.expressions import quote_name, schema_of
 from etl.plan.frames import SparkInputs, StateGraph
 from etl.spark.frames import build_frame
@@ -20,6 +20,7 @@ from etl.spark.lane.arrivals import RowTarget
 from etl.spark.lane.lane_stages import Stage
 from etl.spark.partitions import arrow_schema
 from etl.spark.query_context import QueryContext
+from etl.steps.heartbeats import ARRIVAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,9 +67,10 @@ def row_targets(
     for number, incoming in schemas.items():
         stage = stages[number]
         given = {at: one for at, one in enumerate(graph.inputs) if one.stage == number and one.sources}
+        lacks_time = ARRIVAL in stage.incoming.names and ARRIVAL not in incoming.names  # a step on Arrow has dropped it
         yield RowTarget(
             step=stage.step,
-            incoming=incoming,
+            incoming=incoming.append(pa.field(ARRIVAL, TIMESTAMP)) if lacks_time else incoming,
             id=stage.id,
             reports=stage.reports,
             reports_times=any(one.reports_times for one in given.values()),
