@@ -111,7 +111,8 @@ class Endpoint:
     """Whether the body is the text of a pipeline file."""
     status: int = HTTPStatus.OK
     is_shared: bool = False
-    """Whether viewers ask for it again and again: one answer serves all who do so in the same second."""
+    """Whether viewers ask for it again and again: one answer serves all who do so in the same second, unless a request has the
+    header ``Cache-Control: no-cache``."""
 
     def route(self) -> Route:
         """The route of the application."""
@@ -122,7 +123,7 @@ class Endpoint:
         answers: SharedAnswers = request.app.state.answers
         try:
             call = self._call(request, await request.body())
-            if self.is_shared:
+            if self.is_shared and request.headers.get("cache-control") != "no-cache":
                 key = f"{request.url.path}?{request.url.query}"
                 text = await answers.get(key, lambda: run_in_threadpool(lambda: encode(masked(self.handle(call), mask))))
                 return Response(text, media_type=JSON, headers={POLL_AFTER: f"{answers.take_turn():.2f}"})

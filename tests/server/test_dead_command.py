@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,8 +15,10 @@ from jobs_and_client import Client, Jobs
 from running import wait_for
 from test_api_letters import A, write_letters
 
+from etl.cli.dead import server_letters
 from etl.cli.main import cli
 from etl.running.dead_letters.replay import history
+from etl.server.boards import shared_answers
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -122,6 +126,26 @@ def test_a_replay_is_followed_to_its_end(dead: Dead, letters: Path, jobs: Jobs) 
     assert (ran.exit_code, ran.stderr) == (0, "7 letters replayed\n")
     assert jobs.engine.replays[0].letters.code == "grok-failed"
     failed = dead("replay", "--code", "broken")
+    assert (failed.exit_code, "the disk is full" in failed.stderr) == (1, True)
+    assert "the replay has failed" in str(failed.exception)
+
+
+def test_the_failure_of_a_replay_is_seen_though_many_viewers_share_older_answers(
+    dead: Dead, letters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_letters(letters, ["a"])
+    monkeypatch.setattr(shared_answers, "FREE_PER_SECOND", 0)
+    monkeypatch.setattr(shared_answers, "SHARE_SECONDS", 1000.0)
+    looks, sleep = itertools.count(), time.sleep
+
+    def pause(_: float) -> None:
+        assert next(looks) < 1000, "the status is an old one"
+        sleep(0.01)
+
+    monkeypatch.setattr(server_letters.time, "sleep", pause)
+
+    failed = dead("replay", "--code", "broken")
+
     assert (failed.exit_code, "the disk is full" in failed.stderr) == (1, True)
     assert "the replay has failed" in str(failed.exception)
 

@@ -123,6 +123,19 @@ def test_a_change_is_seen_at_once_also_by_many(jobs: Jobs, client: Client, monke
     assert client("GET", "/api/pipelines").json["pipelines"] == []
 
 
+def test_a_request_for_an_answer_of_now_gets_one(jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_answers, "FREE_PER_SECOND", 0)
+    monkeypatch.setattr(shared_answers, "SHARE_SECONDS", 1000.0)
+    client("PUT", "/api/pipelines/shop/a", jobs.text())
+    path = "/api/pipelines/shop/a/logs"
+    before = client("GET", path).json
+
+    jobs.server.jobs()[0].report("further", "a further message")
+
+    assert client("GET", path).json == before
+    assert client("GET", path, Cache_Control="no-cache").json[-1]["event"] == "further"
+
+
 def test_clients_wait_as_long_as_the_server_asks_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = Connection(f"http://{client.address.host}:{client.address.port}")
     connection.get("/api/pipelines")

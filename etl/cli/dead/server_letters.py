@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -100,13 +100,14 @@ class ServerLetters:
 
     def _settle(self, verb: str) -> None:
         self._refuse_condition()
-        known = self.connection.pipeline("GET", self.name, "logs", limit=1)
+        server = replace(self.connection, is_exact=True)  # the messages are to be no older than the status
+        known = server.pipeline("GET", self.name, "logs", limit=1)
         last = known[-1]["id"] if known else 0
-        self.connection.pipeline("POST", self.name, f"dead/{verb}", **self._parameters())
+        server.pipeline("POST", self.name, f"dead/{verb}", **self._parameters())
         failed = False
         while True:
-            is_over = self.connection.pipeline("GET", self.name)["status"] not in _AT_WORK  # asked before the messages are read
-            for message in self.connection.pipeline("GET", self.name, "logs", limit=5000, after=last):
+            is_over = server.pipeline("GET", self.name)["status"] not in _AT_WORK  # asked before the messages are read
+            for message in server.pipeline("GET", self.name, "logs", limit=5000, after=last):
                 last = message["id"]
                 if message["event"] in _MESSAGES:
                     click.echo("\n".join(map(printable, message["message"].splitlines())), err=True)

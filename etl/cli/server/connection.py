@@ -61,6 +61,8 @@ class Connection:
     token: str = field(default="", repr=False)
     pace: Pace = field(default_factory=lambda: Pace(), repr=False, compare=False)
     """For commands that ask again and again."""
+    is_exact: bool = False
+    """Whether answers are as of now; those of a server with many viewers may be a second old, some older than others."""
 
     @staticmethod
     def of(url: str) -> Connection:
@@ -123,6 +125,7 @@ class Connection:
     ) -> http.client.HTTPResponse:
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        headers |= {"Cache-Control": "no-cache"} if self.is_exact else {}
         try:
             connection.request(method, f"{path}?{query}" if query else path, body, headers)
             answer = connection.getresponse()
