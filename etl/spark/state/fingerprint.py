@@ -109,15 +109,21 @@ def fingerprint(query: QueryPlan) -> Fingerprint:
     sources = {name: source.type for name, source in query.sources.items()}
     if query.frame is None:
         return {"sources": sources}
+    inputs = [one.name if isinstance(one, SparkRead) else "" for one in frame_sources(query.frame) if _has_offset(one)]
     if query.on_state_lane:
-        return {"sources": sources, "reads": [], "stages": list(_stages(query))}
+        return {"sources": sources, "reads": [], "stages": list(_stages(query)), "inputs": inputs}
     reads = []
     for leaf in frame_sources(query.frame):
         if isinstance(leaf, Read):
             reads.append(_fields(leaf.schema) if query.stateful else {})
         elif isinstance(leaf, SparkRead) and leaf.source.streaming:
             reads.append({})
-    return {"sources": sources, "reads": reads, "stateful": _stateful(query), "mode": query.output_mode}
+    return {"sources": sources, "reads": reads, "stateful": _stateful(query), "mode": query.output_mode, "inputs": inputs}
+
+
+def _has_offset(read: Read | SparkRead) -> bool:
+    """Whether Spark's checkpoint has an offset of a read. It tells them apart by their order only."""
+    return isinstance(read, Read) or read.source.streaming
 
 
 def _stages(query: QueryPlan) -> Iterator[dict[str, Any]]:

@@ -70,6 +70,8 @@ def _query_changes(old: Fingerprint, new: Fingerprint) -> Iterator[str]:
         return
     if old.get("reads") != new.get("reads"):
         yield _read_change(old.get("reads") or [], new.get("reads") or [])
+    elif old.get("inputs") and new.get("inputs") and old["inputs"] != new["inputs"]:
+        yield _input_change(old["inputs"], new["inputs"])
     for step in sorted(old.get("stateful", {}).keys() | new.get("stateful", {}).keys()):
         yield from _step_changes(step, old.get("stateful", {}).get(step), new.get("stateful", {}).get(step))
     if old.get("mode") != new.get("mode"):
@@ -86,6 +88,12 @@ def _stage_changes(
         return
     for at, texts in found.items():
         yield from ((f"step {new[at]['step']} {at + 1}: {text}", (ids[at],)) for text in texts)
+
+
+def _input_change(old: list[str], new: list[str]) -> str:
+    """``old`` and ``new``: the names of the sources that Spark reads, and an empty text for each read of others."""
+    before, now = (", ".join(repr(name) if name else "other sources" for name in names) for names in (old, new))
+    return f"Spark read {before}, and is to read {now}: it knows offsets by the order of what it reads, and not by names"
 
 
 def _read_change(old: list[Any], new: list[Any]) -> str:

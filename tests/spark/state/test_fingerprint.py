@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import Count, Lines, Row, make_plan
+from fakes import Count, Frames, Lines, Row, make_plan
 
 from etl.api import NEVER, ComponentError, Step
 from etl.plan.query_plan import Plan
@@ -204,6 +204,43 @@ def test_a_window_whose_state_spark_kept_is_refused(state: StateFolder) -> None:
 
     with pytest.raises(ComponentError, match=r"its state is in files of its own now, and was in Spark's checkpoint"):
         match_checkpoints(windowed(), state)
+
+
+def united(names: str, step: Step, streams: bool = True) -> Plan:
+    """A stateful step over sources that Spark reads, named by one letter, and ``ours``."""
+    sources = {name: Lines() if name == "ours" else Frames(streams=streams) for name in names.split()}
+    return make_plan(sources, {"s": (names, [Set(fields={"t": "to_timestamp(message)"}), step])}, {"out": "s"})
+
+
+@pytest.mark.parametrize("step", [Window.model_validate({"size": "1m", "time": "t", "aggregates": {"n": "count(*)"}}), Count()])
+@pytest.mark.parametrize(
+    ("names", "now"),
+    [
+        ("b a ours", "'b', 'a', other sources"),
+        ("a c ours", "'a', 'c', other sources"),
+        ("a b", "'a', 'b'"),
+        ("a b c ours", "'a', 'b', 'c', other sources"),
+    ],
+)
+def test_sources_that_spark_reads_keep_their_places(state: StateFolder, step: Step, names: str, now: str) -> None:
+    before = united("a b ours", step)
+    match_checkpoints(before, state)
+    assert match_checkpoints(before, state)[1] == []
+    message = f"Spark read 'a', 'b', other sources, and is to read {now}: it knows offsets by the order"
+
+    with pytest.raises(ComponentError, match=f"{message}|it had 3 streaming inputs and has"):
+        match_checkpoints(united(names, step), state)
+
+
+def test_a_checkpoint_of_a_release_without_the_order_of_sources_is_continued(state: StateFolder) -> None:
+    step = Window.model_validate({"size": "1m", "time": "t", "aggregates": {"n": "count(*)"}})
+    match_checkpoints(united("a b", step), state)
+    known = json.loads((state.root / "plan.json").read_text())
+    for one in known.values():
+        del one["inputs"]
+    (state.root / "plan.json").write_text(json.dumps(known))
+
+    assert match_checkpoints(united("b a", step), state)[1] == []
 
 
 def window(aggregates: dict[str, str], *before: Step) -> Plan:
