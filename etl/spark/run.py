@@ -225,7 +225,7 @@ class PipelineRun:
                     read_lags(self.state, plan, self.totals)
             if self.signals.is_cancelled:
                 queries.session.sparkContext.cancelJobsWithTag(self.id)
-            queries.commits.tick()
+            self._tick(queries.commits)
             time.sleep(POLL_SECONDS)
         if self._failed:
             self.signals.end_queries()
@@ -234,6 +234,14 @@ class PipelineRun:
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
         bounded_queries.join()  # it ends soon: a bounded query has only one micro-batch
+
+    def _tick(self, commits: SinkCommitters) -> None:
+        """Let sinks do their periodic work. A failure, such as that of a call that was interrupted, ends the queries in order:
+        the next attempt takes over what they leave."""
+        try:
+            commits.tick()
+        except Exception as error:
+            self._failed.append(RunError(str(error) or type(error).__name__))
 
     def _bounded_left(self) -> list[QueryPlan]:
         return [query for query in self.plan.queries if not query.streaming and query.name not in self._bounded_done]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,9 +84,10 @@ class SinkCommitters:
             end.tick()
 
     def close(self) -> None:
-        """Close all committers at the end of the run."""
-        for end in self._ends.values():
-            end.close()
+        """Close all committers at the end of the run, also after one that fails."""
+        with ExitStack() as stack:
+            for end in reversed(self._ends.values()):
+                stack.callback(end.close)
 
 
 @dataclass
