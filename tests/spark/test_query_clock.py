@@ -104,7 +104,7 @@ def test_by_the_time_of_reading_no_event_is_late_after_a_drained_run(engine: Eng
     totals = engine(pipeline, drain=True)
 
     assert rows(etl, "key", "m") == [("a", 1), ("b", 2), ("c", 4)]
-    assert totals.late == {}
+    assert sum(totals.late.values()) == 0
 
 
 def test_events_are_joined_by_the_time_of_reading(engine: Engine, etl: Etl) -> None:
