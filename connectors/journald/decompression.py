@@ -5,7 +5,10 @@ from __future__ import annotations
 import lzma
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
+
+from connectors.journald.journal_kernel import lz4_size
 
 _XZ, _LZ4, _ZSTD = 1, 2, 4
 _XZ_MEMORY = 64 << 20
@@ -28,7 +31,11 @@ def decompress(flags: int, content: bytes, limit: int) -> bytes:
 
 
 def _decompress_xz(content: bytes, limit: int) -> bytes:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY).decompress(content, limit + 1)
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+    text = decoder.decompress(content, limit + 1)
+    if not decoder.eof and len(text) <= limit:
+        raise ValueError("it ends early")
+    return text
 
 
 def _decompress_zstd(content: bytes, limit: int) -> bytes:
@@ -42,6 +49,8 @@ def _decompress_lz4(content: bytes, limit: int) -> bytes:
     block = content[_LZ4_SIZE_BYTES:]
     if size > limit:
         return _decode_beginning(block, limit)
+    if lz4_size(np.frombuffer(block, np.uint8)) != size:  # the library would leave the end of its memory as it was before
+        raise ValueError(f"it has not the {size:,} bytes that it says")
     return bytes(pa.Codec("lz4_raw").decompress(block, size, asbytes=True))
 
 
@@ -60,7 +69,8 @@ def _decode_beginning(block: bytes, limit: int) -> bytes:
         if not 0 < distance <= len(found):
             raise ValueError(f"it copies from {distance} bytes before, and has {len(found)}")
         length = min(length + 4, limit + 1)
-        copied = bytes(found[-distance:][:length])
+        first = len(found) - distance
+        copied = bytes(found[first : first + length])
         found += (copied * -(-length // len(copied)))[:length]
     return bytes(found[: limit + 1])
 

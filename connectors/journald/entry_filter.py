@@ -50,6 +50,11 @@ class Condition:
         return any(fnmatchcase(value, text) for text in self.texts) if self.are_globs else value in self.texts
 
 
+def _is_glob(unit: str) -> bool:
+    """Whether it stands for several units: such a name is one of units of any kind, as with ``journalctl --unit``."""
+    return any(letter in unit for letter in "*?[")
+
+
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
     """Requirements that an entry must all meet: each is met if all conditions of one of its alternatives are."""
@@ -79,7 +84,7 @@ class EntryFilter:
             return 1 << conditions.index(condition)
 
         if units:
-            names = tuple(unit if unit.endswith(_UNIT_SUFFIXES) else f"{unit}.service" for unit in units)
+            names = tuple(unit if unit.endswith(_UNIT_SUFFIXES) or _is_glob(unit) else f"{unit}.service" for unit in units)
             own = add(Condition(("_SYSTEMD_UNIT",), names, are_globs=True))
             of_slice = add(Condition(("_SYSTEMD_SLICE",), tuple(name for name in names if name.endswith(".slice")), True))
             by_manager = add(Condition(("UNIT",), names, True)) | add(Condition(("_PID",), ("1",)))

@@ -33,11 +33,15 @@ _SLOTS = 1 << 19
 _BATCH_BYTES = 8 << 20
 _DECOMPRESSED_BYTES = 32 << 20
 """Decompressed bytes after which a batch ends."""
+_ENTRY_BYTES = 64 << 20
+"""Most bytes of an entry's values, each counted up to ``max_field_bytes``; journald takes 32 MiB of users. The columns of a
+batch, also as JSON, stay below the 2 GiB of an Arrow array."""
 _BLOCK_ENTRIES = 1 << 16
+_MAX_NAME_BYTES = 65
+"""Bytes of the longest name, and of the sign after it."""
 _CURSOR_BYTES = 192
 _TIME_LIMIT = 1 << 55
 """The first time that is not valid in a journal, microseconds since 1970."""
-_TOO_LONG_STATUS = np.uint8(3)
 
 Array = np.ndarray[Any, Any]
 
@@ -61,6 +65,11 @@ class EntryReader:
     def names(self) -> tuple[str, ...]:
         """All fields that are looked for: the declared ones, and those of the filter."""
         return tuple(dict.fromkeys((*self.values, *self.filter.fields)))
+
+    @property
+    def max_entry_bytes(self) -> int:
+        """Most bytes of an entry's values."""
+        return max(_ENTRY_BYTES, self.max_field_bytes + (16 << 20))
 
     @cached_property
     def has_several(self) -> Array:
@@ -127,6 +136,7 @@ class _EntryBatch:
         )
         self.objects = self.objects[:, :objects]
         self._decompress()
+        self._limit()
         self.heads, self.status = self.heads[:, : self.count], self.status[: self.count]
         self._arrange()
 
@@ -134,14 +144,18 @@ class _EntryBatch:
         """Decompress objects, in the order of the entries; the batch ends before an entry for which there is no room."""
         rows = np.flatnonzero(self.objects[kernel.FIELD] == kernel.COMPRESSED)
         begins, lengths, total = np.empty(len(rows), np.uint64), np.empty(len(rows), np.int64), 0
+        most = _DECOMPRESSED_BYTES + self.reader.max_entry_bytes  # only one entry alone has so many
         done: list[int] = []
-        limit = self.reader.max_field_bytes + 65
+        limit = self.reader.max_field_bytes + _MAX_NAME_BYTES
         for row in rows:  # a call of a library for each: journald compresses values of 512 bytes or more
             entry = int(self.objects[kernel.ROW, row])
             if total > _DECOMPRESSED_BYTES and 0 < entry < self.count:
                 self.count = entry
             if entry >= self.count:
                 break
+            if total > most:
+                self.status[entry], self.objects[kernel.FIELD, row] = kernel.TOO_LARGE, kernel.BROKEN
+                continue
             begin = int(self.objects[kernel.BEGIN, row]) - int(self.base)
             content = self.file.map[begin : begin + int(self.objects[kernel.LENGTH, row])]
             try:
@@ -161,6 +175,12 @@ class _EntryBatch:
         """Keep bytes that are not in the file for as long as the batch is made; return their address."""
         self.decompressed.append(text)
         return int(pa.py_buffer(text).address)
+
+    def _limit(self) -> None:
+        """End the batch where its values, each as often as entries have it, are too many."""
+        most, ends = self.reader.max_entry_bytes, self.item_ends[: self.count]
+        limit = self.reader.max_field_bytes + _MAX_NAME_BYTES
+        self.count = kernel.limit_entries(self.items, ends, self.objects, limit, most, _DECOMPRESSED_BYTES, self.status)
 
     def _arrange(self) -> None:
         reader = self.reader
@@ -209,9 +229,13 @@ class _EntryBatch:
         if damaged.any():
             rows = self.reader._empty_rows(numbers[damaged])
             yield Rejects(rows, BAD_ENTRY, f"the entry, or a value of it, is damaged in {self.file.path}")
+        too_large = self.status == kernel.TOO_LARGE
+        if too_large.any():
+            reason = f"its values have together more than {self.reader.max_entry_bytes:,} bytes"
+            yield Rejects(self.reader._empty_rows(numbers[too_large]), TOO_LONG, reason)
         batch = pa.RecordBatch.from_arrays([*columns, pa.array(numbers)], names=[*self.reader.schema.names, OFFSET])
-        chosen &= ~damaged
-        too_long = chosen & (self.status == _TOO_LONG_STATUS)
+        chosen &= ~(damaged | too_large)
+        too_long = chosen & (self.status == kernel.TOO_LONG)
         if too_long.any():
             reason = f"a value has more than max_field_bytes: {self.reader.max_field_bytes:,}"
             yield Rejects(filter_batch(batch, pa.array(too_long)), TOO_LONG, reason)
@@ -272,7 +296,7 @@ class _EntryBatch:
         address, length = self._spans(self.first_object[self.reader.names.index(name)])
         too_long = length > self.reader.max_field_bytes
         if too_long.any():
-            self.status[too_long & (self.status == kernel.GOOD)] = _TOO_LONG_STATUS
+            self.status[too_long & (self.status == kernel.GOOD)] = kernel.TOO_LONG
             length[too_long] = np.minimum(length[too_long], SAMPLE_BYTES)
         return address, length
 
@@ -319,7 +343,7 @@ class _EntryBatch:
         mine = self.pairs[:, self.pairs[1] == self.reader.names.index(name)]
         address, length = self._spans(mine[2])
         too_long = length > self.reader.max_field_bytes
-        self.status[mine[0][too_long]] = _TOO_LONG_STATUS
+        self.status[mine[0][too_long]] = kernel.TOO_LONG
         length[too_long] = np.minimum(length[too_long], SAMPLE_BYTES)
         self._mend(address, length)
         sizes = np.bincount(mine[0], minlength=self.count)

@@ -15,6 +15,9 @@ from typing import Any, Self
 HEADER_BYTES = 208
 """Bytes of the header of the first version; later versions are longer."""
 
+MIN_ENTRY_BYTES = 68
+"""Fewest bytes that an entry takes in a file, with its place in an array of entries."""
+
 _SIGNATURE = b"LPKSHHRH"
 _HEADER = struct.Struct("<8sIIB7x16s16s16s16s15Q")
 _XZ, _LZ4, _KEYED_HASH, _ZSTD, _COMPACT = 1, 2, 4, 8, 16
@@ -39,6 +42,8 @@ class JournalHeader:
     machine_id: str
     compact: bool
     entries: int
+    head_seqnum: int
+    """Sequence number of the first entry: they grow over the files of one ``seqnum_id``."""
     first_array: int
     """Position of the first array of entries; 0 without entries."""
     head_time: int
@@ -62,11 +67,20 @@ class JournalHeader:
             raise NotAJournalError("it does not begin as a journal does")
         if flags & ~_KNOWN_FLAGS:
             raise NotAJournalError(f"its format is newer than this version can read (incompatible flags {flags:#x})")
-        header_size, _, _, _, _, _, tail_object, _, entries, _, _, first_array, head_time, tail_time, _ = numbers
+        header_size, _, _, _, _, _, tail_object, _, entries, _, head_seqnum, first_array, head_time, tail_time, _ = numbers
         if header_size < HEADER_BYTES:
             raise NotAJournalError(f"its header has {header_size} bytes, not {HEADER_BYTES} or more")
         compact = bool(flags & _COMPACT)
-        return cls(id_.hex(), seqnum_id.hex(), machine.hex(), compact, entries, first_array, head_time, tail_time, tail_object)
+        times = (head_time, tail_time)
+        return cls(
+            id_.hex(), seqnum_id.hex(), machine.hex(), compact, entries, head_seqnum, first_array, *times, used_bytes=tail_object
+        )
+
+    def is_after(self, other: Self) -> bool:
+        """Whether the file was begun after another one."""
+        if self.seqnum_id == other.seqnum_id:
+            return self.head_seqnum > other.head_seqnum
+        return self.head_time > other.head_time
 
 
 def read_header(path: str) -> JournalHeader:
@@ -127,7 +141,7 @@ class JournalFile:
         header = self.header
         if not header.entries or header.head_time >= micros:
             return 0
-        positions = self.entry_positions(0, header.entries)
+        positions = self.entry_positions(0, min(header.entries, len(self.map) // MIN_ENTRY_BYTES))
         return bisect_left(range(len(positions)), micros, key=lambda number: self._time(int(positions[number])))
 
     def _time(self, at: int) -> int:

@@ -14,7 +14,7 @@ from etl.columns.byte_runs import hash_bytes, same_bytes
 from etl.columns.intrinsics import load_byte, load_long, load_word
 from etl.columns.kernels import kernel, kernel_function
 
-GOOD, BAD_ENTRY, BAD_DATA = np.uint8(0), np.uint8(1), np.uint8(2)
+GOOD, BAD_ENTRY, BAD_DATA, TOO_LONG, TOO_LARGE = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3), np.uint8(4)
 """Status of an entry."""
 
 SEQNUM, REALTIME, MONOTONIC, ITEMS, BOOT_HIGH, BOOT_LOW, XOR = range(7)
@@ -183,10 +183,31 @@ def read_objects(
 
 
 @kernel
+def limit_entries(items: Any, item_ends: Any, objects: Any, max_value: Any, max_entry: Any, max_bytes: Any, status: Any) -> Any:
+    """The number of entries, 1 or more, until their values have ``max_bytes``, of each up to ``max_value``.
+
+    Many entries may have one value, and one entry may have it many times. An entry of more than ``max_entry`` is `TOO_LARGE`.
+    """
+    total, at = np.int64(0), np.int64(0)
+    for row in range(len(item_ends)):
+        if total >= max_bytes and row > 0:
+            return row
+        own = np.int64(0)
+        while at < item_ends[row]:
+            own += min(objects[LENGTH, items[at]], max_value)
+            at += 1
+        if own > max_entry:
+            status[row] = TOO_LARGE
+        else:
+            total += own
+    return len(item_ends)
+
+
+@kernel
 def arrange(
     items: Any, item_ends: Any, objects: Any, bits: Any, several: Any, status: Any, first: Any, row_bits: Any, pairs: Any
 ) -> Any:
-    """Find the object of each field of each entry, the first one if it has several.
+    """Find the object of each field of each entry that is not `TOO_LARGE`, the first one if it has several.
 
     ``bits`` (uint64[k]) are the conditions that an object meets; those that one of an entry's objects meets → ``row_bits``.
     ``first`` (int32[f, n], all -1). Objects of fields in ``several`` (bool[f + 1]), and those of no requested field if its last
@@ -196,6 +217,8 @@ def arrange(
     rest = several[len(several) - 1]
     for row in range(len(item_ends)):
         met = np.uint64(0)
+        if status[row] == TOO_LARGE:
+            at = np.int64(item_ends[row])
         while at < item_ends[row]:
             found = items[at]
             at += 1
@@ -261,6 +284,34 @@ def _is_utf8(start: Any, length: Any) -> Any:
                 return False
         at += more
     return True
+
+
+@kernel
+def lz4_size(block: Any) -> Any:
+    """The bytes that a block of LZ4 (uint8[]) says that it decompresses to."""
+    total, at, end = np.int64(0), np.int64(0), np.int64(len(block))
+    while at < end:
+        token = np.int64(block[at])
+        literals, at = _lz4_length(block, at + 1, token >> 4)
+        total += literals
+        at += literals
+        if at >= end:
+            break
+        copied, at = _lz4_length(block, at + 2, token & 15)
+        total += copied + 4
+    return total
+
+
+@kernel_function
+def _lz4_length(block: Any, at: Any, length: Any) -> Any:
+    """A length that has further bytes if it is 15; also the position after it."""
+    if length == 15:
+        while at < len(block):
+            byte = np.int64(block[at])
+            length, at = length + byte, at + 1
+            if byte != 255:
+                break
+    return length, at
 
 
 @kernel_function

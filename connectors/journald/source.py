@@ -13,7 +13,7 @@ from pydantic import Field
 from connectors.journald.entry_filter import MAX_CONDITIONS, EntryFilter, Severity
 from connectors.journald.journal_fields import DEFAULT_FIELDS, FIELD_NAME, check_fields
 from connectors.journald.journal_file import NotAJournalError, read_header
-from connectors.journald.journal_files import FoundFile, find_files, open_by_id
+from connectors.journald.journal_files import FoundFile, files_at, find_files, open_by_id
 from connectors.journald.journal_positions import JournalPositions, limit_positions, plan_splits, update_positions
 from etl.api import Backlog, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, TypeName, parse_type
 
@@ -31,8 +31,9 @@ class JournaldSource(Source):
     ``path`` is a folder of journal files, with those of its machines (``/var/log/journal/<machine-id>``), or one file. All
     forms of the published format are read: compressed with Zstandard, LZ4 or XZ, compact or not, sealed or not, archived, and
     files that were not closed before a crash (``….journal~``). A file is identified by the identifier in it: one that is
-    rotated goes on under its new name, also where ``path`` is a file, and a copy is not read again. The user needs the right
-    to read the files, usually by the group ``systemd-journal`` or ``adm``.
+    rotated goes on under its new name, also where ``path`` is a file, and a copy is not read again. Where ``path`` is a file,
+    its later archives (``system@….journal``) are read, too, if it was rotated several times while nothing read it. The user
+    needs the right to read the files, usually by the group ``systemd-journal`` or ``adm``.
 
     Fields have the names that they have in the journal and in ``journalctl -o json``, such as ``MESSAGE`` and
     ``_SYSTEMD_UNIT``; ``fields`` declares which are read. ``__REALTIME_TIMESTAMP`` (timestamp or bigint),
@@ -51,7 +52,8 @@ class JournaldSource(Source):
     keep their order, and files are read in the order of their first entries: the journals of users (``user-1000.journal``)
     beside that of the system, not merged with it. Parallelism: ranges of at least 20,000 entries. Dead letters:
     ``bad-journal-entry`` for an entry that is damaged, as after a power failure, ``unreadable-value`` for a value that does
-    not have its type, ``field-too-long`` (with its first 64 KiB), ``data-lost`` for entries that journald deleted
+    not have its type, ``field-too-long`` (with its first 64 KiB, or for an entry whose values have together more than
+    64 MiB), ``data-lost`` for entries that journald deleted
     (``SystemMaxUse``) after they were known and before they were read. Entries in files that were created and deleted between
     two looks at the folder are lost unnoticed, which takes an outage of the pipeline. Only one of ``/var/log/journal`` and
     ``/run/log/journal`` should be read: journald copies the second to the first.
@@ -79,7 +81,9 @@ class JournaldSource(Source):
         default=None, description="Text field for the JSON of the fields that are not declared.", examples=["journal"]
     )
     units: tuple[Text, ...] = Field(
-        default=(), description="Units, as globs; `ssh` means `ssh.service`.", examples=[["ssh", "docker-*"]]
+        default=(),
+        description="Units; `ssh` means `ssh.service`, and a glob is one of whole names, as `docker-*`.",
+        examples=[["ssh", "docker-*"]],
     )
     identifiers: tuple[Text, ...] = Field(default=(), description="Values of SYSLOG_IDENTIFIER.", examples=[["sudo", "kernel"]])
     priority: Severity | None = Field(default=None, description="Least important priority that is read; without it all are.")
@@ -213,7 +217,7 @@ class JournaldSource(Source):
         return EntryFilter.of(self.units, self.identifiers, self.priority, self.match, self._since)
 
     def _list_files(self, positions: JournalPositions) -> Mapping[str, FoundFile]:
-        """The files to read: all of the folder, or the one at ``path`` and those that were there before."""
+        """The files to read: all of the folder, or the one at ``path`` and those that were there since the source began."""
         found = find_files(self.path)
         try:
             id_ = read_header(self.path).id
@@ -221,4 +225,4 @@ class JournaldSource(Source):
             return found
         except (OSError, NotAJournalError):
             id_ = ""
-        return {name: one for name, one in found.items() if name == id_ or name in positions.files}
+        return files_at(self.path, id_, found, positions.files)

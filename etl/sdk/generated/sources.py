@@ -527,8 +527,9 @@ class Sources:
         ``path`` is a folder of journal files, with those of its machines (``/var/log/journal/<machine-id>``), or one file. All
         forms of the published format are read: compressed with Zstandard, LZ4 or XZ, compact or not, sealed or not, archived, and
         files that were not closed before a crash (``….journal~``). A file is identified by the identifier in it: one that is
-        rotated goes on under its new name, also where ``path`` is a file, and a copy is not read again. The user needs the right
-        to read the files, usually by the group ``systemd-journal`` or ``adm``.
+        rotated goes on under its new name, also where ``path`` is a file, and a copy is not read again. Where ``path`` is a file,
+        its later archives (``system@….journal``) are read, too, if it was rotated several times while nothing read it. The user
+        needs the right to read the files, usually by the group ``systemd-journal`` or ``adm``.
 
         Fields have the names that they have in the journal and in ``journalctl -o json``, such as ``MESSAGE`` and
         ``_SYSTEMD_UNIT``; ``fields`` declares which are read. ``__REALTIME_TIMESTAMP`` (timestamp or bigint),
@@ -547,7 +548,8 @@ class Sources:
         keep their order, and files are read in the order of their first entries: the journals of users (``user-1000.journal``)
         beside that of the system, not merged with it. Parallelism: ranges of at least 20,000 entries. Dead letters:
         ``bad-journal-entry`` for an entry that is damaged, as after a power failure, ``unreadable-value`` for a value that does
-        not have its type, ``field-too-long`` (with its first 64 KiB), ``data-lost`` for entries that journald deleted
+        not have its type, ``field-too-long`` (with its first 64 KiB, or for an entry whose values have together more than
+        64 MiB), ``data-lost`` for entries that journald deleted
         (``SystemMaxUse``) after they were known and before they were read. Entries in files that were created and deleted between
         two looks at the folder are lost unnoticed, which takes an outage of the pipeline. Only one of ``/var/log/journal`` and
         ``/run/log/journal`` should be read: journald copies the second to the first.
@@ -561,7 +563,7 @@ class Sources:
             fields: Field of the journal → type: string, array<string>, binary, int, bigint or timestamp. Default: see
                 below.
             rest: Text field for the JSON of the fields that are not declared. Default: none.
-            units: Units, as globs; `ssh` means `ssh.service`. Default: [].
+            units: Units; `ssh` means `ssh.service`, and a glob is one of whole names, as `docker-*`. Default: [].
             identifiers: Values of SYSLOG_IDENTIFIER. Default: [].
             priority: Least important priority that is read; without it all are. Default: none.
             match: Field of the journal → values, of which an entry must have one. Default: {}.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_writer import MACHINE, START, Compression, JournalWriter
+from journal_writer import MACHINE, START, Compression, JournalWriter, compress
 
 from connectors.journald.source import JournaldSource
 from etl.api import Backlog, Limit, Offset, Rejects
@@ -187,6 +188,30 @@ def test_a_path_of_a_file_is_followed_under_its_new_name(tmp_path: Path) -> None
     assert [row["MESSAGE"] for row in read(source, first, second)] == ["m2", "m3", "m4"]
 
 
+def test_all_archives_of_a_path_of_a_file_are_read_that_came_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "system.journal"
+
+    def rotate(name: str, first: int) -> None:
+        path.rename(tmp_path / name)
+        fill(path, first, first + 2, seqnum=first)
+
+    fill(path, 0, 2)
+    rotate("system@0001.journal", 2)
+    source = create_source(path)
+    first = source.latest(source.start(), FAR)
+    rotate("system@0002.journal", 4)
+    rotate("system@0003.journal~", 6)
+    rotate("system@0004.journal", 8)
+    fill(tmp_path / "user-1000@0001.journal", 100, 102, seqnum=100)
+    second = source.latest(first, FAR)
+    (tmp_path / "system@0001.journal").unlink()
+    (tmp_path / "system@0002.journal").unlink()
+
+    assert [row["MESSAGE"] for row in read(source, first, second)] == [f"m{number}" for number in range(4, 10)]
+    third = source.latest(first, FAR)  # also if the file that was read is gone
+    assert [row["MESSAGE"] for row in read(source, first, third)] == [f"m{number}" for number in range(4, 10)]
+
+
 def test_a_split_gives_the_same_events_again_and_limits_hold(tmp_path: Path) -> None:
     writer = fill(tmp_path / "system.journal", 0, 50_000)
     source = create_source(tmp_path)
@@ -306,6 +331,8 @@ def test_filters_are_those_of_journalctl(tmp_path: Path) -> None:
 
     assert found(units=["ssh"]) == ["ssh", "of systemd", "core"]
     assert found(units=["docker-*"]) == found(units=["web.slice"]) == ["docker"]
+    assert found(units=["docker-*.scope"]) == []
+    assert found(units=["ssh.*"]) == found(units=["s?h.service"]) == ["ssh", "of systemd", "core"]
     assert found(priority="warning") == ["ssh", "core", "kernel"]
     assert found(identifiers=["sshd", "cron"]) == ["ssh"]
     assert found(match={"_TRANSPORT": ["kernel"], "PRIORITY": ["3", "4"]}) == ["kernel"]
@@ -355,6 +382,85 @@ def test_a_compressed_value_that_is_damaged_or_enormous(tmp_path: Path, compress
         2: "field-too-long",
         3: ("last", {"BOMB": None}),
     }
+
+
+def test_a_value_of_lz4_that_is_shorter_than_it_says_shows_no_memory_of_the_process(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path / "system.journal", compression="lz4")
+    for said in (608, 609, 5_000):
+        stored = struct.pack("<Q", said) + compress(b"MESSAGE=" + b"x" * 600, "lz4")[8:]
+        writer._append_entry([writer._append(1, bytes(48) + stored, 2)], START)
+
+    assert messages(create_source(tmp_path)) == ["bad-journal-entry", "bad-journal-entry", "x" * 600]
+
+
+def test_a_value_of_xz_that_ends_early_is_damaged(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path / "system.journal")
+    stored = compress(b"MESSAGE=" + bytes(n * n % 251 for n in range(90_000)), "xz")
+    writer._append_entry([writer._append(1, bytes(48) + stored[: len(stored) // 2], 1)], START)
+
+    assert messages(create_source(tmp_path)) == ["bad-journal-entry"]
+
+
+@pytest.mark.parametrize("rest", [None, "rest"])
+def test_batches_stay_small_where_many_entries_have_one_compressed_value(tmp_path: Path, rest: str | None) -> None:
+    writer = JournalWriter(tmp_path / "system.journal", compression="zstd")
+    for _ in range(80):
+        writer.append(("MESSAGE" if rest is None else "OTHER", "a" * (1 << 20)))
+    source = create_source(tmp_path, rest=rest)
+    (split,) = source.splits(source.start(), source.latest(source.start(), FAR), 1)
+
+    batches = [batch for batch in source.read(split) if not isinstance(batch, Rejects)]
+
+    assert [batch.num_rows for batch in batches] == [32, 32, 16]
+
+
+def test_an_entry_that_has_one_value_many_times_is_a_dead_letter(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path / "system.journal")
+    value = writer._data(b"OTHER=" + b"x" * 600_000)
+    writer._append_entry([value] * 4096, START)  # 2.4 GB, more than an array of texts can have
+    writer._append_entry([value] * 2, START)
+
+    rows = read_all(create_source(tmp_path, rest="rest"))
+
+    assert [(row["_offset"], row.get("code")) for row in rows] == [(0, "field-too-long"), (1, None)]
+    assert rows[0]["reason"] == "its values have together more than 67,108,864 bytes"
+    assert len(json.loads(rows[1]["rest"])["OTHER"]) == 2
+
+
+@pytest.mark.parametrize(("at", "number"), [(152, 1 << 50), (152, (1 << 64) - 1), (136, 1 << 62)])
+def test_a_header_that_lies_does_not_keep_other_files_from_being_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, at: int, number: int
+) -> None:
+    lying = fill(tmp_path / "a.journal", 0, 5)
+    os.pwrite(lying.file, struct.pack("<Q", number), at)
+    os.pwrite(lying.file, struct.pack("<Q", 1), 184)  # the first file, by its time
+    fill(tmp_path / "b.journal", 5, 7)
+    source = create_source(tmp_path)
+    end = source.latest(source.start(), Limit(128 << 20))
+
+    found = [row["MESSAGE"] for row in read(source, source.start(), end) if "code" not in row]
+
+    assert found == [f"m{number}" for number in range(7)]
+    assert source.latest(end, Limit(128 << 20)) == end
+    assert ("its header says that it has" in caplog.text) == (at == 152)
+    assert create_source(tmp_path, since=datetime.fromtimestamp(1, UTC)).latest(source.start(), FAR)["files"]
+
+
+def test_no_more_descriptors_are_no_deleted_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "system.journal", 0, 10)
+    source = create_source(tmp_path)
+    first = source.latest(source.start(), Limit(1 << 62, max_events=4))
+    (split,) = source.splits(source.start(), first, 1)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("builtins.open", fail)
+
+    with pytest.raises(OSError, match="Too many open files"):
+        list(source.read(split))
+    with pytest.raises(OSError, match="Too many open files"):
+        source.latest(first, FAR)
 
 
 @pytest.mark.slow
