@@ -56,6 +56,29 @@ PAIRS = {"type": "join", "prefix": "right.", "on": {"k": "k"}}
                 {"type": "filter", "where": "v > 1"},
             ],
         ),
+        (  # a look-up does not replace a field that the query names of the rows before it
+            "a.x AS old, n.v AS x FROM a JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.id AND a.v > n.v",
+            [
+                {"type": "lookup", "table": "names", "on": "k", "add": {"names_v": "v"}, "several": "all", "miss": "drop"},
+                {"type": "filter", "where": "(v > names_v)"},
+                {"type": "select", "fields": {"old": "x", "x": "names_v"}},
+            ],
+        ),
+        (
+            "x AS old, n.v AS x FROM a JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.id",
+            [
+                {"type": "lookup", "table": "names", "on": "k", "add": {"names_v": "v"}, "several": "all", "miss": "drop"},
+                {"type": "select", "fields": {"old": "x", "x": "names_v"}},
+            ],
+        ),
+        (
+            "a.v AS old FROM a JOIN typed FOR SYSTEM_TIME AS OF PROCTIME() ON a.k = typed.id",
+            [
+                {"type": "lookup", "table": "typed", "on": "k", "add": {"id": "id", "typed_v": "v"}}
+                | {"several": "all", "miss": "drop"},
+                {"type": "select", "fields": {"old": "v"}},
+            ],
+        ),
         (  # a look-up does not put null into the key of rows that have no match
             "* FROM a LEFT JOIN typed FOR SYSTEM_TIME AS OF PROCTIME() ON a.id = typed.id",
             [
@@ -102,6 +125,12 @@ def test_a_view_of_versions_is_computed_once() -> None:
             "JOIN names",
             "the key of the table 'names' is id, and here it is mail",
             "declare the table again",
+        ),
+        (
+            "n.v AS v FROM a JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.id AND a.j = n.id",
+            "JOIN names",
+            "the key 'id' of the table 'names' is compared twice",
+            "the other columns in WHERE",
         ),
         (
             "*, n.v AS v FROM a JOIN odd FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.i",

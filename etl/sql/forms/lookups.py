@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from etl.sql.columns import Scope, SqlColumn, leaves
+from etl.sql.columns import Scope, SqlColumn, leaves, parts_of
 from etl.sql.compiled import plain_name
 from etl.sql.expressions import spark_text
 from etl.sql.join_conditions import JoinCondition, read_condition
@@ -42,10 +42,15 @@ def lookup_rows(
     extra, pairs = _key_pairs(relation.scope, right, condition, at)
     if not pairs:
         raise ScriptError("unsupported-sql", "a look-up needs ON column = key of the table", at)
+    repeated = next((key for number, (_, key) in enumerate(pairs) if key in [other for _, other in pairs[:number]]), None)
+    if repeated is not None:
+        hint = "compare it once in ON, and the other columns in WHERE"
+        raise ScriptError("wrong-columns", f"the key {repeated!r} of the table {table.name!r} is compared twice", at, hint)
     declared, keys = declare(table, [key for _, key in pairs], at)
     pairs.sort(key=lambda pair: keys.index(pair[1]))
     fields = [field for field, _ in pairs]
-    added = _added_fields(relation.scope, right, table.name, fields, _aliases(select, name) if is_open else {})
+    taken = {*fields, *_left_fields(select, relation.scope, right)}
+    added = _added_fields(relation.scope, right, table.name, taken, _aliases(select, name) if is_open else {})
     options: dict[str, Any] = {"type": "lookup", "table": declared}
     options["on"] = fields[0] if len(fields) == 1 else fields
     options["add"] = {added[column.name]: column.name for column in columns}
@@ -76,7 +81,28 @@ def _key_pairs(left: Scope, right: Scope, condition: JoinCondition, at: int) -> 
     return extra, pairs
 
 
-def _added_fields(left: Scope, right: Scope, table: str, keys: Sequence[str], aliases: Mapping[str, str]) -> dict[str, str]:
+def _left_fields(select: Any, left: Scope, right: Scope) -> set[str]:
+    """The fields that a query names of rows that have other fields than those that are known; after WHERE a name without a table
+    may be one of the list of SELECT."""
+    from sqlglot import exp
+
+    if not left.is_open:
+        return set()
+    roots = [*select.expressions, *(select.args.get("joins") or ()), select.args.get("where")]
+    plain = [parts_of(column) for root in roots if root is not None for column in root.find_all(exp.Column)]
+    columns = [*plain, *(parts_of(column) for column in select.find_all(exp.Column) if column.table)]
+    tables = {one.name.lower() for one in left.tables}
+    others = {name.lower() for one in (*left.columns, *right.columns) for name in (one.name, one.qualifier or "")}
+    found = set()
+    for parts in columns:
+        if len(parts) > 1 and parts[0].lower() in tables:
+            found.add(".".join(parts[1:]))
+        elif parts[0].lower() not in others:
+            found.add(".".join(parts))
+    return found
+
+
+def _added_fields(left: Scope, right: Scope, table: str, keys: Collection[str], aliases: Mapping[str, str]) -> dict[str, str]:
     """Column of the table → its field: with the table's name before it where the rows have such a field."""
     taken = {*keys, *(leaf.field for column in left.columns for leaf in leaves(column))}
     names = {one.name: aliases.get(one.name, one.name) for one in right.columns}
