@@ -126,6 +126,9 @@ def _kind(join: Any, side: str, at: int) -> str:
 def _shared_names(join: Any, left: Relation, right: Relation) -> list[str]:
     """The columns of USING, and of NATURAL JOIN those that both sides have."""
     if str(join.args.get("method") or "").upper() == "NATURAL":
+        if left.scope.is_open or right.scope.is_open:
+            message = "which columns both sides of a NATURAL JOIN have is not known, because a table declares no columns"
+            raise ScriptError("wrong-columns", message, start(join), "write JOIN … ON a.key = b.key, or declare the columns")
         names = {one.name.lower() for one in left.columns}
         return [one.name for one in right.columns if one.name.lower() in names]
     return [one.name for one in join.args.get("using") or []]

@@ -11,6 +11,7 @@ from etl.sql.expressions import call_name, interval_or_other, plain_column, quot
 from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.over import run_over, with_named_windows
+from etl.sql.forms.rank_limits import QUALIFY
 from etl.sql.functions.typed_nodes import sql_type
 from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped, is_timed_window
 from etl.sql.ranked_rows import RankedRows
@@ -179,7 +180,8 @@ class SelectCompiler:
         """``SELECT *`` and ``SELECT *, x AS y`` of rows with further columns that are not known. Raises ScriptError."""
         others = [item for item in self._node.expressions if not item.is_star]
         at = start(self._node)
-        if targets is not None or self._node.args.get("distinct") or len(others) < len(self._node.expressions) - 1:
+        is_part = any(self._is_part(item) for item in self._node.expressions if item.is_star)
+        if targets is not None or is_part or self._node.args.get("distinct") or len(others) < len(self._node.expressions) - 1:
             hint = "name the columns in the list of SELECT, or leave out those of the table"
             raise ScriptError("wrong-columns", "which columns * stands for is not known here", at, hint)
         unnamed = next((item for item in others if not item.alias), None)
@@ -195,6 +197,18 @@ class SelectCompiler:
             }
             self._add({"type": "set", "fields": fields}, start(others[0]), places)
         return self._relation
+
+    def _is_part(self, item: Any) -> bool:
+        """Whether ``*`` stands for some of the columns only: those of one of several tables, or those that EXCEPT leaves."""
+        from sqlglot import exp
+
+        star = item.this if isinstance(item, exp.Column) else item
+        without = [one.name for one in star.args.get("except_") or ()]
+        if star.args.get("replace") or star.args.get("rename") or not all(name.startswith(QUALIFY) for name in without):
+            return True
+        table, scope = item.table.lower() if isinstance(item, exp.Column) else "", self._relation.scope
+        names = {one.name.lower() for one in scope.tables} | {one.qualifier.lower() for one in scope.columns if one.qualifier}
+        return bool(table) and (names or {table}) != {table}
 
     def _distinct(self, relation: Relation) -> Relation:
         return distinct_rows(relation, self._settings, start(self._node)) if self._node.args.get("distinct") else relation
@@ -215,6 +229,10 @@ class SelectCompiler:
         scope, at = self._relation.scope, start(item)
         if item.is_star:
             table = item.table.lower() if isinstance(item, exp.Column) else ""
+            star = item.this if isinstance(item, exp.Column) else item
+            if other := next((key for key in ("replace", "rename") if star.args.get(key)), None):
+                hint = "name the columns in the list of SELECT, each with its expression"
+                raise ScriptError("unsupported-sql", f"* {other.upper()} is not supported", at, hint)
             found = [one for one in scope.columns if not table or (one.qualifier or "").lower() == table]
             if not found and scope.has(table) and (row := scope.find([table], at)).members:
                 found = list(row.members)

@@ -92,6 +92,12 @@ def test_joins_of_tables_without_columns(query: str, steps: list[dict[str, Any]]
     assert compiled(f"{TABLES}SELECT {query};")["streams"]["result_rows"]["steps"] == steps
 
 
+@pytest.mark.parametrize("query", ["a.* FROM a", "x.* FROM a AS x WHERE x.k > 1", "a.* FROM a LEFT SEMI JOIN b ON a.k = b.k"])
+def test_all_columns_of_the_only_table(query: str) -> None:
+    plain = query.replace("a.*", "*").replace("x.*", "*")
+    assert compiled(f"{TABLES}SELECT {query};") == compiled(f"{TABLES}SELECT {plain};")
+
+
 def test_conditions_on_one_side_are_met_before_the_join() -> None:
     streams = compiled(f"{TABLES}SELECT * FROM a JOIN b ON a.k = b.k AND a.x > 1 WHERE b.y = 2;")["streams"]
     assert [stream["steps"][0].get("where") for stream in streams.values()] == ["x > 1", "y = 2", None]
@@ -125,6 +131,25 @@ def test_a_view_of_versions_is_computed_once() -> None:
             "JOIN names",
             "the key of the table 'names' is id, and here it is mail",
             "declare the table again",
+        ),
+        ("* FROM a NATURAL JOIN b", "NATURAL", "which columns both sides of a NATURAL JOIN have is not known", "JOIN … ON"),
+        ("b.* FROM a JOIN b ON a.k = b.k", "SELECT", "which columns * stands for is not known here", "name the columns"),
+        ("a.* FROM a CROSS JOIN UNNEST(a.list) AS u (e)", "SELECT", "which columns * stands for is not known here", "name"),
+        ("zz.* FROM a", "SELECT", "which columns * stands for is not known here", "name the columns"),
+        ("* REPLACE (1 AS v) FROM a", "SELECT", "which columns * stands for is not known here", "name the columns"),
+        ("* REPLACE (1 AS v) FROM c", "*", "* REPLACE is not supported", "name the columns"),
+        ("* EXCEPT (password) FROM a", "SELECT", "which columns * stands for is not known here", "name the columns"),
+        (
+            "n.* FROM a JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.id",
+            "JOIN names",
+            "which columns n.* stands for is not known here",
+            "declare those of 'names'",
+        ),
+        (
+            "a.k, n.v FROM a LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.id AND a.x > 1",
+            "JOIN names",
+            "a LEFT JOIN of a look-up cannot have the condition a.x > 1",
+            "let a CASE",
         ),
         (
             "n.v AS v FROM a JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.k = n.id AND a.j = n.id",
@@ -160,7 +185,7 @@ def test_what_is_not_known_is_an_error(query: str, at: str, message: str, hint: 
 
     assert [str(error).startswith(message) for error in errors] == [True], [str(error) for error in errors]
     assert hint in str(errors[0].hint)
-    assert script[errors[0].at :].startswith(at) or at.startswith("JOIN")
+    assert script[errors[0].at :].startswith(at) or at.startswith(("JOIN", "NATURAL", "SELECT"))
 
 
 def pipeline(step: dict[str, Any], inputs: list[str]) -> dict[str, Any]:

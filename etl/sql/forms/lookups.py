@@ -46,6 +46,13 @@ def lookup_rows(
     if repeated is not None:
         hint = "compare it once in ON, and the other columns in WHERE"
         raise ScriptError("wrong-columns", f"the key {repeated!r} of the table {table.name!r} is compared twice", at, hint)
+    if condition.others and is_left:
+        text = condition.others[0].sql(dialect="spark")
+        hint = "let a CASE in the list of SELECT give null where it is not met, or use JOIN"
+        raise ScriptError("unsupported-sql", f"a LEFT JOIN of a look-up cannot have the condition {text}", at, hint)
+    if "*" in (column.name for column in columns):
+        hint = f"name the columns that are needed, or declare those of {table.name!r}"
+        raise ScriptError("wrong-columns", f"which columns {name}.* stands for is not known here", at, hint)
     declared, keys = declare(table, [key for _, key in pairs], at)
     pairs.sort(key=lambda pair: keys.index(pair[1]))
     fields = [field for field, _ in pairs]
