@@ -41,6 +41,7 @@ from benchmarks import (
     state,
     syslog,
     user_functions,
+    viewers,
     w1,
     w1_window,
 )
@@ -66,6 +67,7 @@ BENCHMARKS: Mapping[str, Callable[[Settings], results.Result]] = {
     "micro": micro.run,
     "library": library.run,
     "user-functions": user_functions.run,
+    "viewers": viewers.run,
     "ready": ready.run,
     "recipes": recipes.run,
     "kafka": kafka.run,
