@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,6 +20,10 @@ from etl.spark.streams import StartLimiter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+RETRY_SECONDS = 30.0
+"""Seconds after a failed start of Spark in which runs fail as it did; then the next run tries again."""
 
 
 class SharedSession:
@@ -45,19 +50,22 @@ class SharedSession:
         self._name, self._settings, self._on_start = name, settings or {}, on_start
         self._session: SparkSession | None = None
         self._failure: EtlError | None = None
+        """Why the last start failed."""
+        self._retry_at = 0.0
+        """When a start is tried again, on the monotonic clock."""
         self._starting = threading.Lock()
 
     def started(self) -> SparkSession:
-        """The session, for any thread. Raises EtlError when Spark does not start; then it is not tried again."""
+        """The session, for any thread. Raises EtlError when Spark does not start, or did not within `RETRY_SECONDS`."""
         with self._starting:
-            if self._failure is not None:
+            if self._failure is not None and time.monotonic() < self._retry_at:
                 raise self._failure
             if self._session is None:
                 self._on_start()
                 try:
                     self._session = spark.start(self._name, self.master, self._settings, self.log)
                 except EtlError as error:
-                    self._failure = error
+                    self._failure, self._retry_at = error, time.monotonic() + RETRY_SECONDS
                     raise
                 fast_start.start_workers(self._session, cores(self.master))
             return self._session
