@@ -121,7 +121,7 @@ class JournaldSource(Source):
         conditions = len(self._filter().conditions)
         if conditions > MAX_CONDITIONS:
             hint = f"a filter has up to {MAX_CONDITIONS} conditions; put values of one field together, or use a step filter"
-            yield Finding("too-many", f"match has {len(self.match)} fields", ("match",), hint)
+            yield Finding("maximum", f"match has {len(self.match)} fields", ("match",), hint)
 
     def fields(self) -> Schema:
         """Return the declared fields, and ``rest``."""
