@@ -36,7 +36,7 @@ second run reads that input to its end. The Elasticsearch node of such a source 
 lost with its node. A kill is not counted if the run had ended before, or had no worker. How the test works:
 `tests/delivery/kill_trial.py`.
 
-On {machine}.
+The rows that were measured last are from {machine}; earlier ones may be from another machine of two cores.
 
 """
 STATE_KILLED = "killed: driver, workers, JVM"
