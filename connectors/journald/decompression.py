@@ -16,18 +16,18 @@ _XZ_MEMORY = 64 << 20
 _LZ4_SIZE_BYTES = 8
 
 
-class DamagedError(Exception):
+class DamagedValueError(Exception):
     """The content cannot be decompressed."""
 
 
 def decompress(flags: int, content: bytes, limit: int) -> bytes:
-    """Return the content, or its first ``limit`` + 1 bytes if it is longer. Raises DamagedError."""
+    """Return the content, or its first ``limit`` + 1 bytes if it is longer. Raises DamagedValueError."""
     try:
         return _DECOMPRESS[flags & 7](content, limit)
     except KeyError:
-        raise DamagedError(f"its compression {flags & 7} is not known") from None
+        raise DamagedValueError(f"its compression {flags & 7} is not known") from None
     except (OSError, ValueError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
-        raise DamagedError(f"it cannot be decompressed: {error}") from error
+        raise DamagedValueError(f"it cannot be decompressed: {error}") from error
 
 
 def _decompress_xz(content: bytes, limit: int) -> bytes:

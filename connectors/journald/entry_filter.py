@@ -36,7 +36,7 @@ MAX_CONDITIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class FieldCondition:
     """One of the fields has one of the texts, or a text that one of them matches as a glob."""
 
     fields: tuple[str, ...]
@@ -59,7 +59,7 @@ def _is_glob(unit: str) -> bool:
 class EntryFilter:
     """Requirements that an entry must all meet: each is met if all conditions of one of its alternatives are."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[FieldCondition, ...]
     requirements: tuple[tuple[int, ...], ...]
     """Alternatives of each requirement: bits of the conditions that are met together."""
     since: int | None
@@ -75,27 +75,29 @@ class EntryFilter:
         since: int | None,
     ) -> EntryFilter:
         """Build the filter of the options."""
-        conditions: list[Condition] = []
+        conditions: list[FieldCondition] = []
         requirements: list[tuple[int, ...]] = []
 
-        def add(condition: Condition) -> int:
+        def add(condition: FieldCondition) -> int:
             if condition not in conditions:
                 conditions.append(condition)
             return 1 << conditions.index(condition)
 
         if units:
             names = tuple(unit if unit.endswith(_UNIT_SUFFIXES) or _is_glob(unit) else f"{unit}.service" for unit in units)
-            own = add(Condition(("_SYSTEMD_UNIT",), names, are_globs=True))
-            of_slice = add(Condition(("_SYSTEMD_SLICE",), tuple(name for name in names if name.endswith(".slice")), True))
-            by_manager = add(Condition(("UNIT",), names, True)) | add(Condition(("_PID",), ("1",)))
-            by_root = add(Condition(("COREDUMP_UNIT", "OBJECT_SYSTEMD_UNIT"), names, True)) | add(Condition(("_UID",), ("0",)))
+            own = add(FieldCondition(("_SYSTEMD_UNIT",), names, are_globs=True))
+            of_slice = add(FieldCondition(("_SYSTEMD_SLICE",), tuple(name for name in names if name.endswith(".slice")), True))
+            by_manager = add(FieldCondition(("UNIT",), names, True)) | add(FieldCondition(("_PID",), ("1",)))
+            by_root = add(FieldCondition(("COREDUMP_UNIT", "OBJECT_SYSTEMD_UNIT"), names, True)) | add(
+                FieldCondition(("_UID",), ("0",))
+            )
             requirements.append((own, of_slice, by_manager, by_root))
         if priority is not None:
             numbers = tuple(str(number) for number in range(SEVERITIES.index(priority) + 1))
-            requirements.append((add(Condition(("PRIORITY",), numbers)),))
+            requirements.append((add(FieldCondition(("PRIORITY",), numbers)),))
         if identifiers:
-            requirements.append((add(Condition(("SYSLOG_IDENTIFIER",), tuple(identifiers))),))
-        requirements.extend((add(Condition((field,), tuple(texts))),) for field, texts in match.items())
+            requirements.append((add(FieldCondition(("SYSLOG_IDENTIFIER",), tuple(identifiers))),))
+        requirements.extend((add(FieldCondition((field,), tuple(texts))),) for field, texts in match.items())
         return cls(tuple(conditions), tuple(requirements), since)
 
     @property

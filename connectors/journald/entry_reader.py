@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.journald import journal_kernel as kernel
-from connectors.journald.decompression import DamagedError, decompress
+from connectors.journald.decompression import DamagedValueError, decompress
 from connectors.journald.entry_filter import EntryFilter
 from connectors.journald.journal_fields import CURSOR, ENTRY_FIELDS, MONOTONIC, REALTIME, SEQNUM, TEXTS
 from connectors.journald.journal_file import JournalFile
@@ -160,7 +160,7 @@ class _EntryBatch:
             content = self.file.map[begin : begin + int(self.objects[kernel.LENGTH, row])]
             try:
                 text = decompress(int(self.objects[kernel.FLAGS, row]), content, limit)
-            except DamagedError:
+            except DamagedValueError:
                 self.objects[kernel.FIELD, row] = kernel.BROKEN
                 continue
             begins[len(done)], lengths[len(done)] = self._hold(text), len(text)

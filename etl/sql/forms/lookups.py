@@ -42,14 +42,7 @@ def lookup_rows(
     extra, pairs = _key_pairs(relation.scope, right, condition, at)
     if not pairs:
         raise ScriptError("unsupported-sql", "a look-up needs ON column = key of the table", at)
-    repeated = next((key for number, (_, key) in enumerate(pairs) if key in [other for _, other in pairs[:number]]), None)
-    if repeated is not None:
-        hint = "compare it once in ON, and the other columns in WHERE"
-        raise ScriptError("wrong-columns", f"the key {repeated!r} of the table {table.name!r} is compared twice", at, hint)
-    if condition.others and is_left:
-        text = condition.others[0].sql(dialect="spark")
-        hint = "let a CASE in the list of SELECT give null where it is not met, or use JOIN"
-        raise ScriptError("unsupported-sql", f"a LEFT JOIN of a look-up cannot have the condition {text}", at, hint)
+    _refuse_conditions(condition, pairs, table, is_left, at)
     if "*" in (column.name for column in columns):
         hint = f"name the columns that are needed, or declare those of {table.name!r}"
         raise ScriptError("wrong-columns", f"which columns {name}.* stands for is not known here", at, hint)
@@ -73,6 +66,20 @@ def lookup_rows(
         text = " and ".join(f"({spark_text(part, scope)})" for part in condition.others)
         relation = relation.then(StepText({"type": "filter", "where": text}, at))
     return relation
+
+
+def _refuse_conditions(
+    condition: JoinCondition, pairs: Sequence[tuple[str, str]], table: CreateTable, is_left: bool, at: int
+) -> None:
+    """Raise ScriptError for an ON that a look-up cannot have: a key compared twice, or more than keys where rows stay."""
+    repeated = next((key for number, (_, key) in enumerate(pairs) if key in [other for _, other in pairs[:number]]), None)
+    if repeated is not None:
+        hint = "compare it once in ON, and the other columns in WHERE"
+        raise ScriptError("wrong-columns", f"the key {repeated!r} of the table {table.name!r} is compared twice", at, hint)
+    if condition.others and is_left:
+        text = condition.others[0].sql(dialect="spark")
+        hint = "let a CASE in the list of SELECT give null where it is not met, or use JOIN"
+        raise ScriptError("unsupported-sql", f"a LEFT JOIN of a look-up cannot have the condition {text}", at, hint)
 
 
 def _key_pairs(left: Scope, right: Scope, condition: JoinCondition, at: int) -> tuple[list[StepText], list[tuple[str, str]]]:
