@@ -192,7 +192,7 @@ class Running:
         return self.totals
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120, what: str = "the condition") -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 300, what: str = "the condition") -> None:
     """Return when the condition holds; fail after a limit."""
     end = time.monotonic() + seconds
     while True:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,8 @@ DYNAMIC = {
     "spark.dynamicAllocation.executorIdleTimeout": "1s",
 }
 """Executors come and go between micro-batches."""
+LONGEST = 300
+"""Longest wait in seconds: all processes of the cluster share two cores with two other test processes."""
 MINUTES = "2026-11-01T10:{:02}:{:02}Z"
 
 
@@ -78,18 +81,15 @@ def test_results_are_exact_while_executors_workers_and_drivers_are_lost(
     pipeline = tmp_path / "clustered.yaml"
     pipeline.write_text(PIPELINE.format(shared=shared))
 
-    driver = _start(cluster, pipeline, shared, tmp_path / "host-1")
-    _wait_for_batches(driver, shared, 2)
-    next(cluster.executors()).send_signal(signal.SIGKILL)
-    _wait_for_batches(driver, shared, 5)
-    cluster.workers[0].kill()
-    _wait_for_batches(driver, shared, 8)
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.wait()
+    with _driver(cluster, pipeline, shared, tmp_path / "host-1") as driver:
+        _wait_for_batches(driver, shared, 2)
+        next(cluster.executors()).send_signal(signal.SIGKILL)
+        _wait_for_batches(driver, shared, 5)
+        cluster.workers[0].kill()
+        _wait_for_batches(driver, shared, 8)
     cluster.add_worker()
-    finished = _start(cluster, pipeline, shared, tmp_path / "host-2")
-
-    assert finished.wait(180) == 0, _log(tmp_path)
+    with _driver(cluster, pipeline, shared, tmp_path / "host-2") as finished:
+        assert finished.wait(LONGEST) == 0, _log(tmp_path)
     assert _numbers(store) == Counter(range(FILES * LINES))
     assert Counter(map(_key, _events(shared / "out/windows"))) == Counter(_expected_windows())
     assert Counter(event["user"] for event in _events(shared / "out/users")) == Counter(f"u{user}" for user in range(USERS))
@@ -127,13 +127,14 @@ def _key(event: dict[str, object]) -> tuple[str, object, object, object]:
     return str(event["window_start"])[:16], event["user"], event["events"], event["total"]
 
 
-def _start(cluster: SparkCluster, pipeline: Path, shared: Path, host: Path) -> subprocess.Popen[bytes]:
-    """Start a driver that has its own home, temporary and current folder, as on a host of its own."""
+@contextmanager
+def _driver(cluster: SparkCluster, pipeline: Path, shared: Path, host: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver with its own home, temporary and current folder, as on a host of its own. It is killed at the end."""
     (host / "tmp").mkdir(parents=True)
     settings = [word for key, value in DYNAMIC.items() for word in ("--conf", f"{key}={value}")]
     run = ["run", str(pipeline), "--once", "--drain", "--master", cluster.address, "--state", f"file://{shared}/state"]
     with (host / "log").open("wb") as log:
-        return subprocess.Popen(
+        driver = subprocess.Popen(
             [sys.executable, "-m", "etl", *run, *settings],
             cwd=host,
             env=os.environ | {"HOME": str(host), "TMPDIR": str(host / "tmp"), "SLUICE_CACHE": str(cluster.workers[0].cache)},
@@ -142,11 +143,20 @@ def _start(cluster: SparkCluster, pipeline: Path, shared: Path, host: Path) -> s
             stderr=log,
             start_new_session=True,
         )
+    try:
+        yield driver
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
 
 
 def _wait_for_batches(driver: subprocess.Popen[bytes], shared: Path, batches: int) -> None:
     commits = "state/queries/*/checkpoint/commits/[0-9]*"
-    wait_for(lambda: len([*shared.glob(commits)]) >= batches or driver.poll() is not None, 120)
+    try:
+        wait_for(lambda: len([*shared.glob(commits)]) >= batches or driver.poll() is not None, LONGEST)
+    except AssertionError as error:
+        raise AssertionError(f"{batches} micro-batches were not committed in {LONGEST} s: {_log(shared.parent)}") from error
     assert driver.poll() is None, f"the driver ended before {batches} micro-batches were committed: {_log(shared.parent)}"
 
 

@@ -20,8 +20,8 @@ ARGUMENTS = (
     "--disable-component-update", "--disable-sync", "--window-size=1440,1000",
 )  # fmt: skip
 
-SECONDS = 30
-"""Longest wait for something to appear: the first try compiles kernels."""
+SECONDS = 120
+"""Longest wait for something to appear: the first try compiles kernels, beside other test processes."""
 
 
 @contextmanager
