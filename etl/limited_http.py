@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_HEAD_BYTES = 32 << 10
@@ -32,7 +33,8 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
     """Seconds that a client may take to send the head of a request, from its connection on."""
 
     idle_seconds: ClassVar[float]
-    """Seconds that a client may take to send the head of its next request, from the answer before."""
+    """Seconds that a client may take to send the head of its next request, from the answer before. It stands for uvicorn's
+    ``timeout_keep_alive``, which is not used."""
 
     write_seconds: ClassVar[float] = 30.0
     """Seconds that a client may leave an answer unread after the buffers of the system and of the server are full."""
@@ -55,6 +57,13 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
 
     def on_too_many(self) -> None:
         """Called when a connection is closed because there are too many."""
+
+    def answer_at_once(self, data: bytes) -> bytes | None:
+        """The whole answer to the head of a request that needs no application; None for another one.
+
+        ``data`` is what has come on a connection that waits for a request; it may be a part of a head, or more than one.
+        """
+        return None
 
     def spare_app(self, app: Any) -> Any:
         """The application of a connection beyond the limit, made from that of the others."""
@@ -82,10 +91,16 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
 
     def data_received(self, data: bytes) -> None:
         """Process a part of a request."""
-        if not self._is_refused:
-            super().data_received(data)
-            if self._has_request():
-                self.waiting_connections.pop(self, None)
+        if self._is_refused:
+            return
+        is_first = self._waits()
+        if is_first and self._answer_at_once(data):
+            return
+        super().data_received(data)
+        if self._has_request():
+            self.waiting_connections.pop(self, None)
+        elif is_first and self._deadline is not None:  # a part of a head: the rest has to come as soon as that of the first one
+            self._expect_head(min(self.head_seconds, self._deadline.when() - self.loop.time()))
 
     def pause_writing(self) -> None:
         """Give a client that does not read some time."""
@@ -101,8 +116,25 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
+        self._unset_keepalive_if_required()
         if not self.transport.is_closing():
             self._expect_head(self.idle_seconds)
+
+    def _answer_at_once(self, data: bytes) -> bool:
+        """Whether the request is answered already."""
+        answer = self.answer_at_once(data)
+        if answer is None:
+            return False
+        self.transport.write(answer)
+        self.waiting_connections.pop(self, None)
+        self._expect_head(self.idle_seconds)
+        return True
+
+    def _waits(self) -> bool:
+        """Whether nothing of the next request has come yet, and the client reads."""
+        states = self.conn.our_state, self.conn.their_state
+        is_idle = states == (h11.IDLE, h11.IDLE) and not self.conn.trailing_data[0]
+        return is_idle and not self._has_request() and not self.flow.write_paused and not self.transport.is_closing()
 
     def _find_room(self) -> bool:
         """Whether this connection may be open; closes another one for it if need be."""

@@ -22,8 +22,8 @@ async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     return await asyncio.open_connection("127.0.0.1", port)
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> float:
-    """The seconds that the answer asks to wait."""
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> tuple[float, bytes]:
+    """The seconds that the answer asks to wait, and its body."""
     global answered
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     head = await reader.readuntil(b"\r\n\r\n")
@@ -31,9 +31,9 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: 
         raise SystemExit(f"{path}: {head[:100]!r}")
     length, after = re.search(rb"(?i)content-length: (\d+)", head), re.search(rb"(?i)poll-after: ([\d.]+)", head)
     assert length
-    await reader.readexactly(int(length[1]))
+    body = await reader.readexactly(int(length[1]))
     answered += 1
-    return float(after[1]) if after else 0.0
+    return float(after[1]) if after else 0.0, body
 
 
 async def poll(path: str, every: float) -> None:
@@ -41,11 +41,21 @@ async def poll(path: str, every: float) -> None:
     reader, writer = await connect()
     while True:
         try:
-            pause = await ask(reader, writer, path)
+            pause, _ = await ask(reader, writer, path)
         except (asyncio.IncompleteReadError, ConnectionError):  # the server closes connections that are idle
             reader, writer = await connect()
             continue
         await asyncio.sleep(max(every, pause))
+
+
+async def tap() -> None:
+    """`etl tap`: only events after the last one."""
+    await asyncio.sleep(random.random() * TAP_SECONDS)
+    last, (reader, writer) = b"0", await connect()
+    while True:
+        pause, body = await ask(reader, writer, f"{pipeline}/samples?stream=parsed&after={last.decode()}")
+        last = max(re.findall(rb'"id": (\d+)', body), key=int, default=last)
+        await asyncio.sleep(max(TAP_SECONDS, pause))
 
 
 async def follow_events() -> None:
@@ -59,7 +69,7 @@ async def main() -> None:
     began, work = time.monotonic(), []
     for number in range(count):
         if number % 2:
-            work.append(poll(sample, TAP_SECONDS))
+            work.append(tap())
         else:
             work += [follow_events(), poll(pipeline, PAGE_SECONDS), poll(f"{pipeline}/graph", PAGE_SECONDS)]
             work.append(poll(sample, SAMPLE_SECONDS))

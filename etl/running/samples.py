@@ -26,6 +26,9 @@ EVENTS_OF_SPLIT = 50
 KEEP_SECONDS = 15.0
 """Seconds after which a request ends that its viewer has not renewed."""
 
+RENEW_SECONDS = 3.0
+"""Seconds for which a request is not written again."""
+
 
 def tap_points(pipeline: Pipeline, name: str) -> tuple[str, ...]:
     """Where the events of a source, stream or sink pass. Raises EtlError for another name."""
@@ -69,7 +72,10 @@ class Tap:
 
     def renew(self) -> None:
         """Ask for more; a request that nobody renews ends. Raises OSError."""
-        self._request = replace(self._request, until=time.time() + KEEP_SECONDS)
+        until = time.time() + KEEP_SECONDS
+        if 0 <= until - self._request.until < RENEW_SECONDS:
+            return
+        self._request = replace(self._request, until=until)
         self._request.write(self._folder)
 
     def read(self) -> Iterator[pa.RecordBatch]:

@@ -64,9 +64,15 @@ class Access:
         """The role of a request; None without a valid token."""
         if self.tokens is None:
             return "write"
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else _cookie(headers)
+        given = self.token(headers)
         return self.tokens.role(given) if given else None
+
+    def token(self, headers: Headers) -> str:
+        """The token that a request has, valid or not; empty without one."""
+        if self.tokens is None:
+            return ""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else _cookie(headers)
 
 
 ANYONE = Access()

@@ -98,9 +98,9 @@ def _samples(call: Call) -> api.SamplesDocument:
     if job.status in _WITHOUT_EVENTS:
         raise EtlError(f"{call.pipeline} is {job.status}: no events pass; `etl start {call.pipeline}` starts it")
     state, values = call.server.engine.state(str(job.name)), call.values
-    fields, events = call.server.samples.look(job.pipeline, state, values["stream"] or "", values["where"])
-    fresh = [(id_, event) for id_, event in events if id_ > values["after"]][-values["limit"] :]
-    return api.SamplesDocument(fields=fields, events=[api.SampleDocument(id=id_, event=event) for id_, event in fresh])
+    wanted = values["stream"] or "", values["where"], values["limit"], values["after"]
+    fields, events = call.server.samples.look(job.pipeline, state, *wanted)
+    return api.SamplesDocument(fields=fields, events=[api.SampleDocument(id=id_, event=event) for id_, event in events])
 
 
 _WITHOUT_EVENTS = frozenset({"stopped", "ended", "failed", "refused"})

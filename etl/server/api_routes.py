@@ -7,14 +7,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from etl.running.metrics import Sample, samples, text_lines
 from etl.running.metrics_server import METRICS_TYPE, memory_samples
 from etl.server import access, api_changes, api_letters, api_reading
 from etl.server.endpoints import Endpoint
-from etl.server.events import TooManyViewersError
 from etl.server.openapi import openapi
 from etl.server.requests import error_response, json_response
 
@@ -48,19 +48,10 @@ def _openapi(request: Request) -> Response:
     return json_response(document())
 
 
-async def _events(request: Request) -> Response:
-    stream = request.app.state.events.view()
-    try:
-        first = await anext(stream)
-    except TooManyViewersError:
-        return error_response(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-viewers", "too many clients follow the events; try later")
-
-    async def chunks() -> Any:
-        yield first
-        async for chunk in stream:
-            yield chunk
-
-    return StreamingResponse(chunks(), media_type="text/event-stream")
+async def _events(request: Request) -> ASGIApp:
+    """The stream: an application takes the place of a response."""
+    events: ASGIApp = request.app.state.events
+    return events
 
 
 # ── Tokens of browsers ────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from etl.api import EtlError, nearest
-from etl.server.boards.shared_answers import POLL_AFTER, SharedAnswers
+from etl.server.access import Access
+from etl.server.boards.shared_answers import KnownRequest, SharedAnswers
+from etl.server.boards.viewer_turns import POLL_AFTER
 from etl.server.documents import masked
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer, UnknownPipelineError
@@ -124,9 +126,7 @@ class Endpoint:
         try:
             call = self._call(request, await request.body())
             if self.is_shared and request.headers.get("cache-control") != "no-cache":
-                key = f"{request.url.path}?{request.url.query}"
-                text = await answers.get(key, lambda: run_in_threadpool(lambda: encode(masked(self.handle(call), mask))))
-                return Response(text, media_type=JSON, headers={POLL_AFTER: f"{answers.take_turn():.2f}"})
+                return await self._share(request, answers, lambda: encode(masked(self.handle(call), mask)))
             answer = await run_in_threadpool(self._answer, call)
             if self.method != "GET":
                 answers.forget()
@@ -139,6 +139,16 @@ class Endpoint:
         if answer is None:
             return Response(status_code=HTTPStatus.NO_CONTENT)
         return json_response(masked(answer, mask), self.status)
+
+    async def _share(self, request: Request, answers: SharedAnswers, compute: Callable[[], bytes]) -> Response:
+        """The answer for all who ask for the same; it says when its viewer has the next turn."""
+        access: Access = request.app.state.access
+        headers, connection = request.headers, getattr(request.state, "connection", None)
+        client = f"{request.client.host if request.client else ''} {access.token(headers)}"
+        asked = KnownRequest(f"{request.url.path}?{request.url.query}", client, lambda: access.role(headers) is not None)
+        text = await answers.get(asked.key, lambda: run_in_threadpool(compute))
+        answers.remember(getattr(request.state, "head", b""), asked)
+        return Response(text, media_type=JSON, headers={POLL_AFTER: f"{answers.turns.pause(client, connection):.2f}"})
 
     def _answer(self, call: Call) -> Any:
         answer = self.handle(call)

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from etl.server.requests import error_response
+
+MEDIA_TYPE = "text/event-stream"
 
 EVERY_SECONDS = 1.0
 """Seconds between two looks at the pipelines, as long as somebody views; more of many."""
@@ -17,15 +27,19 @@ VIEWERS_PER_SECOND = 20
 MAX_VIEWERS = 200
 """Viewers at the same time."""
 
-MAX_WAITING = 64
-"""Events that wait for a viewer; one that is slower is disconnected, and its browser connects again."""
+MAX_UNREAD_BYTES = 1 << 20
+"""Bytes that wait for a viewer; one that is slower is disconnected, and its browser connects again."""
 
 PING_SECONDS = 15.0
-"""Seconds after which a viewer without events gets a comment, so that proxies keep the connection."""
+"""Seconds after which viewers without events get a comment, so that proxies keep the connection."""
 
 
-class TooManyViewersError(Exception):
-    """There are `MAX_VIEWERS` already."""
+class ViewerConnection(Protocol):
+    """The connection of a viewer, on which an answer has begun."""
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """Takes bytes for the client."""
 
 
 class Events:
@@ -36,11 +50,12 @@ class Events:
 
     def __init__(self, statuses: Callable[[], Mapping[str, Any]]) -> None:
         self._statuses = statuses
-        self._viewers: set[asyncio.Queue[bytes | None]] = set()
+        self._viewers: set[_Viewer] = set()
         self._last: dict[str, str] = {}
         self._wake: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        self._sent_at = 0.0
 
     def changed(self) -> None:
         """Look at the pipelines now; callable from any thread."""
@@ -49,29 +64,22 @@ class Events:
             with suppress(RuntimeError):  # the server ends
                 loop.call_soon_threadsafe(wake.set)
 
-    async def view(self) -> AsyncIterator[bytes]:
-        """The stream of one viewer. Raises TooManyViewersError."""
-        if len(self._viewers) >= MAX_VIEWERS:
-            raise TooManyViewersError
-        queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_WAITING)
-        first = [_encode("pipeline", text) for text in self._last.values()]
-        self._viewers.add(queue)
-        if self._task is None or self._task.done():
-            self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
-            self._last, first = {}, []
-            self._task = asyncio.create_task(self._work())
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request with the stream, as an ASGI application, until its client leaves or the server ends."""
+        is_full = len(self._viewers) >= MAX_VIEWERS
+        if is_full or scope["method"] == "HEAD":
+            await (_too_many() if is_full else Response(media_type=MEDIA_TYPE))(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", MEDIA_TYPE.encode())]})
+        self._begin()
+        viewer = _Viewer(scope["state"]["connection"], is_chunked=scope["http_version"] == "1.1")
+        viewer.write(_Frame(b"retry: 2000\n\n" + b"".join(_encode("pipeline", text) for text in self._last.values())))
+        self._viewers.add(viewer)
         try:
-            yield b"retry: 2000\n\n" + b"".join(first)
-            while True:
-                try:
-                    event = await asyncio.wait_for(queue.get(), PING_SECONDS)
-                except TimeoutError:
-                    event = b": ping\n\n"
-                if event is None:
-                    return
-                yield event
+            await _first_of(viewer.ends.wait(), _left(receive))
         finally:
-            self._viewers.discard(queue)
+            self._viewers.discard(viewer)
+        await send({"type": "http.response.body"})
 
     def end(self) -> None:
         """End all streams; callable from any thread."""
@@ -79,9 +87,16 @@ class Events:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._end_all)
 
+    def _begin(self) -> None:
+        """Look at the pipelines from now on, for the first viewer."""
+        if self._task is None or self._task.done():
+            self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
+            self._last, self._sent_at = {}, time.monotonic()
+            self._task = asyncio.create_task(self._work())
+
     def _end_all(self) -> None:
-        for queue in list(self._viewers):
-            _end(queue)
+        for viewer in self._viewers:
+            viewer.ends.set()
 
     async def _work(self) -> None:
         """Look at the pipelines as long as there are viewers."""
@@ -98,20 +113,63 @@ class Events:
         events = [_encode("pipeline", text) for name, text in texts.items() if self._last.get(name) != text]
         events += [_encode("removed", json.dumps({"name": name})) for name in self._last.keys() - texts.keys()]
         self._last = texts
+        now = time.monotonic()
+        if not events and now - self._sent_at >= PING_SECONDS:
+            events = [b": ping\n\n"]
         if events:
-            for queue in list(self._viewers):
-                try:
-                    queue.put_nowait(b"".join(events))
-                except asyncio.QueueFull:
-                    self._viewers.discard(queue)
-                    _end(queue)
+            self._sent_at = now
+            frame = _Frame(b"".join(events))
+            for viewer in self._viewers:
+                viewer.write(frame)
 
 
-def _end(queue: asyncio.Queue[bytes | None]) -> None:
-    """Let the viewer's stream end."""
-    while not queue.empty():
-        queue.get_nowait()
-    queue.put_nowait(None)
+class _Frame:
+    """Events as the bytes that go to all viewers."""
+
+    def __init__(self, plain: bytes) -> None:
+        self.plain = plain
+        self.chunk = b"%x\r\n%b\r\n" % (len(plain), plain)
+
+
+@dataclass(eq=False)
+class _Viewer:
+    """An answer whose head is sent and that does not end. Its frames are written past the HTTP server, which would wake a task
+    and frame them again for each viewer."""
+
+    connection: ViewerConnection
+    is_chunked: bool
+    ends: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def write(self, frame: _Frame) -> None:
+        """Write a frame, or disconnect a client that does not read."""
+        transport = self.connection.transport
+        if transport.is_closing():
+            return
+        if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            transport.abort()
+        else:
+            transport.write(frame.chunk if self.is_chunked else frame.plain)
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the client leaves."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _first_of(*waiting: Coroutine[Any, Any, Any]) -> None:
+    """Wait for one of them, and cancel the others."""
+    tasks = [asyncio.ensure_future(one) for one in waiting]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _too_many() -> Response:
+    message = "too many clients follow the events; try later"
+    return error_response(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-viewers", message)
 
 
 def _encode(event: str, data: str) -> bytes:

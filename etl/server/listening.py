@@ -20,16 +20,58 @@ from starlette.types import Receive, Scope, Send
 from etl.api import EtlError
 from etl.limited_http import MAX_HEAD_BYTES, LimitedProtocol
 from etl.running.metrics_server import ListenAddress
-from etl.server.access import HEALTH_PATHS
-from etl.server.requests import error_response
+from etl.server.access import HEALTH_PATHS, SECURITY_HEADERS
+from etl.server.boards.shared_answers import SharedAnswers
+from etl.server.boards.viewer_turns import MAX_PAUSE_SECONDS, POLL_AFTER
+from etl.server.requests import JSON, error_response
+
+_ALREADY = b"HTTP/1.1 200 OK\r\n" + b"".join(
+    f"{name.lower()}: {value}\r\n".encode() for name, value in {"Content-Type": JSON, **SECURITY_HEADERS}.items()
+)
+"""The start of an answer that is given without the application."""
 
 
 class ServerProtocol(LimitedProtocol):
-    """The protocol of `etl serve`."""
+    """The protocol of `etl serve`. Handlers find in ``request.state`` this object as ``connection``, and as ``head`` the bytes of
+    the request, where they came as a whole and alone.
+    """
 
     max_connections = 512
     spare_connections = 16
-    head_seconds = idle_seconds = 10.0
+    head_seconds = 10.0
+    idle_seconds = MAX_PAUSE_SECONDS + 15.0  # a viewer connects once, and not for each of its turns
+
+    def connection_made(self, transport: Any) -> None:
+        """Accept a connection."""
+        self.app_state = {"connection": self}
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Process a part of a request."""
+        super().data_received(data)
+        self.app_state.pop("head", None)  # a request that came with others is processed later
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Remove the connection, which may be that of a viewer."""
+        super().connection_lost(exc)
+        self._answers.turns.remove(self)
+
+    def answer_at_once(self, data: bytes) -> bytes | None:
+        """An answer that others have got just now, to a request that came before."""
+        found = self._answers.find(data)
+        if found is None:
+            self.app_state["head"] = data
+            return None
+        request, text = found
+        own = [*self.server_state.default_headers, (b"content-length", b"%d" % len(text))]
+        own.append((POLL_AFTER.lower().encode(), b"%.2f" % self._answers.turns.pause(request.client, self)))
+        return b"".join((_ALREADY, *(b"%b: %b\r\n" % header for header in own), b"\r\n", text))
+
+    @property
+    def _answers(self) -> SharedAnswers:
+        app: Any = self.config.app
+        answers: SharedAnswers = app.state.answers
+        return answers
 
     def spare_app(self, app: Any) -> Any:
         """Health checks are answered however many clients there are; others have to come again."""

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from etl.spark.reports.totals import Totals
@@ -53,9 +54,10 @@ class Rates:
 
     def current(self) -> dict[str, float]:
         """Events and bytes a second over the last seconds; zeros without samples."""
+        since = time.time() - RATE_SECONDS - 1
         with self._lock:
-            recent = [one for one in self._samples if one.time >= time.time() - RATE_SECONDS - 1]
-        first, last = (recent[0], recent[-1]) if recent else (None, None)
+            recent = list(takewhile(lambda one: one.time >= since, reversed(self._samples)))
+        first, last = (recent[-1], recent[0]) if recent else (None, None)
         seconds = last.time - first.time if first and last else 0.0
         return {
             f"{name}_per_second": round((getattr(last, name) - getattr(first, name)) / seconds, 1) if seconds > 0 else 0.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
@@ -159,6 +161,38 @@ def test_events_tell_what_has_changed(jobs: Jobs, client: Client) -> None:
         assert line
     assert json.loads(stream.readline()[6:]) == {"name": "shop/a"}
     connection.close()
+
+
+def stream_of(client: Client, head: str) -> bytes:
+    """What the server sends for a request for its events, until the status of the pipeline or the end."""
+    with closing(socket.create_connection(client.address, timeout=60)) as connection:
+        connection.sendall(f"{head}\r\nHost: localhost\r\n\r\n".encode())
+        found = b""
+        while b'"running"' not in found and (data := connection.recv(1 << 16)):
+            found += data
+        return found
+
+
+def test_events_are_framed_as_the_version_of_http_asks(jobs: Jobs, client: Client) -> None:
+    client("PUT", A, jobs.text())
+    jobs.wait("shop/a", "running")
+
+    for version in ("1.0", "1.1"):
+        head, _, body = stream_of(client, f"GET /api/events HTTP/{version}").partition(b"\r\n\r\n")
+        assert b"content-type: text/event-stream" in head
+        framing, _, events = body.partition(b"retry: 2000\n\n")
+        assert bool(framing) == (version == "1.1")
+        if framing:  # its first chunk is whole
+            assert events.decode()[int(framing, 16) - len("retry: 2000\n\n") :].startswith("\r\n")
+        assert (b"transfer-encoding: chunked" in head.lower()) == (version == "1.1")
+    assert client("HEAD", "/api/events").status == 200
+
+
+def test_a_viewer_who_reads_no_events_is_disconnected(jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.server.events.MAX_UNREAD_BYTES", -1)
+    client("PUT", A, jobs.text())
+
+    assert b"event" not in stream_of(client, "GET /api/events HTTP/1.1").replace(b"text/event-stream", b"")
 
 
 def test_monitoring_sees_all_pipelines(jobs: Jobs, client: Client) -> None:

@@ -1,17 +1,19 @@
-"""Many viewers of a server: one answer for all, and longer pauses."""
+"""Many viewers of a server: one answer for all."""
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 from typing import Any
 
 import pytest
 from jobs_and_client import Client, Jobs
+from running import wait_for
 
 from etl.cli.server.connection import Connection
 from etl.server.boards import shared_answers
-from etl.server.boards.shared_answers import FREE_PER_SECOND, MAX_ANSWERS, MAX_PAUSE_SECONDS, TURNS_PER_SECOND, SharedAnswers
+from etl.server.boards.shared_answers import FREE_PER_SECOND, MAX_ANSWERS, SharedAnswers
+from etl.server.boards.viewer_turns import TURNS_PER_SECOND
+from etl.server.listening import ServerProtocol
 
 
 class Load:
@@ -63,18 +65,17 @@ def test_many_viewers_share_an_answer_of_the_last_second() -> None:
     asyncio.run(work())
 
 
-@pytest.mark.parametrize(("viewers", "pause"), [(10, 1.0), (300, 300 / TURNS_PER_SECOND), (10_000, MAX_PAUSE_SECONDS)])
-def test_viewers_wait_as_long_as_makes_so_many_turns_a_second(viewers: int, pause: float) -> None:
-    load = Load()
-    due = [number / viewers for number in range(viewers)]
-    pauses: list[float] = []
-    for _ in range(8 * viewers):
-        load.now = heapq.heappop(due)
-        pauses.append(max(1.0, load.answers.take_turn()))
-        heapq.heappush(due, load.now + pauses[-1])
+def test_the_longer_viewers_wait_the_longer_an_answer_serves_them() -> None:
+    async def work() -> None:
+        load = Load()
+        for connection in range(15 * TURNS_PER_SECOND):
+            load.answers.turns.pause("somebody", connection)
+        for now in (0.0, 3.5, 3.8, 7.0):
+            load.now = now
+            await load.ask(1)
+        assert load.computed == 2
 
-    assert max(pauses[-viewers:]) == pytest.approx(pause, rel=0.1)
-    assert min(pauses[-viewers:]) == pytest.approx(pause, rel=0.1)
+    asyncio.run(work())
 
 
 def test_answers_are_few_and_one_viewer_who_leaves_takes_it_from_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,3 +150,25 @@ def test_clients_wait_as_long_as_the_server_asks_for(client: Client, monkeypatch
         answered.headers = {"Poll-After": text}
         connection.pace.note(answered)
         assert 0.5 <= connection.pace.pause(0.5) <= 60.0
+
+
+def test_a_client_that_asks_again_and_again_keeps_its_connection(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted: list[int] = []
+    accept = ServerProtocol.connection_made
+
+    def note(self: ServerProtocol, transport: Any) -> None:
+        accepted.append(1)
+        accept(self, transport)
+
+    monkeypatch.setattr(ServerProtocol, "connection_made", note)
+    connection = Connection(f"http://{client.address.host}:{client.address.port}")
+    with connection.kept_open() as server:
+        for _ in range(3):
+            assert server.get("/api/pipelines")["pipelines"] == []
+        assert len(accepted) == 1
+
+        monkeypatch.setattr(ServerProtocol, "idle_seconds", 0.01)  # the server closes it
+        server.get("/api/pipelines")
+        wait_for(lambda: not ServerProtocol.open_connections, 60, "the end of the connection")
+        assert server.get("/api/pipelines")["pipelines"] == []
+        assert len(accepted) == 2

@@ -8,8 +8,8 @@ import os
 import shutil
 import ssl
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -62,7 +62,9 @@ class Connection:
     pace: Pace = field(default_factory=lambda: Pace(), repr=False, compare=False)
     """For commands that ask again and again."""
     is_exact: bool = False
-    """Whether answers are as of now; those of a server with many viewers may be a second old, some older than others."""
+    """Whether answers are as of now; those of a server with many viewers may be seconds old, some older than others."""
+    kept: http.client.HTTPConnection | None = field(default=None, repr=False, compare=False)
+    """The connection of all requests; without one each has its own."""
 
     @staticmethod
     def of(url: str) -> Connection:
@@ -72,13 +74,19 @@ class Connection:
             raise EtlError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8321")
         return Connection(parts.geturl().rstrip("/"), os.environ.get(TOKEN, ""))
 
+    @contextmanager
+    def kept_open(self) -> Iterator[Connection]:
+        """This server, asked on one connection while the body runs: a server with many viewers counts their connections."""
+        with closing(self._open()) as kept:
+            yield replace(self, kept=kept)
+
     def get(self, path: str, **parameters: Any) -> Any:
         """The answer to a GET."""
         return self.call("GET", path, **parameters)
 
     def call(self, method: str, path: str, body: bytes | None = None, **parameters: Any) -> Any:
         """The answer as a value; None without content. Raises RefusedError, and EtlError for a server that is not there."""
-        with closing(self._open()) as connection:
+        with closing(self._open()) if self.kept is None else nullcontext(self.kept) as connection:
             answer = self._request(connection, method, path, body, parameters)
             data = answer.read(MAX_ANSWER_BYTES)
         return self._value(answer.status, data)
@@ -126,13 +134,29 @@ class Connection:
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         headers |= {"Cache-Control": "no-cache"} if self.is_exact else {}
+        target = f"{path}?{query}" if query else path
         try:
-            connection.request(method, f"{path}?{query}" if query else path, body, headers)
-            answer = connection.getresponse()
+            answer = self._send(connection, method, target, body, headers)
         except (OSError, http.client.HTTPException) as error:
             raise EtlError(f"no server answers at {self.url}: {error or type(error).__name__}") from error
         self.pace.note(answer)
         return answer
+
+    @staticmethod
+    def _send(
+        connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None, headers: dict[str, str]
+    ) -> http.client.HTTPResponse:
+        """The answer. A connection that was idle may be closed by the server: a request that only reads is sent again."""
+        is_used = connection.sock is not None
+        try:
+            connection.request(method, target, body, headers)
+            return connection.getresponse()
+        except (http.client.BadStatusLine, http.client.CannotSendRequest, ConnectionError):
+            connection.close()
+            if not is_used or method != "GET":
+                raise
+        connection.request(method, target, body, headers)
+        return connection.getresponse()
 
     def _value(self, status: int, data: bytes) -> Any:
         if status == http.HTTPStatus.NO_CONTENT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -208,16 +209,17 @@ def logs(name: str, server: str | None, state: str | None, follow: bool, limit: 
       etl logs security/ssh -f
     """
     target = find(name, server, state)
-    read = _log_reader(target, name)
-    last = 0
-    while True:
-        for message in read(limit, last):
-            last = message["id"]
-            click.echo(json.dumps(message) if form == "json" else _message_line(message))
-        if not follow:
-            return
-        time.sleep(target.pace.pause(FOLLOW_SECONDS) if isinstance(target, Connection) else FOLLOW_SECONDS)
-        limit = 5000
+    with target.kept_open() if isinstance(target, Connection) else nullcontext(target) as opened:
+        read = _log_reader(opened, name)
+        last = 0
+        while True:
+            for message in read(limit, last):
+                last = message["id"]
+                click.echo(json.dumps(message) if form == "json" else _message_line(message))
+            if not follow:
+                return
+            time.sleep(opened.pace.pause(FOLLOW_SECONDS) if isinstance(opened, Connection) else FOLLOW_SECONDS)
+            limit = 5000
 
 
 def _log_reader(target: Connection | LocalRun, name: str) -> Callable[[int, int], list[dict[str, Any]]]:

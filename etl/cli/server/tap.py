@@ -58,12 +58,13 @@ def _events(
 
 def _remote(connection: Connection, name: str, stream: str, where: str | None) -> Iterator[dict[str, Any]]:
     after = 0
-    while True:
-        found = connection.pipeline("GET", name, "samples", stream=stream, where=where, after=after)
-        for one in found["events"]:
-            after = one["id"]
-            yield one["event"]
-        time.sleep(connection.pace.pause(POLL_SECONDS))
+    with connection.kept_open() as server:
+        while True:
+            found = server.pipeline("GET", name, "samples", stream=stream, where=where, after=after)
+            for one in found["events"]:
+                after = one["id"]
+                yield one["event"]
+            time.sleep(server.pace.pause(POLL_SECONDS))
 
 
 def _local(run: LocalRun, stream: str, where: str | None, file: str | None) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
@@ -49,7 +49,8 @@ def command(server: str | None, state: str | None, once: bool) -> None:
     from rich.live import Live
 
     view = View()
-    with _keys() as next_key, Live(auto_refresh=False, screen=True) as live:
+    opened = nullcontext(connection) if connection is None else connection.kept_open()
+    with opened as connection, _keys() as next_key, Live(auto_refresh=False, screen=True) as live:
         while True:
             rows = look()
             detail = connection.pipeline("GET", view.chosen(rows)) if view.shows_detail and connection and rows else None

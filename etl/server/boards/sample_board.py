@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from etl.running.samples import EVENTS_OF_SPLIT, KEEP_SECONDS, Tap, check_condit
 from etl.spark.state.folder import StateFolder
 
 MAX_EVENTS = 500
-"""Events of one point that are kept for viewers."""
+"""Events of one point that are kept for viewers, or as many more as one task has copied."""
 
 MAX_POINTS = 64
 """Points that are looked at at the same time, over all pipelines."""
@@ -26,17 +27,38 @@ Key = tuple[str, str, str | None]
 
 
 @dataclass
+class _Taken:
+    """Events that a task has copied. They become values of JSON when somebody wants to see them."""
+
+    first_id: int
+    batch: pa.RecordBatch
+
+    @cached_property
+    def events(self) -> list[tuple[int, dict[str, Any]]]:
+        return list(enumerate(plain_events(self.batch), self.first_id))
+
+
+@dataclass
 class _Point:
     tap: Tap
     looked_at: float = 0.0
-    events: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
+    taken: deque[_Taken] = field(default_factory=deque)
     fields: dict[str, str] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> None:
         self.fields = {one.name: format_type(one.type) for one in batch.schema}
-        for event in plain_events(batch):
-            last = self.events[-1][0] if self.events else 0
-            self.events.append((max(last + 1, time.time_ns() // 1000), event))
+        after = self.taken[-1].first_id + self.taken[-1].batch.num_rows if self.taken else 0
+        self.taken.append(_Taken(max(after, time.time_ns() // 1000), batch))
+        while sum(one.batch.num_rows for one in self.taken) - self.taken[0].batch.num_rows >= MAX_EVENTS:
+            self.taken.popleft()
+
+    def last(self, count: int, after: int) -> list[tuple[int, dict[str, Any]]]:
+        found: list[tuple[int, dict[str, Any]]] = []
+        for taken in reversed(self.taken):
+            if len(found) >= count or taken.first_id + taken.batch.num_rows <= after:
+                break
+            found[:0] = [(id_, event) for id_, event in taken.events if id_ > after]
+        return found[-count:]
 
 
 class SampleBoard:
@@ -47,9 +69,9 @@ class SampleBoard:
         self._lock = threading.Lock()
 
     def look(
-        self, pipeline: Pipeline, state: StateFolder, name: str, where: str | None
+        self, pipeline: Pipeline, state: StateFolder, name: str, where: str | None, count: int = MAX_EVENTS, after: int = 0
     ) -> tuple[dict[str, str], list[tuple[int, dict[str, Any]]]]:
-        """The fields and the last events, each with an id that grows. The first look has none: it asks for them.
+        """The fields and the last ``count`` events with an id greater than ``after``. The first look has none: it asks for them.
 
         Raises EtlError for a name or condition that is wrong, and OSError.
         """
@@ -64,7 +86,7 @@ class SampleBoard:
             except EtlError:
                 self._close(key)
                 raise
-            return point.fields, list(point.events)
+            return point.fields, point.last(count, after)
 
     def tidy(self, everything: bool = False) -> None:
         """End the requests at which nobody looks any more."""
