@@ -63,7 +63,7 @@ class Connection:
     """For commands that ask again and again."""
     is_exact: bool = False
     """Whether answers are as of now; those of a server with many viewers may be seconds old, some older than others."""
-    kept: http.client.HTTPConnection | None = field(default=None, repr=False, compare=False)
+    session: http.client.HTTPConnection | None = field(default=None, repr=False, compare=False)
     """The connection of all requests; without one each has its own."""
 
     @staticmethod
@@ -77,8 +77,8 @@ class Connection:
     @contextmanager
     def kept_open(self) -> Iterator[Connection]:
         """This server, asked on one connection while the body runs: a server with many viewers counts their connections."""
-        with closing(self._open()) as kept:
-            yield replace(self, kept=kept)
+        with closing(self._open()) as session:
+            yield replace(self, session=session)
 
     def get(self, path: str, **parameters: Any) -> Any:
         """The answer to a GET."""
@@ -86,7 +86,7 @@ class Connection:
 
     def call(self, method: str, path: str, body: bytes | None = None, **parameters: Any) -> Any:
         """The answer as a value; None without content. Raises RefusedError, and EtlError for a server that is not there."""
-        with closing(self._open()) if self.kept is None else nullcontext(self.kept) as connection:
+        with closing(self._open()) if self.session is None else nullcontext(self.session) as connection:
             answer = self._request(connection, method, path, body, parameters)
             data = answer.read(MAX_ANSWER_BYTES)
         return self._value(answer.status, data)

@@ -27,7 +27,7 @@ Key = tuple[str, str, str | None]
 
 
 @dataclass
-class _Taken:
+class _SampleBatch:
     """Events that a task has copied. They become values of JSON when somebody wants to see them."""
 
     first_id: int
@@ -42,22 +42,22 @@ class _Taken:
 class _Point:
     tap: Tap
     looked_at: float = 0.0
-    taken: deque[_Taken] = field(default_factory=deque)
+    batches: deque[_SampleBatch] = field(default_factory=deque)
     fields: dict[str, str] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> None:
         self.fields = {one.name: format_type(one.type) for one in batch.schema}
-        after = self.taken[-1].first_id + self.taken[-1].batch.num_rows if self.taken else 0
-        self.taken.append(_Taken(max(after, time.time_ns() // 1000), batch))
-        while sum(one.batch.num_rows for one in self.taken) - self.taken[0].batch.num_rows >= MAX_EVENTS:
-            self.taken.popleft()
+        after = self.batches[-1].first_id + self.batches[-1].batch.num_rows if self.batches else 0
+        self.batches.append(_SampleBatch(max(after, time.time_ns() // 1000), batch))
+        while sum(one.batch.num_rows for one in self.batches) - self.batches[0].batch.num_rows >= MAX_EVENTS:
+            self.batches.popleft()
 
     def last(self, count: int, after: int) -> list[tuple[int, dict[str, Any]]]:
         found: list[tuple[int, dict[str, Any]]] = []
-        for taken in reversed(self.taken):
-            if len(found) >= count or taken.first_id + taken.batch.num_rows <= after:
+        for sample in reversed(self.batches):
+            if len(found) >= count or sample.first_id + sample.batch.num_rows <= after:
                 break
-            found[:0] = [(id_, event) for id_, event in taken.events if id_ > after]
+            found[:0] = [(id_, event) for id_, event in sample.events if id_ > after]
         return found[-count:]
 
 
