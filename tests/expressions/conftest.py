@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from java_errors import error_of
 
 from etl.api import TIMESTAMP
 from etl.expressions import Evaluation, analyse, compile_expression, register
@@ -187,22 +188,15 @@ def _not_failing(text: str, result: Evaluation, frame: DataFrame, tried: int) ->
     if result.failed is None:
         return
     rows = [n for n, failed in enumerate(result.failed.to_pylist()) if failed]
+    frame.createOrReplaceTempView("events_that_fail")
     for row in rows[len(text) % len(rows) :][:tried] if tried < len(rows) else rows:
-        one = frame.where(f"_row = {row}").selectExpr(f"({analyse(text, SCHEMA).spark_sql}\n)")
-        error = _error(one)
+        query = f"select ({analyse(text, SCHEMA).spark_sql}\n) from events_that_fail where _row = {row}"
+        error = error_of(frame.sparkSession, query, computed=True)
         if error is None:
-            yield f"{text!r}, row {row}: Arrow fails ({result.reasons[row]}), Spark gives {one.collect()}"
+            given = frame.sparkSession.sql(query).collect()
+            yield f"{text!r}, row {row}: Arrow fails ({result.reasons[row]}), Spark gives {given}"
         elif "SQLSTATE" not in error:
             yield f"{text!r}, row {row}: {error[:200]}"
-
-
-def _error(frame: DataFrame) -> str | None:
-    """The message of the error that computing the frame raises."""
-    try:
-        frame.collect()
-    except Exception as error:
-        return str(error)
-    return None
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from java_errors import error_of, java_errors
 
 from etl.api import format_type, parse_type
 from etl.expressions import analyse
@@ -174,16 +175,9 @@ def events(spark: SparkSession) -> Iterator[SparkSession]:
     spark.catalog.dropTempView("typed_events")
 
 
-def _refusal(session: SparkSession, sql: str) -> str | None:
-    from pyspark.errors import AnalysisException, PySparkException
-
-    try:
-        session.sql(f"select {sql} as x from typed_events")
-    except (AnalysisException, PySparkException) as error:
-        return str(error)
-    except Exception as error:  # an assertion of Spark's own, told through py4j
-        return str(error)
-    return None
+def _is_refused(session: SparkSession, sql: str) -> bool:
+    """Whether Spark's analyser refuses an expression, also with an assertion of its own."""
+    return error_of(session, f"select {sql} as x from typed_events") is not None
 
 
 @pytest.mark.spark
@@ -201,7 +195,7 @@ def test_lint_refuses_nothing_that_spark_takes(events: SparkSession, text: str) 
 
     fails_later = ("'+' adds numbers", "which it is compared with")  # Spark takes it, and then fails at each event
     if analysis.errors and not any(words in finding.message for finding in analysis.findings for words in fails_later):
-        assert _refusal(events, analysis.spark_sql) is not None, [finding.message for finding in analysis.findings]
+        assert _is_refused(events, analysis.spark_sql), [finding.message for finding in analysis.findings]
 
 
 @pytest.mark.spark
@@ -216,7 +210,7 @@ def test_lint_finds_most_calls_that_spark_refuses(events: SparkSession) -> None:
             continue
         args = draw.choices(list(COLUMNS), k=int(draw.choice(counts)))
         text = f"{name}({', '.join(args)})"
-        if _refusal(events, text) is not None:
+        if _is_refused(events, text):
             refused += 1
             missed += not analyse(text, FIELDS).errors
 
@@ -238,7 +232,8 @@ def test_the_committed_signatures_are_spark_s(spark: SparkSession) -> None:
         "try_cast date",
     ]
 
-    found = probe(spark, names)["signatures"]
+    with java_errors():
+        found = probe(spark, names)["signatures"]
 
     assert found == {name: SIGNATURES[name] for name in names}, "refresh: python -m etl.expressions.signatures.probe FILE"
 
@@ -252,6 +247,6 @@ def test_flink_s_expressions_that_spark_takes_are_clean(events: SparkSession, ac
     typed = {
         text: analysis for text, analysis in found.items() if analysis.errors and analysis.findings[0].code not in ("bad-regex",)
     }
-    wrong = [text for text, analysis in typed.items() if _refusal(events, analysis.spark_sql) is None]
+    wrong = [text for text, analysis in typed.items() if not _is_refused(events, analysis.spark_sql)]
 
     assert wrong == []
