@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from etl.columns.cache_folder import folder
+from etl.spark.startup.unused_archives import JvmEnvironment
 
 _VARIABLES = (
     "SPARK_HOME",
@@ -88,7 +89,9 @@ def plan_launch(home: Path, jars: Path, user_settings: Mapping[str, str]) -> Jvm
         if not _PLAIN_PATH.fullmatch(str(archives)):  # Spark splits options at blanks, Java this one at colons
             return JvmLaunch()
         archives.mkdir(mode=0o700, exist_ok=True)
-        key = archives / _key(home, jars)
+        environment = JvmEnvironment(str(home), str(jars))
+        key = archives / _key(environment)
+        environment.record(key)
         archive = _find_archive(home, key)
         if archive is not None:
             return _mapping_launch(home, key, archive)
@@ -98,13 +101,10 @@ def plan_launch(home: Path, jars: Path, user_settings: Mapping[str, str]) -> Jvm
         return JvmLaunch()
 
 
-def _key(home: Path, jars: Path) -> str:
+def _key(environment: JvmEnvironment) -> str:
     """A name for all that an archive depends on."""
-    digest = hashlib.sha256(repr([os.environ.get(name) for name in _VARIABLES]).encode())
-    for file in (home / "release", home / "lib" / "server" / "libjvm.so", *sorted(jars.iterdir())):
-        stat = file.stat()
-        digest.update(repr((str(file), stat.st_size, stat.st_mtime_ns)).encode())
-    return digest.hexdigest()[:16]
+    variables = [os.environ.get(name) for name in _VARIABLES]
+    return hashlib.sha256(repr((variables, environment.fingerprint())).encode()).hexdigest()[:16]
 
 
 def _find_archive(home: Path, key: Path) -> Path | None:
