@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import kill_clickhouse as clickhouse
 import kill_database as database
@@ -131,7 +132,20 @@ def groups_of(pairs: Iterable[Pair], size: int) -> Sequence[Sequence[Pair]]:
     return [found[at : at + size] for found in of_source.values() for at in range(0, len(found), size)]
 
 
+SOURCES_TOGETHER = 3
+"""Sources of one pipeline in the few groups."""
+
+
 def few_groups() -> Sequence[Sequence[Pair]]:
-    """Return pairs that have each source and each sink at least once, grouped by source."""
+    """Return pairs that have each source and each sink at least once, grouped by source. Sources that are followed share a
+    pipeline with others: a run that is killed costs more than what it reads."""
     longer = range(max(len(SOURCES), len(SINKS)))
-    return groups_of((Pair(SOURCES[number % len(SOURCES)], SINKS[number % len(SINKS)]) for number in longer), len(SINKS))
+    groups = groups_of((Pair(SOURCES[number % len(SOURCES)], SINKS[number % len(SINKS)]) for number in longer), len(SINKS))
+    followed = [group for group in groups if not (group[0].source.whole or group[0].source.receives)]
+    alone = [group for group in groups if group not in followed]
+    return [*map(list, map(chain.from_iterable, batched(followed, SOURCES_TOGETHER))), *alone]
+
+
+def batched(groups: Sequence[Sequence[Pair]], size: int) -> Iterator[Sequence[Sequence[Pair]]]:
+    """Yield parts of a sequence."""
+    return (groups[at : at + size] for at in range(0, len(groups), size))

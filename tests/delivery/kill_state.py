@@ -113,8 +113,9 @@ class StateSetup(KillSetup):
     def __init__(self, workspace: Workspace, cases: Mapping[str, Case], route: str, pace: Pace) -> None:
         self.workspace, self.cases, self.route, self.pace = workspace, cases, route, pace
         kind = SparkInput if route == READ_BY_SPARK else StateInput
-        self.source = SourceRow("file", lambda own: kind(own, route, pace), ordered=True)
-        self.input: StateInput = self.source.input(workspace)  # type: ignore[assignment]
+        self.sources = [SourceRow("file", lambda own: kind(own, route, pace), ordered=True)]
+        self.input = kind(workspace, route, pace)
+        self.inputs = [self.input]
         self.outputs: list[Output] = []
 
     def pipeline(self, name: str) -> str:

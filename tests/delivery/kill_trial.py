@@ -100,7 +100,7 @@ class Trial:
     def __post_init__(self) -> None:
         self.seed = self.seed or int(os.environ.get("SLUICE_SEED", "0")) or random.randrange(1, 1 << 32)
         self.random = random.Random(self.seed)
-        self.whole = self.setup.source.whole
+        self.whole = self.setup.whole
         self.runs = RUNS or FEW_RUNS
         self.log.append(f"SLUICE_SEED={self.seed}")
 
@@ -127,16 +127,14 @@ class Trial:
         return [kinds[number % len(kinds)] for number in range(self.runs)]
 
     def _begin(self, number: int) -> None:
-        """Create the source's input, and a pipeline that reads it with a state folder of its own."""
+        """Create the sources' inputs, and a pipeline that reads them with a state folder of its own."""
         self.state = self.setup.workspace.state = self.engine.etl.folder / f"state-{number}"
-        self.setup.input.begin()
+        self.setup.begin()
         self.pipeline = self.engine.etl.pipeline(self.setup.pipeline(f"kills-{number}"))
 
     def _run_and_kill(self, number: int, run: subprocess.Popen[bytes], victim: Victim) -> None:
         """Write events in slices, and kill the victim at one of them; a run that survives gets SIGTERM at the end."""
-        at = (
-            SLICES - 1 if self.setup.source.receives else self.random.randrange(SLICES)
-        )  # events sent after the kill would be lost
+        at = SLICES - 1 if self.setup.receives else self.random.randrange(SLICES)  # events sent after the kill would be lost
         for piece in range(1 if self.whole else SLICES):
             if not self.whole:
                 begun = self._begun_batches()
@@ -150,7 +148,7 @@ class Trial:
             run.send_signal(signal.SIGTERM)
 
     def _write(self, events: int) -> None:
-        self.setup.input.write_events(self.total, self.total + events)
+        self.setup.write_events(self.total, self.total + events)
         self.total += events
 
     def _kill_victim(self, run: subprocess.Popen[bytes], victim: Victim) -> str:

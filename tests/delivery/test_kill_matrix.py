@@ -1,7 +1,8 @@
 """Kill -9 at random moments, and restarts of servers: each source with each sink.
 
-`make test` tests a few pairs with every source and every sink, those of a source in one pipeline. With ``SLUICE_KILLS=10``
-(`make kills`) each pair has a pipeline of its own, or with ``SLUICE_KILLS_TOGETHER=3`` three pairs of a source share one.
+`make test` tests a few pairs with every source and every sink, those of up to three sources in one pipeline. With
+``SLUICE_KILLS=10`` (`make kills`) each pair has a pipeline of its own, or with ``SLUICE_KILLS_TOGETHER=3`` three pairs of a
+source share one.
 ``SLUICE_KILLS_PAIRS`` selects pairs, and ``SLUICE_KILLS_PAGE`` is the page for the results.
 """
 

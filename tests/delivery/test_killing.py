@@ -16,6 +16,7 @@ from kill_trial import Trial, outcome
 from running import Engine, Etl
 
 from connectors.components import COMPONENTS
+from etl.config.loader import load
 
 PAIRS = {pair.name: pair for pair in every_pair()}
 FILE = PAIRS["file-to-file"].source
@@ -66,6 +67,38 @@ def test_few_pairs_have_every_source_and_every_sink() -> None:
     assert {pair.source for pair in pairs} == set(SOURCES)
     assert {pair.sink for pair in pairs} == set(SINKS)
     assert len(PAIRS) == len(SOURCES) * len(SINKS)
+
+
+def test_sources_that_are_followed_share_pipelines(tmp_path: Path) -> None:
+    groups = [list(dict.fromkeys(pair.source.name for pair in group)) for group in few_groups()]
+
+    assert groups[0] == ["kafka", "file", "rocketmq"]
+    assert [group for group in groups if len(group) == 1] == [
+        ["syslog"],
+        ["mariadb-whole"],
+        ["elasticsearch-whole"],
+        ["postgres-unordered"],
+    ]
+
+
+def test_each_sink_gets_the_events_of_its_source(tmp_path: Path, etl: Etl) -> None:
+    pairs = [PAIRS[name] for name in ("file-to-file", "file-to-sqlite", "journald-to-file")]
+    with ExitStack() as cleanup:
+        setup = KillSetup(Workspace(tmp_path, {}, "kill-1", cleanup), pairs)
+        pipeline = load(etl.pipeline(setup.pipeline("together")))
+
+    assert [source.type for source in pipeline.sources.values()] == ["file", "journald"]
+    assert [list(sink.inputs) for sink in pipeline.sinks.values()] == [["events-0"], ["events-0"], ["events-1"]]
+
+
+def test_a_setup_of_several_sources_writes_to_each(tmp_path: Path) -> None:
+    with ExitStack() as cleanup:
+        setup = KillSetup(Workspace(tmp_path, {}, "kill-1", cleanup), [PAIRS["file-to-file"], PAIRS["journald-to-file"]])
+        setup.begin()
+        setup.write_events(0, 3)
+
+    assert len((tmp_path / "kill-1.log").read_text().splitlines()) == 3
+    assert b"event number 2" in (tmp_path / "kill-1-journal" / "system.journal").read_bytes()
 
 
 @pytest.mark.parametrize(
