@@ -21,9 +21,8 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 # Every test, in three processes: those that wait for a server or a killed run leave two cores to the others. About 2 GB each.
 WORKERS ?= 3
-SPREAD := --dist loadgroup --no-loadscope-reorder
 test: $(READY) $(WARM)
-	@$(PYTEST) -n $(WORKERS) $(SPREAD)
+	@$(PYTEST) --forks $(WORKERS)
 
 # A JVM writes the archive of Spark's classes when it ends, and those of the tests end last: a short run writes it before, which
 # saves each of the runs that tests start half of its CPU time.

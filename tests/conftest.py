@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from etl.running.shared_session import SharedSession
 
-pytest_plugins = ["servers.fixtures", "forked_workers"]
+pytest_plugins = ["forked_workers", "servers.fixtures"]
 
 settings.register_profile("ci", derandomize=True)  # the same examples every time: a red run is a change's fault
 if os.environ.get("CI"):
@@ -41,7 +41,7 @@ if "SLUICE_FUZZ" not in os.environ:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Refuse the values of a set: its order differs from process to process, and xdist then runs no test at all."""
+    """Refuse the values of a set: its order, and with it the numbers of tests, differ from run to run."""
     for mark in metafunc.definition.iter_markers("parametrize"):
         if len(mark.args) > 1 and isinstance(mark.args[1], set | frozenset):
             raise pytest.UsageError(
@@ -51,12 +51,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what lies in tests/delivery. Under `make test`, tests of a file stay in one process, and so do those that share
-    servers, because these start once a process. What takes longest begins first, so that no process ends alone."""
+    """Mark what lies in tests/delivery. With ``--forks``, tests of a file stay in one process, and so do those that share
+    servers, because these start once a process: those with databases, with both, with brokers. Tests that use Spark go to any
+    process, which starts one session. What takes longest begins first, so that no process ends alone."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
-    if not is_grouped(config):
+    if config.option.forks < 2:
         return
     from forked_workers import GROUP  # not above: pytest loads plugins after this module
 
@@ -64,20 +65,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     def order(item: pytest.Item) -> int:
         if names := asked(item):
-            return (2 if "rocketmq_acl" in names else 1) if names <= BROKERS else 0
+            return (3 if "rocketmq_acl" in names else 2) if names <= BROKERS else int(bool(names & BROKERS))
         group = group_of(item)
-        return 3 if group in with_spark else 4 if group in slow else 5
+        return 4 if group in with_spark else 5 if group in slow else 6
 
     for item in items:
-        at = order(item)
-        item.stash[GROUP] = SERVER_GROUPS[at > 0] if at < 3 else group_of(item)
-        if getattr(config.option, "loadgroup", False):
-            add_to_group(item, item.stash[GROUP])
+        item.stash[GROUP] = "servers" if order(item) < 4 else group_of(item)
     items.sort(key=order)
-
-
-SERVER_GROUPS = ("databases", "brokers")
-"""Groups of tests that use servers: each in one process. Tests that use Spark go to any process, which starts one session."""
 
 
 def group_of(item: pytest.Item) -> str:
@@ -85,18 +79,6 @@ def group_of(item: pytest.Item) -> str:
     match."""
     path = item.path.relative_to(ROOT)
     return str(path.parent if path.parent.name == "finding" else path)
-
-
-def is_grouped(config: pytest.Config) -> bool:
-    """Whether tests run in groups: ``--forks``, or a process of ``--dist loadgroup``, in which xdist sets ``loadgroup``."""
-    return config.option.forks > 1 or bool(getattr(config.option, "loadgroup", False))
-
-
-def add_to_group(item: pytest.Item, group: str) -> None:
-    """Add ``@group`` to the test's id, by which xdist groups tests: 3.8 does it in an attribute that pytest 9.2 ignores."""
-    item.add_marker(pytest.mark.xdist_group(group))
-    if hasattr(item, "_id"):
-        item._id = type(item._id).parse(f"{item.nodeid}@{group}")
 
 
 def has_marker(item: pytest.Item, *names: str) -> bool:

@@ -13,12 +13,10 @@ from forked_workers import GROUP
 from running import ROOT
 
 
-def test_a_file_is_a_group_of_its_own_under_make_test(request: pytest.FixtureRequest) -> None:
-    command = getattr(request.config, "workerinput", {}).get("mainargv", [])
+def test_a_file_is_a_group_of_its_own_with_forks(request: pytest.FixtureRequest) -> None:
+    group = request.node.stash.get(GROUP, "")
 
-    _, _, group = request.node.nodeid.partition("@")
-
-    assert group == ("tests/test_groups.py" if "loadgroup" in command else "")
+    assert group == ("tests/test_groups.py" if request.config.option.forks > 1 else "")
 
 
 def test_the_tests_of_a_group_follow_each_other(request: pytest.FixtureRequest) -> None:
@@ -68,7 +66,7 @@ def run_forked(folder: Path, files: dict[str, str], *options: str) -> tuple[int,
         (folder / name).write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "forked_workers", "-p", "no:cacheprovider", "-c", os.devnull, "--forks", "2"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
-    ended = subprocess.run([*command, *options, "."], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([*command, *options, "."], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     return ended.returncode, ended.stdout + ended.stderr
 
 
@@ -85,16 +83,40 @@ def test_forked_processes_report_what_one_process_reports(tmp_path: Path) -> Non
     assert printed.count("E   ") >= 4
 
 
+ENDS = """
+import os
+def test_first(): pass
+def test_that_ends(): os._exit(3)
+def test_next(): pass
+def test_that_ends_too(): os._exit(4)
+def test_last(): pass
+"""
+
+
 @pytest.mark.slow
-def test_a_process_that_ends_in_a_test_fails_it_and_the_tests_that_it_did_not_run(tmp_path: Path) -> None:
-    ends = "import os\ndef test_first(): pass\ndef test_that_ends(): os._exit(3)\ndef test_last(): pass"
+def test_a_process_that_ends_in_a_test_fails_it_and_other_processes_run_what_is_left(tmp_path: Path) -> None:
+    others = {f"test_{name}.py": "def test_one(): pass" for name in "bcd"}
 
-    code, printed = run_forked(tmp_path, {"test_a.py": ends, "test_b.py": "def test_one(): pass"})
+    code, printed = run_forked(tmp_path, {"test_a.py": ENDS, **others}, "--durations=0")
 
-    assert code != 0
+    assert code == 1
+    assert "2 failed, 6 passed" in printed
     assert "the process of this test ended with 3" in printed
-    assert "test_that_ends" in printed
-    assert "no report came of 2 tests" in printed or "no report came of 3 tests" in printed
+    assert "the process of this test ended with 4" in printed
+    assert "FAILED test_a.py::test_that_ends_too" in printed
+    assert "forked processes ended: " in printed
+
+
+@pytest.mark.slow
+def test_a_test_that_hangs_fails_and_other_processes_run_what_is_left(tmp_path: Path) -> None:
+    hangs = "import time\ndef test_that_hangs():\n    time.sleep(600)\ndef test_last(): pass"
+
+    code, printed = run_forked(tmp_path, {"test_a.py": hangs, "test_b.py": "def test_one(): pass"}, "--max-test-seconds=1")
+
+    assert code == 1
+    assert "1 failed, 2 passed" in printed
+    assert "this test took longer than 1 s" in printed
+    assert "line 3 in test_that_hangs" in printed
 
 
 @pytest.mark.slow

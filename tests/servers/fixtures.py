@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
+from forked_workers import GROUP
 from servers.cache import MissingError
 from servers.certificates import Certificates
-from servers.fleet import BROKERS, Fleet, asked
+from servers.fleet import BROKERS, DATABASES, Fleet, asked
 from servers.server import Server
 
 WANTED = pytest.StashKey[Iterable[str]]()
@@ -45,9 +46,12 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Under `make test` servers end with the last of the tests that use such servers: an idle broker takes 7 % of a core."""
     yield
-    if nextitem is not None and _turn(item) != _turn(nextitem) and FLEET in item.config.stash:
-        item.config.stash[FLEET].discard()
-        forget_kafka_clients()
+    if nextitem is None or GROUP not in item.stash or FLEET not in item.config.stash:
+        return
+    for family in _families(item) - _families(nextitem):
+        item.config.stash[FLEET].discard(family)
+        if "kafka" in family:
+            forget_kafka_clients()
 
 
 def forget_kafka_clients() -> None:
@@ -64,11 +68,9 @@ def forget_kafka_clients() -> None:
     gc.collect()
 
 
-def _turn(item: pytest.Item) -> object:
-    """Under `make test`, which servers a test uses: only brokers, others, or none. Tests of one kind follow each other."""
-    if item.get_closest_marker("xdist_group") is None:
-        return None
-    return bool(names := asked(item)), names <= BROKERS
+def _families(item: pytest.Item) -> set[frozenset[str]]:
+    """Brokers, databases, both or none: which servers a test uses. Tests that use the same follow each other."""
+    return {BROKERS if name in BROKERS else DATABASES for name in asked(item)}
 
 
 @pytest.fixture(scope="session")

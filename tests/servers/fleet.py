@@ -47,7 +47,9 @@ OTHER_VERSIONS = frozenset({"elasticsearch7", "elasticsearch9", "mysql8"})
 """Servers that start only by name, and in tests with ``SLUICE_ALL_VERSIONS=1``."""
 
 BROKERS = frozenset({"kafka", "rocketmq", "rocketmq_acl", "mosquitto", "redis"})
-"""Tests that use only these servers are a group of their own."""
+
+DATABASES = frozenset(KINDS) - BROKERS
+"""A family as the brokers are one: tests that use one of them soon use the others."""
 
 USUAL = {
     "kafka": 9092,
@@ -78,7 +80,7 @@ def family_of(name: str) -> Set[str]:
     """Return the servers that start together when a test uses one of them: tests that use one soon use the others."""
     if name == "rocketmq_acl":
         return {name}
-    return BROKERS - {"rocketmq_acl"} if name in BROKERS else KINDS.keys() - BROKERS
+    return BROKERS - {"rocketmq_acl"} if name in BROKERS else DATABASES
 
 
 class Fleet:
@@ -107,11 +109,10 @@ class Fleet:
             with suppress(MissingError, OSError):
                 self._server(name).launch()
 
-    def discard(self) -> None:
-        """End all, and delete their data."""
-        for server in self.servers.values():
-            server.discard()
-        self.servers.clear()
+    def discard(self, names: Set[str] = frozenset(KINDS)) -> None:
+        """End these, or all, and delete their data."""
+        for name in names & self.servers.keys():
+            self.servers.pop(name).discard()
 
     def _server(self, name: str) -> Server:
         if name not in self.servers:
