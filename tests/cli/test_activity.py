@@ -12,9 +12,9 @@ from etl.columns import compile_events
 
 
 def wait_for(capsys: pytest.CaptureFixture[str], text: str) -> str:
-    """What was written so far, once it has the text; fails after ten seconds."""
+    """What was written so far, once it has the text; fails after a minute."""
     written = ""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while text not in written:
         assert time.monotonic() < end, written
         threading.Event().wait(0.01)

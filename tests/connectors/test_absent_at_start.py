@@ -151,6 +151,6 @@ def _waited_for(run: subprocess.Popen[bytes], log: Path, shut: Mapping[str, Rela
         waits = [line for line in log.read_text().splitlines() if "trying again in" in line]
         return [name for name, door in shut.items() if any(door.address in line for line in waits)]
 
-    wait_for(lambda: named() or run.poll() is not None, 90, f"a word about one of {', '.join(shut)}")
+    wait_for(lambda: named() or run.poll() is not None, what=f"a word about one of {', '.join(shut)}")
     assert named(), log.read_text()
     return named()[0]

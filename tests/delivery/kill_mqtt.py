@@ -57,7 +57,7 @@ class MqttOutput:
         workspace.cleanup.callback(client.loop_stop)
         workspace.cleanup.callback(client.disconnect)
         client.subscribe(self.topic, 2)
-        assert subscribed.wait(30)
+        assert subscribed.wait(120)
 
     def delivered(self) -> Iterator[int]:
         """Return the events after the subscriber has got what was published before: the last message ends it."""

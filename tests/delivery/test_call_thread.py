@@ -48,7 +48,7 @@ def test_the_thread_ends_with_its_object() -> None:
 
     del calls
 
-    thread.join(60)
+    thread.join(120)
     assert not thread.is_alive()
 
 

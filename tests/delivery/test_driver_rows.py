@@ -39,7 +39,7 @@ both_connected = Barrier(2, kill)
 
 def connect_and_kill(address):
     connected = connect(address)
-    both_connected.wait(60)
+    both_connected.wait(120)
     return connected
 
 def collect(how):

@@ -64,7 +64,7 @@ class Following:
     def end(self) -> str:
         """Stop it with SIGTERM, as systemd does; return its standard error."""
         os.killpg(self.process.pid, signal.SIGTERM)
-        assert self.process.wait(60) == 0, self.output
+        assert self.process.wait(120) == 0, self.output
         return self.output
 
     def kill(self) -> None:

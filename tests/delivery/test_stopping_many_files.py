@@ -29,7 +29,7 @@ def test_a_second_signal_ends_a_commit_of_many_files_without_loss_or_repeats(etl
 
     running.send_signal(signal.SIGTERM)
     running.send_signal(signal.SIGINT)  # another number: the system keeps one signal of each
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     made = len(os.listdir(out))
     again = etl.run(pipeline, "--once")
 

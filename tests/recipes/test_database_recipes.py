@@ -39,7 +39,7 @@ def run(engine: Engine, recipe: str, server: Any, scheme: str, **places: str) ->
 def new_topic(kafka: Kafka, partitions: int) -> str:
     name = f"recipe-{uuid4().hex[:8]}"
     admin = AdminClient(kafka.client())  # it ends what it began when nobody holds it
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(120)
     return name
 
 

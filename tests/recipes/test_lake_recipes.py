@@ -26,7 +26,7 @@ def test_messages_of_a_topic_are_rows_of_an_iceberg_table(
     catalogs = pytest.importorskip("pyiceberg.catalog", reason="pyiceberg is not installed")
     name = f"recipe-{uuid4().hex[:8]}"
     admin = AdminClient(kafka.client())
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(120)
     producer = Producer(kafka.client())
     for number, line in enumerate((SAMPLES / "json-generic.log").read_bytes().splitlines()):
         producer.produce(name, line, partition=number % 2)
@@ -61,7 +61,7 @@ def test_events_of_agents_are_rows_of_a_delta_table(engine: Engine, monkeypatch:
     def is_sent() -> bool:
         url, headers = f"http://127.0.0.1:{hec}/services/collector", {"Authorization": "Splunk change-me"}
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, body.encode(), headers), timeout=5) as answer:
+            with urllib.request.urlopen(urllib.request.Request(url, body.encode(), headers), timeout=120) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False  # not listening yet

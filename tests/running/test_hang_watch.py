@@ -71,21 +71,21 @@ def test_a_commit_that_hangs_is_reported_and_interrupted_while_others_go_on(
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(service.work, messages.append)
         try:
-            wait_for(lambda: said("hanging", "the commit of micro-batch 0 of sink 'main' (file) has not returned"), 60)
+            wait_for(lambda: said("hanging", "the commit of micro-batch 0 of sink 'main' (file) has not returned"))
             assert said("hanging", place)
-            wait_for(lambda: numbers(tmp_path / "b.jsonl") == [1, 2], 60)
+            wait_for(lambda: numbers(tmp_path / "b.jsonl") == [1, 2])
             with (tmp_path / "b.log").open("a") as file:
                 file.write("3\n")
-            wait_for(lambda: numbers(tmp_path / "b.jsonl") == [1, 2, 3], 60)
+            wait_for(lambda: numbers(tmp_path / "b.jsonl") == [1, 2, 3])
             assert numbers(tmp_path / "a.jsonl") == []
             if hang is block:
-                wait_for(lambda: said("hanging", "cannot be interrupted"), 60)
+                wait_for(lambda: said("hanging", "cannot be interrupted"))
                 assert service.supervised[0].problem.startswith("hangs: ")
             else:
-                wait_for(lambda: said("failed", "hung for"), 60)
+                wait_for(lambda: said("failed", "hung for"))
             gate.set()
-            wait_for(lambda: numbers(tmp_path / "a.jsonl") == [1, 2], 60)
-            wait_for(lambda: service.supervised[0].problem == "", 60)
+            wait_for(lambda: numbers(tmp_path / "a.jsonl") == [1, 2])
+            wait_for(lambda: service.supervised[0].problem == "")
         finally:
             gate.set()
             service.stop()

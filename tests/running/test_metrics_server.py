@@ -46,7 +46,7 @@ def url(run: SupervisedRun) -> Iterator[str]:
 
 def get(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -99,7 +99,7 @@ def test_clients_who_send_nothing_keep_nobody_out(url: str) -> None:
     host, _, port = url.removeprefix("http://").partition(":")
     with ExitStack() as stack:
         silent = [
-            stack.enter_context(closing(socket.create_connection((host, int(port)), timeout=30))) for _ in range(MAX_CONNECTIONS)
+            stack.enter_context(closing(socket.create_connection((host, int(port)), timeout=120))) for _ in range(MAX_CONNECTIONS)
         ]
         assert [get(f"{url}/health")[0] for _ in range(3)] == [200] * 3
         assert silent[0].recv(1) == b""  # the one that has waited longest has made room

@@ -65,7 +65,7 @@ class FakeReplay:
     def run(self, report: OnMessage) -> None:
         if self.error:
             raise EtlError(self.error)
-        self.ends.wait(60)
+        self.ends.wait(120)
         report(Message("replayed", "7 letters replayed", pipeline=self.name))
 
     def stop(self) -> None:

@@ -39,7 +39,7 @@ class Client:
     address: ListenAddress
 
     def __call__(self, method: str, path: str, body: str | bytes | None = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=30)
+        connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=120)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.request(method, path, body.encode() if isinstance(body, str) else body, named)
@@ -73,7 +73,7 @@ class Jobs:
 
     def wait(self, name: str, status: str) -> None:
         """Wait for the status of a pipeline."""
-        wait_for(lambda: self.status(name) == status, 20, f"status {status} of {name}, which is {self.status(name)}")
+        wait_for(lambda: self.status(name) == status, what=f"status {status} of {name}, which is {self.status(name)}")
 
     def status(self, name: str) -> str:
         found = {str(job.name): job.status for job in self.server.jobs()}

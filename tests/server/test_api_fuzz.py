@@ -35,7 +35,7 @@ def test_any_request_is_answered_as_the_document_says(jobs: Jobs, client: Client
         @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
         @given(case=cases(operation))
         def try_one(case: Any) -> None:
-            answer = case.call(timeout=20)
+            answer = case.call(timeout=120)
             asked.add(case.operation.label)
             if answer.status_code < 300:
                 done.add(case.operation.label)

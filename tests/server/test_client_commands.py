@@ -177,7 +177,7 @@ def test_runs_on_this_machine_are_found_by_their_state(process: subprocess.Popen
         ended_tap = pool.submit(CliRunner().invoke, cli, list(tap))
         wait_for(lambda: any((tmp_path / "states" / "ssh" / "taps").glob("*.json")))
         os.kill(process.pid, signal.SIGKILL)
-        assert ended_tap.result(20).stderr == "ssh has ended\n"
+        assert ended_tap.result(120).stderr == "ssh has ended\n"
 
 
 def write_samples(folder: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_run_on_this_machine_is_stopped(process: subprocess.Popen[bytes], tmp_
         return CliRunner().invoke(cli, [*words, "--state", str(tmp_path / "states")])
 
     assert f"process {process.pid} stops" in etl("stop", "ssh").output
-    assert process.wait(20) == 0
+    assert process.wait(120) == 0
 
 
 def test_a_server_on_this_machine_is_found_by_its_state(client: Client, tmp_path: Path) -> None:

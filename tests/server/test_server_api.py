@@ -144,7 +144,7 @@ def test_wrong_requests_are_explained(jobs: Jobs, client: Client) -> None:
 def test_events_tell_what_has_changed(jobs: Jobs, client: Client) -> None:
     import http.client
 
-    connection = http.client.HTTPConnection(client.address.host, client.address.port, timeout=20)
+    connection = http.client.HTTPConnection(client.address.host, client.address.port, timeout=120)
     connection.request("GET", "/api/events")
     stream = connection.getresponse()
     client("PUT", A, jobs.text())

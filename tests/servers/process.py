@@ -16,7 +16,7 @@ import psutil
 from servers.watchdog import watchdog
 
 LAST_LINES = 25
-CHILDREN_SECONDS = 30.0
+CHILDREN_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Process:
         """Return the last lines of its log."""
         return "\n".join(self.output().splitlines()[-LAST_LINES:])
 
-    def stop(self, ask: int = signal.SIGTERM, seconds: float = 30) -> None:
+    def stop(self, ask: int = signal.SIGTERM, seconds: float = 120) -> None:
         """Ask it to end and wait; kill it after a time limit."""
         if self.running:
             self.popen.send_signal(ask)

@@ -12,7 +12,7 @@ from servers.java import OLDEST, java
 from servers.process import Command
 from servers.server import Server
 
-SECONDS = 60
+SECONDS = 120
 HEALTH = "/_cluster/health"
 OWN = {"indices.breaker.total.use_real_memory": "false"}
 """With a serial collector memory may be full of what nobody uses: a node that goes by it refuses requests, and so collects

@@ -28,7 +28,7 @@ class Server:
     """
 
     name: ClassVar[str]
-    patience: ClassVar[float] = 120
+    patience: ClassVar[float] = 300
     """Seconds after which a start has failed: a busy machine with two cores starts several servers at once."""
     stopping: ClassVar[int] = signal.SIGTERM
     """Signal for an orderly end."""

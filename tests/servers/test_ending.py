@@ -23,7 +23,7 @@ from servers.server import Server, StartError
 from connectors.kafka.clients import admin_client
 from connectors.kafka.connection_options import ClientSettings
 
-LIMIT = 20.0
+LIMIT = 120.0
 
 
 class Small(Server):

@@ -89,7 +89,7 @@ def test_two_processes_fetch_once(cached: Path, tmp_path: Path) -> None:
     running = [
         subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)
     ]
-    answers = [process.communicate(timeout=30)[0].strip() for process in running]
+    answers = [process.communicate(timeout=300)[0].strip() for process in running]
 
     assert (answers, log.read_text()) == (["x", "x"], "made\n")
 

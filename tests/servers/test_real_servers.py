@@ -27,7 +27,7 @@ def version(url: str) -> str:
 def test_kafka_serves(kafka: Kafka) -> None:
     admin = AdminClient(kafka.client())
 
-    brokers = admin.list_topics(timeout=10).brokers
+    brokers = admin.list_topics(timeout=120).brokers
 
     assert [f"{broker.host}:{broker.port}" for broker in brokers.values()] == [kafka.address]
 

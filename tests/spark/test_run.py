@@ -105,7 +105,7 @@ def test_a_signal_ends_a_following_run_after_its_micro_batch(etl: Etl, inbox: Pa
     wait_for(lambda: len(delivered(out)) == 120, what="the appended lines")
 
     os.killpg(running.pid, signal.SIGTERM)  # as systemd does: the JVM and its workers get it, too
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
 
     assert running.returncode == 0, err
     assert "stopping after the micro-batch at work" in err

@@ -35,7 +35,7 @@ from etl.spark import session
 started = session.start("crash", "local[1]", {}, Path(sys.argv[1]))
 jvm = started.sparkContext._gateway.proc
 os.kill(jvm.pid, signal.SIGSEGV)
-print(jvm.pid, jvm.wait(60), flush=True)
+print(jvm.pid, jvm.wait(120), flush=True)
 os._exit(0)
 """
 
@@ -120,7 +120,7 @@ def test_messages_during_the_start_of_spark_are_shown(etl: Etl) -> None:
 
     running.send_signal(signal.SIGINT)
 
-    _, printed = running.communicate(timeout=120)
+    _, printed = running.communicate(timeout=300)
     assert "stopping after the micro-batch at work" in printed
     assert running.returncode == 0
 
@@ -133,7 +133,7 @@ def test_the_error_for_a_killed_jvm_is_one_line(etl: Etl) -> None:
     (jvm,) = [child for child in psutil.Process(running.pid).children() if child.name() == "java"]
     jvm.kill()
 
-    _, printed = running.communicate(timeout=120)
+    _, printed = running.communicate(timeout=300)
     assert running.returncode == 1
     assert printed.splitlines()[-1].startswith("error: Spark's JVM was killed (SIGKILL); a system that runs out of memory kills")
     assert "Traceback" not in printed

@@ -78,7 +78,7 @@ def test_a_query_that_never_gets_ready_delays_the_others_for_a_limited_time(monk
 def test_a_start_that_hangs_delays_the_others_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("etl.spark.streams.WAIT_SECONDS", 0.2)
     limiter, goes_on = StartLimiter(1), threading.Event()
-    hanging = threading.Thread(target=limiter.start, args=(lambda: goes_on.wait(30) and Query(),))
+    hanging = threading.Thread(target=limiter.start, args=(lambda: goes_on.wait(120) and Query(),))
     hanging.start()
 
     running = Streams(begin([]), limiter)

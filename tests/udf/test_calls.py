@@ -218,7 +218,7 @@ def test_a_call_that_hangs_is_ended() -> None:
 
 def _spin(seconds: float) -> None:
     with CallGuard(seconds):
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             pass
 
@@ -234,7 +234,7 @@ def _in_thread(call: Callable[[], None]) -> list[BaseException]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
+    thread.join(120)
     return caught
 
 
@@ -246,8 +246,8 @@ def test_a_call_in_another_thread_is_ended_too() -> None:
 
 
 def test_calls_in_a_row_have_the_whole_time_each() -> None:
-    with CallGuard(0.2) as guard:
-        for _ in range(10):
+    with CallGuard(0.5) as guard:
+        for _ in range(22):
             guard.next_call()
             time.sleep(0.05)
 
@@ -265,7 +265,7 @@ def test_a_call_that_does_not_react_ends_the_process(body: str, status: int) -> 
     code = f"import etl.udf.call_guard as g\ng.GRACE = 0.2\ndef f():\n{body}"
     code += "with g.CallGuard(0.1):\n    f()\n"
 
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
 
     assert ended.returncode == status
     assert "in f" in ended.stderr

@@ -77,7 +77,7 @@ def server_context(certificates: Certificates) -> ssl.SSLContext:
 @contextmanager
 def serving(**options: Any) -> Iterator[Mailbox]:
     box = Mailbox()
-    controller = Controller(box, hostname="127.0.0.1", port=free_port(), ready_timeout=20, **options)
+    controller = Controller(box, hostname="127.0.0.1", port=free_port(), ready_timeout=120, **options)
     controller.start()
     box.port = controller.port
     try:
@@ -281,7 +281,7 @@ def talking(talk: Callable[[socket.socket], None]) -> Iterator[int]:
         thread = threading.Thread(target=accept)
         thread.start()
         yield int(listener.getsockname()[1])
-        thread.join(20)
+        thread.join(120)
 
 
 def drip(connection: socket.socket) -> None:

@@ -123,7 +123,7 @@ def test_two_writers_of_one_split_at_once(database: Database) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
 
     assert not errors
     assert database.run(COUNT) == [(400, 400)]

@@ -222,7 +222,7 @@ def test_nothing_is_acknowledged_while_the_disk_is_full(tmp_path: Path, monkeypa
             sock.settimeout(0.05)
             with pytest.raises(TimeoutError):
                 sock.recv(1)
-        sock.settimeout(30)
+        sock.settimeout(120)
         assert answer(sock) == {"ack": "c"}
 
     assert [row["message"] for row in rows(source)] == ['{"n":1}']

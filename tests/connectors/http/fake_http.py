@@ -90,7 +90,7 @@ class FakeServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            timeout = 30
+            timeout = 120
             disable_nagle_algorithm = True
 
             def handle_any(self) -> None:
@@ -99,7 +99,7 @@ class FakeServer:
                 body = gzip.decompress(sent) if headers.get("content-encoding") == "gzip" else sent
                 reply = fake.reply(Request(self.command, self.path, headers, body, len(sent), self.connection))
                 if reply.wait is not None:
-                    reply.wait.wait(30)
+                    reply.wait.wait(120)
                 self.answer(reply)
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = handle_any  # noqa: N815

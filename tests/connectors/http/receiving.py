@@ -49,7 +49,7 @@ def receiving(source: HttpSource) -> Iterator[HttpReceiver]:
 
 def send(receiver: HttpReceiver, path: str, body: bytes | None = None, method: str = "POST", **headers: str) -> Answer:
     """Send a request; ``_`` in the name of a header is ``-``."""
-    connection = HTTPConnection("127.0.0.1", receiver.ports[0], timeout=30)
+    connection = HTTPConnection("127.0.0.1", receiver.ports[0], timeout=120)
     connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     response = connection.getresponse()
     answer = Answer(response.status, response.read(), {name.lower(): value for name, value in response.getheaders()})

@@ -321,7 +321,7 @@ def test_a_request_is_answered_after_its_sync(tmp_path: Path, monkeypatch: pytes
     going, answers = threading.Event(), []
     source = create_source(tmp_path)
     with receiving(source) as receiver:
-        monkeypatch.setattr(os, "fdatasync", lambda file: going.wait(30))
+        monkeypatch.setattr(os, "fdatasync", lambda file: going.wait(120))
         senders = [threading.Thread(target=lambda: answers.append(send(receiver, "/", b"x"))) for _ in range(20)]
         for sender in senders:
             sender.start()

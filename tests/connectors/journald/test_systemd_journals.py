@@ -57,7 +57,9 @@ def export(entries: int) -> bytes:
 
 def printed(control: str, environment: dict[str, str], path: Path, *options: str) -> list[dict[str, Any]]:
     command = [control, "--all", "--file", str(path), "--output", "json", *options]
-    lines = subprocess.run(command, capture_output=True, check=True, env=os.environ | environment, timeout=60).stdout.splitlines()
+    lines = subprocess.run(
+        command, capture_output=True, check=True, env=os.environ | environment, timeout=300
+    ).stdout.splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -83,7 +85,7 @@ def test_files_of_systemd_give_what_journalctl_prints(
     path = tmp_path / "remote.journal"
     given = os.environ | environment | {"SYSTEMD_JOURNAL_COMPACT": compact}
 
-    subprocess.run([remote, f"--output={path}", "-"], input=export(500), check=True, env=given, capture_output=True, timeout=60)
+    subprocess.run([remote, f"--output={path}", "-"], input=export(500), check=True, env=given, capture_output=True, timeout=300)
 
     assert events(path) == printed(control, environment, path)
     assert len(events(path)) == 500

@@ -42,8 +42,8 @@ class Broker:
 
         name = name or f"test-{os.getpid()}-{next(_numbers)}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
-        wait_for(lambda: self._holds(name, settings), 30, "the topic")
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(120)
+        wait_for(lambda: self._holds(name, settings), what="the topic")
         return name
 
     def _holds(self, topic: str, settings: Mapping[str, str]) -> bool:
@@ -52,25 +52,25 @@ class Broker:
 
         wanted = ConfigResource(ResourceType.TOPIC, topic)
         try:
-            found = self.admin.describe_configs([wanted])[wanted].result(30)
+            found = self.admin.describe_configs([wanted])[wanted].result(120)
         except KafkaException:
             return False
         return all(found[name].value == value for name, value in settings.items())
 
     def delete(self, topic: str) -> None:
-        self.admin.delete_topics([topic])[topic].result(30)
+        self.admin.delete_topics([topic])[topic].result(120)
 
     def grow(self, topic: str, partitions: int) -> None:
         from confluent_kafka.admin import NewPartitions
 
-        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(120)
 
     def expire(self, topic: str, partition: int, before: int) -> None:
         """Delete records before an offset, as retention does."""
         from confluent_kafka import TopicPartition
 
         target = TopicPartition(topic, partition, before)
-        self.admin.delete_records([target])[target].result(30)
+        self.admin.delete_records([target])[target].result(120)
 
     def produce(self, topic: str, values: Iterable[bytes | None], partition: int = 0, **more: Any) -> None:
         """Send messages and wait until all are acknowledged."""
@@ -101,7 +101,7 @@ class Broker:
         level = "read_committed" if committed else "read_uncommitted"
         conf = {"group.id": "test", "enable.partition.eof": True, "isolation.level": level, "auto.offset.reset": "earliest"}
         consumer = Consumer({**self.server.client(), **conf, "fetch.wait.max.ms": 10, "log_level": 0})
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         found, ended = [], set()
         while len(ended) < len(partitions):
@@ -120,7 +120,7 @@ class Broker:
         return [one.value() or b"" for one in self.messages(topic)]
 
     def groups(self) -> set[str]:
-        return {one.group_id for one in self.admin.list_consumer_groups().result(30).valid}
+        return {one.group_id for one in self.admin.list_consumer_groups().result(120).valid}
 
 
 def read(source: Source, start: Offset, end: Offset, parallelism: int = 2) -> list[dict[str, Any]]:

@@ -241,7 +241,7 @@ def test_a_missing_topic_is_created_before_the_first_event(broker: Broker) -> No
         component.prepare(EVENTS.schema)
     write(broker, component, EVENTS)
 
-    assert len(broker.admin.list_topics(timeout=10).topics[name].partitions) == 2
+    assert len(broker.admin.list_topics(timeout=120).topics[name].partitions) == 2
     assert len(broker.values(name)) == EVENTS.num_rows
 
 
@@ -383,10 +383,10 @@ def test_entries_of_finished_micro_batches_are_deleted(broker: Broker, tmp_path:
     commit(0)
     commit(0)
     commit(1)
-    wait_for(lambda: not broker.groups() & set(groups[:2]), 30)
+    wait_for(lambda: not broker.groups() & set(groups[:2]))
     assert set(groups[2:]) <= broker.groups()
     commit(2)
-    wait_for(lambda: not broker.groups() & set(groups[:4]), 30)
+    wait_for(lambda: not broker.groups() & set(groups[:4]))
     assert set(groups[4:]) <= broker.groups()
 
 

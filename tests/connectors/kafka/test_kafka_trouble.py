@@ -108,7 +108,7 @@ def test_an_authenticated_client_reads_and_writes(guarded: Kafka, certificates: 
     topic = "".join(filter(str.isalpha, way))
     client = {**guarded.client(), "ssl.endpoint.identification.algorithm": "none", "log_level": 0}
     admin = AdminClient(client)
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(120)
     address, options = let_in(guarded, way, certificates)
     options["timeout"] = "30s"
     reader, component = source(address, topic, **options), sink(address, topic, delivery="exactly_once", **options)
@@ -116,7 +116,7 @@ def test_an_authenticated_client_reads_and_writes(guarded: Kafka, certificates: 
     writer.write(EVENTS)
     writer.close()
 
-    wait_for(lambda: reader.latest(reader.start(), EVERYTHING) != reader.start(), 30, "the end of the transaction")
+    wait_for(lambda: reader.latest(reader.start(), EVERYTHING) != reader.start(), what="the end of the transaction")
     start = reader.start()
 
     assert len(read(reader, start, reader.latest(start, EVERYTHING))) == 1000
@@ -132,7 +132,7 @@ def test_a_replaced_cluster_is_an_error(guarded: Kafka, kafka: Kafka) -> None:
     before = source(kafka.address, topic)
     end = before.latest(before.start(), EVERYTHING)
     admin = AdminClient({**guarded.client(), "ssl.endpoint.identification.algorithm": "none", "log_level": 0})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(120)
     login = {"user": guarded.user, "password": guarded.password, "mechanism": "SCRAM-SHA-512", "timeout": "30s"}
     strict, lenient = (source(guarded.listeners["PLAIN"], topic, on_data_loss=how, **login) for how in ("fail", "earliest"))
 

@@ -133,7 +133,7 @@ def played(*scripts: Callable[[Client], None]) -> Iterator[str]:
                 except OSError:
                     return
                 with sock:
-                    sock.settimeout(20)
+                    sock.settimeout(120)
                     try:
                         script(Client(sock))
                     except (EOFError, ConnectionError):
@@ -147,7 +147,7 @@ def played(*scripts: Callable[[Client], None]) -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
         with suppress(OSError):
             server.shutdown(socket.SHUT_RDWR)
-    thread.join(30)
+    thread.join(120)
     if errors:
         raise errors[0]
 

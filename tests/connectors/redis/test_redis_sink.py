@@ -45,7 +45,7 @@ def test_lists_strings_hashes_and_channels(redis: Redis, key: str) -> None:
     batch = batch_of(k=["a", "b", "a"], v=["1", "2", "3"])
     listener = client.pubsub()
     listener.subscribe(f"{key}-c")
-    assert listener.get_message(timeout=10)["type"] == "subscribe"
+    assert listener.get_message(timeout=120)["type"] == "subscribe"
 
     write(create_sink(redis, key=f"{key}-l", kind="list"), batch)
     write(create_sink(redis, key=f"{key}-s:{{k}}", kind="string", value_field="v", expiry="1h"), batch, at=task(1))
@@ -61,7 +61,7 @@ def test_lists_strings_hashes_and_channels(redis: Redis, key: str) -> None:
     assert client.hgetall(f"{key}-h:a") == {"k": "a", "v": "3"}
     assert 0 < client.pttl(f"{key}-s:a") <= 3_600_000
     assert 0 < client.pttl(f"{key}-h:b") <= 3_600_000
-    assert [listener.get_message(timeout=10)["data"] for _ in range(3)] == ["1", "2", "3"]
+    assert [listener.get_message(timeout=120)["data"] for _ in range(3)] == ["1", "2", "3"]
     listener.close()
 
 

@@ -121,7 +121,7 @@ def wait_for_messages(source: RocketmqSource, start: Offset, count: int) -> Offs
         ends.append(source.latest(start, EVERYTHING))
         return sum(ends[-1]["queues"].values()) - begun >= count
 
-    wait_for(enough, 30, f"{count} messages")
+    wait_for(enough, what=f"{count} messages")
     return ends[-1]
 
 

@@ -63,7 +63,7 @@ def server(reply: Reply) -> Iterator[str]:
         ends.set()
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()
-        thread.join(5)
+        thread.join(120)
 
 
 def frame(opaque: object, code: int = 0, body: bytes = b"", **more: object) -> bytes:

@@ -134,7 +134,7 @@ def taken_when_it_is_back(source: RocketmqSource, start: dict[str, Any], count: 
             return False
         return sum(found[-1]["queues"].values()) - sum(start["queues"].values()) >= count
 
-    wait_for(asked, 60, f"{count} messages")
+    wait_for(asked, what=f"{count} messages")
     return found[-1]
 
 
@@ -154,7 +154,7 @@ def test_a_broker_replaced_by_an_empty_one_at_another_address(server: RocketMq) 
     server.create_topic(topic, 1)
     send_events(server, topic, events(3), body_field="message")
 
-    wait_for(lambda: fetch_bounds(source, end) == 3, 60, "what the new broker holds")
+    wait_for(lambda: fetch_bounds(source, end) == 3, what="what the new broker holds")
     with pytest.raises(ComponentError, match=r"its topic was created again, or its broker was replaced or lost messages"):
         source_of(server, topic).latest(end, EVERYTHING)
     lost, *rows = read(source, end, source.latest(end, EVERYTHING))

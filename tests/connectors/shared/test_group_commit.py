@@ -35,14 +35,14 @@ def test_events_that_arrive_during_a_sync_share_the_next(tmp_path: Path, monkeyp
 
     def fdatasync(file: int) -> None:
         syncing.set()
-        assert going.wait(30)
+        assert going.wait(120)
         synced.append(file)
 
     monkeypatch.setattr(os, "fdatasync", fdatasync)
     journal = JournalWriter(str(tmp_path), AcknowledgedJournalOptions())
     commits, answers = GroupCommit(journal), []
     commits.add(event(b"first"), [Sender("::1")], None, answers.append)
-    assert syncing.wait(30)
+    assert syncing.wait(120)
     for number in range(100):
         commits.add(event(b"%d" % number), [Sender("::1", number)], None, answers.append)
     assert answers == []

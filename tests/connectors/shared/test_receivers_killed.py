@@ -68,7 +68,7 @@ def received(sock: socket.socket, size: int) -> bytes:
 
 
 def send_http(port: int, numbers: Any, acknowledged: list[int]) -> None:
-    with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         for number in numbers:
             connection.request("POST", "/", "\n".join(texts_of(number)))
             with connection.getresponse() as response:
@@ -78,7 +78,7 @@ def send_http(port: int, numbers: Any, acknowledged: list[int]) -> None:
 
 
 def send_forward(port: int, numbers: Any, acknowledged: list[int]) -> None:
-    with socket.create_connection(("127.0.0.1", port), 10) as sock:
+    with socket.create_connection(("127.0.0.1", port), 120) as sock:
         for number in numbers:
             entries = [[0, json.loads(text)] for text in texts_of(number)]
             sock.sendall(msgpack.packb(["t", entries, {"chunk": "c"}]))
@@ -87,7 +87,7 @@ def send_forward(port: int, numbers: Any, acknowledged: list[int]) -> None:
 
 
 def send_beats(port: int, numbers: Any, acknowledged: list[int]) -> None:
-    with socket.create_connection(("127.0.0.1", port), 10) as sock:
+    with socket.create_connection(("127.0.0.1", port), 120) as sock:
         for number in numbers:
             frames = b"".join(
                 b"2J" + n.to_bytes(4, "big") + len(text).to_bytes(4, "big") + text.encode()

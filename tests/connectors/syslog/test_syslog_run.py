@@ -69,7 +69,7 @@ class Sender(threading.Thread):
 
     def _connected(self) -> socket.socket | None:
         try:
-            self._sock = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+            self._sock = socket.create_connection(("127.0.0.1", self.port), timeout=120)
         except ConnectionRefusedError:
             return None
         return self._sock

@@ -181,16 +181,16 @@ def zygote_of(python: Python) -> int:
     seen: list[int] = []
 
     def has_forked() -> bool:
-        found = json.loads(python.start(LOOK).communicate("", timeout=60)[0])
+        found = json.loads(python.start(LOOK).communicate("", timeout=300)[0])
         seen.append(found["parent"])
         return bool(found["forked"])
 
-    wait_for(has_forked, 60)
+    wait_for(has_forked)
     return seen[-1]
 
 
 def the_one_that_opened(tmp_path: Path) -> int:
-    wait_for(lambda: list((tmp_path / "opened").iterdir()), seconds=60)
+    wait_for(lambda: list((tmp_path / "opened").iterdir()))
     (opened,) = (tmp_path / "opened").iterdir()
     return int(opened.name)
 
@@ -204,7 +204,7 @@ def test_the_daemon_opens_slow_steps_before_spark_requests_it(opening: Python, t
     opening.start("", "pyspark.worker", module="etl.spark.startup.daemon")
 
     # then
-    wait_for(lambda: b"etl.spark.startup.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes(), seconds=60)
+    wait_for(lambda: b"etl.spark.startup.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes())
     assert the_one_that_opened(tmp_path) == pid
 
 
@@ -212,13 +212,13 @@ def test_the_daemon_opens_slow_steps_itself_when_the_early_fork_has_ended(openin
     # given
     pid = the_one_that_opened(tmp_path)
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: ended(pid), seconds=60)
+    wait_for(lambda: ended(pid))
 
     # when
     opening.start("", "pyspark.worker", module="etl.spark.startup.daemon", SLUICE_OPEN_FIRST="open-first.pickle")
 
     # then
-    wait_for(lambda: len(list((tmp_path / "opened").iterdir())) == 2, seconds=60)
+    wait_for(lambda: len(list((tmp_path / "opened").iterdir())) == 2)
 
 
 def test_an_early_fork_without_a_request_ends_with_the_driver(opening: Python, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_an_early_fork_without_a_request_ends_with_the_driver(opening: Python, t
 
     opening.driver.kill()
 
-    wait_for(lambda: ended(pid), seconds=60)
+    wait_for(lambda: ended(pid))
 
 
 def ended(pid: int) -> bool:
@@ -245,7 +245,7 @@ def sleeper(process: subprocess.Popen[str]) -> int:
 def test_a_fork_has_the_requested_arguments_variables_and_streams(python: Python, tmp_path: Path) -> None:
     process = python.start(LOOK, "one word", "ü", MINE="a value")
 
-    out, errors = process.communicate("what is read", timeout=60)
+    out, errors = process.communicate("what is read", timeout=300)
 
     found = json.loads(out)
     assert found["forked"]
@@ -264,7 +264,7 @@ def test_a_fork_has_the_requested_arguments_variables_and_streams(python: Python
 def test_a_fork_has_the_modules_of_the_driver_and_its_kernels(python: Python, tmp_path: Path) -> None:
     with driver("compiled") as compiled, processes_of(compiled, tmp_path) as with_kernels:
         zygote_of(with_kernels)
-        loaded, more = (json.loads(one.start(LOOK).communicate("", timeout=120)[0])["modules"] for one in (python, with_kernels))
+        loaded, more = (json.loads(one.start(LOOK).communicate("", timeout=300)[0])["modules"] for one in (python, with_kernels))
 
     assert "connectors.file" in loaded
     assert "connectors.file" in more
@@ -277,7 +277,7 @@ def test_a_fork_has_the_modules_of_the_driver_and_its_kernels(python: Python, tm
     [("raise SystemExit(3)", 3), ("1 / 0", 1), ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137)],
 )
 def test_the_launcher_ends_with_the_exit_code_of_the_fork(python: Python, code: str, status: int) -> None:
-    assert python.start(code).wait(60) == status
+    assert python.start(code).wait(120) == status
 
 
 END = """
@@ -301,7 +301,7 @@ sys.exit("a reason")
 
 def test_a_fork_ends_as_a_module_does_but_leaves_the_memory_that_it_shares_alone(python: Python) -> None:
     ended = python.start(END)
-    printed, errors = ended.communicate(timeout=60)
+    printed, errors = ended.communicate(timeout=300)
 
     assert printed.splitlines() == ["module", "thread", "exit function"]
     assert (errors, ended.returncode) == ("a reason\n", 1)
@@ -309,7 +309,7 @@ def test_a_fork_ends_as_a_module_does_but_leaves_the_memory_that_it_shares_alone
 
 def test_a_fork_that_fails_shows_the_error(python: Python) -> None:
     ended = python.start("import os\nos.stat('/nowhere')")
-    _, errors = ended.communicate(timeout=60)
+    _, errors = ended.communicate(timeout=300)
 
     assert errors.splitlines()[-1] == "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'"
     assert ended.returncode == 1
@@ -327,8 +327,8 @@ def test_a_fork_is_killed_with_its_launcher(python: Python) -> None:
 
     process.kill()
 
-    wait_for(lambda: ended(pid), 30)
-    assert python.start(LOOK).communicate("", timeout=60)[0]  # the others have theirs still
+    wait_for(lambda: ended(pid))
+    assert python.start(LOOK).communicate("", timeout=300)[0]  # the others have theirs still
 
 
 def test_the_streams_are_closed_with_the_fork(python: Python) -> None:
@@ -341,9 +341,9 @@ def test_the_streams_are_closed_with_the_fork(python: Python) -> None:
 def test_without_the_zygote_python_is_started(own_python: Python) -> None:
     zygote = zygote_of(own_python)
     os.kill(zygote, signal.SIGKILL)
-    wait_for(lambda: ended(zygote), 30)
+    wait_for(lambda: ended(zygote))
 
-    found = json.loads(own_python.start(LOOK, "word").communicate("", timeout=60)[0])
+    found = json.loads(own_python.start(LOOK, "word").communicate("", timeout=300)[0])
 
     assert not found["forked"]
     assert found["arguments"] == ["word"]
@@ -391,11 +391,11 @@ def next_run() -> Path:
 def test_the_next_run_leaves_the_folder_of_a_run_that_goes_on_without_its_zygote(own_python: Python) -> None:
     zygote = zygote_of(own_python)
     os.kill(zygote, signal.SIGKILL)
-    wait_for(lambda: ended(zygote), 30)
+    wait_for(lambda: ended(zygote))
 
     next_run()
 
-    assert not json.loads(own_python.start(LOOK).communicate("", timeout=60)[0])["forked"]
+    assert not json.loads(own_python.start(LOOK).communicate("", timeout=300)[0])["forked"]
 
 
 def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_python: Python) -> None:
@@ -403,7 +403,7 @@ def test_the_next_run_removes_the_folder_of_a_run_killed_with_its_zygote(own_pyt
     zygote = zygote_of(own_python)
     os.kill(zygote, signal.SIGKILL)
     own_python.driver.kill()
-    wait_for(lambda: ended(zygote), 30)
+    wait_for(lambda: ended(zygote))
 
     other = next_run()
 
@@ -420,9 +420,9 @@ def test_the_zygote_ends_with_a_killed_driver_and_leaves_no_files(own_python: Py
 
     own_python.driver.kill()
 
-    wait_for(lambda: ended(zygote), 30)
-    assert process.wait(30) == 1  # Spark's JVM, which is gone too, is told that the process is no more
-    wait_for(lambda: not Path(own_python.driver.path).parent.exists(), 30)
+    wait_for(lambda: ended(zygote))
+    assert process.wait(120) == 1  # Spark's JVM, which is gone too, is told that the process is no more
+    wait_for(lambda: not Path(own_python.driver.path).parent.exists())
     os.kill(asleep, signal.SIGKILL)  # Spark's own processes end when the JVM's end of their socket is closed
 
 
@@ -432,6 +432,6 @@ def test_the_zygote_ignores_signals_to_all_processes_of_a_run(python: Python, nu
 
     os.kill(zygote, number)
 
-    found = json.loads(python.start(LOOK).communicate("", timeout=60)[0])
+    found = json.loads(python.start(LOOK).communicate("", timeout=300)[0])
     assert found["forked"]
     assert found["parent"] == zygote
