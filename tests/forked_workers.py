@@ -275,6 +275,7 @@ class _Worker:
         """Replace what processes must not share: the terminal, files of captured output, random numbers, and what is done at
         the first process's end."""
         atexit._clear()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started pytest in the background
         plugins = self.config.pluginmanager
         terminal: TerminalReporter = plugins.unregister(name="terminalreporter")
         terminal._tw.flush()
