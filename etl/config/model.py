@@ -45,8 +45,9 @@ class RunOptions(BaseModel):
     )
     max_commit: Duration = Field(
         default=timedelta(minutes=30),
-        description="How long one call of a sink in the driver may take, such as the commit of a micro-batch; then it is "
-        "interrupted, and the pipeline fails. A call that takes a minute is reported with the place of its code.",
+        description="How long one call of a sink in the driver may take, such as the commit of a micro-batch, or of a source "
+        "that plans one, or the reading of a look-up table; then it is interrupted, and the pipeline fails. A call that takes a "
+        "minute is reported with the place of its code.",
         examples=["30m"],
     )
     fsync: bool = Field(

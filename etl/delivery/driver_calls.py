@@ -1,4 +1,4 @@
-"""Calls of components in the driver, such as a sink's commit: which are at work, since when, and where their code is.
+"""Calls of components that may hang, such as a sink's commit: which are at work, since when, and where their code is.
 
 A call that blocks for ever holds up its pipeline only: each pipeline has threads of its own. But nobody would see why.
 """
@@ -9,14 +9,16 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from sysconfig import get_path
 from types import FrameType
+from typing import TypeVar
 
 from etl.api import EtlError
+
+T = TypeVar("T")
 
 _STANDARD_LIBRARY = get_path("stdlib")
 _PACKAGES = get_path("purelib")
@@ -39,6 +41,8 @@ class DriverCall:
     thread: int
     began: float
     """On the monotonic clock."""
+    abort: Callable[[], None] | None = None
+    """Ends what the call waits for, such as a process; called when it is interrupted."""
     interrupted: float | None = None
     """When it was interrupted, on the same clock."""
 
@@ -79,21 +83,34 @@ class DriverCalls:
     _calls: list[DriverCall] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    @contextmanager
-    def at_work(self, what: str) -> Iterator[None]:
-        """Around a call of a component. Raises HungCallError when it was interrupted."""
-        call = DriverCall(what, threading.get_ident(), time.monotonic())
-        self._calls.append(call)
+    def run(self, what: str, call: Callable[[], T], abort: Callable[[], None] | None = None) -> T:
+        """Call a component. Raises HungCallError when it was interrupted.
+
+        The interruption may come at any instruction until `_end` has removed the call, also within it: then the second one does
+        what is left. No context manager, whose own code would be outside of the ``try``.
+        """
+        record = DriverCall(what, threading.get_ident(), time.monotonic(), abort)
+        self._calls.append(record)
         try:
             try:
-                yield
+                return call()
             finally:
-                with self._lock:
-                    self._calls.remove(call)
-                    if call.interrupted is not None:
-                        _set_exception(call.thread, None)  # it ended just before
+                self._end(record)
         except _Interrupt:
-            raise HungCallError(f"{what} hung for {call.seconds:.0f} s and was interrupted") from None
+            self._end(record)
+            raise HungCallError(f"{what} hung for {record.seconds:.0f} s and was interrupted") from None
+        except Exception as error:
+            if record.interrupted is None:
+                raise
+            raise HungCallError(f"{what} hung for {record.seconds:.0f} s and was interrupted: {error}") from error
+
+    def _end(self, record: DriverCall) -> None:
+        """Remove a call: from then on nothing interrupts it, and an interruption that has not come yet does not come."""
+        with self._lock:
+            if record.interrupted is not None:
+                _set_exception(record.thread, None)  # it ended just before
+            if record in self._calls:
+                self._calls.remove(record)
 
     def longer_than(self, seconds: float) -> list[DriverCall]:
         """The calls that are at work for longer."""
@@ -103,9 +120,12 @@ class DriverCalls:
         """Raise an exception in a call. It takes effect when the code of the call goes on: what blocks in the operating system or
         in a library without a time limit stays blocked."""
         with self._lock:
-            if call in self._calls:
-                call.interrupted = time.monotonic()
-                _set_exception(call.thread, _Interrupt)
+            if call not in self._calls or call.interrupted is not None:
+                return
+            call.interrupted = time.monotonic()
+            _set_exception(call.thread, _Interrupt)
+        if call.abort is not None:
+            call.abort()
 
 
 def _set_exception(thread: int, exception: type[BaseException] | None) -> None:

@@ -1,4 +1,4 @@
-"""Reports calls of components in the driver that do not return, and interrupts them at last."""
+"""Reports calls of components that do not return, and interrupts them at last."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from etl.delivery.driver_calls import DriverCall
 from etl.running.messages import Message, OnMessage
 from etl.running.supervision import SupervisedRun
+from etl.spark.long_calls import PlannerCall, read_long_calls
 
 REPORT_SECONDS = 60.0
 """Seconds after which a call is reported. Each attempt of a sink that is down is a call of its own, and shorter."""
@@ -21,6 +23,9 @@ LOOK_SECONDS = 5.0
 """Seconds between two looks."""
 
 
+LongCall: TypeAlias = DriverCall | PlannerCall
+
+
 @dataclass
 class HangWatch:
     """Watches the calls of some pipelines."""
@@ -29,13 +34,13 @@ class HangWatch:
     on_message: OnMessage
     report_seconds: float
     stuck_seconds: float
-    _reported: dict[DriverCall, str] = field(default_factory=dict)
+    _reported: dict[LongCall, str] = field(default_factory=dict)
     """Calls at work, and what was reported last."""
-    _stuck: set[DriverCall] = field(default_factory=set)
+    _stuck: set[LongCall] = field(default_factory=set)
 
     def look(self) -> None:
         """Report calls that have become long, and interrupt those that have reached their limit."""
-        at_work = {one.name: one.run.calls.longer_than(self.report_seconds) for one in self.runs}
+        at_work = {one.name: self._long_calls(one) for one in self.runs}
         for one in self.runs:
             for call in at_work[one.name]:
                 self._look_at(one, call)
@@ -44,11 +49,19 @@ class HangWatch:
         self._reported = {call: text for call, text in self._reported.items() if call in going_on}
         self._stuck &= going_on
 
-    def _look_at(self, one: SupervisedRun, call: DriverCall) -> None:
+    def _long_calls(self, one: SupervisedRun) -> list[LongCall]:
+        """The calls in this process, and in those that plan micro-batches, which give up a call at the limit by themselves."""
+        planning = read_long_calls(one.run.state, (query.name for query in one.run.plan.queries))
+        own = one.run.calls.longer_than(self.report_seconds)
+        return [*own, *(call for call in planning if call.seconds > self.report_seconds)]
+
+    def _look_at(self, one: SupervisedRun, call: LongCall) -> None:
         limit = one.run.mode.max_commit_seconds
         if call not in self._reported:
             text = f"{call.what} has not returned for {call.seconds:.0f} s; it is at {call.location()}"
             self._report(one, call, f"hangs: {text}; after {limit:g} s it is interrupted; other pipelines go on", "warning")
+        if isinstance(call, PlannerCall):
+            return
         if call.interrupted is None and call.seconds > limit:
             one.run.calls.interrupt(call)
         elif call.is_interrupted_for(self.stuck_seconds) and call not in self._stuck:
@@ -56,7 +69,7 @@ class HangWatch:
             text = f"{call.what} cannot be interrupted; it is at {call.location()}"
             self._report(one, call, f"hangs: {text}; the pipeline starts again when it returns; other pipelines go on", "error")
 
-    def _report(self, one: SupervisedRun, call: DriverCall, text: str, level: str) -> None:
+    def _report(self, one: SupervisedRun, call: LongCall, text: str, level: str) -> None:
         self._reported[call] = text
         self.on_message(Message("hanging", text, level, one.name))
 

@@ -218,7 +218,7 @@ class _Stages:
             report = partial(self._report_table, run.plan.pipeline)
             with name_errors(run.plan.pipeline, self.service.several):
                 follows = not self.service.request.once
-                refreshed = run_tables.refreshed_tables(requests, run.state.tables, follows, report, run.totals.tables)
+                refreshed = run_tables.refreshed_tables(requests, run.state.tables, follows, report, run.totals.tables, run.calls)
                 self.stack.enter_context(refreshed)
 
     def _report_table(self, pipeline: str, level: str, text: str) -> None:

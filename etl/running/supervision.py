@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from etl.api import Receiver, ReceivingSource
@@ -143,14 +144,17 @@ def _run_receivers(run: PipelineRun) -> Iterator[None]:
         for name, source in run.plan.sources().items():
             if isinstance(source, ReceivingSource):
                 run.state.received(name).mkdir(parents=True, exist_ok=True)
-                with run.calls.at_work(f"the start of source {name!r} ({source.type})"):
-                    receiver = source.receiver()
-                    receiver.start()
+                receiver = run.calls.run(f"the start of source {name!r} ({source.type})", partial(_started, source))
                 stack.callback(_stop_receiver, run, name, receiver)
         yield
 
 
+def _started(source: ReceivingSource) -> Receiver:
+    receiver = source.receiver()
+    receiver.start()
+    return receiver
+
+
 def _stop_receiver(run: PipelineRun, name: str, receiver: Receiver) -> None:
-    with run.calls.at_work(f"the stop of source {name!r}"):
-        receiver.stop()
+    run.calls.run(f"the stop of source {name!r}", receiver.stop)
     run.totals.dropped[name] = receiver.dropped()

@@ -132,9 +132,11 @@ class Job:
     def settle(self, verb: LetterVerb, letters: LetterFilter) -> None:
         """Stop the run after its micro-batch, send dead letters through the wanted version or drop them, and go on.
 
-        Raises EtlError if that is going on already, or if no version was accepted.
+        Raises EtlError if that is going on already, if its run hangs, or if no version was accepted.
         """
         with self._changed:
+            if self._is_hanging():
+                raise EtlError(f"its run has not ended: {self._error}")
             if self._letters is not None:
                 raise EtlError(f"a {self._letters[0]} of its dead letters is going on")
             if self.version is None:
@@ -299,12 +301,19 @@ class Job:
         """Give up a run whose code hangs in this process: no thread can be ended from outside."""
         assert self.run is not None
         what = self.run.call or "its code in the driver"
-        self._hanging, self._running, self._stopping = self.run, None, False
-        self._error = (
+        error = (
             f"hangs: {what} has not ended {HANG_SECONDS:g} s after it was cancelled; it can start again when "
             "that has ended, or when the server was started again"
         )
-        self.report("hanging", self._error, "error")
+        self.report("hanging", error, "error")
+        with self._changed:
+            letters, self._letters = self._letters, None
+        if letters is not None:  # reported before the status changes, for which `etl dead` waits
+            self.report(
+                f"{letters[0]}-failed", f"the {letters[0]} of its dead letters has not begun: its run has not ended", "error"
+            )
+        self._error = error
+        self._hanging, self._running, self._stopping = self.run, None, False
 
     def _is_hanging(self) -> bool:
         """Whether a run that was given up has not ended yet."""

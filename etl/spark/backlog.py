@@ -19,6 +19,7 @@ from pathlib import Path
 from etl.api import Backlog, Offset, Source
 from etl.delivery.backoff import RunStopping
 from etl.delivery.call_thread import CallThread
+from etl.delivery.driver_calls import HungCallError
 from etl.plan.frames import frame_sources
 from etl.plan.query_plan import QueryPlan
 from etl.spark.reports.totals import SourceLag, Totals
@@ -49,7 +50,7 @@ class BacklogMonitor:
 
     def note(self, delivered: Mapping[str, Offset], planned: Mapping[str, Offset], calls: CallThread) -> None:
         """Measure between two micro-batches: all events before ``delivered`` are, the next ones end at ``planned``. What goes
-        wrong concerns monitoring only, except that the run stops (RunStopping)."""
+        wrong concerns monitoring only, except that the run stops (RunStopping) or the source hangs (HungCallError)."""
         for name, when in self._candidates.items():
             self._numbers[f"complete {name}"] = when
         self._candidates.clear()
@@ -60,8 +61,8 @@ class BacklogMonitor:
             if type(source).backlog is not Source.backlog and name in delivered:
                 measure = partial(self._measure, name, source, delivered[name], planned.get(name, delivered[name]))
                 try:
-                    calls.run(measure)
-                except RunStopping:
+                    calls.run(measure, f"`backlog` of source {name!r} ({source.type})")
+                except (RunStopping, HungCallError):
                     raise
                 except Exception as error:
                     log.debug("the backlog of source %r is not known: %s", name, error)

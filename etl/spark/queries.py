@@ -25,6 +25,7 @@ from etl.spark.lane.lane_stages import stages_of
 from etl.spark.lane.query_clock import clock_receipt, clock_source, reads_of
 from etl.spark.lane.spark_inputs import build_inputs, input_schemas, row_targets
 from etl.spark.lane.spark_steps import fields_after_state, fields_between, has_spark_after_state
+from etl.spark.long_calls import long_call_file
 from etl.spark.partitions import arrow_schema, run_segment, with_actual_types
 from etl.spark.query_context import QueryContext
 from etl.spark.reports.log_relay import name_logs
@@ -195,6 +196,7 @@ class Queries:
     def _context(self, plan: QueryPlan) -> QueryContext:
         for read in plan.split_reads:
             self.state.ended(plan.name, read).unlink(missing_ok=True)
+            long_call_file(self.state, plan.name, read).unlink(missing_ok=True)
         if self.mode.limit is not None:
             write_json(self.state.query(plan.name) / "limit.json", self.mode.limit)
         return QueryContext(
@@ -205,6 +207,7 @@ class Queries:
             dead_letters=self.plan.dead_letters,
             parallelism=self.mode.parallelism,
             max_batch_bytes=self.mode.max_batch_bytes,
+            max_call_seconds=self.mode.max_commit_seconds,
             durable=self.mode.durable,
             max_ahead_seconds=self.mode.max_ahead_seconds,
             once=self.mode.once,

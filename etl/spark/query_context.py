@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 import traceback
@@ -31,6 +32,8 @@ class QueryContext:
     max_batch_bytes: int
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of the time of reading."""
+    max_call_seconds: float = math.inf
+    """How long a call of a source may take when micro-batches are planned."""
     durable: bool = True
     """Whether the state of stateful steps survives a power failure."""
     once: bool

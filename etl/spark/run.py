@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from etl.api import Offset
@@ -61,7 +62,7 @@ class RunMode:
     max_ahead_seconds: float | None = None
     """How far event times may be ahead of the time of reading; None for tests, whose events have times of any year."""
     max_commit_seconds: float = 1800.0
-    """How long one call of a sink in the driver may take."""
+    """How long one call of a sink, source or look-up table may take."""
     clock: PlannerClock | None = None
     """The clock of a test; None for that of the machine."""
 
@@ -253,7 +254,7 @@ class PipelineRun:
 
     def _start_streams(self, queries: Queries) -> Streams:
         """Start all streams; if one fails to start, stop the others."""
-        streams = Streams(queries.start, self.start_limiter or StartLimiter(max(self.mode.parallelism, 1)))
+        streams = Streams(partial(self._start_query, queries), self.start_limiter or StartLimiter(max(self.mode.parallelism, 1)))
         for plan in self.plan.queries:
             if plan.streaming and not (self._failed or self.signals.queries_end.is_set()):
                 try:
@@ -261,6 +262,9 @@ class PipelineRun:
                 except Exception as error:
                     self._fail(plan, error)
         return streams
+
+    def _start_query(self, queries: Queries, plan: QueryPlan) -> StreamingQuery:
+        return self.calls.run(f"the start of query {plan.name!r}", lambda: queries.start(plan))
 
     def _run_bounded_queries(self, queries: Queries, plans: list[QueryPlan]) -> None:
         for plan in plans:

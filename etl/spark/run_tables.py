@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.api import EtlError
+from etl.delivery.driver_calls import DriverCalls, HungCallError
 from etl.spark.reports.step_measures import TableInUse
 from etl.spark.startup import fast_start
 
@@ -24,14 +26,20 @@ Show = Callable[[str, str], None]
 
 @contextmanager
 def refreshed_tables(
-    requests: Mapping[str, TableRequest], root: Path, follows: bool, show: Show, in_use: dict[str, TableInUse] | None = None
+    requests: Mapping[str, TableRequest],
+    root: Path,
+    follows: bool,
+    show: Show,
+    in_use: dict[str, TableInUse] | None = None,
+    calls: DriverCalls | None = None,
 ) -> Iterator[None]:
     """Build the tables that steps request; with ``follows``, refresh them while the body runs, as their options say.
 
-    ``in_use`` gets the state of each table by name. Raises EtlError when a table without an earlier version cannot be read.
+    ``in_use`` gets the state of each table by name, ``calls`` what is being read. Raises EtlError when a table without an earlier
+    version cannot be read.
     """
-    reporter = _TableReporter(root, show, {} if in_use is None else in_use)
-    for result in _build_tables(list(requests.values()), root) if requests else ():
+    reporter = _TableReporter(root, show, {} if in_use is None else in_use, calls or DriverCalls())
+    for result in _build_tables(list(requests.values()), reporter) if requests else ():
         if result.error and result.version is None and not _has_earlier_version(result, requests, root):
             raise EtlError(f"table {result.name!r}: {result.error}")
         reporter.report(result)
@@ -48,11 +56,21 @@ def refreshed_tables(
         done.set()
 
 
-def _build_tables(requests: Sequence[TableRequest], root: Path) -> Iterator[BuildResult]:
+def _build_tables(requests: Sequence[TableRequest], reporter: _TableReporter) -> Iterator[BuildResult]:
     """Build tables; the import is here because it loads the compiler of kernels."""
     from etl.tables.build_process import build_tables
 
-    return build_tables(requests, root, fast_start.forking_program())
+    return build_tables(requests, reporter.root, fast_start.forking_program(), partial(_receive, reporter.calls))
+
+
+def _receive(calls: DriverCalls, request: TableRequest, call: Callable[[], BuildResult], kill: Callable[[], None]) -> BuildResult:
+    """The result of a build, also where it hangs and is interrupted: then its process is killed."""
+    from etl.tables.build_process import BuildResult
+
+    try:
+        return calls.run(f"the reading of table {request.name!r} ({request.table.type})", call, kill)
+    except HungCallError as error:
+        return BuildResult(request.name, error=str(error), is_temporary=True)
 
 
 def _has_earlier_version(result: BuildResult, requests: Mapping[str, TableRequest], root: Path) -> bool:
@@ -66,7 +84,7 @@ def _refresh_when_due(requests: Sequence[TableRequest], reporter: _TableReporter
     due = {one.id: time.monotonic() + _refresh_seconds(one) for one in requests}
     while not done.wait(max(0.0, min(due.values()) - time.monotonic())):
         now = [one for one in requests if due[one.id] <= time.monotonic()]
-        for result in _build_tables(now, reporter.root):
+        for result in _build_tables(now, reporter):
             reporter.report(result)
         due |= {one.id: time.monotonic() + _refresh_seconds(one) for one in now}
 
@@ -83,6 +101,7 @@ class _TableReporter:
     root: Path
     show: Show
     in_use: dict[str, TableInUse]
+    calls: DriverCalls = field(default_factory=DriverCalls)
     _shown_errors: dict[str, str] = field(default_factory=dict)
     """Table → the error shown for it, while it cannot be read: each is shown once."""
     _shown_counts: dict[str, list[tuple[str, str]]] = field(default_factory=dict)

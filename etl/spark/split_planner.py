@@ -19,6 +19,7 @@ from etl.plan.segments import Watermark
 from etl.spark import pace
 from etl.spark.backlog import FILE as BACKLOG_FILE
 from etl.spark.backlog import BacklogMonitor
+from etl.spark.long_calls import LongCallFile, long_call_file
 from etl.spark.planner_clock import PlannerClock, WallClock
 from etl.spark.query_context import QueryContext, SplitTask
 from etl.spark.reports.log_relay import relay_worker_logs
@@ -144,12 +145,15 @@ class SplitPlanner:
     def _call_source(self, name: str, ask: Callable[..., T], *given: Any) -> T:
         """Call a method of a source; retry while the source is down. Raises RunStopping when the run stops first."""
         calls = self._call_thread()
-        return self._query.backoff(name).retry_until_done(lambda: calls.run(lambda: ask(*given)))
+        what = f"`{ask.__name__}` of source {name!r} ({self._sources[name].type})"
+        return self._query.backoff(name).retry_until_done(lambda: calls.run(lambda: ask(*given), what))
 
     def _call_thread(self) -> CallThread:
         """The thread that calls sources, which may hang."""
         if self._calls is None:
-            self._calls = CallThread(StopFile(self._query.state.stopping))
+            file = LongCallFile(long_call_file(self._query.state, self._query.query, self._number))
+            stops, limit = StopFile(self._query.state.stopping), self._query.max_call_seconds
+            self._calls = CallThread(stops, max_seconds=limit, on_long_call=file.note)
         return self._calls
 
     def _events_left(self) -> int | None:

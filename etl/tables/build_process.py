@@ -9,7 +9,9 @@ import logging
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -32,22 +34,41 @@ class BuildResult:
     """Warnings about the table's rows."""
 
 
-def build_tables(wanted: Sequence[TableRequest], root: Path, python: str = sys.executable) -> Iterator[BuildResult]:
-    """Refresh the files of tables, in order, and yield a result for each. ``python`` is the program that runs the process."""
+Receive = Callable[[TableRequest, Callable[[], BuildResult], Callable[[], None]], BuildResult]
+"""Waits for the result of a request: by a call, which another function ends by killing the process."""
+
+
+def build_tables(
+    wanted: Sequence[TableRequest],
+    root: Path,
+    python: str = sys.executable,
+    receive: Receive = lambda _, call, kill: call(),
+) -> Iterator[BuildResult]:
+    """Refresh the files of tables, in order, and yield a result for each. ``python`` is the program that runs the process; where
+    ``receive`` has killed it, a further process reads the next tables."""
     process = subprocess.Popen([python, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
+    left, killed = deque(wanted), threading.Event()
+
+    def kill() -> None:
+        killed.set()
+        process.kill()
+
     with process, process.stdin as requests, process.stdout as results:
         pickle.dump((list(wanted), root), requests)
         requests.close()
-        for request in wanted:
+        while left and not killed.is_set():
+            request = left.popleft()
             try:
-                yield pickle.load(results)
+                yield receive(request, lambda: pickle.load(results), kill)
             except EOFError:
                 yield BuildResult(
                     request.name,
                     error=f"the process that read it failed with exit code {process.wait()}: is there enough memory?",
                 )
+    if left:
+        yield from build_tables(left, root, python, receive)
 
 
 class _MessageBuffer(logging.Handler):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,8 +25,7 @@ class Caller:
 
     def _run(self) -> None:
         try:
-            with self._calls.at_work("the commit of sink 'main'"):
-                self._work()
+            self._calls.run("the commit of sink 'main'", self._work)
         except BaseException as error:
             self.error = error
 
@@ -67,22 +67,65 @@ def test_a_call_that_blocks_goes_on_until_it_returns() -> None:
     assert isinstance(caller.error, HungCallError)
 
 
+def test_what_a_call_waits_for_is_aborted_with_it() -> None:
+    calls, ended = DriverCalls(), threading.Event()
+
+    def interrupt() -> None:
+        wait_for(lambda: calls.longer_than(0) != [])
+        calls.interrupt(calls.longer_than(0)[0])
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(HungCallError):
+        calls.run("a", ended.wait, abort=ended.set)
+    thread.join()
+
+
 def test_a_call_that_has_returned_is_not_interrupted() -> None:
     calls = DriverCalls()
-    with calls.at_work("a"):
-        (call,) = calls.longer_than(0)
-        assert calls.longer_than(60) == []
+    found = calls.run("a", lambda: (*calls.longer_than(0), *calls.longer_than(60)))
+    assert [call.what for call in found] == ["a"]
 
-    calls.interrupt(call)
+    calls.interrupt(found[0])
 
     for _ in range(1000):
-        assert call.interrupted is None
+        assert found[0].interrupted is None
+
+
+def test_an_interruption_at_the_end_of_a_call_never_leaves_it_as_another_error() -> None:
+    calls, ends, interrupted = DriverCalls(), threading.Event(), 0
+
+    def interrupt_all() -> None:
+        while not ends.is_set():
+            for call in calls.longer_than(-1):
+                calls.interrupt(call)
+
+    thread = threading.Thread(target=interrupt_all)
+    thread.start()
+    before, until = sys.getswitchinterval(), time.monotonic() + 60
+    sys.setswitchinterval(1e-6)
+    try:
+        while interrupted < 50 and time.monotonic() < until:
+            try:
+                calls.run("a", lambda: sum(range(100)))
+            except HungCallError:
+                interrupted += 1
+            sum(map(abs, range(10)))  # an interruption that is late would come here
+            assert calls.longer_than(-1) == []
+    finally:
+        sys.setswitchinterval(before)
+        ends.set()
+        thread.join()
+    assert interrupted == 50
 
 
 def test_an_error_of_a_call_passes() -> None:
     calls = DriverCalls()
 
-    with pytest.raises(OSError, match="no space"), calls.at_work("a"):
+    def fail() -> None:
         raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        calls.run("a", fail)
 
     assert calls.longer_than(0) == []

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from running import Engine, wait_for
@@ -15,10 +17,14 @@ from running import Engine, wait_for
 from connectors.file.writing.appender import Appender
 from etl.api import BatchId, Staged
 from etl.config.loader import load
+from etl.delivery.driver_calls import DriverCall, DriverCalls
 from etl.running import hang_watch
+from etl.running.hang_watch import HangWatch
 from etl.running.messages import Message
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
+from etl.spark.long_calls import LongCallFile, long_call_file
+from etl.spark.state.folder import StateFolder
 
 PIPELINE = """
 name: {name}
@@ -94,3 +100,33 @@ def test_a_commit_that_hangs_is_reported_and_interrupted_while_others_go_on(
     assert service.supervised[1].failures == 0
     assert service.supervised[0].failures >= 1
     assert numbers(tmp_path / "a.jsonl") == [1, 2]
+
+
+def test_a_call_of_a_source_in_the_process_that_plans_is_reported_while_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.spark.long_calls.WRITE_SECONDS", 0.0)
+    state, messages = StateFolder(tmp_path), []
+    file = LongCallFile(long_call_file(state, "main", 0))
+    run: Any = SimpleNamespace(
+        state=state,
+        plan=SimpleNamespace(queries=[SimpleNamespace(name="main")]),
+        calls=DriverCalls(),
+        mode=SimpleNamespace(max_commit_seconds=1800.0),
+    )
+    one: Any = SimpleNamespace(name="a", run=run, hanging="")
+    watch = HangWatch([one], messages.append, report_seconds=60.0, stuck_seconds=30.0)
+
+    call = DriverCall("`latest` of source 'log' (file)", threading.get_ident(), time.monotonic() - 50)
+    file.note(call)
+    watch.look()
+    assert (one.hanging, messages) == ("", [])
+    watch.report_seconds = 40.0
+    for _ in range(2):
+        file.note(call)
+        watch.look()
+        assert one.hanging.startswith("hangs: `latest` of source 'log' (file) has not returned for 50 s; it is at ")
+
+    file.note(None)
+    watch.look()
+    assert (one.hanging, len(messages)) == ("", 1)

@@ -130,6 +130,23 @@ def test_a_replay_is_followed_to_its_end(dead: Dead, letters: Path, jobs: Jobs) 
     assert "the replay has failed" in str(failed.exception)
 
 
+def test_a_replay_of_a_pipeline_that_hangs_fails(dead: Dead, letters: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.server.job.CANCEL_SECONDS", 0.1)
+    monkeypatch.setattr("etl.server.job.HANG_SECONDS", 0.1)
+    write_letters(letters, ["a"])
+    jobs.wait("shop/a", "running")
+    run = jobs.run("shop/a")
+    run.hangs = run.ignores_cancel = True
+
+    first, second = dead("replay"), dead("drop", "--yes")
+    run.end_at_last()
+
+    assert (first.exit_code, "has not begun: its run has not ended" in first.stderr) == (1, True)
+    assert (second.exit_code, "its run has not ended: hangs: " in str(second.exception)) == (1, True)
+    jobs.wait("shop/a", "running")
+    assert jobs.engine.replays == []
+
+
 def test_the_failure_of_a_replay_is_seen_though_many_viewers_share_older_answers(
     dead: Dead, letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,9 +16,10 @@ from running import Engine, wait_for
 
 from connectors.lookup_tables.file import FileTable
 from etl.api import EtlError
-from etl.spark.run_tables import _TableReporter, refreshed_tables
+from etl.delivery.driver_calls import DriverCalls
+from etl.spark.run_tables import _receive, _TableReporter, refreshed_tables
 from etl.steps.lookup import Lookup, tables_of
-from etl.tables.build_process import BuildResult
+from etl.tables.build_process import BuildResult, build_tables
 from etl.tables.table_file import TableCounts
 from etl.tables.table_store import LiveTable, TableRequest, TableVersion
 
@@ -29,6 +33,26 @@ def request_for(path: Path, refresh: str | None = None) -> TableRequest:
 def kind(one: TableRequest, root: Path, key: str) -> str | None:
     mapped = LiveTable(root / one.id).newest()
     return mapped.values("kind", mapped.find([pa.array([key])]))[0].as_py()
+
+
+def test_a_table_whose_reading_hangs_is_given_up_and_the_next_one_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "hangs.csv")
+    (tmp_path / "good.csv").write_text("ip,kind\na,x\n")
+    wanted, calls = [request_for(tmp_path / name) for name in ("hangs.csv", "good.csv")], DriverCalls()
+
+    def interrupt() -> None:
+        wait_for(lambda: calls.longer_than(0) != [])
+        (call,) = calls.longer_than(0)
+        assert call.what == "the reading of table 'intel' (file)"
+        calls.interrupt(call)
+
+    with ThreadPoolExecutor(1) as pool:
+        interrupted = pool.submit(interrupt)
+        hung, good = build_tables(wanted, tmp_path / "tables", receive=partial(_receive, calls))
+        interrupted.result()
+
+    assert hung.error.startswith("the reading of table 'intel' (file) hung for ")
+    assert (good.error, kind(wanted[1], tmp_path / "tables", "a")) == ("", "x")
 
 
 @pytest.mark.spark

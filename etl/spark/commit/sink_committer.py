@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from etl.api import BatchId, Committer, Staged
 from etl.delivery.backoff import Backoff, StopFile
@@ -18,6 +19,8 @@ from etl.plan.segments import Output
 from etl.receipts import Spooled
 from etl.spark.query_context import ensure_folder
 from etl.spark.state.folder import StateFolder
+
+T = TypeVar("T")
 
 log = logging.getLogger("sluice.sink")
 
@@ -66,10 +69,12 @@ class SinkCommitter:
         """Prepare the sink and open its committer, once, before the first write. Raises OSError when the sink is down."""
         with self._lock:
             if not self._ready:
-                with self._at_work("the preparation"):
-                    self.output.sink.prepare(self.output.schema)
-                    self._committer = self.output.sink.committer(str(ensure_folder(self.state.sink(self.output.name))))
+                self._committer = self._call("the preparation", self._open)
                 self._ready = True
+
+    def _open(self) -> Committer | None:
+        self.output.sink.prepare(self.output.schema)
+        return self.output.sink.committer(str(ensure_folder(self.state.sink(self.output.name))))
 
     def commit(self, batch: BatchId, staged: Sequence[Staged], spooled: Sequence[Spooled]) -> int:
         """Commit a micro-batch to the sink, or add it to the spool; repeating it changes nothing.
@@ -97,15 +102,13 @@ class SinkCommitter:
         with self._lock:
             self.prepare()
             if self._committer is not None:
-                with self._at_work(f"the commit of micro-batch {batch.number}"):
-                    self._committer.commit(batch, staged)
+                self._call(f"the commit of micro-batch {batch.number}", partial(self._committer.commit, batch, staged))
 
     def tick(self) -> None:
         """Let the committer do its periodic work."""
         if self._committer is not None and self._lock.acquire(blocking=False):
             try:
-                with self._at_work("periodic work"):
-                    self._committer.tick()
+                self._call("periodic work", self._committer.tick)
             except OSError as error:
                 log.warning("sink %r: %s; its periodic work is done later", self.output.name, error)
             finally:
@@ -116,13 +119,12 @@ class SinkCommitter:
         if self._committer is not None:
             with self._lock:
                 try:
-                    with self._at_work("the end"):
-                        self._committer.close()
+                    self._call("the end", self._committer.close)
                 except OSError as error:
                     log.warning("sink %r: %s; what could not be finished is left to the next run", self.output.name, error)
 
-    def _at_work(self, what: str) -> AbstractContextManager[None]:
-        return self.calls.at_work(f"{what} of sink {self.output.name!r} ({self.output.sink.type})")
+    def _call(self, what: str, call: Callable[[], T]) -> T:
+        return self.calls.run(f"{what} of sink {self.output.name!r} ({self.output.sink.type})", call)
 
     def _commit_directly(self, batch: BatchId, staged: Sequence[Staged]) -> bool:
         """Commit output that went directly to the sink; False if it must go through the spool."""
