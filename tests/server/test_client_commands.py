@@ -48,6 +48,7 @@ def etl(client: Client) -> Command:
 def test_a_pipeline_is_deployed_watched_and_removed(jobs: Jobs, etl: Command, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(jobs.text())
+    assert etl("ps").output == f"the server at {etl.url} has no pipelines\n"
 
     assert etl("deploy", str(file), "--namespace", "shop").output == "shop/a: version 1, running\n"
     jobs.run("shop/a").work(1234, dead=1)

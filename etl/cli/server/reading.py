@@ -48,6 +48,8 @@ def ps(server: str | None, state: str | None, form: str) -> None:
             click.echo(json.dumps(row))
     elif rows:
         _print_table(rows)
+    elif connection is not None:
+        click.echo(f"the server at {connection.url} has no pipelines", err=True)
     else:
         click.echo(f"nothing runs with a state folder in {states(state)}", err=True)
 
