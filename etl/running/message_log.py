@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ class MessageLogs:
             return
         for name, log in self._logs.items():
             if message.pipeline in ("", name):
-                log.append(message)
+                log.append(replace(message, pipeline=name))
         self._on_message(message)
 
 

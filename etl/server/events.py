@@ -57,6 +57,11 @@ class Events:
         self._task: asyncio.Task[None] | None = None
         self._sent_at = 0.0
 
+    @property
+    def viewers(self) -> int:
+        """How many clients follow the events."""
+        return len(self._viewers)
+
     def changed(self) -> None:
         """Look at the pipelines now; callable from any thread."""
         loop, wake = self._loop, self._wake

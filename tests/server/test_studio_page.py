@@ -13,10 +13,13 @@ import pytest
 from browsers import Page, chromium, needs_chromium, served, write
 from cli.state_pipelines import WINDOW, Pipeline
 from fake_engine import FakeEngine, FakeRun
+from jobs_and_client import LOOPBACK
 
 from etl.receipts import Counts, RejectCount
 from etl.server.app import create_app
+from etl.server.events import Events
 from etl.server.jobs_folder import JobsFolder
+from etl.server.listening import listening
 from etl.server.pipeline_server import PipelineServer
 from etl.server.studio.page import STATIC
 from etl.server.studio.standalone import server_pages
@@ -145,7 +148,7 @@ def test_the_page_paints_soon_is_small_and_fits_a_phone(page: Page) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, FakeEngine]]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, FakeEngine, Events]]:
     """The address of a server of pipelines, whose engine needs no Spark."""
     root = tmp_path_factory.mktemp("server")
     (root / "jobs" / "security").mkdir(parents=True)
@@ -168,18 +171,20 @@ sink: {{type: file, path: {root}/ssh.jsonl}}
     pipelines = PipelineServer(JobsFolder(root / "jobs"), engine.root, engine)
     pipelines.start()
     worker = WorkerProcess()
-    with served(create_app(pipelines, pages=server_pages(worker))) as url:
-        yield url, engine
+    app = create_app(pipelines, pages=server_pages(worker))
+    with listening(app, LOOPBACK) as address:
+        yield f"http://{address.host}:{address.port}", engine, app.state.events
     worker.close()
     pipelines.stop(20)
 
 
-def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, server: tuple[str, FakeEngine]) -> None:
+def test_a_pipeline_from_the_studio_to_the_screens_of_a_server(browser: Any, server: tuple[str, FakeEngine, Events]) -> None:
     """One visit: each part continues on the screen, and with the pipelines, that the part before has left."""
-    url, engine = server
+    url, engine, events = server
     page = Page(browser)
 
     check_list_of_pipelines(page, url)
+    check_hidden_page_is_no_viewer(page, events)
     deploy_from_studio(page)
     run = check_tabs_of_run(page, engine)
     replay_dead_letter(page, engine, run)
@@ -197,6 +202,17 @@ def check_list_of_pipelines(page: Page, url: str) -> None:
     page.until(lambda: len(page.all(".pipelines tbody tr")) == 3)
     assert "unknown-option" in page.find(".pipelines .trouble").text
     assert page.violations() == []
+
+
+def check_hidden_page_is_no_viewer(page: Page, events: Events) -> None:
+    page.until(lambda: events.viewers == 1)
+    for hidden, viewers in (("true", 0), ("false", 1)):
+        page.browser.execute_script(
+            f"Object.defineProperty(document, 'hidden', {{value: {hidden}, configurable: true}});"
+            "document.dispatchEvent(new Event('visibilitychange'))"
+        )
+        page.until(lambda viewers=viewers: events.viewers == viewers)
+    page.until(lambda: len(page.all(".pipelines tbody tr")) == 3)
 
 
 def deploy_from_studio(page: Page) -> None:

@@ -8,15 +8,16 @@ const RETRY_MS = 2000;
 export function useStatuses() {
   const [state, setState] = useState({ statuses: null, error: null });
   useEffect(() => {
-    const control = new AbortController();
+    let control;
     let timer;
     const follow = async () => {
+      const { signal } = (control = new AbortController());
       const statuses = new Map();
       const show = () => setState({ statuses: new Map(statuses), error: null });
       try {
-        for (const one of (await get("/api/pipelines", control.signal)).pipelines) statuses.set(one.name, one);
+        for (const one of (await get("/api/pipelines", signal)).pipelines) statuses.set(one.name, one);
         show();
-        for await (const { event, data } of stream("/api/events", control.signal)) {
+        for await (const { event, data } of stream("/api/events", signal)) {
           if (event === "pipeline") statuses.set(data.name, data);
           else if (event === "removed") statuses.delete(data.name);
           show();
@@ -25,15 +26,22 @@ export function useStatuses() {
         if (error.name === "AbortError") return;
         setState((old) => ({ ...old, error }));
       }
-      if (!control.signal.aborted) timer = setTimeout(follow, RETRY_MS);
+      if (!signal.aborted) timer = setTimeout(follow, RETRY_MS);
     };
-    follow();
-    return () => (clearTimeout(timer), control.abort());
+    // A page that nobody sees is no viewer: the server would encode and send for it.
+    const toggle = () => {
+      clearTimeout(timer);
+      control?.abort();
+      if (!document.hidden) follow();
+    };
+    document.addEventListener("visibilitychange", toggle);
+    toggle();
+    return () => (document.removeEventListener("visibilitychange", toggle), clearTimeout(timer), control?.abort());
   }, []);
   return state;
 }
 
-/** The document at ``path``, read again every ``every`` milliseconds while the page is visible. */
+/** The document at ``path``, read again every ``every`` milliseconds while the page is visible, and when it becomes visible. */
 export function usePolled(path, every = 1500) {
   const [state, setState] = useState({ value: null, error: null, at: 0 });
   const latest = useRef(path);
@@ -41,21 +49,26 @@ export function usePolled(path, every = 1500) {
   useEffect(() => {
     const control = new AbortController();
     let timer;
+    let isReading = false;
     const read = async () => {
+      if (document.hidden || isReading) return;
+      isReading = true;
+      clearTimeout(timer);
       let pause = 0;
-      if (!document.hidden) {
-        try {
-          const answer = await poll(path, control.signal);
-          const { value } = answer;
-          pause = answer.pause;
-          if (latest.current === path) setState({ value, error: null, at: performance.now() });
-        } catch (error) {
-          if (error.name === "AbortError") return;
-          setState((old) => ({ ...old, error }));
-        }
+      try {
+        const answer = await poll(path, control.signal);
+        const { value } = answer;
+        pause = answer.pause;
+        if (latest.current === path) setState({ value, error: null, at: performance.now() });
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        setState((old) => ({ ...old, error }));
+      } finally {
+        isReading = false;
       }
       if (!control.signal.aborted) timer = setTimeout(read, Math.max(every, pause));
     };
+    document.addEventListener("visibilitychange", read, { signal: control.signal });
     setState({ value: null, error: null, at: 0 });
     read();
     return () => (clearTimeout(timer), control.abort());
