@@ -46,7 +46,9 @@ def _versions(call: Call) -> list[api.VersionDocument]:
 
 def _file(call: Call) -> api.FileDocument:
     job = call.server.job(call.pipeline)
-    number = call.values["version"] or (job.version.number if job.version else 0)
+    number = call.values["version"] or (job.version.number if job.version else None)
+    if number is None:
+        raise EtlError(f"no version of {call.pipeline} was accepted yet")
     version, text = call.server.read_version(call.pipeline, number)
     return api.FileDocument(number=number, language=version.language, text=text)
 

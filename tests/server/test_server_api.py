@@ -64,6 +64,10 @@ def test_a_refused_file_changes_nothing(jobs: Jobs, client: Client) -> None:
     checked = client("POST", "/api/validate", jobs.text().replace("filter", "fitler"))
     assert (checked.status, [problem["line"] for problem in checked.json["problems"]]) == (200, [3])
     assert client("POST", "/api/validate", jobs.text()).json == {"problems": []}
+    jobs.put("shop/b", "nothing")
+    jobs.wait("shop/b", "refused")
+    shown = client("GET", "/api/pipelines/shop/b/file")
+    assert (shown.status, shown.json["error"]["message"]) == (422, "no version of shop/b was accepted yet")
 
 
 def test_secrets_are_masked_everywhere(jobs: Jobs, client: Client) -> None:
