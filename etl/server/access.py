@@ -62,10 +62,13 @@ class Access:
 
     def role(self, headers: Headers) -> Role | None:
         """The role of a request; None without a valid token."""
+        return self.role_of(self.token(headers))
+
+    def role_of(self, token: str) -> Role | None:
+        """The role of a token; None for one that is not valid, or empty."""
         if self.tokens is None:
             return "write"
-        given = self.token(headers)
-        return self.tokens.role(given) if given else None
+        return self.tokens.role(token) if token else None
 
     def token(self, headers: Headers) -> str:
         """The token that a request has, valid or not; empty without one."""

@@ -143,9 +143,9 @@ class Endpoint:
     async def _share(self, request: Request, answers: SharedAnswers, compute: Callable[[], bytes]) -> Response:
         """The answer for all who ask for the same; it says when its viewer has the next turn."""
         access: Access = request.app.state.access
-        headers, connection = request.headers, getattr(request.state, "connection", None)
-        client = f"{request.client.host if request.client else ''} {access.token(headers)}"
-        asked = KnownRequest(f"{request.url.path}?{request.url.query}", client, lambda: access.role(headers) is not None)
+        token, connection = access.token(request.headers), getattr(request.state, "connection", None)
+        client = f"{request.client.host if request.client else ''} {token}"
+        asked = KnownRequest(f"{request.url.path}?{request.url.query}", client, lambda: access.role_of(token) is not None)
         text = await answers.get(asked.key, lambda: run_in_threadpool(compute))
         answers.remember(getattr(request.state, "head", b""), asked)
         return Response(text, media_type=JSON, headers={POLL_AFTER: f"{answers.turns.pause(client, connection):.2f}"})
