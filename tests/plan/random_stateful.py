@@ -167,7 +167,16 @@ def sequence(maker: Maker, fields: Schema) -> Options:
     made = _keyed(maker, fields, "sequence", ("events", "pattern", "fields", "where"))
     made["events"] = {name: condition(chance, fields) for name in ("a", "b", "c")}
     made["pattern"] = chance.choice(
-        ("a then b", "a{2,} then b", "a+ then next b", "a then not c then b", "a then not b", "a{1,3} consecutive then b? then c")
+        (
+            "a then b",
+            "a{2,} then b",
+            "a+ then next b",
+            "a then not c then b",
+            "a then not b",
+            "a{1,3} consecutive then b? then c",
+            "(a then b | c)+ then next a",
+            "a then (b | c){2,}+ consecutive then c",
+        )
     )
     made["events"] = {
         name: one

@@ -203,21 +203,72 @@ def test_the_end_of_all_sources_makes_no_row_older_than_another(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("pattern", "rows"),
-    [("A ((B) C){2} D", [(1, 4, 5, 2)]), ("((A B)) (C){1}", [(1, 2, 3, 1)]), ("(A){2} B C", []), ("A B{,2} C", [(1, 2, 3, 1)])],
+    ("letters", "pattern", "rows"),
+    [
+        ("abcbcd", "A ((B) C){2} D", [(1, 4, 5, 2)]),
+        ("abcbcd", "((A B)) (C){1}", [(1, 2, 3, 1)]),
+        ("abcbcd", "(A){2} B C", []),
+        ("abcbcd", "A B{,2} C", [(1, 2, 3, 1)]),
+        ("abcbcd", "A (B C)+ D", [(1, 4, 5, 2)]),
+        ("abcbcbd", "A (B C){2,} D", []),
+        ("abcbcbd", "A (B C){2,}?", [(1, 4, 5, 2)]),
+        ("abdacd", "A (B | C) D", [(1, 2, None, 1), (4, None, 5, 0)]),
+        ("abcdaccd", "A (B | C){2,3} D", [(1, 2, 3, 1), (5, None, 7, 0)]),
+        ("abadabdd", "A (B A | B) D", [(1, 2, None, 1), (5, 6, None, 1)]),
+        ("abcdab", "A B | C D", [(1, 2, None, 1), (None, None, 3, 0), (5, 6, None, 1)]),
+    ],
 )
-def test_groups_of_a_pattern_are_their_variables(pattern: str, rows: list[Any], tmp_path: Path) -> None:
-    given = [{"id": at + 1, "s": sign, "t": f"2026-01-01 10:00:0{at}"} for at, sign in enumerate("abcbcd")]
-    script = "CREATE TABLE given (id INT, s STRING, t TIMESTAMP(3), WATERMARK FOR t AS t) "
-    script += f"WITH ('type' = 'inline', 'rows' = '{json.dumps(given)}');"
+def test_groups_and_alternatives_of_a_pattern(letters: str, pattern: str, rows: list[Any], tmp_path: Path) -> None:
+    given = [{"id": at + 1, "s": sign, "t": f"2026-01-01 10:00:0{at}"} for at, sign in enumerate(letters)]
+    measures = "FIRST(A.id) AS a, LAST(B.id) AS b, C.id AS c, COUNT(B.id) AS n"
     define = ", ".join(f"{name} AS s = '{name.lower()}'" for name in "ABCD" if name in pattern)
-    script += "SELECT * FROM given MATCH_RECOGNIZE (ORDER BY t MEASURES A.id AS a, LAST(B.id) AS b, C.id AS c, COUNT(B.id) AS n "
-    script += f"PATTERN ({pattern}) WITHIN INTERVAL '1' MINUTE DEFINE {define}) AS m"
+    measures = measures if "C" in pattern else measures.replace("C.id", "CAST(NULL AS INT)")
 
-    ran = run_query(script, tmp_path)
+    ran = _matched(given, f"MEASURES {measures} PATTERN ({pattern}) WITHIN INTERVAL '1' MINUTE DEFINE {define}", tmp_path)
+
+    assert ran == rows
+
+
+@pytest.mark.parametrize(
+    ("skip", "rows"),
+    [
+        ("PAST LAST ROW", [1]),
+        ("TO NEXT ROW", [1, 2, 3]),
+        ("TO FIRST B", [1, 2, 3]),
+        ("TO LAST B", [1, 3]),
+        ("TO B", [1, 3]),
+    ],
+)
+def test_where_the_next_match_may_begin(skip: str, rows: list[int], tmp_path: Path) -> None:
+    given = [{"id": at + 1, "s": sign, "t": f"2026-01-01 10:00:0{at}"} for at, sign in enumerate(["a", "ab", "ab", "ab", "b"])]
+    match = f"MEASURES A.id AS a AFTER MATCH SKIP {skip} PATTERN (A B{{1,2}}? (B C | B)) WITHIN INTERVAL '1' MINUTE "
+
+    ran = _matched(given, match + "DEFINE A AS s LIKE '%a%', B AS s LIKE '%b%', C AS s = 'c'", tmp_path)
+
+    assert ran == [(row,) for row in rows]
+
+
+@pytest.mark.parametrize(("quantifier", "rows"), [("B*", [16]), ("B*?", [13, 16]), ("(B | D)*", [16]), ("(B | D)*?", [13, 16])])
+def test_greedy_and_reluctant_quantifiers_of_the_documentation(quantifier: str, rows: list[int], tmp_path: Path) -> None:
+    given = [{"id": price, "t": f"2026-01-01 10:00:0{at}"} for at, price in enumerate((10, 11, 12, 13, 14, 16))]
+    match = f"MEASURES C.id AS price PATTERN (A {quantifier} C) WITHIN INTERVAL '1' MINUTE "
+
+    ran = _matched(
+        given, match + "DEFINE A AS A.id > 10, B AS B.id < 15, C AS C.id > 12" + ", D AS D.id < 0" * ("D" in quantifier), tmp_path
+    )
+
+    assert ran == [(row,) for row in rows]
+
+
+def _matched(given: list[dict[str, Any]], clause: str, folder: Path) -> list[Any]:
+    """The rows of MATCH_RECOGNIZE over these rows."""
+    columns = "id INT, s STRING, t TIMESTAMP(3), WATERMARK FOR t AS t"
+    script = f"CREATE TABLE given ({columns}) WITH ('type' = 'inline', 'rows' = '{json.dumps(given)}'); "
+
+    ran = run_query(f"{script} SELECT * FROM given MATCH_RECOGNIZE (ORDER BY t {clause}) AS m", folder)
 
     assert not [*ran.problems, *ran.failed]
-    assert ran.rows == rows
+    return ran.rows
 
 
 @pytest.mark.parametrize("mode", ["", BATCH])

@@ -1376,7 +1376,7 @@ class Steps:
         where: str | Sequence[str] = UNSET,
         list: str | Sequence[str] = UNSET,
         list_limit: int = UNSET,
-        after_match: Literal["past_last_event", "next_event"] = UNSET,
+        after_match: str = UNSET,
         max_events: int = UNSET,
         idle: Duration | None = UNSET,
     ) -> Stream:
@@ -1390,17 +1390,25 @@ class Steps:
         | `a then next b` | `b` is the event of the key directly after `a` |
         | `a{5}`, `a{5,}`, `a{2,5}`, `a?`, `a+`, `a*` | 5 of `a`, at least 5, 2 to 5, at most one, at least one, any number |
         | `a{5,} consecutive then b` | as `a{5,}`, with no other event of the key between them |
+        | `(a then b){2,} then c` | `a` and `b` by turns, at least twice, and then `c`; also with `next` and `consecutive` |
         | `a then not c then b` | no `c` between `a` and `b`; `not c or d`: neither of them |
         | `a then not c` | no `c` until `within` after `a`; known when the watermark has passed that time |
+
+        `a then (b | c then d)` is `a`, and then either `b`, or `c` and `d`. Groups and alternatives have the numbers that events
+        have: `(a | b)+ then c`.
 
         A sequence is shorter than ``within``, from its first event to its last, and of at most ``max_events`` events of the key
         that meet a condition. It begins at every event that can be its first. An event is taken if it fits, and else skipped. If it
         fits more than one part of the pattern, each is tried; reported is the way in which earlier parts have most events, or,
-        with `?` after their number (`a+? then b`), fewest. A sequence ends with the first event that completes it: `a{5,}` at
-        the end is `a{5}`. The event that ends a `not` is not between: if it meets both conditions, the sequence goes on.
+        with `?` after their number (`a+? then b`), fewest; with `+` (`a++ then b`), an event that `a` can take goes to no later part,
+        and a group keeps events with which it can begin again. Of alternatives the first is preferred. A sequence ends with the
+        first event that completes it: `a{5,}` at the end is `a{5}`, and `a then (b then c | b)` is `a then b`. The event that ends a
+        `not` is not between: if it meets both conditions, the sequence goes on. `not` in a group stands between two of its parts.
 
         Matches of a key do not overlap. Of several that end with the same event, the one that began first is given, with all that it
-        took; then the next one begins after this event, or, if the pattern ends with `not`, after the last event taken.
+        took; then the next one begins after this event, or, if the pattern ends with `not`, after the last event taken. With
+        ``after_match: last(b)`` or `first(b)` it may begin at the last or first `b` of the match; if this is the event with which the
+        match began, at the one after it, and if the match has no `b`, after its last event.
 
         The events of a key are decided in the order of their times, those of the same time in the order of their offsets, when
         the watermark has passed them: the latest time of **all** events read, less ``late``. So the result does not depend on
@@ -1447,8 +1455,9 @@ class Steps:
             where: Comparisons of events with earlier ones of the sequence. Default: [].
             list: Fields of the events of a sequence, which then has the list of them. Default: [].
             list_limit: Events that are listed: the last ones. Default: 100.
-            after_match: Where sequences may begin after a match: after its last event, or at each event. Default:
-                past_last_event.
+            after_match: Where sequences may begin after a match: after its last event (`past_last_event`), at each
+                event (`next_event`), or from the first or last event of a name on: `first(NAME)`, `last(NAME)`.
+                Default: past_last_event.
             max_events: Events of a key from the first to the last of a sequence. Default: 1000.
             idle: Silence of all sources after which all that was read is decided; none means it waits. Default: none.
         """

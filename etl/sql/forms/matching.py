@@ -9,7 +9,7 @@ from typing import Any
 from etl.sql.columns import Scope, SqlColumn, TimeAttribute
 from etl.sql.expressions import call_name, duration, plain_column, quoted, seconds_of, spark_text
 from etl.sql.forms.conditions import comparisons_of
-from etl.sql.forms.match_patterns import read_pattern
+from etl.sql.forms.match_patterns import PatternVariable, ends_of, open_end, read_pattern, step_text
 from etl.sql.forms.over import ONE_KEY
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import ScriptError, start
@@ -28,6 +28,8 @@ class _Match:
     ttl: str
     fields: dict[str, str] = field(default_factory=dict)
     """New field of a match → the event's field that it has."""
+    ends: tuple[str, ...] = ()
+    """The variables with which a match can end."""
 
     def compile(self) -> Relation:
         at = start(self.clause)
@@ -35,7 +37,7 @@ class _Match:
         names, pattern = self._pattern()
         events, where = self._conditions(names)
         time = self._time()
-        columns, values, places = self._measures(names, keys)
+        columns, values, measured = self._measures(names, keys)
         if not keys:
             self._add({"type": "set", "fields": {ONE_KEY: "1"}}, at)
         options: dict[str, Any] = {"type": "sequence", "keys": [key.field for key in keys] or [ONE_KEY], **time_options(time)}
@@ -46,12 +48,13 @@ class _Match:
             options["where"] = where
         if self.fields:
             options["fields"] = self.fields
-        if (after := self.clause.args.get("after")) and after.name == "next_event":
-            options["after_match"] = after.name
-        self._add(options, at, {("pattern",): start(self.clause.args["pattern"])})
+        places: dict[tuple[str | int, ...], int] = {("pattern",): start(self.clause.args["pattern"])}
+        if (after := self.clause.args.get("after")) and after.name != "past_last_event":
+            options["after_match"], places["after_match",] = self._after(after, names), start(after)
+        self._add(options, at, places)
         scope = Scope((*keys, *columns))
         selected = {key.field: quoted(key.field) for key in keys} | values
-        self._add({"type": "select", "fields": selected}, at, {("fields", name): place for name, place in places.items()})
+        self._add({"type": "select", "fields": selected}, at, {("fields", name): place for name, place in measured.items()})
         return replace(self.relation, scope=scope, window=None, is_exact=True)
 
     def _add(self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None) -> None:
@@ -81,17 +84,28 @@ class _Match:
     def _pattern(self) -> tuple[list[str], str]:
         """The names in their order, and the pattern as the step reads it: rows follow each other directly."""
         node = self.clause.args["pattern"]
-        elements = read_pattern(str(node.name), start(node))
-        last = elements[-1]
-        if last.is_open and (not last.few or last.many in ("*", "?")):
+        parts = read_pattern(str(node.name), start(node))
+        if last := open_end(parts):
+            kind, name = ("variable", last.name) if isinstance(last, PatternVariable) else ("group", "(A B)")
             raise ScriptError(
                 "unsupported-sql",
-                "the last variable of a pattern cannot take as many rows as there are",
+                f"the last {kind} of a pattern cannot take as many rows as there are",
                 last.at,
-                f"write {last.name}, {last.name}+?, or a number of events as {last.name}{{2}}",
+                f"write {name}, {name}+?, or a number of times as {name}{{2}}",
             )
-        names = list(dict.fromkeys(one.name for one in elements[:-1] if one.name != last.name))
-        return [*names, last.name], " then next ".join(one.text for one in elements)
+        self.ends = tuple(dict.fromkeys(one.name for one in ends_of(parts)))
+        names = dict.fromkeys(name for part in parts for name in part.names if name != self.ends[0])
+        return [*names, self.ends[0]], step_text(parts)
+
+    def _after(self, node: Any, names: list[str]) -> str:
+        """The step's option for where the next match may begin."""
+        if not (variable := node.args.get("variable")):
+            return str(node.name)
+        name = next((one for one in names if one.lower() == variable.lower()), None)
+        if name is None:
+            hint = f"the variables are {', '.join(names)}"
+            raise ScriptError("unknown-name", f"the pattern has no variable {variable!r}", start(node), hint)
+        return f"{node.name}({name})"
 
     # ── DEFINE ──
 
@@ -152,7 +166,7 @@ class _Match:
         if name in ("first", "last", "count"):
             arguments = node.expressions
             if name == "count" and len(arguments) == 1:
-                return exp.column(f"{self._variable(arguments[0], known, last)}_count", quoted=True)
+                return exp.column(f"{self._variable(arguments[0], known, last, 'COUNT')}_count", quoted=True)
             offset = arguments[1].name if len(arguments) == 2 else "0"
             if offset != "0" or not arguments:
                 raise ScriptError(
@@ -168,10 +182,17 @@ class _Match:
             )
         return self._field(node, known, last, "")
 
-    def _variable(self, node: Any, known: dict[str, str], last: str) -> str:
+    def _variable(self, node: Any, known: dict[str, str], last: str, call: str) -> str:
+        """That which a reference names, or which has the row that is meant without a name."""
         table = node.table.lower() if hasattr(node, "table") else ""
         if table and table not in known:
             raise ScriptError("unknown-name", f"the pattern has no variable {node.table!r}", start(node))
+        if not table and call in ("FIRST", "COUNT") and len(known) > 1:
+            message = f"{call} without a variable is over all rows of a match, and measures are over those of one variable"
+            raise ScriptError("unsupported-sql", message, start(node), f"{call}({last}.x)")
+        if not table and len(self.ends) > 1:
+            message = f"the last row of a match is that of {' or '.join(self.ends)}"
+            raise ScriptError("unsupported-sql", message, start(node), f"name the variable: {last}.x")
         return known.get(table, last)
 
     def _field(self, node: Any, known: dict[str, str], last: str, which: str) -> Any:
@@ -179,7 +200,7 @@ class _Match:
 
         if not isinstance(node, exp.Column):
             raise ScriptError("unsupported-sql", "FIRST and LAST take a column here", start(node), "compute it in a sub-query")
-        variable = self._variable(node, known, last)
+        variable = self._variable(node, known, last, which.upper())
         column = self.relation.scope.find([node.name], start(node))
         reference = f"{which}({variable}.{column.field})" if which else f"{variable}.{column.field}"
         name = next((one for one, text in self.fields.items() if text == reference), f"value_{len(self.fields) + 1}")

@@ -63,12 +63,16 @@ def _skip(parser: Any) -> Any:
         return exp.Var(this="past_last_event")
     if parser._match_text_seq("TO", "NEXT", "ROW"):
         return exp.Var(this="next_event")
-    raise ScriptError(
-        "unsupported-sql",
-        "a match is followed by the next one after its last row, or after its first",
-        at,
-        "AFTER MATCH SKIP PAST LAST ROW, or SKIP TO NEXT ROW",
-    )
+    if parser._match_text_seq("TO"):
+        which = "first" if parser._match_text_seq("FIRST") else "last"
+        if which == "last":
+            parser._match_text_seq("LAST")
+        at = parser._curr.start if parser._curr else parser._prev.end
+        node = exp.Var(this=which, variable=parser._id("a variable of the pattern"))
+        node.meta["start"] = at
+        return node
+    hint = "AFTER MATCH SKIP PAST LAST ROW, SKIP TO NEXT ROW, SKIP TO FIRST A, or SKIP TO LAST A"
+    raise ScriptError("sql-syntax", "AFTER MATCH does not say where the next match may begin", at, hint)
 
 
 def _pattern(parser: Any) -> Any:

@@ -15,7 +15,10 @@ AT_END = -1
 MAX_STATES = 1000
 """A pattern that counts further needs more time for each event."""
 
-_MAX_EDGES = 8
+MAX_ELEMENTS = 500
+"""Elements of a pattern, those of repeated groups included."""
+
+MAX_ONWARD = 8
 """Edges of a state: the tables have a column for each set of them."""
 
 
@@ -30,22 +33,45 @@ class Element:
     most: int | None = 1
     """None for any number."""
 
-    next: bool = False
-    """Whether it follows the event before it directly."""
-
     consecutive: bool = False
     """Whether its events follow each other directly."""
 
     reluctant: bool = False
     """Whether an event that it could take goes to a later element if that can take it, too."""
 
-    absent: int = 0
-    """The mask of events that must not be between the element before and this one."""
+    possessive: bool = False
+    """Whether an event that it could take goes to no later element."""
 
     @property
     def counted(self) -> int:
         """The number of events up to which its states count."""
         return self.most or max(self.least, 1)
+
+
+class Onward(NamedTuple):
+    """An element that may take the next event after another one."""
+
+    element: int
+    """Its number, or `AT_END`."""
+    breaks: int
+    """The mask of events that must not be between both."""
+    barred: int
+    """The mask of events that it must not take."""
+
+
+class LinkedElements(NamedTuple):
+    """The elements of a pattern."""
+
+    elements: Sequence[Element]
+    onward: Sequence[Sequence[Onward]]
+    """At 0 the elements with which a run begins, at n + 1 those after element n, in the order of preference; `AT_END` where the
+    pattern may end."""
+    names: Sequence[str]
+    """Of the elements."""
+    unanswered: bool
+    """Whether events must not follow the last one until the time is over."""
+    has_loops: bool
+    """Whether elements may take events by turns."""
 
 
 class Automaton(NamedTuple):
@@ -61,6 +87,8 @@ class Automaton(NamedTuple):
     """int64[edges]: states"""
     breaks: Any
     """int64[edges]: the mask of events after which the edge cannot be taken any more, unless they are taken."""
+    barred: Any
+    """int64[edges]: the mask of events that do not take the edge."""
     skipped: Any
     """int64[states, 2**edges of a state]: the state after an event that is not taken, by the set of edges that remain; -1 for
     none."""
@@ -76,6 +104,7 @@ class _Edge(NamedTuple):
     element: int
     number: int
     breaks: int
+    barred: int
 
 
 class _State(NamedTuple):
@@ -85,18 +114,17 @@ class _State(NamedTuple):
     """The numbers of those edges of this element and count that can still be taken."""
 
 
-def check_size(elements: Sequence[Element], absent_after: int = 0) -> None:
+def check_size(linked: LinkedElements) -> None:
     """Raise TooManyStatesError if these elements have no automaton."""
-    for _ in _StateTable(elements, absent_after).expand():
+    for _ in _StateTable(linked).expand():
         pass
 
 
-def compile_automaton(elements: Sequence[Element], absent_after: int = 0) -> Automaton:
-    """The automaton of these elements one after the other; ``absent_after``: the mask of events that must not follow the
-    last one until the time is over. Raises TooManyStatesError."""
+def compile_automaton(linked: LinkedElements) -> Automaton:
+    """The automaton of these elements. Raises TooManyStatesError."""
     import numpy as np
 
-    table = _StateTable(elements, absent_after)
+    table = _StateTable(linked)
     states = list(table.expand())
     edges = [edge for own in states for edge in own]
     width = 1 << max((len(own) for own in states), default=0)
@@ -104,11 +132,12 @@ def compile_automaton(elements: Sequence[Element], absent_after: int = 0) -> Aut
     for number, remaining in table.skips.items():
         skipped[number, : len(remaining)] = remaining
     return Automaton(
-        names=np.array([1 << element.name for element in elements], np.int64),
+        names=np.array([1 << element.name for element in linked.elements], np.int64),
         first_edge=np.cumsum([0, *map(len, states)]).astype(np.int64),
         elements=np.array([edge.element for edge, _ in edges], np.int64),
         targets=np.array([target for _, target in edges], np.int64),
         breaks=np.array([edge.breaks for edge, _ in edges], np.int64),
+        barred=np.array([edge.barred for edge, _ in edges], np.int64),
         skipped=skipped,
         accepts=np.array(table.accepts, bool),
     )
@@ -117,8 +146,8 @@ def compile_automaton(elements: Sequence[Element], absent_after: int = 0) -> Aut
 class _StateTable:
     """States in the order in which they are found."""
 
-    def __init__(self, elements: Sequence[Element], absent_after: int) -> None:
-        self._elements, self._absent_after = elements, absent_after
+    def __init__(self, linked: LinkedElements) -> None:
+        self._elements, self._linked = linked.elements, linked
         self._numbers: dict[_State, int] = {}
         self._found: list[_State] = []
         self.skips: dict[int, list[int]] = {}
@@ -146,11 +175,11 @@ class _StateTable:
     def _number(self, element: int, count: int, edges: frozenset[int]) -> int:
         state = _State(element, count, edges)
         if state not in self._numbers:
-            if len(self._found) == MAX_STATES or len(edges) > _MAX_EDGES:
+            if len(self._found) == MAX_STATES or len(edges) > MAX_ONWARD:
                 raise TooManyStatesError
             self._numbers[state] = len(self._found)
             self._found.append(state)
-            self.accepts.append(element >= 0 and not self._absent_after and self._is_complete(element, count))
+            self.accepts.append(element >= 0 and not self._linked.unanswered and self._is_complete(element, count))
         return self._numbers[state]
 
     def _all_edges(self, element: int, count: int) -> frozenset[int]:
@@ -158,7 +187,7 @@ class _StateTable:
 
     def _is_complete(self, element: int, count: int) -> bool:
         """Whether all that follows is optional."""
-        return self._may_leave(element, count) and all(later.least == 0 for later in self._elements[element + 1 :])
+        return self._may_leave(element, count) and any(one.element == AT_END for one in self._linked.onward[element + 1])
 
     def _may_leave(self, element: int, count: int) -> bool:
         return element < 0 or count >= self._elements[element].least
@@ -166,20 +195,14 @@ class _StateTable:
     def _edges(self, element: int, count: int) -> list[_Edge]:
         """The edges from a state in the order of preference."""
         own = self._elements[element] if element >= 0 else None
-        loop = []
+        loop, barred = [], 0
         if own and (own.most is None or count < own.counted):
-            loop = [_Edge(element, min(count + 1, own.counted), EVERY if own.consecutive else 0)]
-        onward = list(self._onward(element)) if self._may_leave(element, count) else []
+            loop = [_Edge(element, min(count + 1, own.counted), EVERY if own.consecutive else 0, 0)]
+            barred = 1 << own.name if own.possessive else 0
+        onward = []
+        for one in self._linked.onward[element + 1] if self._may_leave(element, count) else ():
+            if one.element != AT_END:
+                onward.append(_Edge(one.element, 1, one.breaks, one.barred | barred))
+            elif self._linked.unanswered and element >= 0:
+                onward.append(_Edge(AT_END, 0, one.breaks, 0))
         return [*onward, *loop] if own and own.reluctant else [*loop, *onward]
-
-    def _onward(self, element: int) -> Iterator[_Edge]:
-        """The edges to later elements, up to the first that is not optional."""
-        absent = 0
-        for at in range(element + 1, len(self._elements)):
-            later = self._elements[at]
-            absent |= later.absent
-            yield _Edge(at, 1, EVERY if later.next else absent)
-            if later.least:
-                return
-        if self._absent_after and element >= 0:
-            yield _Edge(AT_END, 0, self._absent_after | absent)

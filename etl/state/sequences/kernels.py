@@ -20,9 +20,22 @@ def _last_event(taken: Any) -> Any:
 
 
 @kernel_function
-def _add(found: Any, count: Any, end: Any, taken: Any) -> Any:
+def _following(begin: Any, taken: Any, pattern: Any) -> Any:
+    """The event at which the next match may begin, which is a later one than that at which this match begins."""
+    name, last, found = pattern.skip[0], pattern.skip[1], np.int64(-1)
+    for element in range(taken.shape[2] if name else 0):
+        if pattern.automaton.names[element] == name and taken[2, 0, element, 2]:
+            if last:
+                found = max(found, taken[2, 0, element, 1])
+            elif found < 0 or taken[2, 0, element, 0] < found:
+                found = taken[2, 0, element, 0]
+    return _last_event(taken) + 1 if found < 0 else max(found, begin + 1)
+
+
+@kernel_function
+def _add(found: Any, count: Any, end: Any, taken: Any, following: Any) -> Any:
     """Write the match with this number; returns the next number."""
-    found.end[count] = end
+    found.end[count], found.following[count] = end, following
     for element in range(taken.shape[2]):
         for what in range(3):
             found.taken[count, element, what] = taken[2, 0, element, what]
@@ -58,9 +71,9 @@ def find_matches(events: Any, pattern: Any, span: Any, plain: Any, found: Any, w
             if chosen < 0:
                 break
             last = run_from(chosen, limit + 1, events, pattern, span, work)
+            begin = _following(chosen, work.taken, pattern)
             if events.times[last] >= span.before:
-                count = _add(found, count, events.times[last], work.taken)
-            begin = last + 1
+                count = _add(found, count, events.times[last], work.taken, begin)
     return count
 
 
@@ -72,7 +85,7 @@ def find_overlapping(events: Any, pattern: Any, span: Any, found: Any, work: Any
         for run in range(events.bounds[key, 0], events.bounds[key, 1]):
             last = run_from(run, events.bounds[key, 1], events, pattern, span, work)
             if last >= 0 and events.times[last] >= span.before:
-                count = _add(found, count, events.times[last], work.taken)
+                count = _add(found, count, events.times[last], work.taken, run + 1)
     return count
 
 
@@ -80,7 +93,7 @@ def find_overlapping(events: Any, pattern: Any, span: Any, found: Any, work: Any
 def find_unanswered(events: Any, pattern: Any, span: Any, overlap: Any, found: Any, work: Any) -> Any:
     """As `find_matches`, for a pattern that ends with absent events: a match is decided when its time is over.
 
-    Without ``overlap`` no run begins before the last event of a match.
+    Without ``overlap`` no run begins in a match before the event that ``pattern.skip`` says.
     """
     count = np.int64(0)
     for key in range(events.bounds.shape[0]):
@@ -89,10 +102,10 @@ def find_unanswered(events: Any, pattern: Any, span: Any, overlap: Any, found: A
             over = events.times[run] + span.within
             following = run + 1
             if run_from(run, end, events, pattern, span, work) == OVER:
-                if over > span.before:
-                    count = _add(found, count, over, work.taken)
                 if not overlap:
-                    following = _last_event(work.taken) + 1
+                    following = _following(run, work.taken, pattern)
+                if over > span.before:
+                    count = _add(found, count, over, work.taken, following)
             run = following
     return count
 
@@ -106,7 +119,7 @@ def find_open(events: Any, pattern: Any, span: Any, found: Any, work: Any) -> An
             if events.times[run] + span.within > span.settled:
                 decided = run_from(run, events.bounds[key, 1], events, pattern, span, work)
                 if decided in (OPEN, OVER):
-                    count = _add(found, count, events.times[_last_event(work.taken)], work.taken)
+                    count = _add(found, count, events.times[_last_event(work.taken)], work.taken, run + 1)
                     break
     return count
 
@@ -131,4 +144,27 @@ def list_matched_events(taken: Any, masks: Any, pattern: Any, most: Any, work: A
                         else:
                             events[count], elements[count] = event, element
                             count += 1
+    return count
+
+
+@kernel
+def list_chained_events(
+    taken: Any, ends: Any, events: Any, pattern: Any, span: Any, most: Any, work: Any, listed: Any, elements: Any
+) -> Any:
+    """As `list_matched_events`, where elements take events by turns: each match is found again. ``ends``: before which event the
+    events of its key end."""
+    count = np.int64(0)
+    for match in range(taken.shape[0]):
+        begin, size = np.int64(-1), np.int64(0)
+        for element in range(taken.shape[1]):
+            size += taken[match, element, 2]
+            if taken[match, element, 2] and (begin < 0 or taken[match, element, 0] < begin):
+                begin = taken[match, element, 0]
+        run_from(begin, ends[match], events, pattern, span, work)
+        size = min(size, most)
+        number = work.heads[2, 0]
+        for at in range(count + size - 1, count - 1, -1):
+            listed[at], elements[at] = work.chains[number, 0], work.chains[number, 1]
+            number = work.chains[number, 2]
+        count += size
     return count

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from etl.api import TIMESTAMP, nest
 from etl.state.keyed.event_rows import as_times
-from etl.state.sequences.kernels import list_matched_events
+from etl.state.sequences.kernels import list_chained_events, list_matched_events
 from etl.state.sequences.key_events import KeyEvents
-from etl.state.sequences.runs import CompiledPattern, MatchArrays, ScratchArrays
+from etl.state.sequences.runs import CompiledPattern, EventArrays, MatchArrays, ScratchArrays, Span
 from etl.state.windows.aggregation import Numbers
 
 
@@ -23,6 +23,7 @@ class Matches(NamedTuple):
     events: KeyEvents
     found: MatchArrays
     pattern: CompiledPattern
+    span: Span
 
 
 class ResultField(Protocol):
@@ -91,16 +92,29 @@ class EventList:
     """Of the elements."""
     fields: Mapping[str, pa.DataType]
     most: int
+    by_turns: bool
+    """Whether elements may take events by turns."""
 
     def column(self, matches: Matches) -> pa.Array:
         """The value of each match."""
         taken = matches.found.taken
         sizes = np.minimum(taken[:, :, 2].sum(axis=1), self.most)
         events, elements = np.empty((2, sizes.sum()), np.int64)
-        pattern, work = matches.pattern, ScratchArrays.of(matches.pattern.automaton)
-        list_matched_events(taken, matches.events.masks, pattern, self.most, work, events, elements)
+        if self.by_turns:
+            self._list_chained(matches, events, elements)
+        else:
+            work = ScratchArrays.of(matches.pattern.automaton)
+            list_matched_events(taken, matches.events.masks, matches.pattern, self.most, work, events, elements)
         offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), self._structs(matches.events, events, elements))
+
+    def _list_chained(self, matches: Matches, listed: Numbers, elements: Numbers) -> None:
+        bounds, taken, pattern, span = matches.events.bounds, matches.found.taken, matches.pattern, matches.span
+        ends = bounds[np.searchsorted(bounds[:, 1], taken[:, :, 1].max(axis=1), side="right"), 1]
+        longest = min(span.most, int((bounds[:, 1] - bounds[:, 0]).max(initial=0)))
+        events = EventArrays(bounds, matches.events.times, matches.events.masks)
+        work = ScratchArrays.of(pattern.automaton, longest + 1)
+        list_chained_events(taken, ends, events, pattern, span, self.most, work, listed, elements)
 
     def _structs(self, events: KeyEvents, chosen: Numbers, elements: Numbers) -> pa.StructArray:
         rows = events.rows(chosen, list(self.fields))

@@ -35,12 +35,19 @@ class ScratchArrays(NamedTuple):
     """int64[states]: when a state was reached last, by `clock`."""
     clock: Any
     """int64[1]"""
+    chains: Any
+    """int64[n, 3]: an event that was taken, the element, and the number of what the branch took before or -1; none if only
+    sums are asked for. The first row has the number of those in use."""
+    heads: Any
+    """int64[3, states]: the number of the last event of each branch, as ``taken``."""
 
     @classmethod
-    def of(cls, automaton: Any) -> ScratchArrays:
-        """Arrays for an automaton."""
+    def of(cls, automaton: Any, chained: int = 0) -> ScratchArrays:
+        """Arrays for an automaton; ``chained``: the greatest number of events of a run, if each event is asked for."""
         states, elements = len(automaton.accepts), len(automaton.names)
-        arrays = [np.zeros(shape, np.int64) for shape in ((3, states, elements, 3), (2, states + 1), (2, states), states, 1)]
+        chains = (1 + chained * (states + 1) if chained else 0, 3)
+        shapes = ((3, states, elements, 3), (2, states + 1), (2, states), states, 1, chains, (3, states))
+        arrays = [np.zeros(shape, np.int64) for shape in shapes]
         return cls(*arrays)
 
 
@@ -64,6 +71,8 @@ class CompiledPattern(NamedTuple):
     results of a comparison for which the test holds."""
     codes: Any
     """int64[2 * tests, events]: for each test a row with the values of events, and a row with those of events as earlier ones."""
+    skip: Any
+    """int64[2]: the bit of the name at whose event the next match may begin, 0 for after the last event; whether its last one."""
 
 
 class Span(NamedTuple):
@@ -85,6 +94,8 @@ class MatchArrays(NamedTuple):
     """[n]: the time at which it was decided: that of the last event, or when the time of the pattern was over."""
     taken: Any
     """[n, elements, 3]: the first and the last event of each element, or -1, and how many it has."""
+    following: Any
+    """[n]: the event at which the next match may begin."""
 
 
 @kernel_function
@@ -95,7 +106,7 @@ def _earlier(tests: Any, test: Any, names: Any, taken: Any, buffer: Any, state: 
         if names[element] == tests[test, 1]:
             if tests[test, 2]:
                 found = max(found, taken[buffer, state, element, 1])
-            elif found < 0:
+            elif taken[buffer, state, element, 0] >= 0 and (found < 0 or taken[buffer, state, element, 0] < found):
                 found = taken[buffer, state, element, 0]
     return found
 
@@ -129,6 +140,19 @@ def take(taken: Any, buffer: Any, source: Any, target: Any, element: Any, event:
 
 
 @kernel_function
+def chain(work: Any, buffer: Any, source: Any, target: Any, element: Any, event: Any, to: Any) -> None:
+    """As `take`, for the events of a branch one by one."""
+    if work.chains.shape[0]:
+        head = work.heads[buffer, source]
+        if element >= 0:
+            work.chains[0, 0] += 1
+            number = work.chains[0, 0]
+            work.chains[number, 0], work.chains[number, 1], work.chains[number, 2] = event, element, head
+            head = number
+        work.heads[to, target] = head
+
+
+@kernel_function
 def _may_begin(mask: Any, automaton: Any) -> Any:
     """Whether a run can begin at an event."""
     may = False
@@ -146,6 +170,8 @@ def run_from(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: A
     for each in range(work.taken.shape[2]):
         work.taken[0, 0, each, 0], work.taken[0, 0, each, 1], work.taken[0, 0, each, 2] = -1, -1, 0
     work.branches[0, 0] = 0
+    if work.chains.shape[0]:
+        work.chains[0, 0], work.heads[0, 0] = 0, -1
     return _run_on(begin, end, events, pattern, span, work)
 
 
@@ -157,6 +183,7 @@ def _add_branch(target: Any, element: Any, event: Any, state: Any, buffer: Any, 
     work.marks[target] = mark
     work.branches[1 - buffer, found] = target
     take(work.taken, buffer, state, target, element, event, 1 - buffer)
+    chain(work, buffer, state, target, element, event, 1 - buffer)
     return found + 1
 
 
@@ -178,10 +205,11 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
             first = automaton.first_edge[state]
             for edge in range(first, automaton.first_edge[state + 1]):
                 element, target = automaton.elements[edge], automaton.targets[edge]
-                if element >= 0 and mask & automaton.names[element]:
+                if element >= 0 and mask & automaton.names[element] and not mask & automaton.barred[edge]:
                     fits = True
                     if automaton.accepts[target]:
                         take(taken, buffer, state, np.int64(0), element, event, np.int64(2))
+                        chain(work, buffer, state, np.int64(0), element, event, np.int64(2))
                         return event
                     found = _add_branch(target, element, event, state, buffer, found, mark, work)
                 elif not mask & automaton.breaks[edge]:
@@ -199,6 +227,7 @@ def _run_on(begin: Any, end: Any, events: Any, pattern: Any, span: Any, work: An
         for edge in range(automaton.first_edge[state], automaton.first_edge[state + 1]):
             if automaton.elements[edge] == AT_END:
                 take(taken, buffer, state, np.int64(0), np.int64(-1), event, np.int64(2))
+                chain(work, buffer, state, np.int64(0), np.int64(-1), event, np.int64(2))
                 return np.int64(OVER)
     take(taken, buffer, branches[buffer, 0], np.int64(0), np.int64(-1), event, np.int64(2))
     return np.int64(OPEN)
@@ -235,7 +264,7 @@ def first_end(begin: Any, end: Any, events: Any, automaton: Any, span: Any, work
             first = automaton.first_edge[state]
             for edge in range(first, automaton.first_edge[state + 1]):
                 element, target = automaton.elements[edge], automaton.targets[edge]
-                if element >= 0 and mask & automaton.names[element]:
+                if element >= 0 and mask & automaton.names[element] and not mask & automaton.barred[edge]:
                     if automaton.accepts[target]:
                         return np.int64(event)
                     fits = True

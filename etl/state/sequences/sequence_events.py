@@ -54,6 +54,10 @@ class SequenceEvents:
     """Whether the pattern ends with absent events."""
     overlap: bool
     """Whether a run may begin within a match."""
+    by_turns: bool = False
+    """Whether elements may take events by turns."""
+    skip: tuple[int, bool] = (0, False)
+    """The bit of the name at whose event the next match may begin, 0 for after the last event; whether its last one is meant."""
     tests: Sequence[EventTest] = ()
     """Comparisons with earlier events."""
     open_fields: Schema
@@ -143,8 +147,10 @@ class SequenceEvents:
     def _find(self, events: KeyEvents, span: Span, still_open: bool = False) -> Matches:
         """The matches that are decided now, or the sequences that have begun."""
         rows, work = len(events.times), ScratchArrays.of(self.automaton)
-        pattern = CompiledPattern(self.automaton, table_of_tests(self.tests), value_codes(events, self.tests))
-        found = MatchArrays(np.empty(rows, np.int64), np.empty((rows, len(self.automaton.names), 3), np.int64))
+        skip = np.array(self.skip, np.int64)
+        pattern = CompiledPattern(self.automaton, table_of_tests(self.tests), value_codes(events, self.tests), skip)
+        taken = np.empty((rows, len(self.automaton.names), 3), np.int64)
+        found = MatchArrays(np.empty(rows, np.int64), taken, np.empty(rows, np.int64))
         given = (EventArrays(events.bounds, events.times, events.masks), pattern, span)
         if still_open:
             count = find_open(*given, found, work)
@@ -155,7 +161,7 @@ class SequenceEvents:
         else:
             count = find_matches(*given, not self.tests, found, work)
         order = np.argsort(found.end[:count], kind="stable")
-        return Matches(events, MatchArrays(found.end[:count][order], found.taken[:count][order]), pattern)
+        return Matches(events, MatchArrays(*(one[:count][order] for one in found)), pattern, span)
 
     @property
     def state_fields(self) -> Schema:
@@ -179,7 +185,7 @@ class SequenceEvents:
         span = self._span(WatermarkAdvance(NEVER, ALWAYS))
         for still_open in (False, True):
             matches = self._find(events, span, still_open)
-            none = MatchArrays(matches.found.end[:0], matches.found.taken[:0])
+            none = MatchArrays(*(one[:0] for one in matches.found))
             _columns(matches._replace(found=none), self.results, self.fields)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
@@ -202,7 +208,7 @@ def _columns(matches: Matches, results: Sequence[ResultField], fields: Schema) -
 
 
 def _ends(matches: Matches) -> pa.Table:
-    """A row for the last event of each match."""
-    last = matches.found.taken[:, :, 1].max(axis=1)
+    """A row for the event of each match after which the next one may begin."""
+    last = matches.found.following - 1
     rows = matches.events.rows(last, [PANE, TIME, ORDER, HASH, HASH2])
     return rows.append_column(MASK, pa.array(~matches.events.masks[last]))

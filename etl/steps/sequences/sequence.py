@@ -18,6 +18,8 @@ from etl.api import (
     Finding,
     Operator,
     Schema,
+    closest,
+    format_duration,
     format_type,
     nested_schema,
     unknown_field,
@@ -26,10 +28,14 @@ from etl.api import (
 from etl.expressions import analyse
 from etl.steps.keyed.options import KeyedStep
 from etl.steps.option_checks import idle_by_clock, length_finding, unused_option
-from etl.steps.sequences.pattern import WORDS, Pattern, read_pattern
+from etl.steps.sequences.pattern import Pattern, first_event_only
+from etl.steps.sequences.pattern_reader import WORDS, read_pattern
 from etl.steps.sequences.references import Comparison, Reference, read_comparison, read_reference
 
 START, END, LIST = "sequence_start", "sequence_end", "events"
+
+AFTER_MATCH = r"^(past_last_event|next_event|(first|last)\([A-Za-z_][A-Za-z0-9_]*\))$"
+"""The texts of `after_match`."""
 
 EventName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -45,17 +51,25 @@ class Sequence(KeyedStep):
     | `a then next b` | `b` is the event of the key directly after `a` |
     | `a{5}`, `a{5,}`, `a{2,5}`, `a?`, `a+`, `a*` | 5 of `a`, at least 5, 2 to 5, at most one, at least one, any number |
     | `a{5,} consecutive then b` | as `a{5,}`, with no other event of the key between them |
+    | `(a then b){2,} then c` | `a` and `b` by turns, at least twice, and then `c`; also with `next` and `consecutive` |
     | `a then not c then b` | no `c` between `a` and `b`; `not c or d`: neither of them |
     | `a then not c` | no `c` until `within` after `a`; known when the watermark has passed that time |
+
+    `a then (b | c then d)` is `a`, and then either `b`, or `c` and `d`. Groups and alternatives have the numbers that events
+    have: `(a | b)+ then c`.
 
     A sequence is shorter than ``within``, from its first event to its last, and of at most ``max_events`` events of the key
     that meet a condition. It begins at every event that can be its first. An event is taken if it fits, and else skipped. If it
     fits more than one part of the pattern, each is tried; reported is the way in which earlier parts have most events, or,
-    with `?` after their number (`a+? then b`), fewest. A sequence ends with the first event that completes it: `a{5,}` at
-    the end is `a{5}`. The event that ends a `not` is not between: if it meets both conditions, the sequence goes on.
+    with `?` after their number (`a+? then b`), fewest; with `+` (`a++ then b`), an event that `a` can take goes to no later part,
+    and a group keeps events with which it can begin again. Of alternatives the first is preferred. A sequence ends with the
+    first event that completes it: `a{5,}` at the end is `a{5}`, and `a then (b then c | b)` is `a then b`. The event that ends a
+    `not` is not between: if it meets both conditions, the sequence goes on. `not` in a group stands between two of its parts.
 
     Matches of a key do not overlap. Of several that end with the same event, the one that began first is given, with all that it
-    took; then the next one begins after this event, or, if the pattern ends with `not`, after the last event taken.
+    took; then the next one begins after this event, or, if the pattern ends with `not`, after the last event taken. With
+    ``after_match: last(b)`` or `first(b)` it may begin at the last or first `b` of the match; if this is the event with which the
+    match began, at the one after it, and if the match has no `b`, after its last event.
 
     The events of a key are decided in the order of their times, those of the same time in the order of their offsets, when
     the watermark has passed them: the latest time of **all** events read, less ``late``. So the result does not depend on
@@ -120,8 +134,12 @@ class Sequence(KeyedStep):
         examples=[["message"]],
     )
     list_limit: int = Field(default=100, ge=1, le=10_000, description="Events that are listed: the last ones.")
-    after_match: Literal["past_last_event", "next_event"] = Field(
-        default="past_last_event", description="Where sequences may begin after a match: after its last event, or at each event."
+    after_match: str = Field(
+        default="past_last_event",
+        description="Where sequences may begin after a match: after its last event (`past_last_event`), at each event "
+        "(`next_event`), or from the first or last event of a name on: `first(NAME)`, `last(NAME)`.",
+        pattern=AFTER_MATCH,
+        examples=["last(failed)"],
     )
     max_events: int = Field(
         default=1000, ge=2, le=100_000, description="Events of a key from the first to the last of a sequence."
@@ -140,6 +158,7 @@ class Sequence(KeyedStep):
         pattern = self.parsed_pattern
         yield from pattern.findings or self._check_size()
         if pattern.elements:
+            yield from self._check_skip(pattern)
             found = (*self._references(incoming).values(), *self._comparisons(incoming))
             yield from (one for one in found if isinstance(one, Finding))
         yield from self._check_names(incoming, pattern)
@@ -156,14 +175,25 @@ class Sequence(KeyedStep):
                 yield Finding("needs-spark", message, ("events", name), "compute it with set before the step", at=found.start)
 
     def _check_size(self) -> Iterator[Finding]:
-        from etl.state.sequences.automaton import MAX_STATES, TooManyStatesError, check_size
-        from etl.steps.sequences.compiling import elements_of
+        from etl.state.sequences.automaton import MAX_ONWARD, MAX_STATES, TooManyStatesError, check_size
+        from etl.steps.sequences.compiling import linked_elements
 
         try:
-            check_size(*elements_of(self))
+            check_size(linked_elements(self))
         except TooManyStatesError:
-            message = f"the pattern counts more than {MAX_STATES} events, or has more than 7 optional ones in a row"
+            message = f"the pattern counts more than {MAX_STATES} events, or more than {MAX_ONWARD} events may be the next one"
             yield Finding("bad-pattern", message, ("pattern",), "count many events with a window, and put the sequence after it")
+
+    def _check_skip(self, pattern: Pattern) -> Iterator[Finding]:
+        name, last = self.skip_target
+        at = self.after_match.find("(") + 1
+        if name and name not in pattern.names:
+            near = closest(name, pattern.names)
+            hint = f"did you mean {near!r}?" if near else f"events here: {', '.join(pattern.names)}"
+            yield Finding("unknown-event", f"the pattern takes no event {name!r}", ("after_match",), hint, at=at)
+        elif name and first_event_only(pattern, name, last):
+            message = f"each match begins with this {name!r}, so the next one would be the same"
+            yield Finding("bad-reference", message, ("after_match",), "next_event lets matches overlap", at=at)
 
     def _check_names(self, incoming: Schema, pattern: Pattern) -> Iterator[Finding]:
         for name in self.events if pattern.elements else ():
@@ -191,6 +221,12 @@ class Sequence(KeyedStep):
     def parsed_pattern(self) -> Pattern:
         """The pattern, with findings about it."""
         return read_pattern(self.pattern, self.events)
+
+    @property
+    def skip_target(self) -> tuple[str, bool]:
+        """The name at whose event the next match may begin, empty if there is none; whether its last event is meant."""
+        which, _, name = self.after_match.partition("(")
+        return name.removesuffix(")"), which == "last"
 
     def _references(self, incoming: Schema) -> Mapping[str, Reference | Finding]:
         """By the name of the new field."""
@@ -247,6 +283,14 @@ class Sequence(KeyedStep):
     def max_delay(self) -> timedelta:
         """The time of the pattern."""
         return self.within
+
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """Which events state holds, and how long."""
+        which = "all events" if any(one.next or one.consecutive for one in self.parsed_pattern.parts) else "events of the pattern"
+        columns = ", ".join(dict.fromkeys([self.event_time()[0], *self.columns(incoming)]))
+        longest = timedelta(seconds=round(self.within.total_seconds() * 5 / 4, 3))
+        yield f"{which} stay until the watermark is {format_duration(longest)} later, with {columns}"
+        yield f"a sequence has at most {self.max_events} events of a key within {format_duration(self.within)}"
 
     # ── Running ──
 
