@@ -111,7 +111,8 @@ class Graph:
             return node[0]
         name, index = node
         kind = self.steps[node].step.type
-        before = len({step.id for at in range(index) if (step := self.steps[name, at]).step.type == kind})
+        own = self.steps[node].id
+        before = len({step.id for at in range(index) if (step := self.steps[name, at]).step.type == kind} - {own})
         return f"{name}-{kind}{f'-{before + 1}' if before else ''}"
 
     def split_sources(self, names: Iterable[str]) -> dict[str, Source]:

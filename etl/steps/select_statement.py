@@ -70,6 +70,42 @@ class SelectStatement:
         alias = self.table if self._has_alias else f"as events {self.table}"
         return f"select {columns} from {table} {alias}" + (f" where {where}" if where else "")
 
+    def item_texts(self) -> list[str]:
+        """The text of each item of the SELECT list, without its name and the table's."""
+        from sqlglot.dialects.spark import Spark
+
+        items: list[list[Any]] = [[]]
+        depth = 0
+        for token in Spark().tokenize(self.projections):
+            depth += _DEPTH.get(token.token_type.name, 0)
+            if token.token_type.name == "COMMA" and not depth:
+                items.append([])
+            else:
+                items[-1].append(token)
+        if len(items) != len(self.written.expressions):
+            return []
+        named = zip(items, self.written.expressions, strict=True)
+        return [self._without_table(self.projections, _without_alias(item) if node.alias else item) for item, node in named]
+
+    @property
+    def condition(self) -> str | None:
+        """The text after WHERE, without the table's name."""
+        from sqlglot.dialects.spark import Spark
+
+        return self._without_table(self.where, Spark().tokenize(self.where)) if self.where else None
+
+    def _without_table(self, text: str, tokens: list[Any]) -> str:
+        cuts = [
+            (token.start, after.end + 1)
+            for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False)
+            if after.text == "." and token.text.lower() == self.name.lower() and (before is None or before.text != ".")
+        ]
+        parts, at = [], tokens[0].start
+        for begin, end in cuts:
+            parts.append(text[at:begin])
+            at = end
+        return "".join([*parts, text[at : tokens[-1].end + 1]])
+
     @property
     def name(self) -> str:
         """What the query calls its table."""
@@ -82,6 +118,14 @@ class SelectStatement:
     @property
     def _source(self) -> Any:
         return _from(self.tree).this
+
+
+_DEPTH = {"L_PAREN": 1, "R_PAREN": -1, "L_BRACKET": 1, "R_BRACKET": -1, "CASE": 1, "END": -1}
+
+
+def _without_alias(tokens: list[Any]) -> list[Any]:
+    """The tokens of an item without ``AS name``."""
+    return tokens[:-2] if tokens[-2].token_type.name == "ALIAS" else tokens[:-1]
 
 
 def read_select(query: str) -> SelectStatement | list[Finding]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import OFFSET, Finding, Schema, SparkStep, flat_schema, nested_schema, visible
+from etl.api import OFFSET, Finding, Schema, SparkStep, Step, flat_schema, nested_schema, visible
 from etl.expressions import Analysis, analyse_node, flatten, quote_name, register
+from etl.steps.filter import Filter
 from etl.steps.heartbeats import ARRIVAL
+from etl.steps.select import Select
 from etl.steps.select_statement import GENERATORS, SelectStatement, read_select, start_offset
+from etl.steps.spark_values import StepExpression
 from etl.udf.declaration import functions_of
 
 if TYPE_CHECKING:
@@ -29,8 +32,10 @@ class Sql(SparkStep):
     Aggregates, joins, ``ORDER BY``, ``LIMIT`` and subqueries are refused; the step ``window`` aggregates.
     The query cannot read other tables or files, or run other code. Stateless; the order of events is kept within a partition.
 
-    An error that a value causes (a cast that fails, a division by zero) stops the query: ``try_cast``, ``try_divide``
-    and the like give null instead. This step leaves the Arrow lane; ``set`` and ``filter`` stay in it.
+    An event for which a value or the condition cannot be computed (a cast that fails, a division by zero) goes to the dead
+    letters with the code ``expression-failed``; ``try_cast``, ``try_divide`` and the like give null instead. Such an error ends
+    the run where a query makes rows (``explode``, ``LATERAL VIEW``), a struct, a map, or a type that only Spark knows. The step
+    runs on Arrow where its expressions do, as ``select`` and ``filter``; ``etl explain`` names what needs Spark.
 
     ```yaml
     type: sql
@@ -65,6 +70,16 @@ class Sql(SparkStep):
         columns = {name: type_ for node in read.written.expressions for name, type_ in _find_columns(node, read, known)}
         return flat_schema(pa.schema(list(columns.items())))
 
+    def parts(self, incoming: Schema) -> Sequence[Step]:
+        """A filter and a `select`, which make dead letters of events that cannot be computed; else one query of Spark."""
+        read = read_select(self.query)
+        columns = None if isinstance(read, list) else _column_texts(read, visible(incoming))
+        if columns is None:
+            return (self,)
+        assert isinstance(read, SelectStatement)
+        where = [] if read.condition is None else [_Where(where=read.condition)]
+        return (*where, _Columns(fields=columns))
+
     def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
         return {("query",): self.query}
 
@@ -82,6 +97,49 @@ class Sql(SparkStep):
             return flatten(events.sparkSession.sql(read.sql(view, hidden_columns, heartbeat)))
         finally:
             events.sparkSession.catalog.dropTempView(view)
+
+
+class _Where(Filter):
+    """The condition of a query."""
+
+    type: Literal["sql"] = "sql"  # type: ignore[assignment]
+
+    def _expressions(self) -> list[StepExpression]:
+        return [StepExpression(("query",), self.where)]
+
+
+class _Columns(Select):
+    """The columns of a query."""
+
+    type: Literal["sql"] = "sql"  # type: ignore[assignment]
+
+    def _expressions(self) -> list[StepExpression]:
+        return [StepExpression(("query",), text) for text in self.values.values()]
+
+
+def _column_texts(read: SelectStatement, incoming: Schema) -> dict[str, str] | None:
+    """The expression of each column; None if the query makes rows, structs, or values of a type that is not known."""
+    texts = read.item_texts()
+    known = _group_struct_members(incoming)
+    nodes = read.written.expressions
+    if not texts or read.tree.args.get("laterals"):
+        return None
+    found: dict[str, str] = {}
+    for node, text in zip(nodes, texts, strict=True):
+        inner = node.unalias()
+        if node.args.get("aliases") or _function_name(inner) in GENERATORS:
+            return None
+        if node.is_star:
+            found |= {name: quote_name(name) for name, _ in _find_columns(node, read, known)}
+        elif members := _find_struct_fields(inner, read, known):
+            begin = len(_field_path(inner, read))
+            found |= {f"{node.output_name}{member.name[begin:]}": quote_name(member.name) for member in members}
+        else:
+            type_ = _analyse(inner, read, known).type
+            if pa.types.is_struct(type_) or pa.types.is_null(type_):
+                return None
+            found[node.output_name] = text
+    return found or None
 
 
 # ── Fields ────────────────────────────────────────────────────────────────────────────────────────

@@ -82,7 +82,8 @@ def test_explain_shows_the_order(etl: Etl) -> None:
     lines = [line.strip() for line in render_plan(planned(load(etl.pipeline(text)), DiscardSink(), SCHEMA))]
 
     found = [line.removeprefix("steps").split(": ") for line in lines if line.startswith("steps[")]
-    assert [name for name, *_ in found] == ["[0] json", "[1] window", "[2] window", "[3] set", "[4] sql", "[5] set"]
+    names = ["[0] json", "[1] window", "[2] window", "[3] set", "[4] sql", "[4] sql", "[4] sql", "[5] set"]
+    assert [name for name, *_ in found] == names
     state = "Arrow, keeps state in 16 parts"
-    assert [where for _, where, *_ in found][1:] == [state, state, "Arrow", "Spark", "Arrow"]
+    assert [where for _, where, *_ in found][1:] == [state, state, "Arrow", "Arrow", "Spark", "Arrow", "Arrow"]
     assert "results, in tasks of Spark's partitions:" in lines

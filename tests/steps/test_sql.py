@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from etl.api import TIMESTAMP
+from etl.api import OFFSET, TIMESTAMP, ArrowStep
 from etl.steps.heartbeats import fence
 from etl.steps.sql import Sql
 
@@ -99,6 +99,39 @@ def test_fields_are_those_that_spark_gives(spark: SparkSession, query: str) -> N
     message = step.fields(SCHEMA)
     assert message.names == given.names
     assert [str(f.type).replace("element", "item") for f in message] == [str(f.type).replace("element", "item") for f in given]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "reasons"),
+    [
+        ("SELECT cast(user_name AS int) AS n FROM events", [{"n": 7}], ["int"]),
+        ("SELECT e.user_name AS u, 1 / e.source.port p FROM events e", [{"u": "7", "p": 0.5}], ["division by zero"]),
+        ("SELECT user_name FROM events WHERE 4 / source.port > 1 -- or true", [{"user_name": "7"}], ["division by zero"]),
+        ("SELECT * EXCEPT (time, tags, counts, user_name), CASE WHEN true THEN 1 END AS one, source AS s FROM events",
+         [{"source.ip": "a", "source.port": port, "one": 1, "s.ip": "a", "s.port": port} for port in (2, 0)], []),
+    ],
+)  # fmt: skip
+def test_an_event_that_cannot_be_computed_is_a_dead_letter(query: str, rows: list[Any], reasons: list[str]) -> None:
+    events = [{"user_name": "7", "source.ip": "a", "source.port": 2, OFFSET: 0}]
+    events.append({"user_name": "x", "source.ip": "a", "source.port": 0, OFFSET: 1})
+    batch = pa.RecordBatch.from_pylist(events, SCHEMA.append(pa.field(OFFSET, pa.int64())))
+    found = []
+
+    for part in sql(query).parts(batch.schema):
+        assert isinstance(part, ArrowStep)
+        batch, rejects = part.open(batch.schema)(batch)
+        found += [(one.events.column(OFFSET).to_pylist(), one.reasons) for one in rejects]
+
+    assert batch.drop_columns([OFFSET]).to_pylist() == rows
+    assert [numbers for numbers, _ in found] == [[1]] * len(reasons)
+    assert all(reason in str(given[0]) for reason, (_, given) in zip(reasons, found, strict=True))
+
+
+@pytest.mark.parametrize("query", ["SELECT explode(tags) AS t FROM events", "SELECT struct(time) AS s FROM events"])
+def test_rows_and_structs_are_made_by_a_query_of_spark(query: str) -> None:
+    step = sql(query)
+
+    assert step.parts(SCHEMA) == (step,)
 
 
 @pytest.mark.spark

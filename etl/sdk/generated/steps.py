@@ -1503,8 +1503,10 @@ class Steps:
         Aggregates, joins, ``ORDER BY``, ``LIMIT`` and subqueries are refused; the step ``window`` aggregates.
         The query cannot read other tables or files, or run other code. Stateless; the order of events is kept within a partition.
 
-        An error that a value causes (a cast that fails, a division by zero) stops the query: ``try_cast``, ``try_divide``
-        and the like give null instead. This step leaves the Arrow lane; ``set`` and ``filter`` stay in it.
+        An event for which a value or the condition cannot be computed (a cast that fails, a division by zero) goes to the dead
+        letters with the code ``expression-failed``; ``try_cast``, ``try_divide`` and the like give null instead. Such an error ends
+        the run where a query makes rows (``explode``, ``LATERAL VIEW``), a struct, a map, or a type that only Spark knows. The step
+        runs on Arrow where its expressions do, as ``select`` and ``filter``; ``etl explain`` names what needs Spark.
 
         Example::
 
