@@ -42,6 +42,10 @@ PAIRS = {"type": "join", "prefix": "right.", "on": {"k": "k"}}
         ),
         ("* FROM a LEFT SEMI JOIN b ON a.k = b.k", [PAIRS | {"kind": "semi", "within": "36500d"}]),
         ("* FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)", [PAIRS | {"kind": "semi", "within": "36500d"}]),
+        (  # the rows may have a field y, too
+            "* FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.y > a.y)",
+            [PAIRS | {"kind": "semi", "within": "36500d", "where": "(right.compared_1 > y)"}],
+        ),
         ("* FROM a FULL JOIN b USING (k)", [PAIRS | {"kind": "full", "changelog": True}]),
         ("* FROM a AS l JOIN a AS r ON l.k = r.k", [PAIRS | {"within": "36500d", "left": "a", "right": "a"}]),
         ("* FROM a JOIN b FOR SYSTEM_TIME AS OF a.t ON a.k = b.k", [PAIRS | {"match": "latest", "time": "t", "late": "5s"}]),
@@ -52,8 +56,8 @@ PAIRS = {"type": "join", "prefix": "right.", "on": {"k": "k"}}
         (
             "* FROM a LEFT JOIN two FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.q = n.j AND n.i = a.p WHERE n.v > 1",
             [
-                {"type": "lookup", "table": "two", "on": ["p", "q"], "add": {"v": "v"}, "several": "all", "miss": "keep"},
-                {"type": "filter", "where": "v > 1"},
+                {"type": "lookup", "table": "two", "on": ["p", "q"], "add": {"two_v": "v"}, "several": "all", "miss": "keep"},
+                {"type": "filter", "where": "two_v > 1"},
             ],
         ),
         (  # a look-up does not replace a field that the query names of the rows before it

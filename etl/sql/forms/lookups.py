@@ -50,7 +50,9 @@ def lookup_rows(
     pairs.sort(key=lambda pair: keys.index(pair[1]))
     fields = [field for field, _ in pairs]
     taken = {*fields, *_left_fields(select, relation.scope, right)}
-    added = _added_fields(relation.scope, right, table.name, taken, _aliases(select, name) if is_open else {})
+    with_all = relation.scope.is_open and any(item.is_star for item in select.expressions)
+    aliases = _aliases(select, name) if is_open or with_all else {}
+    added = _added_fields(relation.scope, right, table.name, taken, aliases, _used_columns(select, name, ()) if with_all else ())
     options: dict[str, Any] = {"type": "lookup", "table": declared}
     options["on"] = fields[0] if len(fields) == 1 else fields
     options["add"] = {added[column.name]: column.name for column in columns}
@@ -116,9 +118,12 @@ def _left_fields(select: Any, left: Scope, right: Scope) -> set[str]:
     return found
 
 
-def _added_fields(left: Scope, right: Scope, table: str, keys: Collection[str], aliases: Mapping[str, str]) -> dict[str, str]:
-    """Column of the table → its field: with the table's name before it where the rows have such a field."""
-    taken = {*keys, *(leaf.field for column in left.columns for leaf in leaves(column))}
+def _added_fields(
+    left: Scope, right: Scope, table: str, keys: Collection[str], aliases: Mapping[str, str], named: Collection[str]
+) -> dict[str, str]:
+    """Column of the table → its field: with the table's name before it where the rows have such a field, or may have it: beside
+    ``*``, for columns ``named`` with the table, of which only the list of SELECT says what they replace."""
+    taken = {*keys, *(leaf.field for column in left.columns for leaf in leaves(column)), *(set(named) - set(aliases))}
     names = {one.name: aliases.get(one.name, one.name) for one in right.columns}
     return {name: f"{plain_name(table)}_{name}" if field in taken else field for name, field in names.items()}
 

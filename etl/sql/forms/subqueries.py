@@ -94,6 +94,8 @@ def member_rows(
     correlated = [_requalify(one, right.scope) for one in correlated]
     right = replace(right, scope=Scope(tuple(_by_field(right)), is_open=right.scope.is_open).qualified(INNER))
     condition = read_condition(correlated, left.scope, right.scope)
+    if left.scope.is_open:
+        right = _with_copies(right, condition.others, member.at)
     related = replace(condition, equal=list(condition.equal))
     condition.equal += keys
     joined = _semi_or_anti(left, right, condition, member.is_negated, compiled, ttl, member.at)
@@ -103,6 +105,24 @@ def member_rows(
         if nulls.left or nulls.right:
             joined = _without_unknown(joined, right, related, nulls, compiled, ttl, member.at)
     return replace(joined, scope=outer.scope)
+
+
+PREFIX = "right."
+"""Of fields of the query's rows that the rows around it have, too."""
+
+
+def _with_copies(right: Relation, conditions: list[Any], at: int) -> Relation:
+    """The query's rows with copies of the fields that are compared, under names that rows of unknown fields do not have."""
+    from sqlglot import exp
+
+    named = [column.name for one in conditions for column in one.find_all(exp.Column) if column.table == INNER]
+    copies = {name: f"{PREFIX}compared_{number}" for number, name in enumerate(dict.fromkeys(named), 1)}
+    if not copies:
+        return right
+    others = (one for one in right.columns if one.name not in copies)
+    copied = (SqlColumn(name, field, qualifier=INNER) for name, field in copies.items())
+    step = StepText({"type": "set", "fields": {field: quoted(name) for name, field in copies.items()}}, at)
+    return right.then(step, scope=replace(right.scope, columns=(*others, *copied)), is_exact=False)
 
 
 def _semi_or_anti(
@@ -121,7 +141,7 @@ def _semi_or_anti(
     number = len(compiled.value["streams"])
     left_stream = compiled.as_stream(left, f"left_of_join_{number}", at)
     right_stream = compiled.as_stream(right, f"right_of_join_{number}", at)
-    joined = join_step(left_stream, right_stream, condition, "anti" if is_negated else "semi", "right.", ttl, at, changes)
+    joined = join_step(left_stream, right_stream, condition, "anti" if is_negated else "semi", PREFIX, ttl, at, changes)
     window = left.window if joined.changes_at is None else None
     return replace(joined, scope=left.scope, window=window, is_exact=False)
 
