@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ASCII = (1 << 128) - 1
 """The mask of all ASCII characters."""
@@ -52,6 +52,15 @@ class CharClass:
         """With the other case of each of its ASCII letters."""
         upper, lower = self.ascii & UPPER.ascii, self.ascii & LOWER.ascii
         return CharClass(self.ascii | upper << 32 | lower >> 32, self.wide, self.others)
+
+    def ignoring_case_everywhere(self) -> CharClass:
+        """With the other case of its ASCII letters, and of its single characters beyond ASCII, not of ranges and properties.
+
+        A letter whose other case is several characters, as that of ``ß``, has none.
+        """
+        single = (char for char in self.wide if len(char) == 1 and not self.others)
+        cases = (case for char in single for case in (char.lower(), char.upper()) if len(case) == 1 and ord(case) > 127)
+        return replace(self.ignoring_case(), wide=tuple(dict.fromkeys((*self.wide, *cases))))
 
     @property
     def empty(self) -> bool:

@@ -91,7 +91,7 @@ class CharacterReader:
                 found = found.intersection(operand)
         except ValueError as error:
             raise PatternError(str(error), start) from None
-        found = found.ignoring_case() if self.ignore_case else found
+        found = found.ignoring_case_everywhere() if self.ignore_case else found
         return found.inverted() if negated else found
 
     def _class_item(self, depth: int) -> CharClass:

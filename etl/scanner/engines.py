@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.scanner.regex_printer import format_regex, group_name
-from etl.scanner.tree import Edge, Node, backtracking_reason, captures, walk
+from etl.scanner.tree import Anchor, Node, backtracking_reason, captures, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _suits_re2(tree: Node) -> bool:
     """Whether RE2 supports the pattern, and its form is within RE2's size limit."""
     if backtracking_reason(tree) is not None:
         return False
-    if Edge("\\B") in walk(tree):
+    if Anchor("\\B") in walk(tree):
         return False  # RE2 also finds it between the bytes of a character
     try:
         pc.match_substring_regex(pa.nulls(1, pa.string()), format_regex(tree))

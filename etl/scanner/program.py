@@ -19,20 +19,20 @@ from typing import Any, Literal
 
 from etl.scanner import masks
 from etl.scanner.tree import (
+    Anchor,
     Atomic,
     Capture,
     Chars,
     Choice,
-    Edge,
     Group,
-    Look,
+    LookAround,
     Node,
     Repeat,
     Sequence,
     captures,
     rename_captures,
 )
-from etl.scanner.tree_analysis import EDGES, first_bytes, is_always_found, one_byte
+from etl.scanner.tree_analysis import ANCHORS, first_bytes, is_always_found, one_byte
 from etl.scanner.utf8 import Branches, branches, has_all_wide
 
 BYTE, SPLIT, TAG, AHEAD, BEHIND, ATOMIC_BEGIN, ATOMIC_END, LOOP_BEGIN, LOOP_END, MATCH, POISON = range(11)
@@ -218,8 +218,8 @@ class _Writer:
         self.program.successors[at] = (end, turn) if node.kind == "lazy" else (turn, end)
         return at
 
-    def edge(self, node: Edge, then: int) -> int:
-        ways = [self._between(behind, ahead, then) for behind, ahead in EDGES[node.kind]]
+    def anchor(self, node: Anchor, then: int) -> int:
+        ways = [self._between(behind, ahead, then) for behind, ahead in ANCHORS[node.kind]]
         return ways[0] if len(ways) == 1 else self.program.add(SPLIT, None, tuple(ways))
 
     def _between(self, behind: int, ahead: int, then: int) -> int:
@@ -227,7 +227,7 @@ class _Writer:
             then = self.program.add(AHEAD, ahead, (then,))
         return then if behind == masks.ANY else self.program.add(BEHIND, behind, (then,))
 
-    def look(self, node: Look, then: int) -> int:
+    def look_around(self, node: LookAround, then: int) -> int:
         if is_always_found(node):
             return self.program.add(SPLIT) if node.negative else then
         wanted = one_byte(node.part, ahead=node.ahead)
@@ -246,6 +246,6 @@ _WRITE: Mapping[type, Callable[[_Writer, Any, int], int]] = {
     Group: _Writer.group,
     Atomic: _Writer.atomic,
     Repeat: _Writer.repeat,
-    Edge: _Writer.edge,
-    Look: _Writer.look,
+    Anchor: _Writer.anchor,
+    LookAround: _Writer.look_around,
 }

@@ -8,14 +8,14 @@ from typing import Any
 
 from etl.scanner.char_class import CharClass
 from etl.scanner.tree import (
+    Anchor,
     Atomic,
     Backreference,
     Capture,
     Chars,
     Choice,
-    Edge,
     Group,
-    Look,
+    LookAround,
     Node,
     Repeat,
     Sequence,
@@ -24,8 +24,8 @@ from etl.scanner.tree import (
 from etl.scanner.tree_analysis import one_byte
 from etl.scanner.utf8 import has_all_wide
 
-_EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\z", "\\b": "\\b", "\\B": "\\B"}
-_BACKTRACKING_EDGES = {**_EDGES, "\\z": "\\Z", "\\b": "(?a:\\b)", "\\B": "(?a:\\B)"}
+_ANCHORS = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\z", "\\b": "\\b", "\\B": "\\B"}
+_BACKTRACKING_ANCHORS = {**_ANCHORS, "\\z": "\\Z", "\\b": "(?a:\\b)", "\\B": "(?a:\\B)"}
 """``regex`` matches Unicode, for classes such as ``\\p{L}``; word characters are ASCII all the same."""
 
 _NO_CHARACTER, _OUTSIDE = r"\udc80-\udcff", r"(?![\udc80-\udcbf])"
@@ -91,10 +91,10 @@ class _Writer:
             return f"(?P<g{node.number}>{self.text(node.part)})"
         return f"(?:{self.text(node.part)})"
 
-    def edge(self, node: Edge) -> str:
-        return (_BACKTRACKING_EDGES if self.backtracking else _EDGES)[node.kind]
+    def anchor(self, node: Anchor) -> str:
+        return (_BACKTRACKING_ANCHORS if self.backtracking else _ANCHORS)[node.kind]
 
-    def look(self, node: Look) -> str:
+    def look_around(self, node: LookAround) -> str:
         return f"(?{'' if node.ahead else '<'}{'!' if node.negative else '='}{self.text(node.part)})"
 
     def atomic(self, node: Atomic) -> str:
@@ -122,10 +122,10 @@ class _RawWriter(_Writer):
         least = f"{self.chars(node.part)}{{{node.least}}}"
         return f"{least}{super().chars(node.part)}*{_SUFFIX[node.kind]}{_OUTSIDE}"
 
-    def look(self, node: Look) -> str:
+    def look_around(self, node: LookAround) -> str:
         outer, self.beside = self.beside, self.beside or one_byte(node.part, ahead=node.ahead) is not None
         try:
-            return super().look(node)
+            return super().look_around(node)
         finally:
             self.beside = outer
 
@@ -143,8 +143,8 @@ _WRITERS: dict[type, Callable[[_Writer, Any], str]] = {
     Repeat: lambda writer, node: writer.repeat(node),
     Capture: _Writer.capture,
     Group: _Writer.group,
-    Edge: _Writer.edge,
-    Look: lambda writer, node: writer.look(node),
+    Anchor: _Writer.anchor,
+    LookAround: lambda writer, node: writer.look_around(node),
     Atomic: _Writer.atomic,
     Backreference: _Writer.backreference,
 }

@@ -21,7 +21,7 @@ from etl.scanner.automata.automaton import UNKNOWN
 from etl.scanner.learning import Learner
 from etl.scanner.program import MatchStart
 from etl.scanner.scan_builder import ScanBuilder
-from etl.scanner.tree import Edge, Node, starts_with
+from etl.scanner.tree import Anchor, Node, starts_with
 
 if TYPE_CHECKING:
     from etl.columns.texts import Texts
@@ -67,8 +67,8 @@ class AutomatonStage:
         self.trees = tuple(trees)
         self.fallback = EngineStage(trees, timeout)
         self._tried = self._matched_at_beginning = 0
-        self.only_at_lines = all(starts_with(tree, Edge("^")) or starts_with(tree, Edge("\\A")) for tree in trees)
-        self.only_at_beginning = all(starts_with(tree, Edge("\\A")) for tree in trees)
+        self.only_at_lines = all(starts_with(tree, Anchor("^")) or starts_with(tree, Anchor("\\A")) for tree in trees)
+        self.only_at_beginning = all(starts_with(tree, Anchor("\\A")) for tree in trees)
 
     @cached_property
     def beginning(self) -> Learner:

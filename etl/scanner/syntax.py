@@ -15,14 +15,14 @@ from etl.scanner.characters import MAX_DEPTH, CharacterReader
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.tree import (
     EMPTY,
+    Anchor,
     Atomic,
     Backreference,
     Capture,
     Chars,
     Choice,
-    Edge,
     Group,
-    Look,
+    LookAround,
     Node,
     Repeat,
     sequence,
@@ -38,8 +38,8 @@ _COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 _NAMED = re.compile(r"\(\?(?:P?<(?P<angle>[^<>=!][^<>]*)>|'(?P<quote>[^']+)')")
 _FLAGS = re.compile(r"\(\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]*))?(?P<end>[:)])")
 _FIELD = re.compile(r"[A-Za-z_@][\w@\-]*(?:\.[A-Za-z_@][\w@\-]*)*")
-_EDGES: Mapping[str, Edge] = {name: Edge(f"\\{name}") for name in "Azb"} | {"B": Edge("\\B")}  # type: ignore[arg-type]
-_LOOKS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
+_ANCHORS: Mapping[str, Anchor] = {name: Anchor(f"\\{name}") for name in "Azb"} | {"B": Anchor("\\B")}  # type: ignore[arg-type]
+_LOOK_AROUNDS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
 _COUNTS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 Resolve = Callable[[str, int], Node]
 """The name of a pattern and the position of the reference → the tree of the pattern's definition. Raises PatternError."""
@@ -55,7 +55,7 @@ def parse(text: str, resolve: Resolve) -> Node:
 
 
 def field_name(written: str, at: int) -> str:
-    """``[a][b]`` and ``a.b`` → ``a.b``. Raises PatternError for a name that no field can have."""
+    """``[a][b]`` and ``a.b`` → ``a.b``. Raises PatternError for an invalid name of a field."""
     name = written[1:-1].replace("][", ".") if written.startswith("[") else written
     if not _FIELD.fullmatch(name):
         raise PatternError(f"{written!r} cannot be a field: names have letters, digits, '_', '@' and '-', joined by dots", at)
@@ -72,6 +72,7 @@ class _Reader(CharacterReader):
         self.extended = False
 
     def choice(self, depth: int) -> Node:
+        """Parse alternatives, up to the ``)`` of the group or the end of the pattern."""
         if depth > MAX_DEPTH:
             raise PatternError(f"groups are nested more than {MAX_DEPTH} deep", self.at)
         case, extended = self.ignore_case, self.extended
@@ -92,6 +93,7 @@ class _Reader(CharacterReader):
         return sequence(parts)
 
     def _skip_space(self) -> bool:
+        """Skip white space and a comment, with the flag ``x``; returns whether there was any."""
         found = re.compile(r"\s+|#[^\n]*").match(self.text, self.at)
         self.at = found.end() if found else self.at
         return found is not None
@@ -111,13 +113,11 @@ class _Reader(CharacterReader):
         self.at += 1
         if char == ".":
             return Chars(ANY)
-        return Edge("^" if char == "^" else "$") if char in "^$" else self._literal(char)
+        return Anchor("^" if char == "^" else "$") if char in "^$" else self._literal(char)
 
     def _literal(self, char: str) -> Node:
         found = one_of(char)
-        if self.ignore_case:
-            found = found.union(one_of(char.lower())).union(one_of(char.upper())) if ord(char) > 127 else found.ignoring_case()
-        return Chars(found)
+        return Chars(found.ignoring_case_everywhere() if self.ignore_case else found)
 
     def _reference(self, found: re.Match[str]) -> Node:
         at, self.at = self.at, found.end()
@@ -133,9 +133,9 @@ class _Reader(CharacterReader):
 
     def _group(self, depth: int) -> Node:
         start = self.at
-        for opening, (ahead, negative) in _LOOKS.items():
+        for opening, (ahead, negative) in _LOOK_AROUNDS.items():
             if self.take(opening):
-                return Look(self._inside(start, depth), ahead, negative)
+                return LookAround(self._inside(start, depth), ahead, negative)
         if self.take("(?>"):
             return Atomic(self._inside(start, depth))
         if self.take("(?#"):
@@ -168,9 +168,8 @@ class _Reader(CharacterReader):
             raise PatternError(f"{''.join(sorted(unknown))!r} is not a flag; flags are i, m, s, u and x", start)
         self.ignore_case = ("i" in on or self.ignore_case) and "i" not in off
         self.extended = ("x" in on or self.extended) and "x" not in off
-        if found["end"] == ")":
-            return EMPTY
-        node = self._inside(start, depth)
+        is_isolated = found["end"] == ")"  # flags without a part apply to the rest of the group, with its branches: a(?i:b|c)
+        node = self.choice(depth + 1) if is_isolated else self._inside(start, depth)
         self.ignore_case, self.extended = case, extended
         return node
 
@@ -187,7 +186,7 @@ class _Reader(CharacterReader):
             least, most, braces = bounds
             repeated = Repeat(node, least, most, self._kind(braces=braces))
             once = EMPTY if least == 0 else node
-            node = once if isinstance(node, Edge | Look) else repeated
+            node = once if isinstance(node, Anchor | LookAround) else repeated
         return node
 
     def _kind(self, *, braces: bool) -> Literal["greedy", "lazy", "possessive"]:
@@ -197,6 +196,7 @@ class _Reader(CharacterReader):
         return "possessive" if not braces and self.take("+") else "greedy"
 
     def _bounds(self) -> tuple[int, int | None, bool] | None:
+        """Parse a quantifier: the smallest and largest number of repeats, and whether it has braces; None if there is none."""
         if self.at >= len(self.text):
             return None
         char = self.text[self.at]
@@ -209,7 +209,10 @@ class _Reader(CharacterReader):
         least = int(found["least"] or 0)
         most = int(found["most"]) if found["most"] else (None if found["comma"] else least)
         if max(least, most or 0) > MAX_REPEATS or (most is not None and most < least):
-            raise PatternError(f"{found[0]!r} is not a count; counts rise and reach {MAX_REPEATS}", self.at)
+            raise PatternError(
+                f"{found[0]!r} is not a valid count: the second number is not less than the first, and at most {MAX_REPEATS}",
+                self.at,
+            )
         self.at = found.end()
         return least, most, True
 
@@ -223,13 +226,13 @@ class _Reader(CharacterReader):
         if found := re.compile(r"\\k<([^<>]+)>|\\([1-9]\d?)").match(text, at):
             self.at = found.end()
             return Backreference(int(found[2]) if found[2] else field_name(found[1], at))
-        if char in _EDGES:
+        if char in _ANCHORS:
             self.at += 2
-            return _EDGES[char]
+            return _ANCHORS[char]
         if char == "Z":
             self.at += 2
-            end = sequence([Repeat(Chars(one_of("\n")), 0, 1), Edge("\\z")])
-            return Look(end, ahead=True, negative=False)
+            end = sequence([Repeat(Chars(one_of("\n")), 0, 1), Anchor("\\z")])
+            return LookAround(end, ahead=True, negative=False)
         if char == "R":
             self.at += 2
             return Choice((sequence([Chars(one_of("\r")), Chars(one_of("\n"))]), Chars(between("\n", "\r"))))

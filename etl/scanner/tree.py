@@ -59,14 +59,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Anchor:
     """A zero-width assertion: ``^ $ \\A \\z \\b \\B``."""
 
     kind: Literal["^", "$", "\\A", "\\z", "\\b", "\\B"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookAround:
     """A look-around: what must, or must not, follow or precede a position."""
 
     part: Node
@@ -88,13 +88,13 @@ class Backreference:
     group: int | str
 
 
-Node: TypeAlias = "Chars | Sequence | Choice | Repeat | Capture | Group | Edge | Look | Atomic | Backreference"
+Node: TypeAlias = "Chars | Sequence | Choice | Repeat | Capture | Group | Anchor | LookAround | Atomic | Backreference"
 
 EMPTY = Sequence(())
 
 
 _WITH_PARTS = frozenset({Sequence, Choice})
-_WITH_ONE_PART = frozenset({Repeat, Capture, Group, Look, Atomic})
+_WITH_ONE_PART = frozenset({Repeat, Capture, Group, LookAround, Atomic})
 """Types with parts. Looking up ``type(node)`` is faster than `isinstance` with several types, and lint visits a million nodes."""
 
 
@@ -104,7 +104,7 @@ def children(node: Node) -> tuple[Node, ...]:
     if kind in _WITH_PARTS:
         return cast("Sequence | Choice", node).parts
     if kind in _WITH_ONE_PART:
-        return (cast("Repeat | Capture | Group | Look | Atomic", node).part,)
+        return (cast("Repeat | Capture | Group | LookAround | Atomic", node).part,)
     return ()
 
 
@@ -117,16 +117,16 @@ def walk(node: Node) -> Iterator[Node]:
         if type(node) in _WITH_PARTS:
             waiting.extend(cast("Sequence | Choice", node).parts[::-1])
         elif type(node) in _WITH_ONE_PART:
-            waiting.append(cast("Repeat | Capture | Group | Look | Atomic", node).part)
+            waiting.append(cast("Repeat | Capture | Group | LookAround | Atomic", node).part)
 
 
-def starts_with(node: Node, edge: Edge) -> bool:
+def starts_with(node: Node, anchor: Anchor) -> bool:
     """Whether every match begins at this assertion, as far as the tree's first parts tell."""
     if isinstance(node, Sequence):
-        return bool(node.parts) and starts_with(node.parts[0], edge)
+        return bool(node.parts) and starts_with(node.parts[0], anchor)
     if isinstance(node, Choice):
-        return bool(node.parts) and all(starts_with(part, edge) for part in node.parts)
-    return starts_with(node.part, edge) if isinstance(node, Capture | Group | Atomic) else node == edge
+        return bool(node.parts) and all(starts_with(part, anchor) for part in node.parts)
+    return starts_with(node.part, anchor) if isinstance(node, Capture | Group | Atomic) else node == anchor
 
 
 def sequence(parts: list[Node]) -> Node:
@@ -148,7 +148,7 @@ def rename_captures(node: Node, names: Iterator[str]) -> Node:
         return node  # most of a tree has no captures
     if isinstance(node, Sequence | Choice):
         return replace(node, parts=renamed)
-    return replace(cast("Repeat | Group | Look | Atomic", node), part=renamed[0])
+    return replace(cast("Repeat | Group | LookAround | Atomic", node), part=renamed[0])
 
 
 def captures(node: Node) -> list[Capture]:
@@ -159,7 +159,7 @@ def captures(node: Node) -> list[Capture]:
 def backtracking_reason(node: Node) -> str | None:
     """The construct that RE2 does not support, or None."""
     for found in walk(node):
-        if isinstance(found, Look):
+        if isinstance(found, LookAround):
             return f"look-{'ahead' if found.ahead else 'behind'}"
         if isinstance(found, Backreference):
             return "back-reference"

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from etl.scanner import masks
 from etl.scanner.tree import (
+    Anchor,
     Atomic,
     Backreference,
     Capture,
     Chars,
     Choice,
-    Edge,
     Group,
-    Look,
+    LookAround,
     Node,
     Repeat,
     Sequence,
@@ -24,7 +24,7 @@ from etl.scanner.tree import (
 from etl.scanner.utf8 import has_all_wide, has_wide
 
 _LINE_EDGE = masks.EDGE | masks.NEWLINE
-EDGES: Mapping[str, list[tuple[int, int]]] = {
+ANCHORS: Mapping[str, list[tuple[int, int]]] = {
     "^": [(_LINE_EDGE, masks.ANY)],
     "$": [(masks.ANY, _LINE_EDGE)],
     "\\A": [(masks.EDGE, masks.ANY)],
@@ -82,21 +82,21 @@ def one_byte(node: Node, *, ahead: bool) -> int | None:
     if isinstance(node, Choice):
         found = [one_byte(part, ahead=ahead) for part in node.parts]
         return None if None in found else _union(mask for mask in found if mask is not None)
-    if isinstance(node, Edge) and len(sides := EDGES[node.kind]) == 1:
+    if isinstance(node, Anchor) and len(sides := ANCHORS[node.kind]) == 1:
         behind, beyond = sides[0]
         mine, other = (beyond, behind) if ahead else (behind, beyond)
         return mine if other == masks.ANY else None
     return None
 
 
-def is_always_found(node: Look) -> bool:
+def is_always_found(node: LookAround) -> bool:
     """Whether the part of a look-around matches everywhere, as in ``(?=.*)``."""
     return isinstance(node.part, Repeat) and node.part.least == 0 and not captures(node)
 
 
 def is_poisoned(tree: Node) -> bool:
     """Whether the tree has a look-around that, in some texts, only another engine can decide."""
-    looks = [node for node in walk(tree) if type(node) is Look and not is_always_found(node)]
+    looks = [node for node in walk(tree) if type(node) is LookAround and not is_always_found(node)]
     return any(one_byte(node.part, ahead=node.ahead) is None for node in looks)
 
 
@@ -119,7 +119,7 @@ def unsupported_construct(tree: Node) -> str | None:
         kind = type(node)
         if kind is Backreference:
             return "a back-reference"
-        if not isinstance(node, Look) or is_always_found(node) or one_byte(node.part, ahead=node.ahead) is not None:
+        if not isinstance(node, LookAround) or is_always_found(node) or one_byte(node.part, ahead=node.ahead) is not None:
             continue
         if not node.ahead:
             return "a look-behind of more than one character"

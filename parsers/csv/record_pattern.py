@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from etl.scanner.char_class import ANY, CharClass, one_of
-from etl.scanner.tree import Capture, Chars, Choice, Edge, Node, Repeat, sequence
+from etl.scanner.tree import Anchor, Capture, Chars, Choice, Node, Repeat, sequence
 
 _LINE_END = one_of("\r").union(one_of("\n"))
 _BLANK = one_of(" ").union(one_of("\t"))
@@ -56,8 +56,8 @@ def record(dialect: Dialect, wanted: Sequence[bool], first: int, rest: Node | No
         parts += [delimiter, column]
     if rest is not None:
         parts.append(Repeat(sequence([delimiter, rest]), 0 if ends else 1, 1))
-    line_end: list[Node] = [Repeat(Chars(one_of("\r")), 0, 1), Repeat(Chars(one_of("\n")), 0, 1), Edge("\\z")]
-    return sequence([Edge("\\A"), *parts, *line_end])
+    line_end: list[Node] = [Repeat(Chars(one_of("\r")), 0, 1), Repeat(Chars(one_of("\n")), 0, 1), Anchor("\\z")]
+    return sequence([Anchor("\\A"), *parts, *line_end])
 
 
 def anything() -> Node:

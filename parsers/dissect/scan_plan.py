@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from etl.scanner.char_class import ANY, one_of
-from etl.scanner.tree import Atomic, Capture, Chars, Edge, Node, Repeat, sequence
+from etl.scanner.tree import Anchor, Atomic, Capture, Chars, Node, Repeat, sequence
 from parsers.dissect.syntax import Dissection, Key
 
 _ANYTHING = Chars(ANY)
@@ -36,12 +36,12 @@ def plan_scan(dissection: Dissection, separator: str | None) -> ScanPlan:
     runs = list(_runs(dissection.keys, separator is None))
     captures = {run[0]: f"k{number}" for number, run in enumerate(runs)}
     used = {key.name for key in dissection.keys if key.kind == "value"}
-    parts: list[Node] = [Edge("\\A"), *_literal(dissection.head)]
+    parts: list[Node] = [Anchor("\\A"), *_literal(dissection.head)]
     for run in runs:
         wanted = run[0].kind != "skip" or (run[0].name and run[0].name in used)
         parts += _run(run, captures[run[0]] if wanted else None)
     if not dissection.keys[-1].after:
-        parts.append(Edge("\\z"))
+        parts.append(Anchor("\\z"))
     named = {name: list(_pieces(name, captures, separator)) for name in _names(captures)}
     fields = {name: pieces for name, pieces in named.items() if any(key.name == name and _is_field(key) for key in captures)}
     references = [(named[key.name], captures[key]) for key in captures if key.kind == "value"]

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.syntax import parse
-from etl.scanner.tree import Edge, Node, sequence, walk
+from etl.scanner.tree import Anchor, Node, sequence, walk
 from parsers import patterns as library
 
 MAX_NODES = 20_000
@@ -27,7 +27,7 @@ def compile_pattern(
     """
     try:
         tree = _definitions(pattern_set, own).compile(pattern)
-        return sequence([Edge("\\A"), tree, Edge("\\z")]) if anchored else tree
+        return sequence([Anchor("\\A"), tree, Anchor("\\z")]) if anchored else tree
     except PatternError as error:
         return error.with_traceback(None)
 

@@ -10,7 +10,7 @@ import re
 from itertools import count
 
 from etl.scanner import masks
-from etl.scanner.tree import Capture, Chars, Choice, Edge, Group, Look, Node, Repeat, Sequence
+from etl.scanner.tree import Anchor, Capture, Chars, Choice, Group, LookAround, Node, Repeat, Sequence
 from etl.scanner.tree_analysis import is_always_found, one_byte
 from etl.scanner.utf8 import byte_sequences, has_all_wide, wide_ranges
 
@@ -18,7 +18,7 @@ _OUTSIDE = r"(?![\x80-\xbf])"
 """Not inside a character."""
 
 _SUFFIX = {"greedy": "", "lazy": "?", "possessive": "+"}
-_EDGES = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\Z", "\\b": "\\b", "\\B": "\\B"}
+_ANCHORS = {"^": "(?m:^)", "$": "(?m:$)", "\\A": "\\A", "\\z": "\\Z", "\\b": "\\b", "\\B": "\\B"}
 
 
 def byte_pattern(tree: Node) -> re.Pattern[bytes] | None:
@@ -55,7 +55,7 @@ def _repeat(node: Repeat) -> str:
     return f"{part}{bounds}{_SUFFIX[node.kind]}"
 
 
-def _look(node: Look) -> str:
+def _look(node: LookAround) -> str:
     if is_always_found(node):
         return _set(0) if node.negative else ""
     mask = one_byte(node.part, ahead=node.ahead)
@@ -80,8 +80,8 @@ def _text(node: Node) -> str:
             return f"(?P<c>{_text(part)})"
         case Group(part):
             return f"(?:{_text(part)})"
-        case Edge(kind):
-            return _EDGES[kind]
-        case Look():
+        case Anchor(kind):
+            return _ANCHORS[kind]
+        case LookAround():
             return _look(node)
     raise NotImplementedError

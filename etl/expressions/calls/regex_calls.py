@@ -18,7 +18,7 @@ from etl.expressions.patterns.replacements import re2_pattern, re2_replacement
 from etl.expressions.widening import BOOLEAN, INT32, STRING
 from etl.scanner.engine_choice import choose_engine
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.tree import Atomic, Edge, Group, Look, Node, Repeat, children, walk
+from etl.scanner.tree import Anchor, Atomic, Group, LookAround, Node, Repeat, children, walk
 from etl.scanner.tree_analysis import first_bytes
 
 
@@ -94,7 +94,7 @@ def has_perl_semantics(node: Node, number: int) -> bool:
         return True
     if isinstance(node, Repeat) and node.kind != "possessive":
         return _is_sure_in_repeat(node, number)
-    if isinstance(node, Repeat | Atomic | Look):
+    if isinstance(node, Repeat | Atomic | LookAround):
         return not _holds(node.part, number)
     return all(has_perl_semantics(part, number) for part in children(node))
 
@@ -116,7 +116,7 @@ def regexp_count(text: BoundNode, pattern: BoundNode) -> BoundNode:
     searched = _re2(pattern, "regexp_count", INT32)
     if isinstance(searched, BoundNode):
         return searched
-    if any(isinstance(node, Edge) for node in walk(java_regex.parse(pattern.value).tree)):  # Arrow begins anew at each match
+    if any(isinstance(node, Anchor) for node in walk(java_regex.parse(pattern.value).tree)):  # Arrow begins anew at each match
         return no_arrow_form("regexp_count() with '^' or a boundary", INT32)
     return b.apply(INT32, lambda x: pc.cast(pc.count_substring_regex(x, searched), INT32), as_text(text))
 

@@ -16,26 +16,26 @@ from typing import Literal
 from etl.expressions.patterns.java_characters import LINE_ENDS, CharacterReader, NoFormError
 from etl.scanner.char_class import ANY, one_of
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.tree import Atomic, Chars, Choice, Edge, Group, Look, Node, Repeat, sequence
+from etl.scanner.tree import Anchor, Atomic, Chars, Choice, Group, LookAround, Node, Repeat, sequence
 from etl.scanner.tree_analysis import first_bytes
 
 _CR, _LF = Chars(one_of("\r")), Chars(one_of("\n"))
 _LAST_LINE_END = Choice(
     (
         sequence([_CR, _LF]),
-        sequence([Look(_CR, ahead=False, negative=True), _LF]),
+        sequence([LookAround(_CR, ahead=False, negative=True), _LF]),
         Chars(LINE_ENDS.without(one_of("\n"))),
     )
 )
-LAST = Look(sequence([Repeat(_LAST_LINE_END, 0, 1), Edge("\\z")]), ahead=True, negative=False)
+LAST = LookAround(sequence([Repeat(_LAST_LINE_END, 0, 1), Anchor("\\z")]), ahead=True, negative=False)
 """``$``: at the end, or before a line end at the end."""
 
 MAX_DEPTH = 100
 """Nested groups; deeper ones are left to Java, before Python's stack overflows."""
 
-_EDGES: Mapping[str, Node] = {"A": Edge("\\A"), "z": Edge("\\z"), "b": Edge("\\b"), "B": Edge("\\B"), "Z": LAST}
-_SIGNS: Mapping[str, Node] = {"^": Edge("\\A"), "$": LAST}
-_LOOKS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
+_ANCHORS: Mapping[str, Node] = {"A": Anchor("\\A"), "z": Anchor("\\z"), "b": Anchor("\\b"), "B": Anchor("\\B"), "Z": LAST}
+_SIGNS: Mapping[str, Node] = {"^": Anchor("\\A"), "$": LAST}
+_LOOK_AROUNDS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
 _QUOTED = re.compile(r"\\Q(?P<text>.*?)(?:\\E|\Z)|\\.", re.DOTALL)
 _NAMED = re.compile(r"\(\?<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS = re.compile(r"\(\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]*))?(?P<end>[:)])")
@@ -119,9 +119,9 @@ class _Reader(CharacterReader):
 
     def _escape(self) -> Node:
         char = self.text[self.at + 1 : self.at + 2]
-        if char in _EDGES and self.text[self.at + 2 : self.at + 3] != "{":
+        if char in _ANCHORS and self.text[self.at + 2 : self.at + 3] != "{":
             self.at += 2
-            return _EDGES[char]
+            return _ANCHORS[char]
         if char.isdigit() or char == "k":
             raise NoFormError("a back-reference or an octal number")
         found = self.escape()
@@ -147,9 +147,9 @@ class _Reader(CharacterReader):
 
     def _group(self, depth: int) -> Node:
         start = self.at
-        for opening, (ahead, negative) in _LOOKS.items():
+        for opening, (ahead, negative) in _LOOK_AROUNDS.items():
             if self.take(opening):
-                return Look(self._inside(start, depth), ahead, negative)
+                return LookAround(self._inside(start, depth), ahead, negative)
         if self.take("(?>"):
             return Atomic(self._inside(start, depth))
         if found := _FLAGS.match(self.text, start):
@@ -210,7 +210,7 @@ class _Reader(CharacterReader):
 
 
 def _must_repeat(node: Node, least: int, most: int | None) -> None:
-    if isinstance(node, Edge | Look):
+    if isinstance(node, Anchor | LookAround):
         raise NoFormError("a repeated boundary or look-around")
     if first_bytes(node)[1] and (
         least > 1 or most not in (1, None)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from etl.expressions.patterns.searches import Kernel, matches
 from etl.expressions.rows import ActiveRows
 from etl.scanner.char_class import ANY, one_of
-from etl.scanner.tree import Chars, Edge, Node, Repeat, sequence
+from etl.scanner.tree import Anchor, Chars, Node, Repeat, sequence
 
 ANY_TEXT, ONE = object(), object()
 """The wildcards ``%`` and ``_``."""
@@ -50,7 +50,7 @@ def literal(text: str) -> Node:
 def like_tree(parts: list[object]) -> Node:
     """The parts of `parse_like` as a pattern that matches the whole text."""
     inner = [literal(part) if isinstance(part, str) else _WILD[part] for part in parts]
-    return sequence([Edge("\\A"), *inner] if parts[-1] is ANY_TEXT else [Edge("\\A"), *inner, Edge("\\z")])
+    return sequence([Anchor("\\A"), *inner] if parts[-1] is ANY_TEXT else [Anchor("\\A"), *inner, Anchor("\\z")])
 
 
 _WILD: dict[object, Node] = {ANY_TEXT: Repeat(Chars(ANY), 0, None), ONE: Chars(ANY)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeGuard
 
-from etl.scanner.tree import EMPTY, Atomic, Capture, Choice, Group, Look, Node, Repeat, Sequence, captures, sequence
+from etl.scanner.tree import EMPTY, Atomic, Capture, Choice, Group, LookAround, Node, Repeat, Sequence, captures, sequence
 
 
 def with_capture(node: Node, number: int, field: str) -> Node:
@@ -22,7 +22,7 @@ def with_capture(node: Node, number: int, field: str) -> Node:
         return Capture(inside, field) if node.number == number else replace(node, part=inside)
     if isinstance(node, Sequence | Choice):
         return replace(node, parts=tuple([with_capture(part, number, field) for part in node.parts]))
-    if isinstance(node, Repeat | Look | Atomic | Capture):
+    if isinstance(node, Repeat | LookAround | Atomic | Capture):
         return replace(node, part=with_capture(node.part, number, field))
     return node
 
@@ -80,5 +80,5 @@ def _captured_at_end(node: Capture) -> Node:
     return sequence([replace(node, part=EMPTY), simplify_end(part)]) if _looks_ahead(part) else replace(node, part=part)
 
 
-def _looks_ahead(node: Node) -> TypeGuard[Look]:
-    return isinstance(node, Look) and node.ahead and not node.negative
+def _looks_ahead(node: Node) -> TypeGuard[LookAround]:
+    return isinstance(node, LookAround) and node.ahead and not node.negative

@@ -16,7 +16,7 @@ from etl.expressions.patterns.rewrites import make_lazy, simplify_end, with_capt
 from etl.expressions.rows import ActiveRows
 from etl.scanner.char_class import ANY
 from etl.scanner.scanner import Scan, Scanner
-from etl.scanner.tree import Capture, Chars, Edge, Node, Repeat, sequence
+from etl.scanner.tree import Anchor, Capture, Chars, Node, Repeat, sequence
 
 Kernel: TypeAlias = Callable[[ActiveRows, Any], Any]
 
@@ -49,7 +49,7 @@ def matched_text(tree: Node) -> Kernel:
 def match_position(tree: Node) -> Kernel:
     """The position of the match in characters, from 1; 0 if there is none. The tree must not match the empty text."""
     front = Capture(Repeat(Chars(ANY), 0, None, "lazy"), ALL)
-    return _make_kernel(sequence([Edge("\\A"), front, simplify_end(tree)]), _places)
+    return _make_kernel(sequence([Anchor("\\A"), front, simplify_end(tree)]), _places)
 
 
 def _places(text: pa.Array, scan: Scan) -> pa.Array:

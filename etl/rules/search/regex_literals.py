@@ -11,7 +11,7 @@ from typing import Literal
 from etl.expressions.patterns.java_characters import NoFormError
 from etl.expressions.patterns.java_regex import parse
 from etl.scanner.pattern_error import PatternError
-from etl.scanner.tree import Atomic, Capture, Chars, Choice, Edge, Group, Node, Repeat
+from etl.scanner.tree import Anchor, Atomic, Capture, Chars, Choice, Group, Node, Repeat
 from etl.scanner.tree import Sequence as Parts
 
 SHORTEST = 2
@@ -134,7 +134,7 @@ def _flat(parts: Sequence[Node]) -> Iterator[Node]:
             yield Repeat(part.part, 0, None)
             if not _nests(part.part):
                 yield from _flat([part.part])
-        elif not isinstance(part, Edge):
+        elif not isinstance(part, Anchor):
             yield part
 
 
@@ -142,7 +142,7 @@ def _nests(node: Node) -> bool:
     """Whether it contains repeats or alternatives: such parts are not doubled, which would grow exponentially with depth."""
     if isinstance(node, Parts):
         return any(map(_nests, node.parts))
-    return _nests(node.part) if isinstance(node, Group | Capture | Atomic) else not isinstance(node, Chars | Edge)
+    return _nests(node.part) if isinstance(node, Group | Capture | Atomic) else not isinstance(node, Chars | Anchor)
 
 
 def _runs(parts: Sequence[Node], equal: EqualLetters | None) -> Iterator[tuple[str, ...]]:
