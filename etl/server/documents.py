@@ -1,12 +1,12 @@
-"""The documents of the API: pydantic models, from which its OpenAPI document is made, too."""
+"""The bodies of the API's answers: pydantic models, from which its OpenAPI document is also made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
 
 from etl.server.job import JobStatus
 from etl.server.records import Desired
@@ -14,24 +14,25 @@ from etl.server.records import Desired
 _NAME = "name"
 
 Name = Annotated[str, _NAME]
-"""A text that is no secret: a name from a pipeline file, where `${NAME}` is not replaced, or a word of this program. A secret
-that is equal to it does not mask it, for programs would not understand the answer."""
+"""A text without secrets: a name from a pipeline file, where `${NAME}` is not replaced, or a fixed text of this program. It is
+not masked even if it is equal to a secret, because clients compare it."""
 
 
 class ApiModel(BaseModel):
-    """A document of the API."""
+    """The body of an answer, or an object in one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def masked(value: Any, mask: Callable[[str], str]) -> Any:
     """A document, a list of documents, or a value in one, as plain values of JSON: ``mask`` is applied to every text except
-    names, choices and the keys of objects; numbers stay what they are."""
+    names, choices and the keys of objects; numbers are not changed."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, ApiModel):
-        fields = type(value).model_fields
-        return {name: _masked_field(getattr(value, name), fields[name], mask) for name in fields}
+        unmasked = _unmasked_fields(type(value))
+        fields = ((name, getattr(value, name)) for name in type(value).model_fields)
+        return {name: item if name in unmasked else masked(item, mask) for name, item in fields}
     if isinstance(value, dict):
         return {key: masked(item, mask) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -39,12 +40,18 @@ def masked(value: Any, mask: Callable[[str], str]) -> Any:
     return value
 
 
-def _masked_field(value: Any, field: FieldInfo, mask: Callable[[str], str]) -> Any:
-    return value if isinstance(value, str) and (_NAME in field.metadata or _is_choice(field.annotation)) else masked(value, mask)
+@cache
+def _unmasked_fields(model: type[ApiModel]) -> frozenset[str]:
+    """Fields of names and choices, which have no secrets."""
+    fields = model.model_fields.items()
+    return frozenset(name for name, field in fields if _NAME in field.metadata or _is_unmasked(field.annotation))
 
 
-def _is_choice(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal or any(get_origin(one) is Literal for one in get_args(annotation))
+def _is_unmasked(annotation: Any) -> bool:
+    """Whether texts of this type are names or choices, as in ``Name | None``, ``list[Name]`` and ``Literal["yaml"] | None``."""
+    if get_origin(annotation) is Literal or _NAME in getattr(annotation, "__metadata__", ()):
+        return True
+    return any(map(_is_unmasked, get_args(annotation)))
 
 
 class ProblemDocument(ApiModel):
@@ -61,7 +68,7 @@ class ProblemDocument(ApiModel):
 
 
 class RefusalDocument(ApiModel):
-    """Why the file of a pipeline is not accepted; the version before goes on."""
+    """Why the file of a pipeline is not accepted; the version before it goes on running."""
 
     reason: str
     problems: list[ProblemDocument]
@@ -87,19 +94,19 @@ class CountersDocument(ApiModel):
     lag_seconds: float = Field(description="From finding new events to their delivery, in the last micro-batch.")
     backlog_events: int | None = Field(description="Events that exist at its sources and are not delivered; null if not known.")
     backlog_bytes: int | None = Field(description="Bytes that exist at its sources and are not delivered; null if not known.")
-    backlog_seconds: float | None = Field(description="The age of the oldest of them, or more.")
+    backlog_seconds: float | None = Field(description="The age of the oldest of them in seconds, or an upper bound of it.")
     event_time: str | None = Field(description="The latest event time, ISO 8601.")
     delay_seconds: float | None = Field(description="How far the latest event time is behind the clock.")
 
 
 class StatusDocument(ApiModel):
-    """A pipeline at a glance."""
+    """The state of a pipeline in short."""
 
     name: Name
     status: JobStatus
     desired: Desired
-    version: int | None = Field(description="The version at work.")
-    accepted_version: int | None = Field(description="The version that is to run.")
+    version: int | None = Field(description="The version that runs now.")
+    accepted_version: int | None = Field(description="The version that a start or restart runs.")
     error: str = Field(description="The last failure; empty while it runs.")
     restarts: int = Field(description="Failures after which it started again.")
     refused: RefusalDocument | None
@@ -116,9 +123,15 @@ class SourceDocument(ApiModel):
     read: int
     dead: int
     dropped: dict[str, int] = Field(description="Events that its receiver dropped, by reason.")
-    backlog_events: int | None = Field(description="Events that exist and are not delivered, about; null if not known.")
-    backlog_bytes: int | None = Field(description="Bytes that exist and are not delivered, about; null if not known.")
-    backlog_seconds: float | None = Field(description="The age of the oldest of them, or more; null if not known.")
+    backlog_events: int | None = Field(
+        description="Approximate number of events that exist and are not delivered; null if not known."
+    )
+    backlog_bytes: int | None = Field(
+        description="Approximate number of bytes that exist and are not delivered; null if not known."
+    )
+    backlog_seconds: float | None = Field(
+        description="The age of the oldest of them in seconds, or an upper bound of it; null if unknown."
+    )
 
 
 class StepDocument(ApiModel):
@@ -181,8 +194,8 @@ class NodeDocument(ApiModel):
     id: Name
     kind: Literal["source", "stream", "sink"]
     name: Name
-    type: str | None = Field(description="The type of a source or sink.")
-    steps: list[str] = Field(description="The types of a stream's steps.")
+    type: Name | None = Field(description="The type of a source or sink.")
+    steps: list[Name] = Field(description="The types of a stream's steps.")
     line: int | None
     events: int = Field(description="Events that left a source or stream, or that a sink accepted.")
     dead: int
@@ -241,13 +254,15 @@ class MatchStopDocument(ApiModel):
 
 
 class DeadLetterGroupDocument(ApiModel):
-    """Open dead letters of one place with one code."""
+    """Open dead letters of one source, step or sink with one code."""
 
     at: Name
     code: Name
     events: int
     reason: str = Field(description="The most frequent reason.")
-    reasons: int = Field(description="Different reasons, which may name values; of very many about the 1,000 most frequent.")
+    reasons: int = Field(
+        description="Number of different reasons, which may contain values of events; at most about 1,000 are counted."
+    )
     example: str
     last: str | None
     stop: MatchStopDocument | None = Field(description="Where the example stops matching, if a parser with patterns rejected it.")
@@ -267,11 +282,13 @@ class DeadLetterDocument(ApiModel):
 
 
 class DeadLettersDocument(ApiModel):
-    """Open dead letters: how many by place and code, and the last ones."""
+    """Open dead letters: how many of each source, step or sink with each code, and the last ones."""
 
     groups: list[DeadLetterGroupDocument]
     last: list[DeadLetterDocument] = Field(description="The last letters; long events are cut.")
-    complete: bool = Field(description="False while letters are left that the next request counts: one reads for a second.")
+    complete: bool = Field(
+        description="False if not all letters are counted yet: a request reads for a second, and the next one continues."
+    )
 
 
 class DeadLetterPageDocument(ApiModel):
@@ -296,7 +313,9 @@ class StepStateDocument(ApiModel):
 class NearGroupDocument(ApiModel):
     """A group that does not meet a condition."""
 
-    share: float = Field(description="How much of what the condition asks for it has, from 0 to 1.")
+    share: float = Field(
+        description="How near the group is to the condition, from 0 to 1: for `n >= 100` and a group with 80, 0.8."
+    )
     values: dict[str, Any] = Field(description="The fields of the group in its window; long texts are cut.")
 
 
@@ -327,7 +346,7 @@ class SampleDocument(ApiModel):
 
 
 class SamplesDocument(ApiModel):
-    """Events that passed a point since somebody looks at it."""
+    """Events that passed a stream, source or sink since the first request for its samples."""
 
     fields: dict[str, str] = Field(description="Fields and their types.")
     events: list[SampleDocument]

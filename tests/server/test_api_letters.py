@@ -125,7 +125,7 @@ def test_dead_letters_come_page_by_page(jobs: Jobs, client: Client, monkeypatch:
     assert max(len(one["letters"]) for one in small) == 4
     assert sum(len(one["letters"]) for one in small) == 251
 
-    assert "is no `next` of an earlier page" in client("GET", f"{A}/dead/letters?after=xyz").json["error"]["message"]
+    assert "is not a `next` of an earlier page" in client("GET", f"{A}/dead/letters?after=xyz").json["error"]["message"]
     forged = LetterCursor(path.name, LetterFile(path.name, path).head(), FilePosition(17, 0), 0).encode()
     assert "no line that begins at byte 17" in client("GET", f"{A}/dead/letters?after={forged}").json["error"]["message"]
     path.write_text("")

@@ -12,6 +12,7 @@ from jobs_and_client import Client, Jobs
 from running import wait_for
 
 from etl.segment.taps import Taps
+from etl.server.documents import DeadLetterPageDocument, NodeDocument, masked
 from etl.server.jobs_folder import JobFile, JobsFolder
 from etl.server.names import PipelineName
 
@@ -103,6 +104,15 @@ def test_secrets_mask_texts_and_no_names_numbers_and_choices(jobs: Jobs, client:
     assert (shown["name"], shown["status"], shown["version"], shown["counters"]["read"]) == ("shop/a", "running", 5, 1234)
     assert [one["name"] for one in shown["sinks"]] == ["main"]
     assert shown["error"] == "*** was refused by ***"
+
+
+def test_cursors_and_types_are_not_masked() -> None:
+    page = DeadLetterPageDocument(letters=[], next="7-1234", is_last=False)
+    node = NodeDocument(id="sink:a", kind="sink", name="a", type="kafka", steps=["grok"], line=1, events=0, dead=0, filtered=0)
+
+    shown = masked([page, node], lambda text: "***")
+
+    assert (shown[0]["next"], shown[1]["type"], shown[1]["steps"]) == ("7-1234", "kafka", ["grok"])
 
 
 def test_errors_of_the_system_do_not_name_the_folders_of_the_server(
@@ -238,7 +248,7 @@ def test_samples_come_to_whoever_looks(jobs: Jobs, client: Client) -> None:
     jobs.wait("shop/a", "running")
     for query, error in (
         ("stream=stps", "did you mean 'steps'?"),
-        ("", "'' is no source, stream or sink; there are main, steps"),
+        ("", "'' is not a source, stream or sink; there are main, steps"),
         ("stream=main&where=mesage=1", "did you mean 'message'?"),
     ):
         assert error in client("GET", f"{A}/samples?{query}").json["error"]["message"]
