@@ -221,7 +221,7 @@ class DeltaLakeTable:
     def _create(self, columns: pa.Schema, options: TableOptions) -> None:
         deltalake = import_deltalake()
         partition_by = [one.field for one in options.partition_by]
-        # a lost race with another creator is no error: the table is there
+        # a lost race with another creator is not an error: the table is there
         deltalake.DeltaTable.create(
             self.uri,
             _nullable(columns),

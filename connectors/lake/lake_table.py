@@ -42,10 +42,6 @@ class TableOptions:
     """Properties of a table that is created."""
 
 
-class CommitLostError(OSError):
-    """Another writer was faster in all attempts of a commit."""
-
-
 class LakeTable(Protocol):
     """A table of one format. OSError is temporary; ComponentError ends the run."""
 

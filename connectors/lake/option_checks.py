@@ -37,7 +37,7 @@ def check_address(lake_format: LakeFormat, table: str, has_catalog: bool) -> Ite
         yield Finding("unused-option", "format: delta needs no catalog", ("catalog",), severity="warning")
     if separator and scheme not in _SCHEMES:
         hint = f"write a folder, or a URI with {', '.join(_SCHEMES)}"
-        yield Finding("unknown-scheme", f"{scheme!r} is no object store of Delta Lake", ("table",), hint)
+        yield Finding("unknown-scheme", f"{scheme!r} is not an object store of Delta Lake", ("table",), hint)
 
 
 def check_catalog(kind: str, uri: str | None) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ def check_catalog(kind: str, uri: str | None) -> Iterator[Finding]:
         hint = "write it as https://catalog.example.org" if kind == "rest" else "write it as sqlite:////var/lib/sluice/catalog.db"
         yield Finding(
             "unknown-scheme",
-            f"{'the text' if '@' in uri else repr(uri)} is no address of a catalog of type {kind}",
+            f"{'the text' if '@' in uri else repr(uri)} is not an address of a catalog of type {kind}",
             ("catalog", "uri"),
             hint,
         )

@@ -14,9 +14,6 @@ TRANSFORMS = ("year", "month", "day", "hour", "bucket", "truncate")
 COUNTED = ("bucket", "truncate")
 """Transforms with a number: of buckets, of characters or the width of integers."""
 
-MAX_COUNT = 1_000_000
-"""Bound of that number."""
-
 PATTERN = r"[^\s(),]+|(year|month|day|hour)\([^\s(),]+\)|(bucket|truncate)\([1-9][0-9]{0,6}, ?[^\s(),]+\)"
 """How a partition field is written."""
 

@@ -109,7 +109,7 @@ class PacketReader:
         if size <= self._max_bytes:
             return size, size
         if rest[0] >> 4 != _PUBLISH:
-            raise ProtocolError(f"a packet has {size} bytes, and is no message")
+            raise ProtocolError(f"a packet has {size} bytes, and is not a message")
         return size, min(size, _HEAD_BYTES + SAMPLE_BYTES)
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-NO_SUBSCRIBERS = 0x10
 FAILURE = 0x80
 """The first code that is a failure."""
-
-QUOTA_EXCEEDED = 0x97
 
 _REASONS: Mapping[int, str] = {
     0x00: "normal disconnection",

@@ -70,7 +70,7 @@ def _cast(events: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array:
 
 
 def _uncastable(column: pa.Array, type_: pa.DataType, first: int = 0) -> list[tuple[int, int]]:
-    """The rows whose value is no value of a type, as ranges: halves are tried until they are cast or have one row."""
+    """The rows whose value is not a value of a type, as ranges: halves are tried until they are cast or have one row."""
     if column.type == type_:
         return []
     try:

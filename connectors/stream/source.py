@@ -32,7 +32,7 @@ from etl.api import (
 if TYPE_CHECKING:
     from connectors.stream.index import StreamIndex
     from connectors.stream.positions import StreamPosition
-    from connectors.stream.subscription import Subscription
+    from connectors.stream.subscribers import Subscription
 
 log = logging.getLogger("sluice.stream")
 
@@ -96,7 +96,7 @@ class StreamSource(ReceivingSource):
 
     def receiver(self) -> Subscription:
         """Return what makes the subscriber known to the publisher, before the first micro-batch."""
-        from connectors.stream.subscription import Subscription
+        from connectors.stream.subscribers import Subscription
 
         return Subscription(self._stream, self._folder, self.begin)
 

@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from connectors.shared.journal.batches import FIELDS
+from connectors.shared.journal.batches import FIELDS, read_blocks, text_batches
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.source import JournalSource
 from connectors.shared.receiving.server_tls import ServerTls
 from connectors.shared.receiving.tcp_address import check_listen_options
-from connectors.syslog.batches import read_batches
 from connectors.syslog.listen_address import ADDRESS_PATTERN, ADDRESS_PATTERN_ERROR, ListenAddress
 from etl.api import Finding, Rejects, Schema, Size
 
 if TYPE_CHECKING:
     from connectors.syslog.receiver import SyslogReceiver
+
+_REASONS = {
+    "message-too-long": "the message has at least {size} bytes, more than max_message_bytes or the longest datagram",
+    "message-cut-off": "the connection ended within a message: {kept} of {size} bytes arrived",
+}
+"""Reasons of rejects, by code."""
 
 
 class SyslogSource(JournalSource):
@@ -127,3 +132,8 @@ class SyslogSource(JournalSource):
             codecs.lookup(self.charset)
         except LookupError:
             yield Finding("unknown-charset", f"{self.charset!r} is not a character set of Python", ("charset",))
+
+
+def read_batches(journal: Journal, record: int, start: int, end: int, codec: str) -> Iterator[pa.RecordBatch | Rejects]:
+    """Yield the messages at positions from ``start`` to ``end``; ``record`` is the begin of a record, at or before ``start``."""
+    return read_blocks(journal, record, start, end, FIELDS, text_batches(codec), _REASONS)

@@ -183,7 +183,7 @@ def _check_plan(pipeline: Pipeline, layout: Layout, report: Report) -> None:
     """Report a stateful step for which there is no plan. Others always have one."""
     if not any(step.stateful for stream in pipeline.streams.values() for step in stream.steps):
         return
-    from etl.plan.checks import unplanned_step
+    from etl.plan.spark_queries import unplanned_step
 
     if error := unplanned_step(pipeline):
         at = (part.path for part in layout.parts() if _location(pipeline, layout, part.path) == error.node.location)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from etl.api import CHANGE, TIMESTAMP, FrameSource, JoiningStep, Schema, SparkStep, StatefulStep
+from etl.config.model import Pipeline
 from etl.plan.arrow_queries import branch_after, steps_into
 from etl.plan.frames import (
     AppliedSparkStep,
@@ -25,7 +26,7 @@ from etl.plan.frames import (
 )
 from etl.plan.graph import Graph, PlanNode
 from etl.plan.query_plan import QueryPlan
-from etl.plan.segments import Branch, Segment, Watermark
+from etl.plan.segments import Branch, Segment, StepNode, StepPlanError, Watermark, runs_on_arrow
 from etl.plan.stage_clocks import delay_through, follows_upstream, joint_watermark, step_of, with_clocks
 from etl.plan.state_graph import apply_step, merge_branch, state_graph
 from etl.plan.unions import frames_of_queries
@@ -48,6 +49,25 @@ def spark_queries(graph: Graph) -> Iterator[QueryPlan]:
             name = graph.query_name(node) + (f"-of-{label}" if label else "")
             sources = {n: s for leaf in frame_sources(frame) if isinstance(leaf, Read) for n, s in leaf.sources.items()}
             yield QueryPlan(name, sources, Segment({"": branch}, outputs), _with_watermark(frame), _output_mode(frame))
+
+
+def unplanned_step(pipeline: Pipeline) -> StepPlanError | None:
+    """The first step of a pipeline without other problems that cannot run where it is, with the reason; None if there is none."""
+    graph = Graph(pipeline)
+    on_spark = any(isinstance(source, FrameSource) for source in pipeline.sources.values())
+    if not on_spark and not any(_may_need_spark(node) for node in graph.steps.values()):
+        return None
+    try:
+        for _ in spark_queries(graph):
+            pass
+    except StepPlanError as error:
+        return error
+    return None
+
+
+def _may_need_spark(node: StepNode) -> bool:
+    """Whether Spark computes a step."""
+    return not isinstance(node.step, StatefulStep) and not runs_on_arrow(node.step, node.incoming)
 
 
 def _frame(graph: Graph, node: PlanNode) -> Frame:

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columns.byte_runs import same_bytes
+from etl.columns.kernels import kernel
 from etl.columns.texts import Texts, copy_texts
 
 Array = np.ndarray[Any, Any]
@@ -16,8 +18,6 @@ Array = np.ndarray[Any, Any]
 
 def distinct_values(columns: Sequence[pa.Array]) -> pa.ListArray:
     """Texts and lists of texts → the values of each row in order, each once; null where a row has none, empty texts left out."""
-    from etl.columns.distinct import distinct
-
     length = len(columns[0]) if columns else 0
     parts = [_locate(column) for column in columns if column.null_count < length]
     if not parts:
@@ -26,7 +26,7 @@ def distinct_values(columns: Sequence[pa.Array]) -> pa.ListArray:
     lengths = np.concatenate([texts.length for texts, _ in parts])
     first = np.cumsum([0, *(len(texts.address) for texts, _ in parts[:-1])])
     found, sizes, offsets = np.empty_like(address), np.empty_like(lengths), np.empty(length + 1, np.int32)
-    count = distinct(address, lengths, first, np.stack([ends for _, ends in parts]), found, sizes, offsets)
+    count = _distinct(address, lengths, first, np.stack([ends for _, ends in parts]), found, sizes, offsets)
     return _lists(copy_texts(found[:count], sizes[:count]), offsets)
 
 
@@ -41,3 +41,31 @@ def _locate(column: pa.Array) -> tuple[Texts, Array]:
 def _lists(values: pa.Array, offsets: Array) -> pa.ListArray:
     empty = offsets[1:] == offsets[:-1]
     return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(empty) if empty.any() else None)
+
+
+@kernel
+def _distinct(address: Any, length: Any, first: Any, ends: Any, found_address: Any, found_length: Any, offsets: Any) -> Any:
+    """Write the distinct texts of each row to ``found_address`` and ``found_length``, without null and empty ones; returns their
+    number.
+
+    ``address`` and ``length`` have the texts of all columns, those of column c from ``first[c]`` on; row r has those from
+    ``ends[c, r]`` to ``ends[c, r + 1]``. ``offsets`` (int32[rows + 1]) are the offsets of the rows in the result.
+    """
+    count = 0
+    offsets[0] = 0
+    for row in range(offsets.shape[0] - 1):
+        begin = count
+        for column in range(first.shape[0]):
+            for at in range(first[column] + ends[column, row], first[column] + ends[column, row + 1]):
+                if length[at] <= 0:
+                    continue
+                known = False
+                for other in range(begin, count):
+                    if found_length[other] == length[at] and same_bytes(found_address[other], address[at], length[at]):
+                        known = True
+                        break
+                if not known:
+                    found_address[count], found_length[count] = address[at], length[at]
+                    count += 1
+        offsets[row + 1] = count
+    return count

@@ -80,7 +80,7 @@ def server_pages(worker: WorkerProcess) -> list[BaseRoute]:
 
 
 def save_files(folder: Path, query: SaveQuery) -> dict[str, list[str]]:
-    """Write the files, all or none. Raises StudioError for a name that is none, and for a file that exists."""
+    """Write all of the files, or none. Raises StudioError for an invalid name, and for a file that exists."""
     for name in query.files:
         if not FILE_NAME.fullmatch(name):
             raise StudioError(f"{name!r} is not a file name that ends in .yaml; use letters, digits, '-', '_' and '.'")

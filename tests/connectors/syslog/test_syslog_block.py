@@ -12,8 +12,8 @@ from connectors.shared.journal.event_blocks import BlockBuilder, Sender
 from connectors.shared.journal.options import JournalOptions
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.writer import JournalWriter
-from connectors.syslog.batches import read_batches
 from connectors.syslog.framing import Framer
+from connectors.syslog.source import read_batches
 from etl.api import Rejects
 
 STREAMS = st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=60)), max_size=12)
