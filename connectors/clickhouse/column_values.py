@@ -1,7 +1,7 @@
 """Values that ClickHouse would change without an error: numbers and times beyond a range, and texts read as null.
 
 Its conversion of 300 to UInt8 gives 44, of 1.7 to an integer 1, of a time before 1970 to DateTime the year 1970, and of a text
-that is no number to Nullable(UInt8) null. Null in Arrow texts becomes an empty text in columns of
+that is not a number to Nullable(UInt8) null. Null in Arrow texts becomes an empty text in columns of
 LowCardinality(Nullable(String)), unless the texts are a dictionary (26.5). Elements of arrays, maps and tuples are not checked.
 """
 

@@ -169,7 +169,7 @@ class FileSource(Source):
             yield Finding("not-local", f"{self.path!r} is the URI of a store that this source does not know", ("path",), hint)
         elif not self.host_bound and not self.pattern.startswith("/"):
             hint = f"write {MOUNTED}/…, with the whole path"
-            yield Finding("not-absolute", f"{self.path!r} is no absolute path after {MOUNTED}", ("path",), hint)
+            yield Finding("not-absolute", f"{self.path!r} is not an absolute path after {MOUNTED}", ("path",), hint)
         yield from check_lines(self.charset, self.multiline)
 
     def fields(self) -> Schema:

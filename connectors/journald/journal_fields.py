@@ -55,14 +55,14 @@ def check_fields(declared: Mapping[str, str], rest: str | None) -> Iterable[Find
         path, type_ = ("fields", name), parse_type(type_name)
         if name.startswith("__"):
             if name not in ENTRY_FIELDS:
-                message = f"{name!r} is no field of an entry; those with two underscores are {', '.join(ENTRY_FIELDS)}"
+                message = f"{name!r} is not a field of an entry; those with two underscores are {', '.join(ENTRY_FIELDS)}"
                 yield Finding("unknown-field", message, path, nearest(name, ENTRY_FIELDS))
             elif type_ not in ENTRY_FIELDS[name]:
                 hint = f"write {'timestamp' if name == REALTIME else 'bigint' if pa.int64() in ENTRY_FIELDS[name] else 'string'}"
                 yield Finding("unreadable-type", f"{name} cannot be {type_name}", path, hint)
         elif not _NAME.fullmatch(name):
             cure = f"write {name.upper()}" if _NAME.fullmatch(name.upper()) else None
-            message = f"{name!r} is no field of a journal: up to 64 capital letters, digits and underscores"
+            message = f"{name!r} is not a field of a journal: up to 64 capital letters, digits and underscores"
             yield Finding("unknown-field", message, path, cure)
         elif type_ not in VALUE_TYPES:
             yield Finding("unreadable-type", f"{name} is {type_name}; a journal has texts: {_ACCEPTED}", path, "write string")

@@ -29,7 +29,7 @@ _REALTIME_AT = 24
 
 
 class NotAJournalError(Exception):
-    """The file is no journal, or one of a format that is not known."""
+    """The file is not a journal, or one of a format that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ class LogBodies:
         attributes = {name: column for name, column in columns.items() if column.null_count < rows}
         trace, span = (_ids(batch, name, length) for name, length in ((fields.trace, 32), (fields.span, 16)))
         for name, ids in ((fields.trace, trace), (fields.span, span)):
-            if name is not None and ids is not None:  # what is no id stays as an attribute
+            if name is not None and ids is not None:  # what is not an id stays as an attribute
                 attributes[name] = pc.if_else(ids.is_null(), large_texts(batch.column(name)), None)
         now = pa.scalar(time.time_ns(), pa.int64())
         times = _known_times(event_times(batch, fields.time))

@@ -12,7 +12,7 @@ from connectors.shared.text_template import large_texts
 
 
 def encode_values(form: WireForm, values: pa.Array) -> pa.Array:
-    """Return each value as AnyValue; null as an empty piece, which is no value.
+    """Return each value as AnyValue; null as an empty piece, which is not a value.
 
     Numbers, booleans and bytes keep their types; times, dates and decimals are texts; lists are arrays, structs and maps
     are lists of pairs, without members that are null.

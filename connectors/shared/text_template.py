@@ -61,7 +61,7 @@ def check_templates(templates: Mapping[OptionPath, str | None], incoming: Schema
 
 
 def check_fields(fields: Iterable[tuple[OptionPath, str | None]], incoming: Schema) -> Iterator[Finding]:
-    """Yield findings for fields that do not exist; None is no field."""
+    """Yield findings for fields that do not exist; None is not a field."""
     for path, name in fields:
         if name is not None and name not in incoming.names:
             yield unknown_field(name, incoming, path)

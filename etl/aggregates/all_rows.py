@@ -59,14 +59,14 @@ UP_TO_ROW = Frame(False, None, 0)
 """The frame where there is an order: rows before the row, and those equal to it."""
 
 WHOLE = Frame(False, None, None)
-"""The frame where there is none."""
+"""The frame without an order: all rows of the partition."""
 
 
 def read_frame(text: str) -> Frame | str:
-    """A frame, or why this is none."""
+    """Parse a frame; returns a message for an invalid one."""
     found = FRAME.fullmatch(text)
     if found is None:
-        return f"{text!r} is no frame"
+        return f"{text!r} is not a frame"
     first, last = found[2].lower().split(), found[5].lower().split()
     if first[0] == "unbounded" and first[1] == "following":
         return "a frame does not start at unbounded following"

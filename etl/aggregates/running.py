@@ -1,4 +1,4 @@
-"""The aggregates of the step `over`: running values of a key, beside each event."""
+"""The aggregates of the step `over`, which adds running values of a key to each event."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from etl.api import Finding, Schema, format_type
 from etl.expressions import analyse
 
 MAX_LAG = 1000
-"""Events: each key remembers as many."""
+"""Maximum distance of ``lag`` in events; the state of each key has as many."""
 
 
 def _boolean_of_comparable(type_: pa.DataType) -> pa.DataType | None:
+    """The type of ``is_new``: boolean; None for maps, which cannot be compared."""
     return None if pa.types.is_map(type_) else pa.bool_()
 
 
@@ -35,7 +36,7 @@ RUNNING_FUNCTIONS: Mapping[str, AggregateFunction] = {
 """Running aggregates by name; Spark computes none of them."""
 
 _TYPED = {"first", "last", "lag"}
-"""Functions of values of any known type. The others, but counts, need values that Arrow compares or adds."""
+"""Functions that take values of any known type; others, except counts, take values that Arrow compares or adds."""
 
 
 def check_running(text: str, schema: Schema, within: bool, rows: int | None) -> Aggregate:
@@ -50,11 +51,9 @@ def check_running(text: str, schema: Schema, within: bool, rows: int | None) -> 
                 f"it needs Spark, which does not run this step: {reason}", "compute it in an earlier step", part.at
             )
     if call.per_second and not within:
-        return _bad_aggregate("per_second is that of a length of time, and there is no within", "give within: 5m")
+        return _bad_aggregate("per_second needs the option within, by whose seconds it divides", "add within: 5m")
     if call.function == "lag" and rows is not None and lag_distance(call.arguments[1:]) >= rows:
-        return _bad_aggregate(
-            f"of the last {rows} events none is that far back", f"give rows: {lag_distance(call.arguments[1:]) + 1}"
-        )
+        return _bad_aggregate(f"lag reaches beyond the last {rows} events", f"give rows: {lag_distance(call.arguments[1:]) + 1}")
     reason = None if call.arguments[0].text == "*" else _type_reason(call.function, analyse(call.arguments[0].text, schema).type)
     return _bad_aggregate(reason, "give it a type with convert or cast") if reason else checked
 
@@ -65,7 +64,7 @@ def lag_distance(parameters: tuple[object, ...]) -> int:
 
 
 def _type_reason(function: str, type_: pa.DataType) -> str | None:
-    """Why values of a type are not taken, None if they are."""
+    """The reason why values of a type are not accepted; None if they are."""
     if function in ("count", "count_if"):
         return None
     if pa.types.is_null(type_):

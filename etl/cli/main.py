@@ -19,58 +19,58 @@ if TYPE_CHECKING:
     from etl.running.shared_session import SharedSession
 
 
-class Lazy(NamedTuple):
-    """A subcommand: the module whose ``command`` it is, or ``module:attribute``, and its line in ``etl --help``."""
+class Subcommand(NamedTuple):
+    """Where a subcommand is defined (a module with ``command``, or ``module:attribute``), and its line in ``etl --help``."""
 
     module: str
     summary: str
 
 
-COMMANDS: Mapping[str, Lazy] = {
-    "run": Lazy("etl.cli.run.command", "Run pipelines until they end or are stopped."),
-    "lint": Lazy("etl.cli.lint", "Check pipeline files; print every problem with its line."),
-    "test": Lazy("etl.cli.test", "Run the tests of pipelines: lines in, events out."),
-    "explain": Lazy("etl.cli.explain", "Show how a pipeline will run: queries, lanes, guarantees."),
-    "graph": Lazy("etl.cli.graph", "Draw a pipeline as a tree or as a Mermaid chart."),
-    "list": Lazy("etl.cli.list", "List sources, steps, parsers, sinks and functions."),
-    "describe": Lazy("etl.cli.describe", "Explain one component, pattern or function."),
-    "schema": Lazy("etl.cli.schema", "Print the JSON Schema of pipeline files."),
-    "serve": Lazy("etl.cli.server.serve", "Run the pipelines of a folder, with an HTTP API."),
-    "ps": Lazy("etl.cli.server.reading:ps", "List the pipelines of a server, and the runs on this machine."),
-    "status": Lazy("etl.cli.server.reading:status", "Show a pipeline at work: state, rates, steps, sinks."),
-    "logs": Lazy("etl.cli.server.reading:logs", "Show the messages of a pipeline, and follow them."),
-    "top": Lazy("etl.cli.server.top", "Show all pipelines live, in a table."),
-    "tap": Lazy("etl.cli.server.tap", "Show samples of the events that pass a stream."),
-    "deploy": Lazy("etl.cli.server.changes:deploy", "Run pipeline files on a server."),
-    "start": Lazy("etl.cli.server.changes:start", "Start a pipeline of a server."),
-    "stop": Lazy("etl.cli.server.changes:stop", "Stop a pipeline after its micro-batch."),
-    "pause": Lazy("etl.cli.server.changes:pause", "Pause a pipeline of a server; receivers go on."),
-    "restart": Lazy("etl.cli.server.changes:restart", "Stop a pipeline after its micro-batch, and start it again."),
-    "rollback": Lazy("etl.cli.server.changes:rollback", "Run an earlier version of a pipeline."),
-    "remove": Lazy("etl.cli.server.changes:remove", "Remove a pipeline from a server; its state stays."),
-    "token": Lazy("etl.cli.server.token", "Make a token for clients of a server."),
-    "state": Lazy("etl.cli.state.command", "Show what windows and other steps remember, also during a run."),
-    "dead": Lazy("etl.cli.dead.command", "Show, export, replay and drop dead letters."),
-    "infer": Lazy("etl.cli.infer", "Find the recipe or parser that reads a file."),
-    "grok": Lazy("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
-    "rules": Lazy("etl.cli.rules", "Check files of rules, and run their tests."),
-    "recipes": Lazy("etl.cli.recipes", "List the pipelines that come with the package."),
-    "convert": Lazy("etl.cli.convert", "Convert pipelines between YAML and SQL; rules of other tools."),
-    "studio": Lazy("etl.cli.studio", "Make a pipeline of pasted lines, on a page in the browser."),
-    "import": Lazy("etl.cli.import_config", "Turn ingest pipelines of Elasticsearch or OpenSearch into pipelines."),
-    "package": Lazy("etl.cli.package", "Pack Sluice for the hosts of a cluster."),
-    "init": Lazy("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
+COMMANDS: Mapping[str, Subcommand] = {
+    "run": Subcommand("etl.cli.run.command", "Run pipelines until they end or are stopped."),
+    "lint": Subcommand("etl.cli.lint", "Check pipeline files; print every problem with its line."),
+    "test": Subcommand("etl.cli.test", "Run the tests of pipelines: lines in, events out."),
+    "explain": Subcommand("etl.cli.explain", "Show how a pipeline will run: queries, lanes, guarantees."),
+    "graph": Subcommand("etl.cli.graph", "Draw a pipeline as a tree or as a Mermaid chart."),
+    "list": Subcommand("etl.cli.list", "List sources, steps, parsers, sinks and functions."),
+    "describe": Subcommand("etl.cli.describe", "Explain one component, pattern or function."),
+    "schema": Subcommand("etl.cli.schema", "Print the JSON Schema of pipeline files."),
+    "serve": Subcommand("etl.cli.server.serve", "Run the pipelines of a folder, with an HTTP API."),
+    "ps": Subcommand("etl.cli.server.reading:ps", "List the pipelines of a server, and the runs on this machine."),
+    "status": Subcommand("etl.cli.server.reading:status", "Show what a pipeline does: state, rates, steps, sinks."),
+    "logs": Subcommand("etl.cli.server.reading:logs", "Show the messages of a pipeline, and follow them."),
+    "top": Subcommand("etl.cli.server.top", "Show all pipelines live, in a table."),
+    "tap": Subcommand("etl.cli.server.tap", "Show samples of the events that pass a stream."),
+    "deploy": Subcommand("etl.cli.server.changes:deploy", "Run pipeline files on a server."),
+    "start": Subcommand("etl.cli.server.changes:start", "Start a pipeline of a server."),
+    "stop": Subcommand("etl.cli.server.changes:stop", "Stop a pipeline after its micro-batch."),
+    "pause": Subcommand("etl.cli.server.changes:pause", "Pause a pipeline of a server; its receivers still accept events."),
+    "restart": Subcommand("etl.cli.server.changes:restart", "Stop a pipeline after its micro-batch, and start it again."),
+    "rollback": Subcommand("etl.cli.server.changes:rollback", "Run an earlier version of a pipeline."),
+    "remove": Subcommand("etl.cli.server.changes:remove", "Remove a pipeline from a server; its state stays."),
+    "token": Subcommand("etl.cli.server.token", "Make a token for clients of a server."),
+    "state": Subcommand("etl.cli.state.command", "Show what windows and other steps remember, also during a run."),
+    "dead": Subcommand("etl.cli.dead.command", "Show, export, replay and drop dead letters."),
+    "infer": Subcommand("etl.cli.infer", "Find the recipe or parser that reads a file."),
+    "grok": Subcommand("etl.cli.grok", "Try a grok pattern on a file; see where it stops matching."),
+    "rules": Subcommand("etl.cli.rules", "Check files of rules, and run their tests."),
+    "recipes": Subcommand("etl.cli.recipes", "List the pipelines that come with the package."),
+    "convert": Subcommand("etl.cli.convert", "Convert pipelines between YAML and SQL; rules of other tools."),
+    "studio": Subcommand("etl.cli.studio", "Make a pipeline from pasted lines, on a page in the browser."),
+    "import": Subcommand("etl.cli.import_config", "Turn ingest pipelines of Elasticsearch or OpenSearch into pipelines."),
+    "package": Subcommand("etl.cli.package", "Pack Sluice for the hosts of a cluster."),
+    "init": Subcommand("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }
 
 WITH_NUMPY = {"run", "serve", "tap", "explain", "state", "dead", "test", "rules", "infer", "grok", "init"}
-"""Commands that run or plan steps."""
+"""Commands that run or plan steps, which need numpy; the others must not import it."""
 
 WITHOUT_PANDAS = {"state"}
-"""Commands that convert values, for which pyarrow would import pandas."""
+"""Commands of `WITH_NUMPY` that must not import pandas: pyarrow would, where it converts values."""
 
 
 class LazyGroup(click.Group):
-    """Lists subcommands from the table and imports one when it is called."""
+    """Lists the subcommands of `COMMANDS`, and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -108,7 +108,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks; may stand anywhere in the line.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors; accepted anywhere before `--`.")
 def cli() -> None:
     """Streams of logs and events, from one YAML file.
 
@@ -121,8 +121,8 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None, shared: SharedSession | None = None) -> None:
-    """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use. ``shared``: the session of ``etl run``,
-    which else starts one of its own."""
+    """Run the command line and exit: 0 success, 1 findings or a failed run, 2 wrong use. ``shared``: a Spark session for
+    ``etl run``, which otherwise starts its own."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None, shared: SharedSession | None = 
             forbid("pandas", "numpy")
         elif WITHOUT_PANDAS & set(line[:1]):
             forbid("pandas")
-        _escape_unknown_letters()
+        _escape_unknown_characters()
     out = sys.stdout
     try:
         status = cli.main(line, prog_name="etl", standalone_mode=False, obj=shared)
@@ -146,15 +146,15 @@ def main(arguments: Sequence[str] | None = None, shared: SharedSession | None = 
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _escape_unknown_letters() -> None:
-    """Write letters that the terminal's charset lacks as escapes, instead of failing."""
+def _escape_unknown_characters() -> None:
+    """Write characters that the terminal's charset does not have as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def _status(error: BaseException) -> Any:
-    """Print the error; returns the exit status."""
+    """Print the error and return the exit status."""
     if isinstance(error, SystemExit):
         return error.code
     if isinstance(error, click.ClickException):
@@ -177,11 +177,12 @@ def _print_error(error: BaseException) -> None:
     if isinstance(error, ConfigError):
         print_text(error.problems, err=True)
     else:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {_words(error)}", err=True)
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {_error_message(error)}", err=True)
 
 
-def _words(error: BaseException) -> str:
-    """The message of an error: our own messages as they are; any other error is a defect, or the machine's."""
+def _error_message(error: BaseException) -> str:
+    """The message for the user: expected errors are shown as they are; any other error is a defect of this program, or a limit of
+    the machine."""
     from etl.api import EtlError
 
     if isinstance(error, OSError) and error.errno == errno.EMFILE:
@@ -191,7 +192,7 @@ def _words(error: BaseException) -> str:
     if isinstance(error, (EtlError, OSError)):
         return str(error)
     if isinstance(error, MemoryError):
-        return "no memory is left for this process"
+        return "there is no memory left for this process"
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        return "the system lets this user have no more processes and threads (ulimit -u, or the limits of a container)"
+        return "this user or container has as many processes and threads as it may have (ulimit -u, or pids.max of the container)"
     return f"{type(error).__name__}: {error}\n  hint: this is a defect of etl; add --debug and report it"

@@ -20,9 +20,9 @@ def folder() -> Path:
     Its files are executed and unpickled, so a folder that other users own or may write to is not used; nor is one on a full disk.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    places = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
-    ours = (Path(place) for place in places if place and os.path.isabs(place) and _is_usable(place))
-    return next(ours, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
+    candidates = [os.environ.get("SLUICE_CACHE"), os.path.join(home, "sluice"), _temporary()]
+    usable = (Path(path) for path in candidates if path and os.path.isabs(path) and _is_usable(path))
+    return next(usable, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
 
 
 def code_version(*packages: Path) -> str:
@@ -60,21 +60,22 @@ def tidy() -> None:
 
 
 KEPT_SECONDS = 30 * 86_400
+"""Age of unused files that `tidy` removes."""
 
 
 def _temporary() -> str:
     return os.path.join(tempfile.gettempdir(), f"sluice-{os.getuid()}")
 
 
-def _is_usable(place: str) -> bool:
+def _is_usable(path: str) -> bool:
     try:
-        os.makedirs(place, mode=0o700, exist_ok=True)
-        found = os.stat(place)
-        has_room = shutil.disk_usage(place).free >= ROOM
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found = os.stat(path)
+        has_room = shutil.disk_usage(path).free >= ROOM
     except OSError:
         return False
     shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return found.st_uid == os.getuid() and not shared and has_room and os.access(place, os.W_OK | os.X_OK)
+    return found.st_uid == os.getuid() and not shared and has_room and os.access(path, os.W_OK | os.X_OK)
 
 
 ROOM = 16 << 20

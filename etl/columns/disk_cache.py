@@ -17,13 +17,14 @@ from etl.columns.cache_folder import code_version, folder
 Value = TypeVar("Value")
 
 
-def cache_file(of: str, made_by: Path) -> Path:
-    """The file for what the code in the folder ``made_by`` computes from ``of``.
+def cache_file(inputs: str, code_folder: Path) -> Path:
+    """The file for a value that the code in ``code_folder`` computes from ``inputs``.
 
-    Its name depends on that code, this package's code, and the versions of numpy, Python and the machine's architecture.
+    Its name is a hash of the inputs, that code, the code of this package, the versions of numpy and Python, and the machine's
+    architecture.
     """
-    code = code_version(Path(__file__).parent, made_by)
-    key = (code, installed("numpy"), platform.python_version(), platform.machine(), of)
+    code = code_version(Path(__file__).parent, code_folder)
+    key = (code, installed("numpy"), platform.python_version(), platform.machine(), inputs)
     return folder() / "scanners" / hashlib.sha256(repr(key).encode()).hexdigest()[:32]
 
 
@@ -37,7 +38,7 @@ def load(file: Path, kind: type[Value]) -> Value | None:
 
 
 def save(file: Path, value: object) -> None:
-    """Write a value atomically; on a full disk nothing is written, and the next run computes the value again."""
+    """Write a value atomically; on a full disk nothing is written, and the next run computes the value once more."""
     write(file, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
@@ -45,11 +46,11 @@ def write(file: Path, content: bytes) -> None:
     """Write bytes atomically, as `save` does."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
             try:
-                draft.write(content)
-                draft.flush()
+                temporary.write(content)
+                temporary.flush()
             except OSError:
-                os.unlink(draft.name)
+                os.unlink(temporary.name)
                 raise
-        os.replace(draft.name, file)
+        os.replace(temporary.name, file)

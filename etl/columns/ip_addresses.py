@@ -23,8 +23,8 @@ def ipv4(at: Any, size: Any) -> Any:
     if size < 7 or size > 15:
         return _NONE
     number, octet, digits, dots = np.int64(0), np.int64(0), 0, 0
-    for place in range(size):
-        byte = load_byte(at + np.uint64(place))
+    for index in range(size):
+        byte = load_byte(at + np.uint64(index))
         if byte == _DOT:
             if digits == 0 or dots == 3:
                 return _NONE
@@ -63,42 +63,42 @@ def ipv6(at: Any, size: Any) -> Any:
     """Whether the text is an IPv6 address, and its 128 bits. ``::`` separates the groups before it from those after it."""
     high, low, groups = _ZERO, _ZERO, 0
     before_high, before_low, before = _ZERO, _ZERO, -1
-    place = 0
+    index = 0
     if size < 2 or size > 45:
         return False, _ZERO, _ZERO
     if load_byte(at) == _COLON:
         if load_byte(at + _ONE) != _COLON:
             return False, _ZERO, _ZERO
-        before, place = 0, 2
-    while place < size:
-        group, digits, first = np.int64(0), 0, place
-        while place < size:
-            digit = _hex(load_byte(at + np.uint64(place)))
+        before, index = 0, 2
+    while index < size:
+        group, digits, first = np.int64(0), 0, index
+        while index < size:
+            digit = _hex(load_byte(at + np.uint64(index)))
             if digit < 0 or digits == 4:
                 break
-            group, digits, place = group * 16 + digit, digits + 1, place + 1
-        if place < size and load_byte(at + np.uint64(place)) == _DOT:
+            group, digits, index = group * 16 + digit, digits + 1, index + 1
+        if index < size and load_byte(at + np.uint64(index)) == _DOT:
             number = ipv4(at + np.uint64(first), size - first)
             if number < 0 or groups + max(before, 0) > 6:
                 return False, _ZERO, _ZERO
             high, low = _shift_groups(high, low, 2)
-            low, groups, place = low | np.uint64(number), groups + 2, size
+            low, groups, index = low | np.uint64(number), groups + 2, size
             break
         if digits == 0 or groups + max(before, 0) > 7:
             return False, _ZERO, _ZERO
         high, low = _shift_groups(high, low, 1)
         low, groups = low | np.uint64(group), groups + 1
-        if place == size:
+        if index == size:
             break
-        if load_byte(at + np.uint64(place)) != _COLON or place + 1 == size:
+        if load_byte(at + np.uint64(index)) != _COLON or index + 1 == size:
             return False, _ZERO, _ZERO
-        place += 1
-        if load_byte(at + np.uint64(place)) == _COLON:
+        index += 1
+        if load_byte(at + np.uint64(index)) == _COLON:
             if before >= 0:
                 return False, _ZERO, _ZERO
             before_high, before_low, before = high, low, groups
             high, low, groups = _ZERO, _ZERO, 0
-            place += 1
+            index += 1
     if before < 0:
         return groups == 8, high, low
     if before + groups > 7:

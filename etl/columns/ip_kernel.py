@@ -33,11 +33,11 @@ def parse_ipv4(address: Any, length: Any, numbers: Any) -> Any:
 def _without_zone(at: Any, size: Any) -> Any:
     """The size of an address without its zone (RFC 4007), which begins at ``%``; -1 if the zone is empty or has another ``%``."""
     found = size
-    for place in range(size):
-        if load_byte(at + np.uint64(place)) == _PERCENT:
+    for index in range(size):
+        if load_byte(at + np.uint64(index)) == _PERCENT:
             if found < size:
                 return _NONE
-            found = np.int64(place)
+            found = np.int64(index)
     return _NONE if found == size - 1 else found
 
 
@@ -98,8 +98,8 @@ def _parse_prefix(at: Any, size: Any, most: Any) -> Any:
     if size < 0:
         return np.int64(most)
     number = np.int64(0)
-    for place in range(size):
-        digit = np.int64(load_byte(at + np.uint64(place))) - 0x30
+    for index in range(size):
+        digit = np.int64(load_byte(at + np.uint64(index))) - 0x30
         if digit < 0 or digit > 9 or size > 3:
             return _NONE
         number = number * 10 + digit

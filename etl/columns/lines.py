@@ -76,17 +76,17 @@ def _put_line(block: Any, begin: Any, end: Any, view: Any) -> None:
 
 @kernel
 def _cut(block: Any, size: Any, skip: Any, last: Any, at: Any, view: Any, starts: Any) -> Any:
-    begin, place, row, longest = np.int64(0), np.int64(0), 0, np.int64(0)
-    while place < size:
-        found = equal_bytes(block + np.uint64(place), _NEWLINE) if place + 16 <= size else _newlines_in_tail(block, place, size)
+    begin, index, row, longest = np.int64(0), np.int64(0), 0, np.int64(0)
+    while index < size:
+        found = equal_bytes(block + np.uint64(index), _NEWLINE) if index + 16 <= size else _newlines_in_tail(block, index, size)
         while found:
-            end = place + trailing_zeros(found)
+            end = index + trailing_zeros(found)
             _put_line(block, begin if row else skip, end, view)
             starts[row] = at + begin
             longest = max(longest, end - begin)
             begin, row, view = end + 1, row + 1, view + np.uint64(16)
             found &= found - np.uint32(1)
-        place += 16
+        index += 16
     if last:
         _put_line(block, begin if row else skip, size, view)
         starts[row] = at + begin

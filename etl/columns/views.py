@@ -90,9 +90,9 @@ def choose_views(views: Any, bits: Any, first: Any, rows: Any, target: Any, vali
     (uint8, all 0); returns the number of nulls."""
     nulls = 0
     for n in range(rows.shape[0]):
-        place = first + rows[n]
-        copy_block(target + _BLOCK * np.uint64(n), views + _BLOCK * np.uint64(place))
-        if _is_null(bits, place):
+        index = first + rows[n]
+        copy_block(target + _BLOCK * np.uint64(n), views + _BLOCK * np.uint64(index))
+        if _is_null(bits, index):
             nulls += 1
         else:
             valid[n >> 3] |= np.uint8(1 << (n & 7))

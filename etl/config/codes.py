@@ -6,52 +6,54 @@ _FILE = {
     "unreadable-file": "The file cannot be opened: it does not exist, is a folder, or may not be read.",
     "file-too-large": "A pipeline file has at most 1 MiB, 50,000 values once its aliases are expanded, and 60 levels.",
     "not-utf8": "Pipeline files are UTF-8. The position is that of the first byte that is not.",
-    "yaml-syntax": "The text is not YAML, or YAML reads another text than is meant: a comma inside `{…}` and ` #` end a text "
-    "that is not in quotes. The position is where to change something, such as the bracket that is never closed.",
+    "yaml-syntax": "The text is not YAML, or YAML reads it in another way than its author meant: a comma inside `{…}` and ` #` "
+    "end a text that is not in quotes. The position is where to change something, such as the bracket that is not closed.",
     "several-documents": "A line `---` begins a second document; a pipeline file holds one.",
     "not-a-pipeline": "The file is empty, or a list or text. A pipeline is a mapping that begins with `source:` or `sources:`.",
-    "duplicate-key": "A key stands twice in one mapping. YAML readers keep one of them silently; remove the other. "
+    "duplicate-key": "A mapping has a key twice. YAML readers keep one of them silently; remove the other. "
     "All values are checked.",
     "bad-key": "A key is a list or mapping, or `<<` merges something that is not a mapping.",
-    "unknown-tag": "A tag such as `!ref` stands before a value. Pipelines know no tags.",
+    "unknown-tag": "A value has a tag such as `!ref`. Pipeline files have no tags.",
     "undefined-env": "`${NAME}` names a variable that the environment lacks. Set it, or give a default: `${NAME:-value}`.",
-    "secret-in-file": "A password, token or key stands in the file, for all who read it. Write `${NAME}`, and set it outside.",
-    "bad-env": "`${` begins no name. Write `$${` for the characters themselves.",
+    "secret-in-file": "The file contains a password, token or key, which all its readers see. Write `${NAME}`, and set the "
+    "variable NAME in the environment.",
+    "bad-env": "`${` is not followed by the name of a variable and `}`. Write `$${` for the characters `${`.",
     "unexpanded-variable": "A path begins with `$NAME` or `%NAME%`, as shells write variables: write `${NAME}`. `~` is the home "
     "folder of who runs the pipeline.",
     "bad-override": "`--set` takes `path=value`, where the path leads to an option of a component that the file has.",
 }
 
 _SCRIPT = {
-    "sql-syntax": "The script is not SQL where the position is, or says what no statement of a script says.",
-    "corrected-sql": "A script has quotes of a word processor, wide signs, `//` before a comment or a blank in a name. A "
+    "sql-syntax": "The script is not valid SQL at the position, or has a statement that scripts cannot have.",
+    "corrected-sql": "A script has typographic quotes, full-width characters, `//` before a comment or a blank in a name. A "
     "warning: it is read as the message says.",
     "no-effect": "A statement, call or option of a script changes nothing here; the message says why. A warning.",
-    "unsupported-sql": "The statement is right, and does not run here; the hint names another way.",
+    "unsupported-sql": "The statement is valid SQL that is not supported; the hint names another way.",
     "unknown-name": "The script declares no table or view of this name before the statement that uses it.",
     "ambiguous-column": "Several tables in FROM have a column of this name: write the table before it.",
-    "struct-column": "A column of type ROW stands where a value is needed.",
-    "wrong-columns": "A query gives another number of columns than the table takes, which are matched by their places.",
-    "wrong-arguments": "A function has another number of arguments than it takes.",
-    "bad-interval": "A length of time is not a constant such as `INTERVAL '10' SECOND`.",
-    "bad-type": "There is no such type of a column here.",
-    "missing-watermark": "A query goes by a time column for which the table declares no WATERMARK. A warning for windows, which "
-    "then take events that are 10 seconds late.",
+    "struct-column": "A column of type ROW is used where a single value is needed.",
+    "wrong-columns": "A query has another number of columns than the table that it is inserted into; columns are matched by "
+    "position.",
+    "wrong-arguments": "A function is called with another number of arguments than it has.",
+    "bad-interval": "An interval is not a constant such as `INTERVAL '10' SECOND`.",
+    "bad-type": "The type of a column is unknown or not supported.",
+    "missing-watermark": "A query uses the event time of a table that declares no WATERMARK for it. A warning for windows, which "
+    "then accept events that are up to 10 seconds late.",
     "unbounded-state": "The join has no bound in time: the columns used of every row of both sides stay in its state for ever, "
     "which grows with the input. A warning: that is right where one side has few rows.",
-    "changing-results": "Results replace or remove earlier ones, and the sink or step takes each for a new one.",
-    "missing-sink": "A script writes something: `INSERT INTO table SELECT …`, or a query alone, which prints its rows. A warning "
-    "of a script that only declares tables, views or functions: lint checks it, and there is nothing to run.",
+    "changing-results": "Results replace or remove earlier ones, and the sink or step would treat each as a new event.",
+    "missing-sink": "A script has no statement that writes: `INSERT INTO table SELECT …`, or a query alone, which prints its "
+    "rows. A warning for a script that only declares tables, views or functions.",
 }
 
 _SHAPE = {
     "mixed-forms": "`source`, `steps`, `sink` are the short form, `sources`, `streams`, `sinks` the long one, with "
     "names; a file uses one.",
-    "missing-source": "A pipeline reads something: give it `source` or `sources`.",
+    "missing-source": "A pipeline needs `source` or `sources`.",
     "missing-option": "A required option is not given. The position is that of the mapping that lacks it.",
     "unknown-option": "The component has no such option; the hint names the nearest, or all.",
-    "unknown-type": "`type` names no installed component of this kind, or one of another kind.",
-    "bad-name": "A name of a source, stream or sink is a letter, then letters, digits, `_` and `-`.",
+    "unknown-type": "There is no installed component of this `type`, or it is of another kind, such as a sink among the steps.",
+    "bad-name": "The name of a source, stream or sink begins with a letter and has letters, digits, `_` and `-`.",
     "duplicate-name": "A source and a stream have the same name, and `from` could mean either.",
     "type": "The value is of another type than the option. `yes`, `no`, `on` and `off` are text in YAML 1.2.",
     "enum": "The value is none of those the option takes.",
@@ -76,19 +78,20 @@ _SHAPE = {
 
 _NETWORK = {
     "unknown-from": "`from` names no source or stream of this file.",
-    "cycle": "Streams feed each other in a circle; events would go round for ever.",
-    "unused-source": "No sink is reached by the source: it would not be read. A warning.",
-    "unused-stream": "No sink is reached by the stream: it would not be computed. A warning.",
+    "cycle": "Streams read each other in a cycle: events would never leave it.",
+    "unused-source": "No sink gets the events of the source, so it is not read. A warning.",
+    "unused-stream": "No sink gets the events of the stream, so it is not computed. A warning.",
     "join-sides": "A `join` is not the first step of its stream, or its stream does not read two inputs, which are its sides.",
-    "shared-target": "Two sinks, of one pipeline or of two in one command, write to the same place, or one into the folder of "
-    "the other: they would spoil each other's output.",
-    "reads-own-output": "A sink writes what a source of the same pipeline reads, or pipelines of one command feed each other in "
-    "a circle: events go round. An error for files, a warning for topics, tables and indexes, where a filter may end the loop.",
+    "shared-target": "Two sinks, of one pipeline or of two in one command, write to the same target, or one into the folder of "
+    "the other: they would damage each other's output.",
+    "reads-own-output": "A sink writes what a source of the same pipeline reads, or pipelines of one command read each other "
+    "in a cycle: events are processed again and again. An error for files, a warning for topics, tables and indexes, where a "
+    "filter may end the loop.",
     "shared-input": "Two sources read what only one can, such as standard input or an address to listen at.",
     "same-pipeline-name": "Two pipeline files have the same name, and so the same state folder; one command does not run both. A "
     "warning.",
-    "union-type-conflict": "Inputs of a union have a field of the same name with types that do not go together.",
-    "check-failed": "A component's own check broke down. This is a defect of the component, not of the file.",
+    "union-type-conflict": "Inputs of a union have a field of the same name with types that have no common type.",
+    "check-failed": "The check of a component failed with an exception. This is a defect of the component, not of the file.",
 }
 
 _FIELDS = {
@@ -96,10 +99,10 @@ _FIELDS = {
     "wrong-type": "A field or expression has another type than its use asks for.",
     "field-conflict": "A field would be a value and a struct at once, such as `source` beside `source.ip`, or is given twice.",
     "name-conflict": "Two results would have the same name.",
-    "bad-expression": "The text is not a Spark SQL expression; the position is that of the place where it goes wrong.",
+    "bad-expression": "The text is not a Spark SQL expression; the position is where parsing fails.",
     "unknown-function": "The expression calls a function that neither Spark nor Sluice has.",
-    "arrow-only": "A function that runs on Arrow stands in one expression with something that only Spark computes. Compute one "
-    "of the two as a field of its own, in a step before.",
+    "arrow-only": "An expression calls a function that only Arrow has, and has a part that only Spark computes. Compute one "
+    "of the two as a field of its own, in an earlier step.",
     "bad-pattern": "A regular expression or grok pattern cannot be compiled, or names an unknown pattern; or the pattern of a "
     "sequence is not written as one.",
     "unknown-event": "A pattern, or a reference to one of its events, names an event that is not declared or not taken.",
@@ -139,13 +142,13 @@ _COMPONENTS = {
     "already-timestamp": "The field is a timestamp already; the step has nothing to do. A warning.",
     "bad-aggregate": "An aggregate is not written as `function(field)`, or its argument does not fit.",
     "unknown-aggregate": "There is no such aggregate function.",
-    "bad-window": "The sizes of a window do not go together, such as a slide longer than the window.",
+    "bad-window": "The sizes of a window contradict each other, such as a slide longer than the window.",
     "bad-emit": "The triggers of a window's results contradict each other, or one of them never fires.",
     "bad-path": "The path of a file or folder is not one that the component can use.",
-    "not-local": "The path is a URI, and the component works on this machine's files.",
+    "not-local": "The path is a URI, and the component reads or writes files of this machine only.",
     "login-in-path": "A login in the address of a store would be stored with the offsets; it belongs in the environment.",
     "no-bucket": "The address of objects begins with a bucket, without wildcards, and names objects in it.",
-    "unknown-scheme": "The address of a table or its catalog begins with a scheme that is not used there, or with none.",
+    "unknown-scheme": "The address of a table or its catalog has no scheme, or one that is not supported.",
     "bad-table-name": "A table of Iceberg is named by its namespace and its name, as in `logs.events`.",
     "unsupported-type": "A table format has no type for a field, or the field's type is not known before the run.",
     "bad-column-name": "A field's name cannot be that of a column of a table.",
@@ -162,17 +165,17 @@ _COMPONENTS = {
     "bad-template": "A template has a part that is not known.",
     "bad-time-format": "A time format has a part that is not known.",
     "unknown-timezone": "There is no time zone of this name.",
-    "unknown-charset": "Python knows no charset of this name, or one that lines cannot be cut in.",
-    "unknown-format": "Spark knows no data source of this name, or it may not be used here.",
+    "unknown-charset": "Python has no charset of this name, or it is one in which line ends cannot be found.",
+    "unknown-format": "Spark has no data source of this name, or it is not supported here.",
     "missing-fields": "The source's fields are not known before the run: declare them.",
-    "not-bounded": "The source never ends by itself, and the option asks that it does.",
+    "not-bounded": "The option needs a source that ends, and this one does not.",
     "not-streaming": "Spark cannot read this format as a stream.",
     "keep-conflict": "Options about what is kept contradict each other.",
     "keep-needs-target": "Keeping the text needs another field for the result.",
     "unused-option": "An option has no effect beside the others. A warning.",
     "unreadable-type": "The format cannot be read into this type.",
-    "weights-mismatch": "As many weights as choices are needed.",
-    "no-priority": "A default priority is for lines that may lack theirs: strict ones and those of RFC 5424 may not.",
+    "weights-mismatch": "The number of weights is not that of the choices.",
+    "no-priority": "A default priority is for lines without a priority, which strict parsing and RFC 5424 do not allow.",
     "no-structured-data": "Only lines of RFC 5424 have structured data, and `format` says that there are none.",
     "no-field": "A format, header or list names no field that an event would get.",
     "too-many-columns": "A header has more columns than the parser takes.",
@@ -180,25 +183,26 @@ _COMPONENTS = {
     "no-database": "`geoip` looks addresses up in database files that you have; name one.",
     "bad-port": "The number is not a port; ports are 0 to 65535.",
     "bad-url": "The text is not a URL that the component can connect to; the hint shows its form.",
-    "duplicate-place": "A place to listen is listed twice.",
-    "no-certificate": "A `tls://` place needs `tls: {certificate: …}`, and so does a private key.",
-    "tls-unused": "`tls` is set, and no place to listen begins with `tls://`, or no URL with `https://`. A warning.",
+    "duplicate-place": "An address to listen on is listed twice.",
+    "no-certificate": "An address with `tls://` needs `tls: {certificate: …}`, and so does a private key.",
+    "tls-unused": "`tls` is set, and no address to listen on begins with `tls://`, or no URL with `https://`. A warning.",
     "url-with-password": "Credentials in a URL would show in messages and logs; give `user` and `password`.",
-    "missing-user": "A password is given, and nobody whose it is.",
+    "missing-user": "A password is given without a user.",
     "several-logins": "Only one way to log in is used: a user, an API key or a token.",
     "bad-header": "A header is empty, has characters that no header takes, or is one that the sink writes itself.",
-    "status-conflict": "A status is said to be both temporary and a reason to stop.",
+    "status-conflict": "A status is listed both as temporary and as a reason to stop.",
     "batch-conflict": "`format: object` puts one event into a request, and `batch.max_events` allows more.",
     "changes-conflict": "`changes: debezium` writes JSON lines, and `format` asks for another format.",
-    "bad-reference": "A text such as `%{IP:source ip}` looks like a reference to a grok pattern and is none, or not wholly; "
+    "bad-reference": "A text such as `%{IP:source ip}` looks like a reference to a grok pattern, and is not a valid one; "
     "or a text is not a field of a sequence's event.",
     "bad-index-template": "The file of `template` is missing, too large or no index template in JSON; the message says which.",
-    "bad-index": "No index has such a name: small letters, no blanks, at most 255 bytes, some signs not; the message says which.",
+    "bad-index": "The name of an index has lower-case letters only, no blanks, not some other characters, and at most 255 "
+    "bytes; the message says what is wrong.",
     "missing-id": "`action: update` needs `id`: fields that say which document is meant.",
     "data-stream-action": "A data stream takes documents with `action: create` only.",
     "bad-partition": "Start offsets are given by topic and partition, and the topic is one of those that are read.",
-    "bad-topic": "No topic has such a name; the message says which have: 1 to 249 letters, digits, dots, underscores and dashes "
-    "with Kafka; in MQTT the wildcards + and # are whole levels, and only of filters.",
+    "bad-topic": "The name of a topic is not valid: in Kafka it has 1 to 249 letters, digits, dots, underscores and dashes; in "
+    "MQTT the wildcards + and # are whole levels, and only in filters.",
     "too-long": "A text is longer than the protocol allows; the message says how long it may be.",
     "duplicate-topic": "A topic is listed twice.",
     "no-topics": "A source reads topics by name or by pattern: one of them is needed, and not both.",
@@ -217,7 +221,7 @@ _COMPONENTS = {
     "skipped-folder": "`--connect` found folders under the path that cannot be listed, or links to folders that are searched "
     "under another name. Files after the first are not read; files after the second are read once.",
     "unknown-topic": "`--connect` did not find the topic that is named.",
-    "missing-password": "A user is given, and no password.",
+    "missing-password": "A user is given without a password.",
     "filter-conflict": "A broker of RocketMQ chooses messages by tags or by a condition, not by both.",
     "bad-tags": "A tag expression of RocketMQ is `*`, or tags with `||` between them.",
     "bad-queue": "A queue of RocketMQ is named broker/topic/number, and its topic is one of those that are read.",
@@ -228,7 +232,8 @@ _COMPONENTS = {
     "duplicate-column": "Two fields go to one column of a table.",
     "one-of-two": "Of two options exactly one is needed, such as a table or a query.",
     "no-id": "`follow: true` needs `id`: a field by which new rows are told from those that were read.",
-    "reserved-property": "A pass-through property is one that an option stands for, or that delivery rests on.",
+    "reserved-property": "A property of the client is set directly that has an option of its own, or that delivery guarantees "
+    "depend on.",
     "no-correlations": "`correlate` found no correlation rule that can run; its other findings say what is wrong with them.",
     "no-rules": "`rules` needs files of rules, or rules themselves.",
     "no-rule-files": "A file or folder of rules is not there, or holds no rule, and events go on without it. A warning.",
@@ -242,18 +247,18 @@ _COMPONENTS = {
 
 _CONNECTIONS = {
     "unreachable": "`--connect` did not reach the system: the message names host, port and cause. A run would wait for it.",
-    "no-answer": "`--connect` gave the system some seconds, and it did not answer in them.",
+    "no-answer": "The system did not answer `--connect` within some seconds.",
     "not-ready": "`--connect` reached the system, which does not have or allow what the options name.",
     "unknown-index": "The index does not exist. For a sink a warning: the server makes it with the first document, where it may.",
-    "unknown-pipeline": "The server has no ingest pipeline of this name, or does not tell (a warning).",
-    "data-stream": "`data_stream` says otherwise than the server about what the index is. A warning.",
+    "unknown-pipeline": "The server has no ingest pipeline of this name, or does not say whether it has one (a warning).",
+    "data-stream": "`data_stream` says that the index is a data stream, and on the server it is not, or the reverse. A warning.",
     "index-mismatch": "The index has a field with another type than its events: documents may be refused. A warning.",
-    "unknown-page": "The server has nothing at the path of the URL, or does not tell without an event. A warning.",
+    "unknown-page": "The server has nothing at the path of the URL, or does not say so without an event. A warning.",
     "column-type": "A column is of another type than its field: values that do not fit go to the dead letters. A warning.",
     "no-unique-index": "The mode needs a unique index on the columns of `key`, and the table has none.",
-    "no-transactions": "The table's engine knows no transactions, which exactly once rests on; MyISAM is such a one.",
-    "no-deduplication": "The table of ClickHouse does not recognise blocks that are inserted again, which exactly once rests on.",
-    "probe-failed": "A component's own probe broke down. This is a defect of the component, not of the file.",
+    "no-transactions": "The table's engine has no transactions, which exactly once needs; MyISAM is such an engine.",
+    "no-deduplication": "The table of ClickHouse does not recognise blocks that are inserted again, which exactly once needs.",
+    "probe-failed": "The probe of a component failed with an exception. This is a defect of the component, not of the file.",
 }
 
 _TESTS = {

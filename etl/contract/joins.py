@@ -79,7 +79,7 @@ class JoiningStep(StatefulStep):
     not as their union by field name."""
 
     def check_inputs(self, inputs: Mapping[str, Schema]) -> Iterable[Finding]:
-        """Find problems of the stream's inputs: too few or too many, a side that is none of them."""
+        """Find problems of the stream's inputs: too few or too many, a side that is not an input."""
         return ()
 
     def united(self, inputs: Mapping[str, Schema]) -> Schema:

@@ -39,10 +39,10 @@ class Analysis:
     """The fields it reads."""
 
     spark_reason: str | None
-    """None if it has an Arrow form with exactly Spark's results, else the part without one."""
+    """None if the expression has an Arrow form, which gives exactly Spark's results; otherwise the part that has none."""
 
     spark_sql: str
-    """The expression for Spark, with every field flat and in backticks."""
+    """The expression for Spark, where each field is a flat column: its dotted name in backticks."""
 
     start: int = 0
     """The character at which it begins."""
@@ -60,7 +60,7 @@ class Analysis:
 
     @property
     def is_condition(self) -> bool:
-        """Whether it can stand where a condition is needed."""
+        """Whether its type is that of a condition."""
         return is_condition(self.type)
 
     @property
@@ -85,7 +85,7 @@ class Analysis:
 
 
 def is_condition(type_: pa.DataType) -> bool:
-    """Whether a type is that of a condition: boolean, or unknown before the run."""
+    """Whether a type is that of a condition: boolean, or not known before the run."""
     return bool(pa.types.is_boolean(type_) or pa.types.is_null(type_))
 
 
@@ -174,8 +174,8 @@ def _hashed_schema(same: _SchemaIdentity) -> _HashedSchema:
 
 
 def bind_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFunction, ...] = ()) -> tuple[Analysis, BoundNode]:
-    """Bind a syntax tree, or a part of one; ``text`` is that of the whole tree, or empty if Spark's form is not needed."""
-    from etl.expressions.binder import (  # the functions and their tables: only where there is an expression
+    """Bind a syntax tree, or a part of one. ``text``: the expression's text, or empty if the form for Spark is not needed."""
+    from etl.expressions.binder import (  # imported late: the tables of functions are large
         Binder,
         TooManyFindingsError,
     )
@@ -203,7 +203,10 @@ def _find_misplaced(calls: Mapping[str, Any], reason: str) -> Iterator[Finding]:
     for name, node in calls.items():
         hint = "compute one of the two as a field of its own, in a step before"
         yield Finding(
-            "arrow-only", f"{name}() runs on Arrow, and not in one expression with this: {reason}", hint=hint, at=start(node)
+            "arrow-only",
+            f"{name}() runs on Arrow only, and another part of the expression in Spark only: {reason}",
+            hint=hint,
+            at=start(node),
         )
 
 

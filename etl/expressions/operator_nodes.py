@@ -133,11 +133,11 @@ def _decimal_of(side: BoundNode) -> pa.DataType | None:
 
 
 def _check_plus(node: Node, left: BoundNode, right: BoundNode) -> None:
-    """Raise MisuseError for ``'a' + n``: Spark casts the text to a number, which always fails if it is none."""
+    """Raise MisuseError for ``'a' + n``: Spark casts the text to a number, which always fails if the text is not one."""
     for side, bound in ((node.this, left), (node.expression, right)):
         if bound.is_literal and bound.type == STRING and not _is_number_text(bound.value):
             hint = f"to join texts: {node.this.sql(dialect='spark')} || {node.expression.sql(dialect='spark')}"
-            raise MisuseError(f"'+' adds numbers, and {side.name!r} is none", hint=hint)
+            raise MisuseError(f"'+' adds numbers, and {side.name!r} is not a number", hint=hint)
 
 
 def _is_number_text(text: str) -> bool:

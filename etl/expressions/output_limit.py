@@ -36,7 +36,7 @@ def is_too_large(value: pa.Scalar, count: int) -> bool:
 def fail_largest(rows: ActiveRows, sizes: Any) -> pa.BooleanArray | None:
     """Fail the rows with the largest results until the others fit; ``sizes`` are the results' bytes, an array or numbers.
 
-    Returns the rows that are not to be computed, None if that is none of them.
+    Returns the rows that are not to be computed, None if all are computed.
     """
     import numpy as np
 

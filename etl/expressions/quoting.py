@@ -6,7 +6,7 @@ from functools import lru_cache
 
 
 def quoted(field: str) -> str:
-    """A field as an expression names it: dotted names in backticks part by part where they are no plain words."""
+    """A field as an expression names it: dotted names in backticks part by part where they are not plain words."""
     return ".".join(
         part
         if part.isidentifier() and part.isascii() and part.lower() not in _reserved_words()

@@ -57,7 +57,7 @@ def _look_inside(texts: Iterable[str | None], found: dict[str, list[Any]]) -> No
 
 
 def _leaves(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Members by dotted name; null ones and names that are none are left to the rest."""
+    """Members by dotted name; null members, and those whose names cannot be fields, stay in the rest."""
     for key, item in value.items():
         name = f"{prefix}{key}"
         if isinstance(item, dict) and item and name.count(".") < DEEPEST:

@@ -193,7 +193,7 @@ def _mean_rest_members(column: pa.Array) -> float:
 
 
 def parse_rest(text: str | None) -> dict[str, Any]:
-    """Parse the JSON object in a rest; empty if it is none."""
+    """Parse the JSON object in a rest; empty if there is none."""
     try:
         value = json.loads(text) if text else {}
     except (ValueError, RecursionError):

@@ -60,7 +60,7 @@ class TranslatedSteps:
         if where is not None:
             raise NotCarriedError("under a condition; a stream of its own with `filter` and `unnest` does it")
         if not type_.startswith("array<"):
-            raise NotCarriedError(f"{name} is no array here")
+            raise NotCarriedError(f"{name} is not an array here")
         self.draft.steps.append(
             DraftStep({"type": "unnest", "field": name, **({"target": target} if target else {})}, self.draft.last_comments)
         )

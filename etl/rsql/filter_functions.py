@@ -152,7 +152,7 @@ def condition(field: str, function: str | None, values: Sequence[str], at: int, 
     type_ = TYPES.get(values[0].lower()) if len(values) == 2 else None
     if type_ is None and len(values) > 1 and not is_list and _FUNCTIONS.get(function) not in (_in, _not_in):
         hint = f"types are {', '.join(TYPES)}"
-        raise SourceError("unknown-type", f"{values[0]!r} is no type of a value", function_at, hint)
+        raise SourceError("unknown-type", f"{values[0]!r} is not a type of a value", function_at, hint)
     value = values[1] if type_ else ",".join(values)
     return _compare(column, function, value, type_, function_at)
 
@@ -167,7 +167,7 @@ def _compare(column: str, function: str, value: str, type_: str | None, at: int)
         raise SourceError("invalid-value", f"a number has more than {_MAX_DIGITS} characters", at, "compare it as a text")
     if type_ in ("bigint", "double"):
         if not is_number:
-            raise SourceError("invalid-value", f"{value!r} is no number", at, "the part declares its value as one")
+            raise SourceError("invalid-value", f"{value!r} is not a number", at, "the part declares its value as one")
         kind = type_ if value.strip().lstrip("+-").isdecimal() else "double"
         return f"try_cast({column} as {kind}) {sign} {value.strip()}"
     if type_ == "boolean":
@@ -196,7 +196,7 @@ def _check_value(function: str, value: str, at: int) -> None:
                 ipaddress.ip_network(one.strip(), strict=False)
             except ValueError as error:
                 raise SourceError(
-                    "invalid-value", f"{one.strip()!r} is no network", at, "write an address or 10.0.0.0/8"
+                    "invalid-value", f"{one.strip()!r} is not a network", at, "write an address or 10.0.0.0/8"
                 ) from error
 
 

@@ -35,7 +35,7 @@ def condition_text(node: Expression, scope: ScriptScope) -> str:
 
 
 def constant_or_field(node: Expression, scope: ScriptScope) -> str:
-    """An argument of which a word that is no field is a text."""
+    """An argument of which a word that is not a field is a text."""
     if isinstance(node, BareWord) and (not scope.is_known or not scope.has(node.name)):
         return quoted_text(node.name)
     return spark_text(node, scope)
@@ -121,7 +121,7 @@ def _names() -> frozenset[str]:
 
 
 def _in(node: FunctionCall, scope: ScriptScope) -> str | None:
-    """``in(field,a,b)``: words that are no fields are texts; with true before them they are regular expressions."""
+    """``in(field,a,b)``: words that are not fields are texts; with true before them they are regular expressions."""
     if len(node.arguments) < 2:
         return None
     first, *others = node.arguments

@@ -123,7 +123,7 @@ class _Parser:
             return Assignment(_unquote(token.text), self._parse_or(0), token.at)
         found = self._parse_or(0)
         if not isinstance(found, FunctionCall):
-            raise SourceError("script-syntax", "this is no statement", token.at, "write field=function(…); or function(…);")
+            raise SourceError("script-syntax", "this is not a statement", token.at, "write field=function(…); or function(…);")
         return found
 
     def _parse_if(self, depth: int) -> IfStatement:

@@ -32,7 +32,7 @@ def split_field(steps: StepList, name: str, at: int) -> None:
         return
     if type_ is None or not pa.types.is_list(type_):
         hint = f"of a JSON text: {NAME_THEM}, or put a step json before, which declares the field as array<struct<…>>"
-        raise SourceError("unknown-field", f"{name!r} is no array", at, hint)
+        raise SourceError("unknown-field", f"{name!r} is not an array", at, hint)
     steps.add({"type": "unnest", "field": name})
     members = members_of(type_)
     if not members:
@@ -74,7 +74,7 @@ def spread_text(steps: StepList, call: FunctionCall, name: str, *, keep: bool) -
     declared = scope.undefined()
     if not scope.has(name) or not declared:
         hint = f"of a JSON text: {NAME_THEM}, or put a step json before, with field: {name}" if scope.has(name) else None
-        raise SourceError("unknown-field", f"{name!r} is no object whose members are fields", call.at, hint)
+        raise SourceError("unknown-field", f"{name!r} is not an object whose members are fields", call.at, hint)
     text = scope.text(name, call.at)
     for member, type_ in declared.items():
         scope.reads.add(name)
@@ -146,7 +146,7 @@ def character_argument(arguments: tuple[Expression, ...]) -> str:
     code = arguments[1]
     try:
         found = chr(int(str(code.value if isinstance(code, Constant) else "")))
-        found.encode()  # a half of a pair is no character
+        found.encode()  # a half of a pair is not a character
     except (ValueError, OverflowError) as error:
         raise SourceError("wrong-arguments", "the code of a character is expected", code.at) from error
     return found

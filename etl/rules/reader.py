@@ -99,7 +99,7 @@ def _find_mistake(data: Mapping[str, Any]) -> str | None:
                 nearest(str(key), _KEYS) or f"keys are {', '.join(_KEYS)}; others go under metadata"
             )
     if data.get("level") not in (None, *LEVELS):
-        return f"the level {data['level']!r} is none of {', '.join(LEVELS)}"
+        return f"the level {data['level']!r} is not one of {', '.join(LEVELS)}"
     if not isinstance(data.get("tags", []), list) or not all(isinstance(tag, str) for tag in data.get("tags", [])):
         return "tags are a list of texts"
     if not isinstance(data.get("tests", []), list):

@@ -1,4 +1,4 @@
-"""How near rows are to a condition: 1 where it holds, below 1 by the numbers that it compares."""
+"""How near rows are to meeting a condition, from 0 to 1: for ``n >= 100`` a row with n = 80 has the share 0.8."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Shares: TypeAlias = Callable[[pa.RecordBatch], Any]
 """Rows → float64[rows], each from 0 to 1."""
 
 MAX_COMPARISONS = 100
-"""Comparisons of a condition of which each has a share of its own; of a longer condition it only counts whether it holds."""
+"""Maximum number of comparisons for which shares are computed; a longer condition has the shares 0 and 1 only."""
 
 BELOW_ONE = float(np.nextafter(1, 0))
-"""The share of a row that does not meet the condition although its numbers are equal, as with ``>``."""
+"""The largest share of a row that does not meet the condition, such as one with equal numbers for ``>``."""
 
 
 def condition_shares(text: str, fields: Schema) -> Shares:
     """The shares of rows of these fields. Raises EtlError if the condition cannot be computed here.
 
     The share of ``a >= b``, ``a > b``, ``b <= a`` and ``b < a`` is a / b, if a and b are positive numbers; of any other condition
-    it is 1 or 0. ``and`` has the least share of its sides, ``or`` the greatest. It is 1 if and only if the condition holds.
+    it is 1 or 0. ``and`` has the smaller share of its sides, ``or`` the larger one. It is 1 if and only if the condition holds.
     """
     whole = _holds(text, fields)
     tree = parse(text)
@@ -64,7 +64,7 @@ def _sql(node: Any) -> str:
 
 
 def _ratio(above: Any, below: Any, fields: Schema) -> Shares | None:
-    """The share that one number is of another; None if the sides are no numbers."""
+    """The share ``above / below``, at most 1; None if one of them is not a number."""
     texts = _sql(above), _sql(below)
     if not all(_is_number(analyse(text, fields).type) for text in texts):
         return None
@@ -84,7 +84,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _numbers(evaluate: CompiledExpression) -> Shares:
-    """Values as float64; NaN where there is none."""
+    """Values as float64; NaN for null and for rows that fail."""
 
     def compute(rows: pa.RecordBatch) -> Any:
         values, failed, _ = evaluate(rows)
@@ -95,7 +95,7 @@ def _numbers(evaluate: CompiledExpression) -> Shares:
 
 
 def _holds(text: str, fields: Schema) -> Shares:
-    """1 where a condition is true, else 0. Raises EtlError if it is none of rows of these fields, or only Spark computes it."""
+    """1 where a condition is true, else 0. Raises EtlError if it is not valid for these fields, or if only Spark computes it."""
     analysis = analyse(text, fields)
     problems = [one.message for one in analysis.condition_findings_at() if one.severity == "error"]
     if problems:

@@ -71,7 +71,7 @@ def _check_endpoint(url: str) -> None:
     if has_login:
         raise EtlError("OpenTelemetry's endpoint has a login in its URL: give it in OTEL_EXPORTER_OTLP_HEADERS=authorization=…")
     if not is_http:
-        raise EtlError(f"OpenTelemetry's endpoint {url!r} is no URL such as http://localhost:4318")
+        raise EtlError(f"OpenTelemetry's endpoint {url!r} is not a URL such as http://localhost:4318")
 
 
 def _headers(variable: str, env: Mapping[str, str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ def tap_points(pipeline: Pipeline, name: str) -> tuple[str, ...]:
         return (f"sink {name}",)
     names = list(dict.fromkeys([*pipeline.sources, *pipeline.streams, *pipeline.sinks]))
     hint = nearest(name, names) or f"there are {', '.join(names)}"
-    raise EtlError(f"{name!r} is no source, stream or sink; {hint}")
+    raise EtlError(f"{name!r} is not a source, stream or sink; {hint}")
 
 
 def check_condition(pipeline: Pipeline, name: str, where: str) -> None:

@@ -35,8 +35,8 @@ from etl.spark.masters import check_reachable, cores, is_local, local_master
 from etl.spark.reports.log_relay import LogRelay, forward_driver_logs, forward_worker_logs
 from etl.spark.reports.totals import Totals
 from etl.spark.run import PipelineRun
+from etl.spark.running_queries import StartLimiter
 from etl.spark.startup import fast_start
-from etl.spark.streams import StartLimiter
 from etl.steps.lookup import tables_of
 
 if TYPE_CHECKING:

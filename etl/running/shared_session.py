@@ -15,8 +15,8 @@ from etl.spark.jvm.process import jvm_status
 from etl.spark.masters import cores
 from etl.spark.reports.errors import explain_jvm_exit
 from etl.spark.run import PipelineRun
+from etl.spark.running_queries import StartLimiter
 from etl.spark.startup import fast_start
-from etl.spark.streams import StartLimiter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

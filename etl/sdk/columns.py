@@ -154,7 +154,7 @@ class Column:
         first = values[0] if len(values) == 1 else values
         given = first if isinstance(first, (list, tuple, set, frozenset)) else values
         if not given:
-            raise ValueError("isin() needs at least one value: IN () is no expression of SQL")
+            raise ValueError("isin() needs at least one value: IN () is not an expression of SQL")
         ordered = sorted(given, key=repr) if isinstance(given, (set, frozenset)) else given
         texts = ", ".join(_inside(value, _OR) for value in ordered)
         return _combine(f"{_inside(self, _COMPARE + 1)} IN ({texts})", _COMPARE, self, *ordered)
@@ -293,6 +293,6 @@ def _literal(value: Any) -> str:
         micros = value // timedelta(microseconds=1)
         return f"INTERVAL {micros} MICROSECONDS" if micros % 1_000_000 else f"INTERVAL {micros // 1_000_000} SECONDS"
     raise TypeError(
-        f"{value!r} ({type(value).__name__}) is no value of an expression: text, number, boolean, None, date, datetime, "
+        f"{value!r} ({type(value).__name__}) is not a value of an expression: text, number, boolean, None, date, datetime, "
         "timedelta, Decimal, a list of them, or an expression made by col(), lit(), fn or expr()"
     )

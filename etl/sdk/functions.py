@@ -121,7 +121,7 @@ def _check_name(wrapped: Callable[..., Any]) -> None:
     """Raises TypeError for what has no name at the top level of a file."""
     name, qualified = getattr(wrapped, "__name__", ""), getattr(wrapped, "__qualname__", "")
     if not callable(wrapped) or not name:
-        raise TypeError(f"{wrapped!r} is no function")
+        raise TypeError(f"{wrapped!r} is not a function")
     if name == "<lambda>":
         raise TypeError("a lambda has no name in a file: write a function with def, or an expression such as col('a') > 1")
     if qualified != name:

@@ -147,7 +147,7 @@ def wrap_session(session: SparkSession) -> SharedSession:
 
     if not hasattr(session, "sparkContext"):
         raise EtlError(
-            f"{type(session).__name__} is no SparkSession of this process: a session of Spark Connect runs no pipelines"
+            f"{type(session).__name__} is not a SparkSession of this process: a session of Spark Connect runs no pipelines"
         )
     if is_stopped(session):
         raise EtlError("this SparkSession has been stopped: start another one, with SparkSession.builder.getOrCreate()")

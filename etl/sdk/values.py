@@ -62,7 +62,7 @@ def plain(value: Any, path: OptionPath = ()) -> Any:
     is_lambda = getattr(value, "__name__", "") == "<lambda>"
     call = "; write it as an expression" if is_lambda else "; call it with expressions: function(f)(col('a'))"
     cure = call if callable(value) else ""
-    raise TypeError(f"{json_path(path)}: {_shown(value)} is no value of an option: {_ACCEPTED}{cure}")
+    raise TypeError(f"{json_path(path)}: {_shown(value)} is not a value of an option: {_ACCEPTED}{cure}")
 
 
 _ACCEPTED = "text, number, boolean, None, list, mapping, timedelta, date, datetime, path, or an expression (col(), fn, expr())"
@@ -71,7 +71,7 @@ _ACCEPTED = "text, number, boolean, None, list, mapping, timedelta, date, dateti
 def _key(key: Any, path: OptionPath) -> str:
     if isinstance(key, (str, Enum, Integral)) and not isinstance(key, bool):
         return str(key.value if isinstance(key, Enum) else key)
-    raise TypeError(f"{json_path(path)}: {_shown(key)} is no key: keys are texts")
+    raise TypeError(f"{json_path(path)}: {_shown(key)} is not a key: keys are texts")
 
 
 def _shown(value: Any) -> str:
@@ -81,7 +81,7 @@ def _shown(value: Any) -> str:
 
 def _finite(value: Any) -> float:
     if not isfinite(value):
-        raise TypeError(f"{value} is no number that a pipeline file can have")
+        raise TypeError(f"{value} is not a number that a pipeline file can have")
     return float(value)
 
 

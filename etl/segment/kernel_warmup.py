@@ -1,4 +1,4 @@
-"""Compiling the kernels of a pipeline's steps before its workers need them: once on a machine, in a separate process.
+"""Compiles the kernels of a pipeline's steps in a separate process before workers need them; once on a machine.
 
 Which kernels a step calls depends on its type, its options and its texts, so each step is run on sample lines of every format;
 the results are discarded.
@@ -55,8 +55,8 @@ SAMPLE_LINES = (
 
 
 def start_compiling(segments: Iterable[Segment], stateful: Iterable[StepNode] = ()) -> subprocess.Popen[bytes] | None:
-    """Start a process that compiles the kernels missing on this machine for these segments and for steps on the state lane; None
-    if there are none."""
+    """Start a process that compiles the kernels of these segments and of steps on the state lane that this machine does not have;
+    returns None if it has all."""
     nodes = (*stateful, *(node for segment in segments for node in step_nodes(segment)))
     markers = {_marker_file(node): node for node in nodes if not any(called_functions(node.step))}
     missing = [(marker, node) for marker, node in markers.items() if not marker.exists()]
@@ -130,18 +130,21 @@ def run_with_state(step: StatefulStep, incoming: Schema, folder: Path) -> None:
     if isinstance(operator, WarmsUp):
         operator.warm_up()
         key_hashes(events, [key for key in operator.keys if key in events.schema.names])
-    kept = MappedStateFiles(folder, ())
-    for number, now in enumerate((NEVER, 2, ALWAYS)):
+    stored = MappedStateFiles(folder, ())
+    for number, watermark in enumerate((NEVER, 2, ALWAYS)):
         rows, after = (RowWriter(operator, state, f"rows-{number}-{what}") for what in ("arrived", "state"))
         rows.add(with_columns(events, {time: pa.array([number] * len(SAMPLE_LINES)).cast(TIMESTAMP)}))
         arrived = MappedStateFiles(folder, rows.close())
-        for results in operator.run(WatermarkAdvance(NEVER, now), arrived.parts(*range(PARTS)), kept.parts(*range(PARTS))):
+        for results in operator.run(
+            WatermarkAdvance(NEVER, watermark), arrived.parts(*range(PARTS)), stored.parts(*range(PARTS))
+        ):
             if isinstance(results, pa.Table):
                 after.add_to_state(results)
-        kept = MappedStateFiles(folder, after.close())
+        stored = MappedStateFiles(folder, after.close())
 
 
 def _column(type_: pa.DataType, text: pa.DataType) -> pa.Array:
+    """Sample values: the sample lines for texts, which get the type ``text``; null for other types."""
     if pa.types.is_list(type_):
         one_each = pa.array(range(len(SAMPLE_LINES) + 1), pa.int32())
         return pa.ListArray.from_arrays(one_each, _column(type_.value_type, text))

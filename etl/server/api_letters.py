@@ -87,7 +87,7 @@ def _drop(call: Call) -> api.StatusDocument:
 
 
 def _letter_filter(call: Call) -> LetterFilter:
-    """The letters that a request is about. Raises EtlError for a time that is none."""
+    """The letters that a request is about. Raises EtlError for an invalid time."""
     return LetterFilter(**{one.name: call.values[one.name] for one in LETTER_PARAMETERS})
 
 

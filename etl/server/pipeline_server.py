@@ -93,14 +93,16 @@ class PipelineServer:
 
     def read_version(self, name: PipelineName, number: int) -> tuple[Version, str]:
         """A version and its text, whose secrets are masked from now on. Raises EtlError, also for a file whose secrets cannot be
-        told because it is no valid pipeline any more.
+        told because it is not a valid pipeline any more.
         """
         version = self.versions.find(name, number)
         file = version.file(self.folder.path(name, version.language))
         try:
             pipeline, _ = check_file(str(name), file, (), self.engine.env)
         except ConfigError as error:
-            raise EtlError(f"version {number} is no valid pipeline any more, and its secrets are not known: {error}") from error
+            raise EtlError(
+                f"version {number} is not a valid pipeline any more, and its secrets are not known: {error}"
+            ) from error
         text = file.content.decode("utf-8", "replace")
         self.secrets.add(pipeline)
         return version, text

@@ -27,11 +27,11 @@ from etl.spark.reports.log_relay import name_logs
 from etl.spark.reports.progress import ProgressReports
 from etl.spark.reports.totals import Totals
 from etl.spark.run_signals import RunSignals
+from etl.spark.running_queries import RunningQueries, StartLimiter
 from etl.spark.state.checkpoint import read_committed_offsets, repair_checkpoint
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder, lock_state
 from etl.spark.state.json_files import read_json
-from etl.spark.streams import StartLimiter, Streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -209,19 +209,19 @@ class PipelineRun:
     def _run(self, queries: Queries, drains: Sequence[SpoolDrain]) -> None:
         """Run all queries to their end."""
         bounded = self._bounded_left()
-        streams = self._start_streams(queries)
+        running = self._start_queries(queries)
         bounded_queries = threading.Thread(
             target=copy_context().run, args=(self._run_bounded_queries, queries, bounded), daemon=True
         )
         bounded_queries.start()
         polls = 0
         while not self._failed:
-            self._watch(streams)
-            if not (bounded_queries.is_alive() or streams.are_active):
+            self._watch(running)
+            if not (bounded_queries.is_alive() or running.are_active):
                 break
             self._record_drain_failures(drains)
             if (polls := polls + 1) % GATHER_INTERVAL == 0:
-                for plan, query in streams:
+                for plan, query in running:
                     self._reports.gather(plan, query)
                     read_lags(self.state, plan, self.totals)
             if self.signals.is_cancelled:
@@ -230,7 +230,7 @@ class PipelineRun:
             time.sleep(POLL_SECONDS)
         if self._failed:
             self.signals.end_queries()
-        for plan, query in streams:
+        for plan, query in running:
             self._stop_query(plan, query)
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
@@ -252,16 +252,18 @@ class PipelineRun:
             if drain.failure is not None and not self._failed:
                 self._failed.append(RunError(str(drain.failure)))
 
-    def _start_streams(self, queries: Queries) -> Streams:
-        """Start all streams; if one fails to start, stop the others."""
-        streams = Streams(partial(self._start_query, queries), self.start_limiter or StartLimiter(max(self.mode.parallelism, 1)))
+    def _start_queries(self, queries: Queries) -> RunningQueries:
+        """Start all queries; if one fails to start, stop the others."""
+        running = RunningQueries(
+            partial(self._start_query, queries), self.start_limiter or StartLimiter(max(self.mode.parallelism, 1))
+        )
         for plan in self.plan.queries:
             if plan.streaming and not (self._failed or self.signals.queries_end.is_set()):
                 try:
-                    streams.start(plan)
+                    running.start(plan)
                 except Exception as error:
                     self._fail(plan, error)
-        return streams
+        return running
 
     def _start_query(self, queries: Queries, plan: QueryPlan) -> StreamingQuery:
         return self.calls.run(f"the start of query {plan.name!r}", lambda: queries.start(plan))
@@ -277,11 +279,11 @@ class PipelineRun:
             except Exception as error:
                 self._fail(plan, error)
 
-    def _watch(self, streams: Streams) -> None:
+    def _watch(self, running: RunningQueries) -> None:
         """Collect failures; stop idle queries when the run stops or has reached its limit."""
-        for plan, query in streams:
+        for plan, query in running:
             if not query.isActive:
-                self._restart_or_fail(streams, plan, query)
+                self._restart_or_fail(running, plan, query)
             elif (self.signals.queries_end.is_set() or self._is_limit_reached(plan)) and self._may_end(query):
                 query.stop()
 
@@ -303,11 +305,11 @@ class PipelineRun:
         self._note_failure(plan, query)
         self._reports.gather(plan, query)
 
-    def _restart_or_fail(self, streams: Streams, plan: QueryPlan, query: StreamingQuery) -> None:
+    def _restart_or_fail(self, running: RunningQueries, plan: QueryPlan, query: StreamingQuery) -> None:
         """Restart a failed query if that helps; otherwise record the failure."""
         error = query.exception()
         try:
-            if error is None or self.signals.queries_end.is_set() or not streams.try_restart(plan, error):
+            if error is None or self.signals.queries_end.is_set() or not running.try_restart(plan, error):
                 self._note_failure(plan, query)
         except Exception as refused:
             self._fail(plan, refused)

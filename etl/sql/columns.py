@@ -128,7 +128,8 @@ class Scope:
     tables: tuple[OpenTable, ...] = ()
     """The tables of an open scope."""
     around: frozenset[str] = frozenset()
-    """Names, in lower case, of tables of the query around this one: what begins with one and a dot is no column of this one."""
+    """Names, in lower case, of tables of the query around this one: what begins with one and a dot is not a column of this
+    one."""
 
     def qualified(self, name: str | None) -> Scope:
         """The same under a name of FROM."""

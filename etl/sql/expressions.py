@@ -97,7 +97,7 @@ def seconds_of(node: Node) -> float:
     if isinstance(node, exp.Literal) and not node.is_string:
         return float(node.this) / 1000
     raise ScriptError(
-        "bad-interval", f"{node.sql(dialect='spark')} is no constant time", start(node), "write INTERVAL '10' SECOND"
+        "bad-interval", f"{node.sql(dialect='spark')} is not a constant time", start(node), "write INTERVAL '10' SECOND"
     )
 
 

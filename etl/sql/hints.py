@@ -30,7 +30,7 @@ def table_options(comments: Sequence[str] | None, at: int) -> tuple[Option, ...]
         pair = _PAIR.match(rest)
         if pair is None:
             hint = "/*+ OPTIONS('scan.startup.mode' = 'earliest-offset') */"
-            raise ScriptError("sql-syntax", f"{rest.strip()[:40]!r} is no option and its value", at, hint)
+            raise ScriptError("sql-syntax", f"{rest.strip()[:40]!r} is not an option and its value", at, hint)
         name, value = (one.replace("''", "'") for one in pair.groups()[:2])
         options.append(Option(name, value, at, at))
         rest = rest[pair.end() :]

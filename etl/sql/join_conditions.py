@@ -154,7 +154,7 @@ def _read_bounds(node: Any, left: Scope, right: Scope, found: JoinCondition) -> 
     if isinstance(node, exp.Between):
         low = exp.GTE(this=node.this, expression=node.args["low"])
         high = exp.LTE(this=node.this, expression=node.args["high"])
-        bounds = [_read_bounds(one, left, right, found) for one in (low, high)]  # both are read, also if the first is no bound
+        bounds = [_read_bounds(one, left, right, found) for one in (low, high)]  # both are read, also if the first is not a bound
         return all(bounds)
     if not isinstance(node, (exp.GTE, exp.LTE, exp.GT, exp.LT)):
         return False

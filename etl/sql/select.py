@@ -30,11 +30,11 @@ _OTHER_CLAUSES = {
     "into": "SELECT … INTO",
     "locks": "FOR UPDATE",
 }
-"""Clauses of other databases: the name of the grammar → that of SQL."""
+"""Clauses that are not supported: their name in sqlglot → in SQL."""
 
 
 class SelectCompiler:
-    """Compiles one SELECT whose FROM is a relation already."""
+    """Compiles one SELECT; its FROM has been compiled to a relation."""
 
     def __init__(self, node: Any, relation: Relation, settings: Settings, rank: RankLimit | None) -> None:
         self._node = node
@@ -75,7 +75,7 @@ class SelectCompiler:
         return without_place(ordered_rows(relation, ordering, self._settings), relation.scope, ordering.at)
 
     def _explain(self, error: ScriptError) -> ScriptError:
-        """The error of a column that there is before GROUP BY, or only after it, with the reason."""
+        """Add the reason to the error of an unknown column that exists before GROUP BY only, or after it only."""
         name = str(error).partition("'")[2].rpartition("'")[0]
         if not str(error).startswith("there is no column") or not name:
             return error
@@ -109,7 +109,7 @@ class SelectCompiler:
         self._add({"type": "filter", "where": text}, start(condition), {("where",): start(condition)})
 
     def _having(self, condition: Node) -> None:
-        """The condition as a filter, so that equal windows run once; over tables without columns as an option of the window."""
+        """Add HAVING as a filter, so that equal windows run once; over tables without columns as ``having`` of the window."""
         last = self._relation.steps[-1]
         if not self._incoming.scope.is_open or not is_timed_window(last):
             self._filter(condition)
@@ -168,7 +168,7 @@ class SelectCompiler:
         return self._distinct(relation)
 
     def _known_fields(self) -> list[str] | None:
-        """All fields of the events, in their order; None where there may be others."""
+        """All fields of the events in their order; None if there may be others."""
         if self._relation.is_exact:
             return [one.field for column in self._relation.columns for one in leaves(column)]
         last = self._relation.steps[-1] if self._relation.steps else None
@@ -177,7 +177,7 @@ class SelectCompiler:
         return ["window_start", "window_end", *last.options.get("group_by", ()), *last.options["aggregates"]]
 
     def _with_all(self, targets: Sequence[Target] | None) -> Relation:
-        """``SELECT *`` and ``SELECT *, x AS y`` of rows with further columns that are not known. Raises ScriptError."""
+        """Compile ``SELECT *`` and ``SELECT *, x AS y`` over rows that may have further columns. Raises ScriptError."""
         others = [item for item in self._node.expressions if not item.is_star]
         at = start(self._node)
         is_part = any(self._is_part(item) for item in self._node.expressions if item.is_star)
@@ -199,7 +199,7 @@ class SelectCompiler:
         return self._relation
 
     def _is_part(self, item: Any) -> bool:
-        """Whether ``*`` stands for some of the columns only: those of one of several tables, or those that EXCEPT leaves."""
+        """Whether ``*`` means some of the columns only: those of one of several tables, or those without EXCEPT's."""
         from sqlglot import exp
 
         star = item.this if isinstance(item, exp.Column) else item
@@ -216,14 +216,14 @@ class SelectCompiler:
     def _window_after(
         self, window: WindowRows, columns: list[SqlColumn], items: list[tuple[SqlColumn, str, int]]
     ) -> WindowRows | None:
-        """The window under the name that its start has after the projection."""
+        """The window with the name that its start has after the projection."""
         for column, (_, text, _) in zip(columns, items, strict=True):
             if text == window.start:
                 return replace(window, start=column.field)
         return None if window.closed else window
 
     def _expand(self, item: Any) -> list[tuple[SqlColumn, str, int]]:
-        """The columns of one entry, each with its expression and its character."""
+        """The columns of one item of the list, each with its expression and its position in the script."""
         from sqlglot import exp
 
         scope, at = self._relation.scope, start(item)
@@ -254,8 +254,9 @@ class SelectCompiler:
         return [(column, text_of(node), start(inner))]
 
     def _names_without(self, item: Any) -> set[str]:
-        """The columns that ``*`` leaves out: those after EXCEPT, and the last moment of windows of groups, which is computed
-        where it is named."""
+        """The columns that ``*`` does not include: those after EXCEPT, and `window_time` of groups, which is computed only where
+        it
+        is named."""
         star = item if not hasattr(item.this, "args") else item.this
         named = {one.name.lower() for one in star.args.get("except_") or ()}
         return named | ({WINDOW_TIME} if is_grouped(self._node) else set())
@@ -274,7 +275,7 @@ class SelectCompiler:
 
 
 def distinct_rows(relation: Relation, settings: Settings, at: int) -> Relation:
-    """Each row once: the first of equal ones, or of results that change a row as long as there is one."""
+    """Compile DISTINCT: the first of equal rows passes; of a changelog, a row is in the result as long as its input has one."""
     keys = [leaf.field for column in relation.columns for leaf in leaves(column)]
     if relation.changes_at is None:
         return relation.then(StepText({"type": "dedupe", "keys": keys, "within": settings.ttl}, at))
@@ -284,7 +285,7 @@ def distinct_rows(relation: Relation, settings: Settings, at: int) -> Relation:
 
 
 def _renaming(name: str, at: int) -> ScriptError | None:
-    """A warning for a column whose name is that of a hidden field."""
+    """A warning for a column with the name of a hidden field."""
     if field_name(name) == name:
         return None
     message = f"the column {name!r} is the field {field_name(name)!r} of events, in which {name!r} is the event's identity"

@@ -115,7 +115,7 @@ def add_idle(compiled: CompiledScript) -> None:
 def _is_batch(option: Option) -> bool:
     mode = option.value.lower()
     if mode not in ("batch", "streaming", "automatic"):
-        raise ScriptError("invalid-value", f"{option.value!r} is no mode", option.value_at, "it is 'streaming' or 'batch'")
+        raise ScriptError("invalid-value", f"{option.value!r} is not a mode", option.value_at, "it is 'streaming' or 'batch'")
     return mode == "batch"
 
 

@@ -19,6 +19,7 @@ from etl.api import (
     Outcome,
     Rejects,
     Schema,
+    format_type,
     is_changing,
     unknown_field,
     with_changes,
@@ -40,10 +41,11 @@ class Changelog(ArrowStep):
     (update) does both. Later steps and sinks take the rows as [changes of results](../../changes.md). Other fields stay.
 
     An event without the row that its ``op`` needs is rejected with the code ``bad-change``, and so is one with another ``op``: a
-    database that does not write the row before an update has to be told to (`REPLICA IDENTITY FULL` of PostgreSQL). With ``key``
-    sinks that replace rows by it take the changes; each of its values is then the row that its last event gives.
+    database that does not write the row before an update has to be configured to do so (`REPLICA IDENTITY FULL` in PostgreSQL).
+    With
+    ``key``, sinks that replace rows by a key accept the changes: each key then has the row of its last event.
 
-    An event is given once for each message: a message that the source has twice changes the rows twice.
+    Each message is applied once: a message that the source has twice changes the rows twice.
 
     ```yaml
     type: changelog
@@ -60,11 +62,14 @@ class Changelog(ArrowStep):
     )
 
     def check(self, incoming: Schema) -> Iterable[Finding]:
-        """No rows, an unknown operation, members of two types, a key that rows do not have, changes of changes."""
+        """Find missing rows, an ``op`` without texts, members of two types, an unknown key, and events that are changes
+        already."""
         if is_changing(incoming):
             yield Finding("changing-results", "events of this stream are changes already", (), "leave the step out")
         if self.op not in incoming.names:
             yield unknown_field(self.op, incoming, ("op",))
+        elif not (pa.types.is_string(type_ := incoming.field(self.op).type) or pa.types.is_null(type_)):
+            yield Finding("wrong-type", f"{self.op!r} is {format_type(type_)}, and not a text: c, r, u or d", ("op",))
         names = self._names(incoming)
         if not names:
             hint = f"read them before: fields {self.after}.… and {self.before}.…"
@@ -81,7 +86,7 @@ class Changelog(ArrowStep):
                 yield unknown_field(name, pa.schema([(one, pa.string()) for one in names]), ("key", at))
 
     def fields(self, incoming: Schema) -> Schema:
-        """Those of rows, and the others of the event."""
+        """The fields of the row, and the other fields of the event."""
         names = self._names(incoming)
         others = without(incoming, [self.op, *(f"{row}.{name}" for row in (self.before, self.after) for name in names)])
         types = {name: incoming.field(f"{self.after}.{name}").type for name in names}
@@ -92,7 +97,7 @@ class Changelog(ArrowStep):
         return True
 
     def open(self, incoming: Schema) -> Callable[[pa.RecordBatch], Outcome]:
-        """Rows and the kinds of their changes."""
+        """Give the rows with the kinds of their changes."""
         names = self._names(incoming)
 
         def run(batch: pa.RecordBatch) -> Outcome:
@@ -114,7 +119,7 @@ class Changelog(ArrowStep):
         import numpy as np
 
         both = np.stack([removes.to_numpy(zero_copy_only=False), adds.to_numpy(zero_copy_only=False)], axis=1)
-        at, is_added = np.nonzero(both)  # of an update the row that goes stands before the one that comes
+        at, is_added = np.nonzero(both)  # an update first removes the old row, then adds the new one
         rows = pa.array(at)
         chosen = pa.array(at + is_added * batch.num_rows)
         columns: dict[str, Any] = {}
@@ -130,7 +135,7 @@ class Changelog(ArrowStep):
 
     def _reasons(self, op: pa.Array) -> pa.Array:
         known = pc.fill_null(pc.is_in(op.cast(pa.string()), pa.array(_KNOWN)), False)
-        lacks = f"the event has no row {self.before!r} or {self.after!r}, as its {self.op!r} needs"
+        lacks = f"the row {self.before!r} or {self.after!r} that its {self.op!r} needs is missing"
         return pc.if_else(known, lacks, f"{self.op!r} is none of c, r, u and d").cast(pa.string())
 
     def _names(self, incoming: Schema) -> list[str]:
@@ -139,7 +144,7 @@ class Changelog(ArrowStep):
 
 
 def _exists(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
-    """bool[events]: whether a row has a value."""
+    """bool[events]: whether any of these fields has a value."""
     found = pa.array([False] * batch.num_rows)
     for name in names:
         found = pc.or_(found, batch.column(name).is_valid())

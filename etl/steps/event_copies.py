@@ -40,7 +40,7 @@ def _bytes(array: pa.Array) -> int:
 
 
 def _row_bytes(array: pa.Array) -> Any:
-    """Bytes of each row (float64[n]); of what is no text, and has no one size, the average."""
+    """Bytes of each row (float64[n]); of what is not a text, and has no one size, the average."""
     if _is_text(array):
         return np.maximum(Texts.of(array).length, 0).astype(np.float64)
     return np.full(len(array), array.nbytes / max(len(array), 1))

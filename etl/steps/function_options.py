@@ -54,4 +54,4 @@ class FunctionStep(Step):
         """A function that is not called in one of these forms."""
         function = self._function
         if function is not None and not function.is_broken and function.form not in forms:
-            yield Finding("bad-function", f"{function.name}() is no function of {what}", ("function",), hint)
+            yield Finding("bad-function", f"{function.name}() is not a function of {what}", ("function",), hint)

@@ -21,7 +21,7 @@ class Script(Step):
 
     It is compiled to the steps ``set``, ``filter``, ``rename``, ``keep``, ``drop`` and ``unnest``, and runs as they do; ``etl
     convert`` prints them. Functions have the meaning that their documents give them, not that of the old engine where it
-    differs; a value that cannot be computed is null, and no event fails. A name that is no field of the event is null, with a
+    differs; a value that cannot be computed is null, and no event fails. A name that is not a field of the event is null, with a
     warning. Functions that cannot exist here, such as those of threat intelligence or of Groovy, are errors that say what to
     use. `grok` in a script needs ``etl convert``, or a step of its own.
 

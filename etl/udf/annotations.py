@@ -215,7 +215,7 @@ def _struct(node: ast.ClassDef, names: Names, depth: int) -> pa.DataType:
     marks = {names.full_name(one.func if isinstance(one, ast.Call) else one).rpartition(".")[2] for one in node.decorator_list}
     if not (bases & {"NamedTuple", "TypedDict"} or "dataclass" in marks):
         raise AnnotationError(
-            f"class {node.name!r} is no NamedTuple, TypedDict or dataclass", node, "its members say the type of each field"
+            f"class {node.name!r} is not a NamedTuple, TypedDict or dataclass", node, "its members say the type of each field"
         )
     members = [part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)]
     if not members:

@@ -35,11 +35,11 @@ _NO_TIMERS = ((0.0, 0.0), (0.0, 0.0))
 
 
 class CallTimeoutError(BaseException):
-    """A call took longer than its time limit. It is no `Exception`, which the user's code may catch."""
+    """A call took longer than its time limit. It is not an `Exception`, which the user's code may catch."""
 
 
 class UnusualError(Exception):
-    """The user's code raised what is no `Exception`, and would end the process: ``__cause__``."""
+    """The user's code raised what is not an `Exception`, and would end the process: ``__cause__``."""
 
 
 _PASSED = (Exception, SystemExit, KeyboardInterrupt, CallTimeoutError)

@@ -142,7 +142,7 @@ class FunctionCaller:
             try:
                 to_array([value], result)
             except WRONG_VALUES as error:
-                shown = f"{type(value).__name__}, which is no {format_type(result)}: {message_of(error)}"
+                shown = f"{type(value).__name__}, which is not a {format_type(result)}: {message_of(error)}"
                 failures[at], found[at] = f"{self.function.name}() returned {shown}", None
         try:
             return CallResult(to_array(found, result), failures)
@@ -176,7 +176,7 @@ def _is_ascii(texts: pa.Array) -> bool:
 
 
 def _to_arrow(found: Any) -> pa.Array | None:
-    """An array of any library as one of Arrow; None for what is no array."""
+    """An array of any library as one of Arrow; None for what is not an array."""
     if isinstance(found, pa.ChunkedArray):
         return found.combine_chunks()
     if isinstance(found, pa.Array):

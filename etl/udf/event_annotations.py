@@ -1,4 +1,4 @@
-"""Annotations of functions that take and give whole events."""
+"""Checks the annotations of functions whose arguments or results are whole events."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def is_event(node: ast.expr, names: Names) -> bool:
 _EVENTS = ("dict", "typing.Dict", "typing.Mapping", "collections.abc.Mapping", "typing.MutableMapping")
 
 
-def read_events(node: ast.expr | None, names: Names) -> bool | None:
-    """Whether a result is several events; None if it is no event at all."""
+def returns_several_events(node: ast.expr | None, names: Names) -> bool | None:
+    """Whether the annotation of a result is that of several events; None if it is not that of events."""
     if node is None:
         return None
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return read_events(parse_text(node), names)
+        return returns_several_events(parse_text(node), names)
     if is_event(node, names):
         return False
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        found = {read_events(part, names) for part in (node.left, node.right) if not _is_nothing(part)}
+        found = {returns_several_events(part, names) for part in (node.left, node.right) if not _is_none(part)}
         return None if None in found or not found else True in found
     if isinstance(node, ast.Subscript):
         name = names.full_name(node.value)
         part = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
         if name == "typing.Optional":
-            return read_events(part, names)
+            return returns_several_events(part, names)
         return True if (name in ITERATORS or name in ("list", "typing.List")) and is_event(part, names) else None
     return None
 
 
-def _is_nothing(node: ast.expr) -> bool:
+def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None

@@ -79,7 +79,7 @@ class EventCaller:
         return EventResult(np.array(rows, np.int64), columns, failures)
 
     def _problem(self, several: Sequence[Any]) -> str | None:
-        """Why results are no events with known fields."""
+        """Why results are not events with known fields."""
         for one in several:
             if not isinstance(one, dict):
                 return f"{self.function.name}() returned {type(one).__name__}, and no event"

@@ -42,7 +42,7 @@ class Names:
         return names
 
     def full_name(self, node: ast.expr) -> str:
-        """``pyarrow.Array`` for ``pa.Array``; empty for what is no name."""
+        """``pyarrow.Array`` for ``pa.Array``; empty for what is not a name."""
         if isinstance(node, ast.Name):
             return self.imported.get(node.id, node.id)
         if isinstance(node, ast.Attribute) and (owner := self.full_name(node.value)):

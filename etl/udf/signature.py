@@ -13,7 +13,7 @@ from etl.udf.aggregate_signature import read_aggregate
 from etl.udf.annotations import read_annotation
 from etl.udf.code_files import has_module
 from etl.udf.declaration import CallingConvention, CodeFile, FunctionForm, UserFunction
-from etl.udf.event_annotations import EVENT_HINT, is_event, read_events
+from etl.udf.event_annotations import EVENT_HINT, is_event, returns_several_events
 from etl.udf.module_names import Names
 from etl.udf.parameters import (
     FunctionDeclaration,
@@ -115,7 +115,7 @@ def _whole_events(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncF
     """A function of whole events, as dicts or as a record batch; None for others."""
     arguments = node.args.args
     first = arguments[0].annotation if arguments else None
-    if first is not None and read_events(first, names):
+    if first is not None and returns_several_events(first, names):
         return _read_keyed_function(given, node, names, "keyed", 2)
     if first is not None and is_event(first, names) and len(arguments) == _OF_TIMER:
         return _read_keyed_function(given, node, names, "timer", _OF_TIMER)
@@ -124,7 +124,7 @@ def _whole_events(given: FunctionDeclaration, node: ast.FunctionDef | ast.AsyncF
     if isinstance(node, ast.AsyncFunctionDef) or len(parameters_of(node)) != 1:
         raise SignatureError("a function of whole events takes one argument", node)
     if is_event(first, names):
-        multiplies = read_events(node.returns, names)
+        multiplies = returns_several_events(node.returns, names)
         if multiplies is None:
             raise SignatureError("it takes an event and does not say that it returns events", node.returns or node, EVENT_HINT)
         form: FunctionForm = "events"
@@ -156,7 +156,7 @@ def _read_keyed_function(
     returns = node.returns.slice if isinstance(node.returns, ast.Subscript) else None
     parts = returns.elts if isinstance(returns, ast.Tuple) else []
     taken = [one.annotation for one, _ in parameters_of(node)]
-    if len(taken) != count or taken[1] is None or len(parts) not in (2, 3) or not read_events(parts[0], names):
+    if len(taken) != count or taken[1] is None or len(parts) not in (2, 3) or not returns_several_events(parts[0], names):
         what = "the events of a key" if form == "keyed" else "timers"
         raise SignatureError(f"a function of {what} takes and returns events and a state", node, hint)
     state, after = read_annotation(taken[1], names), read_annotation(parts[1], names)
@@ -167,7 +167,7 @@ def _read_keyed_function(
     if form == "timer" and (taken[2] is None or names.full_name(taken[2]) != _TIME):
         raise SignatureError("a function of timers gets the time as a datetime", taken[2] or node, hint)
     if len(parts) == len(_KEYED_RESULT) and read_annotation(parts[2], names).type not in (TIMESTAMP, pa.list_(TIMESTAMP)):
-        raise SignatureError("the timers that it returns are no times", parts[2], "write datetime | None, or list[datetime]")
+        raise SignatureError("the timers that it returns are not times", parts[2], "write datetime | None, or list[datetime]")
     return UserFunction(
         given.name, given.code, given.attribute, form, "values", (), pa.null(), given.timeout,
         state.type, state.class_name, sets_timers=len(parts) == len(_KEYED_RESULT), line=node.lineno,

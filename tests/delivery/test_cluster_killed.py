@@ -99,7 +99,7 @@ def test_results_are_exact_while_executors_workers_and_drivers_are_lost(
 
 
 def _write_input(folder: Path) -> None:
-    """Files of JSON lines, one second of event time in ten lines, with a line that is no JSON after each ``BROKEN``."""
+    """Files of JSON lines, one second of event time in ten lines, with a line that is not JSON after each ``BROKEN``."""
     folder.mkdir(parents=True)
     for file in range(FILES):
         lines = []

@@ -58,7 +58,7 @@ FIELDS = pa.schema([(name, parse_type(type_)) for name, type_ in COLUMNS.items()
         ("m = m", 0, "and here is map<string,string>", None),
         ("ts + 1 > ts", 0, "'+' does not take timestamp together with int", None),
         ("s + t", 0, "'+' does not take a text together with a text", "texts are joined by ||"),
-        ("i + 'items'", 4, "'+' adds numbers, and 'items' is none", "to join texts: i || 'items'"),
+        ("i + 'items'", 4, "'+' adds numbers, and 'items' is not a number", "to join texts: i || 'items'"),
         ("cast(sa as int)", 5, "Spark does not cast array<string> to int", None),
         ("cast(i as array<int>)", 5, "Spark does not cast int to array<int>", None),
         ("try_cast(b as date)", 9, "Spark does not cast boolean to date", None),

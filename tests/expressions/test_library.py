@@ -163,7 +163,7 @@ def test_a_pattern_of_the_data_has_a_limit() -> None:
 
     assert found.values.to_pylist() == [None, True]
     assert found.reasons is not None
-    assert found.reasons.to_pylist() == ["the pattern has 501 characters; one that is no constant has 500 at most", None]
+    assert found.reasons.to_pylist() == ["the pattern has 501 characters; one that is not a constant has at most 500", None]
 
 
 @pytest.mark.slow

@@ -236,7 +236,7 @@ def test_what_has_no_counterpart_is_said_at_its_place(etl: Etl, tmp_path: Path) 
         ("filter {", "1:9: a plugin or '}' is missing before 'the end'"),
         ("filter { grok { match } }", "1:23: '=>' is missing before '}'"),
         ("filter { if [a] { drop {} ", "1:27: a plugin or '}' is missing"),
-        ("other { }", "1:1: 'other' is no section"),
+        ("other { }", "1:1: 'other' is not a section"),
         ("filter { if " + "(" * 200, "more than 50 blocks or paren"),
         ("filter { " + "if [a] { " * 200, "more than 50 blocks or paren"),
         ("filter { mutate { add_tag => " + "[" * 200, "more than 50 blocks or paren"),

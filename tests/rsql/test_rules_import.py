@@ -86,8 +86,8 @@ def test_what_the_old_engine_documents_and_does_not_do(acceptance: Path, express
         ("a = 1", "1:1: rule-syntax: '(' is expected, not 'a = 1'"),
         ("(,=,1)", "1:2: rule-syntax: the part has no field"),
         ("(a,=)", "1:4: rule-syntax: the function '=' has no value"),
-        ("(a,>,int,x)", "1:4: invalid-value: 'x' is no number"),
-        ("(a,ipContains,10.0.0.300)", "1:4: invalid-value: '10.0.0.300' is no network"),
+        ("(a,>,int,x)", "1:4: invalid-value: 'x' is not a number"),
+        ("(a,ipContains,10.0.0.300)", "1:4: invalid-value: '10.0.0.300' is not a network"),
         ("(" * 200 + "a,=,1" + ")" * 200, "1:102: rule-syntax: more than 100 brackets are inside each other"),
     ],
 )

@@ -112,7 +112,7 @@ def test_names_without_fields_are_null_with_a_warning() -> None:
         ("if(a=='x'){r=1;", 15, "'}' is expected, not the end", None),
         ("if(a=='x') r=1;", 11, "'{' is expected, not 'r'", "the statements of a condition stand in { }"),
         ("=1;", 0, "a statement is expected, not '='", "write field=function(…); or function(…);"),
-        ("a;", 0, "this is no statement", "write field=function(…); or function(…);"),
+        ("a;", 0, "this is not a statement", "write field=function(…); or function(…);"),
         ("r=a + b;", 4, "'+' computes nothing in a script", "write addition(a,b), or a step set"),
         ("r=lowr(a);", 2, "there is no function 'lowr'", "did you mean 'lower'?"),
         ("r=lower(a,b);", 2, "lower takes 1 argument, not 2", "its arguments: lower(text)"),

@@ -92,7 +92,7 @@ def test_temporal_rules_may_leave_the_condition_out_or_give_an_expression(tmp_pa
         ({"condition": ""}, "without condition"),
         ({"type": "temporal_ordered", "rules": "[failed, success]", "condition": "{gte: 1}"}, "asks for all of its 2 rules"),
         ({"type": "temporal_ordered", "rules": "", "condition": "failed or success"}, "'and' alone"),
-        ({"aliases": "{who: {success: user}}"}, "the alias 'who' is for the rule 'success', which is none of its rules"),
+        ({"aliases": "{who: {success: user}}"}, "the alias 'who' is for the rule 'success', which is not one of its rules"),
         ({"type": "value_percentile", "condition": "{gte: 1, field: port}"}, "the percentile is a whole number from 0 to 100"),
         ({"type": "value_sum", "condition": "{gte: 1, field: [a, b]}"}, "value_sum measures one field"),
         ({"rules": "[It]"}, "it builds on itself"),

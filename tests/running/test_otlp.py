@@ -130,9 +130,9 @@ def test_without_an_endpoint_nothing_is_exported(env: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "h:4318", "is no URL such as http://localhost:4318"),
-        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://[1", "is no URL such as"),
-        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://h:port", "is no URL such as"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "h:4318", "is not a URL such as http://localhost:4318"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://[1", "is not a URL such as"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://h:port", "is not a URL such as"),
         ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://user:s3cret@h", "has a login in its URL"),
         ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "ftp://user:s3cret@h", "has a login in its URL"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20s3cret%0A", "the header 'authorization' has a character"),

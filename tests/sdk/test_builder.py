@@ -185,7 +185,7 @@ def test_a_sample_of_a_file_that_is_missing_names_it(tmp_path: Path) -> None:
 
 
 def test_what_is_no_value_of_an_option_is_refused_at_the_call() -> None:
-    with pytest.raises(TypeError, match="where: the function '<lambda>' is no value"):
+    with pytest.raises(TypeError, match="where: the function '<lambda>' is not a value"):
         read.file("a").filter(lambda event: event)  # type: ignore[arg-type, misc]
     deep: list[object] = []
     deep.append(deep)

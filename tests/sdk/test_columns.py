@@ -87,7 +87,7 @@ def test_what_python_evaluates_by_itself_is_an_error_with_the_cure() -> None:
         list(NAME)
     with pytest.raises(TypeError, match="are parentheses missing"):
         A & 1
-    with pytest.raises(TypeError, match="is no value of an expression"):
+    with pytest.raises(TypeError, match="is not a value of an expression"):
         A + object()
     with pytest.raises(ValueError, match="at least one value"):
         A.isin([])

@@ -31,7 +31,7 @@ def outcome(case: dict[str, Any], ran: Ran) -> str:
         stage = "plan" if ran.problems else "run"
         return "ok" if "error" in case else f"{stage}: {(*ran.problems, *ran.failed)[0]}"
     if "error" in case:
-        return "ok" if "No match found for function signature" in case["error"] else f"{ran.rows} is no error"
+        return "ok" if "No match found for function signature" in case["error"] else f"{ran.rows} is not an error"
     assert ran.schema is not None
     types = [field.type for field in ran.schema]
     names = [_type(arrow_type(type_)) for type_ in types], [_type(flink_type(type_)) for type_ in case["type"]]

@@ -79,7 +79,7 @@ def test_a_table_is_a_sink_with_keys(columns: str, options: dict[str, str], expe
             "the column 'host' of the key is a ROW",
         ),
         (KEY, UPSERT | {"value_fields__includes": "ALL"}, "value.fields-includes", "there is no option 'value.fields-includes'"),
-        (KEY, UPSERT | {"value_fields__include": "NONE"}, "NONE", "'NONE' is no value.fields-include"),
+        (KEY, UPSERT | {"value_fields__include": "NONE"}, "NONE", "'NONE' is not a value.fields-include"),
         (
             KEY,
             UPSERT | {"key_fields__prefix": "k_"},
@@ -102,7 +102,7 @@ def test_a_table_is_a_sink_with_keys(columns: str, options: dict[str, str], expe
             "a key in the format 'raw' is one column",
         ),
         (COLUMNS, {"format": "avro"}, "avro", "messages are not written as 'avro'"),
-        (COLUMNS, {"format": "json", "sink_delivery__guarantee": "once"}, "once", "'once' is no sink.delivery-guarantee"),
+        (COLUMNS, {"format": "json", "sink_delivery__guarantee": "once"}, "once", "'once' is not a sink.delivery-guarantee"),
     ],
 )
 def test_the_mistake_is_found_at_its_option(columns: str, options: dict[str, str], at: str, message: str) -> None:

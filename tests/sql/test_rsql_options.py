@@ -135,8 +135,8 @@ def test_a_column_with_the_name_of_a_hidden_field_is_read(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ("type = 'syslog', port = '1', protol = 'sctp'", "'sctp' is no protocol: write 'udp' or 'tcp'"),
-        ("type = 'syslog', port = '1', client_ips = '10.*'", "'10.*' is no address, range or network"),
+        ("type = 'syslog', port = '1', protol = 'sctp'", "'sctp' is not a protocol: write 'udp' or 'tcp'"),
+        ("type = 'syslog', port = '1', client_ips = '10.*'", "'10.*' is not an address, range or network"),
         ("type = 'file', filePath = 'f', msgIsJsonArray = 'true'", "msgIsJsonArray = 'true' cannot be read"),
         ("type = 'rocketmq', topic = 'x', encoding = 'GBK'", "the encoding 'GBK' is not read here"),
         ("type = 'sls', project = 'p'", "there is no connector 'sls': Alibaba's log service has no connector here"),

@@ -180,4 +180,4 @@ def test_kafka_is_read_from_offsets_and_wrong_starts_are_told_in_the_words_of_fl
 
     assert source["start"] == "offsets"
     assert list(source["start_offsets"].values()) == [{"0": 42, "1": 300}]
-    assert (str(wrong), wrong.hint) == ("'earliest' is no scan.startup.mode", "is 'earliest-offset' meant?")
+    assert (str(wrong), wrong.hint) == ("'earliest' is not a scan.startup.mode", "is 'earliest-offset' meant?")

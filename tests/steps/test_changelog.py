@@ -52,7 +52,7 @@ def test_rows_are_added_and_removed_and_events_without_them_are_rejected() -> No
     ]
     assert rejects.code == "bad-change"
     assert rejects.events.column(OFFSET).to_pylist() == [4, 5, 6]
-    assert rejects.reasons.to_pylist()[0] == "the event has no row 'before' or 'after', as its 'op' needs"
+    assert rejects.reasons.to_pylist()[0] == "the row 'before' or 'after' that its 'op' needs is missing"
 
 
 def test_mistakes_are_found() -> None:
@@ -66,7 +66,10 @@ def test_mistakes_are_found() -> None:
         ("unknown-field", ("before",)),
         ("unknown-field", ("key", 0)),
     }
+    rows = [("before.id", pa.int32()), ("after.id", pa.int32())]
     assert [one.path for one in Changelog().check(pa.schema([("op", pa.string())]))] == [("after",)]
+    assert [one.path for one in Changelog().check(pa.schema([("op", pa.list_(pa.string())), *rows]))] == [("op",)]
+    assert not list(Changelog().check(pa.schema([("op", pa.null()), *rows])))
 
 
 def test_a_table_in_the_format_of_debezium_is_a_result_that_changes(tmp_path: Path) -> None:

@@ -116,13 +116,16 @@ def test_it_is_called_only_for_events_that_need_it(code: str) -> None:
             "def f(x: pa.StringArray) -> pa.BooleanArray:\n    return pa.array([None] * len(x), pa.int8())",
             "it returned values of",
         ),
-        ("def f(x: str | None) -> int:\n    return 'one'", "f() returned str, which is no bigint"),
-        ("def f(x: str | None) -> int:\n    return 2**70", "f() returned int, which is no bigint"),
-        ("def f(x: str | None) -> Word:\n    return 5", "which is no struct<word:string,length:bigint>: it lacks some of word"),
+        ("def f(x: str | None) -> int:\n    return 'one'", "f() returned str, which is not a bigint"),
+        ("def f(x: str | None) -> int:\n    return 2**70", "f() returned int, which is not a bigint"),
+        (
+            "def f(x: str | None) -> Word:\n    return 5",
+            "which is not a struct<word:string,length:bigint>: it lacks some of word",
+        ),
         (
             "class Bad:\n    length = 1\n    @property\n    def word(self): raise SystemExit('no word')\n"
             "def f(x: str | None) -> Word:\n    return Bad()",
-            "returned Bad, which is no struct<word:string,length:bigint>: no word",
+            "returned Bad, which is not a struct<word:string,length:bigint>: no word",
         ),
         (
             "def f(x: pa.StringArray) -> pa.StringArray:\n    import pyarrow.compute as pc\n"

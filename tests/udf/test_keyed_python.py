@@ -374,7 +374,7 @@ def test_changed_code_does_not_fit_the_state() -> None:
     [
         ({"on_timer": None}, "f() returns timers, and nothing is called for them"),
         ({"ttl": "1h"}, "the state of a key with timers ends with them, and not by ttl"),
-        ({"on_timer": "f"}, "f() is no function of a key, its state and a time"),
+        ({"on_timer": "f"}, "f() is not a function of a key, its state and a time"),
         ({"timer_precision": "5s"}, "timers go by event time"),
     ],
 )
@@ -394,7 +394,7 @@ def test_options_of_timers(options: dict[str, Any], message: str) -> None:
         ("events: list[dict], state: int) -> tuple[list[dict], int]", "the state of a key is None at first"),
         ("events: list[dict], state: int | None) -> tuple[list[dict], str]", "is of another type than the one it takes"),
         ("events: list[dict], state: dict | None) -> tuple[list[dict], dict]", "dict does not say of what"),
-        ("events: list[dict], state: int | None) -> tuple[list[dict], int, str]", "the timers that it returns are no times"),
+        ("events: list[dict], state: int | None) -> tuple[list[dict], int, str]", "the timers that it returns are not times"),
         ("key: dict, state: int, time: int) -> tuple[list[dict], int | None]", "gets the time as a datetime"),
         ("key: dict, state: int, time) -> list[dict]", "a function of timers takes and returns events and a state"),
     ],
@@ -414,4 +414,4 @@ def test_lint_names_a_function_of_another_kind(tmp_path: Path) -> None:
     [found] = inspect(tmp_path / "p.yaml").problems
 
     assert (found.line, found.code) == (4, "bad-function")
-    assert "is no function of the events and the state of a key" in found.message
+    assert "is not a function of the events and the state of a key" in found.message

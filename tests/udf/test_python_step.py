@@ -174,7 +174,7 @@ CODE = "def f(event: dict) -> dict: ...\ndef g(x: str) -> str: ...\n"
     [
         ("f", "{x: double}", None),
         ("ff", "{x: double}", "5:30: unknown-function: there is no function 'ff' | did you mean 'f'?"),
-        ("g", "{}", "5:30: bad-function: g() is no function of one event or of a batch"),
+        ("g", "{}", "5:30: bad-function: g() is not a function of one event or of a batch"),
         ("f", "{x: number}", "5:45: invalid-value: 'number' is not a type"),
         ("f", "{_offset: bigint}", "5:51: reserved-field"),
     ],

@@ -66,7 +66,7 @@ class ObjectPath(NamedTuple):
 
     @property
     def names_container(self) -> bool:
-        """Whether what stands before ``@`` is no login but a container of Azure."""
+        """Whether what stands before ``@`` is not a login but a container of Azure."""
         return bool(self.login) and self.scheme in AZURE
 
 

@@ -18,7 +18,7 @@ from etl.segment.kernel_warmup import step_nodes
 from etl.spark.run import PipelineRun
 
 MAX_REASONS = 3
-"""Most reasons that are listed."""
+"""Maximum number of reasons in the warning."""
 
 MAX_PATTERNS = 3
 """Maximum number of patterns of a step for which the warning shows where they stop matching."""
@@ -41,16 +41,16 @@ class ShareType(click.ParamType[float]):
         return share
 
 
-def summarize_dead_letters(watch: DeadLetterShare, one: PipelineRun) -> Iterator[str]:
+def summarize_dead_letters(watch: DeadLetterShare, run: PipelineRun) -> Iterator[str]:
     """Lines for a run of which a tenth of the events or more became dead letters; none for other runs."""
-    if not one.totals.dead or (watch.share < WARNING_SHARE and not watch.exceeded):
+    if not run.totals.dead or (watch.share < WARNING_SHARE and not watch.exceeded):
         return
     yield f"{watch.description}:"
-    reasons = sorted(one.totals.rejected.items(), key=lambda item: -item[1].events)
+    reasons = sorted(run.totals.rejected.items(), key=lambda item: -item[1].events)
     for (at, code), rejected in reasons[:MAX_REASONS]:
-        yield f"  {count(rejected.events)} at {at}{_position(one.plan, at)}: {one_line(rejected.reason)} ({code}), such as"
+        yield f"  {count(rejected.events)} at {at}{_line_suffix(run.plan, at)}: {one_line(rejected.reason)} ({code}), such as"
         yield f"    {one_line(rejected.example)}"
-        yield from _stops(one.plan, at, rejected.example)
+        yield from _match_stops(run.plan, at, rejected.example)
     if len(reasons) > MAX_REASONS:
         yield f"  {count(len(reasons) - MAX_REASONS)} further reasons"
 
@@ -60,19 +60,19 @@ def _node(plan: Plan, at: str) -> StepNode | None:
     return next((node for part in parts for node in step_nodes(part) if node.id == at), None)
 
 
-def _position(plan: Plan, at: str) -> str:
+def _line_suffix(plan: Plan, at: str) -> str:
     node = _node(plan, at)
     return f" (line {node.location[0]})" if node is not None and node.location else ""
 
 
-def _stops(plan: Plan, at: str, example: str) -> Iterator[str]:
+def _match_stops(plan: Plan, at: str, example: str) -> Iterator[str]:
     """Where the patterns of a step stop matching the example."""
     node = _node(plan, at)
     patterns = getattr(node.step, "patterns", None) if node else None
     if node is None or not isinstance(patterns, list):
         return
     with suppress(Exception):  # only a hint: an error leaves it out
-        text = _text(example, getattr(node.step, "field", "message"))
+        text = _parsed_text(example, getattr(node.step, "field", "message"))
         found = [(stop.column, stop) for pattern in patterns[:MAX_PATTERNS] for stop in _grok(node, pattern).stops([text])]
         column, stop = max(found, key=lambda one: one[0])
         beginning = f"`{stop.prefix[-LONGEST_LINE:]}`" if stop.prefix else "nothing of the pattern"
@@ -86,8 +86,8 @@ def _grok(node: StepNode, pattern: str) -> Any:
     return Grok(pattern, {name: getattr(node.step, name) for name in names if hasattr(node.step, name)})
 
 
-def _text(example: str, field: str) -> str:
-    """The field's text in the example, which is that text or JSON of the whole event."""
+def _parsed_text(example: str, field: str) -> str:
+    """The text that the step has parsed: the example is this text, or the whole event as JSON."""
     with suppress(ValueError):
         event: Any = json.loads(example)
         if isinstance(event, dict):

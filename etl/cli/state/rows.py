@@ -53,7 +53,7 @@ def rows_where(where: str | None, fields: Schema) -> Callable[[pa.RecordBatch], 
         if finding.severity == "error":
             raise click.UsageError(f"--where: {finding.message}{f'; {finding.hint}' if finding.hint else ''}")
     if analysis.spark_reason:
-        raise click.UsageError(f"--where: only Spark computes {analysis.spark_reason}, and here there is none")
+        raise click.UsageError(f"--where: only Spark computes {analysis.spark_reason}, and `etl state` runs without Spark")
     condition = compile_expression(where, fields)
 
     def matching(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""How much of a step's state each key or part is."""
+"""The size of a step's state, by key or by part: rows and bytes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 from etl.api import Operator
 from etl.contract.state import NamesKeys
 from etl.state.key_hash import HASH, HASH2, key_hashes
-from etl.state.keyed.event_rows import KEY_HASH, as_hex, unlike
+from etl.state.keyed.event_rows import KEY_HASH, as_hex, unused_name
 from etl.state.reader import StepState
 from etl.state.windows.aggregation import Numbers
 
-_NUMBER_OF_BITS = 8
-"""Of a byte."""
+_BITS_PER_BYTE = 8
 
 
 def sizes_of_parts(state: StepState) -> Iterator[pa.RecordBatch]:
@@ -28,20 +27,20 @@ def sizes_of_parts(state: StepState) -> Iterator[pa.RecordBatch]:
 
 
 def sizes_of_keys(state: StepState, operator: Operator) -> Iterator[pa.RecordBatch]:
-    """Rows and bytes of each key: its values, or its hash where they are not stored. A key is in one batch."""
+    """Rows and bytes of each key, given by its values, or by its hash if these are not stored. A key is in one batch."""
     names = operator.key_fields.names if isinstance(operator, NamesKeys) else operator.keys
-    rows, size = (unlike(name, names) for name in ("rows", "bytes"))
+    rows, size = (unused_name(name, names) for name in ("rows", "bytes"))
     for portion in state.portions():
         tables = [_size(table, operator, names, rows, size) for table in portion.tables()]
         if tables:
             table = pa.concat_tables(tables, promote_options="default")
             keys = [name for name in table.column_names if name not in (rows, size)]
             counted = table.group_by(keys, use_threads=False).aggregate([(rows, "sum"), (size, "sum")])
-            yield _as_people_read(counted.select([*keys, f"{rows}_sum", f"{size}_sum"]).rename_columns([*keys, rows, size]))
+            yield _with_readable_keys(counted.select([*keys, f"{rows}_sum", f"{size}_sum"]).rename_columns([*keys, rows, size]))
 
 
 def _with_named_keys(table: pa.Table, operator: Operator) -> pa.Table:
-    """Rows with further columns for the keys that people know."""
+    """The rows with columns for the values of the key, where the operator stores them in another form."""
     if not isinstance(operator, NamesKeys):
         return table
     for name, column in operator.key_columns(table).items():
@@ -61,7 +60,7 @@ def _size(table: pa.Table, operator: Operator, keys: Sequence[str], rows: str, s
     return pa.table({**columns, rows: pa.array(np.ones(len(table), np.int64)), size: pa.array(sizes)})
 
 
-def _as_people_read(table: pa.Table) -> pa.RecordBatch:
+def _with_readable_keys(table: pa.Table) -> pa.RecordBatch:
     if HASH in table.column_names:
         table = table.drop([HASH, HASH2]).add_column(0, KEY_HASH, as_hex(table))
     return table.combine_chunks().to_batches()[0]
@@ -82,4 +81,4 @@ def _value_bytes(array: pa.Array) -> Numbers:
     if pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_large_string(type_):
         return pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) + 4
     bits = 0 if pa.types.is_null(type_) else type_.bit_width
-    return np.full(len(array), -(-bits // _NUMBER_OF_BITS), np.int64)
+    return np.full(len(array), -(-bits // _BITS_PER_BYTE), np.int64)

@@ -87,8 +87,8 @@ def is_valid(column: Any, row: Any) -> Any:
 
 
 @kernel_function
-def _bit(bits: Any, place: Any) -> Any:
-    return (load_byte(bits + (place >> np.uint64(3))) >> np.uint8(place & np.uint64(7))) & np.uint8(1) != np.uint8(0)
+def _bit(bits: Any, index: Any) -> Any:
+    return (load_byte(bits + (index >> np.uint64(3))) >> np.uint8(index & np.uint64(7))) & np.uint8(1) != np.uint8(0)
 
 
 # ── Other values ──────────────────────────────────────────────────────────────────────────────────
@@ -97,12 +97,12 @@ def _bit(bits: Any, place: Any) -> Any:
 @kernel_function
 def short_value(column: Any, row: Any, out: Any) -> Any:
     """Write a value of bounded length."""
-    kind, place = field(column, KIND), field(column, FIRST) + row
+    kind, row_index = field(column, KIND), field(column, FIRST) + row
     if kind == BIT:
-        return _truth(out, _bit(field(column, VALUES), place))
+        return _truth(out, _bit(field(column, VALUES), row_index))
     if kind == DATE:
-        return _date(out, np.int64(np.int32(load_word(field(column, VALUES) + place * np.uint64(4)))))
-    value = load_long(field(column, VALUES) + place * EIGHT)
+        return _date(out, np.int64(np.int32(load_word(field(column, VALUES) + row_index * np.uint64(4)))))
+    value = load_long(field(column, VALUES) + row_index * EIGHT)
     if kind == TIME:
         return _time(out, np.int64(value), field(column, DETAIL), field(column, ZONED))
     if kind == SIGNED and np.int64(value) < 0:
@@ -176,11 +176,11 @@ def _seconds(value: Any, digits: Any) -> Any:
 @kernel_function
 def has_four_digits(column: Any, row: Any) -> Any:
     """Whether a time or date is within the years 0000 to 9999."""
-    place = field(column, FIRST) + row
+    row_index = field(column, FIRST) + row
     if field(column, KIND) == DATE:
-        return FIRST_DAY <= np.int64(np.int32(load_word(field(column, VALUES) + place * WORD))) <= LAST_DAY
+        return FIRST_DAY <= np.int64(np.int32(load_word(field(column, VALUES) + row_index * WORD))) <= LAST_DAY
     units = _UNITS[field(column, DETAIL)]
     if units > 1_000_000:
         return True  # an int64 of nanoseconds goes from 1677 to 2262
-    value = np.int64(load_long(field(column, VALUES) + place * EIGHT))
+    value = np.int64(load_long(field(column, VALUES) + row_index * EIGHT))
     return FIRST_DAY * DAY * units <= value < (LAST_DAY + 1) * DAY * units

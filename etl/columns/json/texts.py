@@ -34,19 +34,19 @@ _LETTERS[[0x22, 0x5C, 0x0A, 0x0D, 0x09, 0x08, 0x0C]] = np.frombuffer(b'"\\nrtbf'
 @kernel_function
 def text_of(column: Any, buffers: Any, row: Any) -> Any:
     """The address and length of a text, and the end of the memory that may be read."""
-    kind, place = field(column, KIND), field(column, FIRST) + row
+    kind, row_index = field(column, KIND), field(column, FIRST) + row
     if kind == VIEWS:
-        view = field(column, VALUES) + place * BLOCK
+        view = field(column, VALUES) + row_index * BLOCK
         length = np.uint64(load_word(view))
         if length <= INLINE:
             return view + np.uint64(4), length, field(column, END)
         buffer = buffers + (field(column, DETAIL) + np.uint64(load_word(view + EIGHT))) * BLOCK
         return load_long(buffer) + np.uint64(load_word(view + np.uint64(12))), length, load_long(buffer + EIGHT)
     if kind == STRINGS:
-        offsets = field(column, VALUES) + place * np.uint64(4)
+        offsets = field(column, VALUES) + row_index * np.uint64(4)
         start, end = np.uint64(load_word(offsets)), np.uint64(load_word(offsets + np.uint64(4)))
     else:
-        offsets = field(column, VALUES) + place * EIGHT
+        offsets = field(column, VALUES) + row_index * EIGHT
         start, end = load_long(offsets), load_long(offsets + EIGHT)
     return field(column, DATA) + start, end - start, field(column, END)
 

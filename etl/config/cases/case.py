@@ -42,7 +42,7 @@ class CaseInput:
     pauses: Mapping[int, timedelta] = field(default_factory=dict)
     """Number of a micro-batch → the time without events before it."""
     mistakes: tuple[str, ...] = ()
-    """Times without events that are no durations, as messages."""
+    """Times without events that are not durations, as messages."""
     lines: Lines | None = None
 
 

@@ -1,4 +1,4 @@
-"""Tests with their pipeline: in its file, or in a ``*_test.yaml`` beside it."""
+"""Reads the tests of a pipeline, which are in its file, or in a ``*_test.yaml`` beside it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Suite:
     locations: Mapping[OptionPath, YamlLocation]
 
     def location(self, path: OptionPath) -> str:
-        """``file:line`` of a path, or of the nearest one around it."""
+        """``file:line`` of an option's path, or of the nearest part around it that has a location."""
         while path and path not in self.locations:
             path = path[:-1]
         return f"{self.file}:{self.locations.get(path, (1, 1))[0]}"
@@ -45,7 +45,7 @@ class Suite:
 
 @dataclass(frozen=True)
 class CheckedTests:
-    """A file's tests, None when it or its pipeline has errors, and all problems of both."""
+    """The tests of a file, and all problems of the file and its pipeline; no tests if there are errors."""
 
     suite: Suite | None
     problems: tuple[Problem, ...]
@@ -54,16 +54,16 @@ class CheckedTests:
 def inspect_tests(
     path: str | os.PathLike[str], env: Mapping[str, str] = os.environ, overrides: Sequence[str] = ()
 ) -> CheckedTests:
-    """The tests of a pipeline file or of a ``*_test.yaml``."""
+    """Check the tests of a pipeline file or of a ``*_test.yaml``, and the pipeline."""
     if is_test_file(path):
-        return _own_file(str(path), env, overrides)
+        return _inspect_test_file(str(path), env, overrides)
     checked = inspect(path, env, overrides)
     pipeline = checked.pipeline
     suite = Suite(str(path), pipeline, pipeline.tests, pipeline.locations) if pipeline else None
     return CheckedTests(suite, checked.problems)
 
 
-def _own_file(file: str, env: Mapping[str, str], overrides: Sequence[str]) -> CheckedTests:
+def _inspect_test_file(file: str, env: Mapping[str, str], overrides: Sequence[str]) -> CheckedTests:
     report = Report(file, _document(file))
     for flaw in report.document.flaws:
         report.add_at(flaw.location, flaw.path, flaw.code, flaw.message, flaw.hint)

@@ -66,7 +66,7 @@ def _check_names(step: NamesFunctions, path: OptionPath, functions: Functions, r
 
 def _read_one(name: str, value: str | dict[str, Any], path: OptionPath, report: Report) -> UserFunction | None:
     if not _NAME.fullmatch(name) or name.lower() in _SYNTAX:
-        message = "is no name of a function" if not _NAME.fullmatch(name) else "is a word of the language"
+        message = "is not a name of a function" if not _NAME.fullmatch(name) else "is a word of the language"
         hint = "a name is a letter, then letters, digits and '_'"
         report.fail(path, "bad-name", f"{name!r} {message}", hint, key=True)
         return None

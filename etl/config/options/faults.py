@@ -116,7 +116,7 @@ def _any_of_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolatio
         yield wrong_type(error, wanted, context)
     else:
         yield SchemaViolation(
-            tuple(error.instance_path), "any-of", f"{context.shown(error)} is none of what is accepted", soft=True
+            tuple(error.instance_path), "any-of", f"{context.shown(error)} has none of the accepted forms", soft=True
         )
 
 

@@ -95,7 +95,7 @@ def _text_hint(value: str, wanted: list[str], is_substituted: bool) -> str | Non
 
 
 def choice_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
-    """A value that is none of the option's choices."""
+    """A value that is not one of the option's choices."""
     value = context.value(error)
     options = list(getattr(error.kind, "options", None) or context.parent(error).get("enum", ()))
     names = [str(option) for option in options or [getattr(error.kind, "expected_value", None)]]

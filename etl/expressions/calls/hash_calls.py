@@ -31,7 +31,7 @@ def of_bytes(type_: pa.DataType, function: Callable[[bytes], Any]) -> Callable[[
 
     def build(value: BoundNode) -> BoundNode:
         if value.type not in (STRING, BINARY):
-            return no_arrow_form("a hash of what is no text", type_)
+            return no_arrow_form("a hash of what is not a text", type_)
         return b.apply(type_, partial(_each, type_, function), value)
 
     return build
@@ -47,7 +47,9 @@ def _hashes(make: Callable[[bytes], Any]) -> Callable[[BoundNode], BoundNode]:
 
     def build(value: BoundNode) -> BoundNode:
         return (
-            b.apply(STRING, run, value) if value.type in (STRING, BINARY) else no_arrow_form("a hash of what is no text", STRING)
+            b.apply(STRING, run, value)
+            if value.type in (STRING, BINARY)
+            else no_arrow_form("a hash of what is not a text", STRING)
         )
 
     return build
@@ -67,7 +69,7 @@ crc32 = of_bytes(INT64, zlib.crc32)
 
 
 def sha2(value: BoundNode, bits: BoundNode) -> BoundNode:
-    """``sha2(text, 256)``; a literal number of bits that is none of a hash gives null."""
+    """``sha2(text, 256)``; a literal number of bits for which there is no hash gives null."""
     number = whole_literal(bits)
     if number is None:
         return no_arrow_form("sha2() with a computed number of bits", STRING)

@@ -21,20 +21,20 @@ def _random(type_: pa.DataType, make: Callable[[RandomSource], pa.Array]) -> Bou
 
 
 def rand(seed: int | None = None) -> BoundNode:
-    """A double from 0 to less than 1; calls with the same seed have the same ones."""
+    """A double from 0 to less than 1; calls with the same seed give the same values."""
     return _random(DOUBLE, lambda random: pa.array((random.words(seed=seed) >> 11) * 2.0**-53))
 
 
 def rand_integer(limit: int, seed: int | None = None) -> BoundNode:
-    """A whole number from 0 to less than a limit of 32 bits."""
-    return _random(INT32, partial(_below, limit, seed))
+    """A whole number from 0 to less than ``limit``, which is less than 2³²."""
+    return _random(INT32, partial(_integers_below, limit, seed))
 
 
-def _below(limit: int, seed: int | None, random: RandomSource) -> pa.Array:
+def _integers_below(limit: int, seed: int | None, random: RandomSource) -> pa.Array:
     import numpy as np
 
-    half = random.words(seed=seed) >> np.uint64(32)
-    return pa.array((half * np.uint64(limit) >> np.uint64(32)).astype(np.int32))
+    high = random.words(seed=seed) >> np.uint64(32)
+    return pa.array((high * np.uint64(limit) >> np.uint64(32)).astype(np.int32))
 
 
 def uuid() -> BoundNode:
@@ -43,7 +43,7 @@ def uuid() -> BoundNode:
 
 
 def _uuid_texts(first: Words, second: Words) -> pa.StringArray:
-    """UUIDs of two times 64 random bits each."""
+    """UUIDs from 128 random bits each: ``first`` and ``second`` are uint64[rows]."""
     import numpy as np
 
     octets = np.stack((first, second), axis=1).view(np.uint8).reshape(-1, 16)
@@ -51,13 +51,13 @@ def _uuid_texts(first: Words, second: Words) -> pa.StringArray:
     octets[:, 8] = octets[:, 8] & 0x3F | 0x80
     texts = np.full((len(octets), _UUID_LENGTH), ord("-"), np.uint8)
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    texts[:, _HEX_PLACES[::2]] = digits[octets >> 4]
-    texts[:, _HEX_PLACES[1::2]] = digits[octets & 0x0F]
+    texts[:, _HEX_POSITIONS[::2]] = digits[octets >> 4]
+    texts[:, _HEX_POSITIONS[1::2]] = digits[octets & 0x0F]
     offsets = np.arange(len(octets) + 1, dtype=np.int32) * _UUID_LENGTH
     return pa.StringArray.from_buffers(len(octets), pa.py_buffer(offsets), pa.py_buffer(texts))
 
 
 _UUID_LENGTH = 36
 
-_HEX_PLACES = [place for place in range(_UUID_LENGTH) if place not in (8, 13, 18, 23)]
-"""Places of the hexadecimal digits; dashes are at the others."""
+_HEX_POSITIONS = [at for at in range(_UUID_LENGTH) if at not in (8, 13, 18, 23)]
+"""Indexes of the hexadecimal digits in the text; dashes are at the others."""

@@ -1,4 +1,4 @@
-"""Binds ``instr``, ``locate`` and ``position``: where a text stands in another one, counted from 1."""
+"""Binds ``instr``, ``locate`` and ``position``: the position of a text in another one, counted from 1."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def locate(part: BoundNode, text: BoundNode, start: BoundNode | None = None) -> 
     """``locate('part', text, start)``: the first position from ``start`` on, 0 if there is none."""
     searched, first = text_literal(part), 1 if start is None else whole_literal(start)
     if searched is None or first is None:
-        return no_arrow_form("a search for a computed text or from a computed place", INT32)
+        return no_arrow_form("a search for a computed text or from a computed position", INT32)
     return b.apply(INT32, partial(_positions, searched, first), as_text(text))
 
 
 def _positions(searched: str, first: int, texts: Any) -> Any:
-    """Bytes are characters in ASCII texts; those of other texts are counted in Python."""
+    """Positions in characters. Those of Arrow are in bytes, the same in ASCII texts; Python searches the others."""
     if isinstance(texts, pa.Scalar):
         return _positions(searched, first, pa.array([texts.as_py()], pa.string()))[0]
     if first < 1 or not searched:
@@ -36,10 +36,10 @@ def _positions(searched: str, first: int, texts: Any) -> Any:
     texts = pc.cast(texts, pa.string())
     rest = pc.utf8_slice_codeunits(texts, first - 1, None) if first > 1 else texts
     found = pc.cast(pc.find_substring(rest, searched), INT32)
-    places = pc.if_else(pc.less(found, 0), pa.scalar(0, INT32), pc.add(found, pa.scalar(first, INT32)))
+    positions = pc.if_else(pc.less(found, 0), pa.scalar(0, INT32), pc.add(found, pa.scalar(first, INT32)))
     other = pc.and_(pc.greater(found, 0), pc.invert(pc.string_is_ascii(rest)))
     other = pc.fill_null(other, False)
     if not other.true_count:
-        return places
+        return positions
     counted = [text.find(searched) + first for text in rest.filter(other).to_pylist()]
-    return pc.replace_with_mask(places, other, pa.array(counted, INT32))
+    return pc.replace_with_mask(positions, other, pa.array(counted, INT32))

@@ -148,7 +148,7 @@ def add_days(sign: int) -> Callable[[BoundNode, BoundNode], BoundNode]:
 
     def build(day: BoundNode, days: BoundNode) -> BoundNode:
         if days.type not in (INT8, INT16, INT32):
-            return no_arrow_form("a date after what is no whole number of days", DATE)
+            return no_arrow_form("a date after what is not a whole number of days", DATE)
         change = pc.add if sign > 0 else pc.subtract
         run = lambda date, count: pc.cast(change(pc.cast(date, INT32), count), DATE)  # noqa: E731
         return b.apply(DATE, run, cast(day, DATE), cast(days, INT32))

@@ -35,11 +35,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BATCH = 200
+"""Expressions that are analysed in one statement."""
 _MAX_VARIED = 12
 """Accepted combinations around which each argument is varied alone."""
-_MANY_ROWS = ("agg_funcs", "window_funcs", "generator_funcs")
+
+_MULTI_ROW_GROUPS = ("agg_funcs", "window_funcs", "generator_funcs")
+"""Spark's groups of functions of several rows."""
+
 _TEXTS = ("'1'", "'year'", "'a INT'", "'UTF-8'", "'2020-01-01'", "'UTC'", "'{\"a\":1}'", "'$.a'", "'MM'", "'1 day'", "'SHA-256'")
-_FEW_TEXTS = 4
+"""Constants that are tried where a text is expected."""
+_TEXTS_OF_TWO, _TEXTS_OF_MORE = 4, 3
+"""How many of them are tried for functions of two and of more arguments."""
+
+_CONSTANTS = (CONSTANT_TEXT, CONSTANT_INT)
 
 
 class Probe:
@@ -47,7 +55,7 @@ class Probe:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
-        columns = ", ".join(f"cast(null as {name}) as c{at}" for at, name in enumerate(CODES) if name not in _constants())
+        columns = ", ".join(f"cast(null as {name}) as c{at}" for at, name in enumerate(CODES) if name not in _CONSTANTS)
         session.sql(f"select {columns}").createOrReplaceTempView("typed_columns")
         state = session._jsparkSession.sessionState()
         self._parser, self._analyzer = state.sqlParser(), state.analyzer()
@@ -61,7 +69,7 @@ class Probe:
         shown = {row[0] for row in self.session.sql("show system functions").collect() if row[0].isidentifier()}
         groups |= dict.fromkeys(shown - groups.keys(), "table")
         names = sorted(groups)
-        many = [name for name in names if groups[name] in (*_MANY_ROWS, "table") and name not in _GRAMMAR]
+        many = [name for name in names if groups[name] in (*_MULTI_ROW_GROUPS, "table") and name not in _GRAMMAR]
         single = [name for name in names if name not in many and name not in _GRAMMAR and not name.startswith(_SKETCHES)]
         return single, many
 
@@ -77,7 +85,7 @@ class Probe:
                 continue
             tried = self._try_combinations(templates[count], count, shorter)
             found[str(count)] = tried.as_json(name) if tried else {}
-            shorter = _some(list(tried.results), _MAX_VARIED) if tried else []
+            shorter = _sample(list(tried.results), _MAX_VARIED) if tried else []
         return found
 
     def operator(self, template: str) -> dict[str, Any]:
@@ -88,13 +96,13 @@ class Probe:
 
     def _try_combinations(self, template: str, count: int, shorter: Sequence[tuple[str, ...]]) -> ProbeResults | None:
         results: dict[tuple[str, ...], str] = {}
-        self._note(results, self._probe(template, _combinations(count, shorter)))
+        self._record(results, self._probe(template, _combinations(count, shorter)))
         if count > 1:
-            for around in _some(list(results), _MAX_VARIED):
-                self._note(results, self._probe(template, (codes for codes in _vary(around) if codes not in results)))
+            for around in _sample(list(results), _MAX_VARIED):
+                self._record(results, self._probe(template, (codes for codes in _vary(around) if codes not in results)))
         return ProbeResults(count, results) if results else None
 
-    def _note(self, results: dict[tuple[str, ...], str], answers: Iterable[tuple[tuple[str, ...], str]]) -> None:
+    def _record(self, results: dict[tuple[str, ...], str], answers: Iterable[tuple[tuple[str, ...], str]]) -> None:
         """Record result types; a type that depends on the value of a constant is unknown."""
         for codes, type_ in answers:
             results[codes] = type_ if results.get(codes, type_) == type_ else BY_VALUE
@@ -107,22 +115,22 @@ class Probe:
         return False
 
     def _probe(self, template: str, combinations: Iterable[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], str]]:
-        waiting: list[tuple[tuple[str, ...], str]] = []
+        batch: list[tuple[tuple[str, ...], str]] = []
         for codes in combinations:
-            texts = _TEXTS if len(codes) == 1 else _TEXTS[:_FEW_TEXTS] if len(codes) == 2 else _TEXTS[:3]
-            waiting += [(codes, template.format(*arguments)) for arguments in self._write_arguments(codes, texts)]
-            if len(waiting) >= _BATCH:
-                yield from self._types_of_calls(waiting)
-                waiting = []
-        yield from self._types_of_calls(waiting)
+            texts = _TEXTS if len(codes) == 1 else _TEXTS[:_TEXTS_OF_TWO] if len(codes) == 2 else _TEXTS[:_TEXTS_OF_MORE]
+            batch += [(codes, template.format(*arguments)) for arguments in self._write_arguments(codes, texts)]
+            if len(batch) >= _BATCH:
+                yield from self._types_of_calls(batch)
+                batch = []
+        yield from self._types_of_calls(batch)
 
     def _write_arguments(self, codes: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        ways = {CONSTANT_TEXT: texts, CONSTANT_INT: ("1",)}
+        choices = {CONSTANT_TEXT: texts, CONSTANT_INT: ("1",)}
         if len(codes) > 2:  # all constants are equal; the other combinations vary them
             for text in texts if CONSTANT_TEXT in codes else ("",):
                 yield tuple({CONSTANT_TEXT: text, CONSTANT_INT: "1"}.get(code) or self._column[code] for code in codes)
             return
-        yield from product(*(ways.get(code, (self._column[code],)) for code in codes))
+        yield from product(*(choices.get(code, (self._column[code],)) for code in codes))
 
     def _types_of_calls(self, calls: Sequence[tuple[tuple[str, ...], str]]) -> Iterator[tuple[tuple[str, ...], str]]:
         if not calls:
@@ -159,11 +167,7 @@ _GRAMMAR = frozenset(
 
 
 _SKETCHES = ("kll_", "tuple_", "theta_", "hll_", "st_", "approx_top_k_")
-"""Prefixes of functions of sketches and geometries: a fifth of all, and not worth the time of probing."""
-
-
-def _constants() -> tuple[str, ...]:
-    return (CONSTANT_TEXT, CONSTANT_INT)
+"""Prefixes of functions of sketches and geometries, which are not probed: a fifth of all functions, rarely used on events."""
 
 
 def _combinations(count: int, shorter: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
@@ -173,13 +177,13 @@ def _combinations(count: int, shorter: Sequence[tuple[str, ...]]) -> Iterator[tu
         yield from product(COMBINED_IN_PAIRS if count == 2 else COMBINED_IN_THREES, repeat=count)
         for type_ in ARRAY_ELEMENTS:
             yield from product((f"array<{type_}>", type_, CONSTANT_INT), repeat=count)
-        yield from _alike(count) if count == 3 else ()
+        yield from _with_equal_types(count) if count == 3 else ()
     else:
         yield from ((*codes, code) for codes in shorter for code in COMBINED_IN_THREES)
         yield from ((code,) * count for code in CODES)
 
 
-def _alike(count: int) -> Iterator[tuple[str, ...]]:
+def _with_equal_types(count: int) -> Iterator[tuple[str, ...]]:
     """Combinations in which some arguments have one type, as in ``if(boolean, date, date)``."""
     for code in CODES:
         for same in product((True, False), repeat=count):
@@ -187,12 +191,13 @@ def _alike(count: int) -> Iterator[tuple[str, ...]]:
                 yield from product(*((code,) if fixed else (CONSTANT_TEXT, CONSTANT_INT, "boolean") for fixed in same))
 
 
-def _some(combinations: Sequence[tuple[str, ...]], most: int) -> list[tuple[str, ...]]:
-    """A sample, evenly distributed."""
-    return list(combinations[:: max(1, len(combinations) // most)])
+def _sample(combinations: Sequence[tuple[str, ...]], size: int) -> list[tuple[str, ...]]:
+    """A sample of about this size, evenly distributed."""
+    return list(combinations[:: max(1, len(combinations) // size)])
 
 
 def _vary(codes: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The combinations with one other type."""
     for at in range(len(codes)):
         for code in CODES:
             yield (*codes[:at], code, *codes[at + 1 :])

@@ -148,7 +148,7 @@ def network_direction(one: Processor) -> None:
 
 
 def registered_domain(one: Processor) -> None:
-    """A domain, its registered part, what stands before that and its public suffix; none of them for what is no domain."""
+    """A domain, its registered part, what stands before that and its public suffix; none of them for what is not a domain."""
     source = one.draft.field(one.field_name())
     optional = one.option("ignore_missing", True)
     if source.is_null:

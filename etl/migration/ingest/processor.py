@@ -1,4 +1,4 @@
-"""A processor while it is imported: its options, where it runs, and what happens where it fails."""
+"""A processor of an ingest pipeline while it is imported: its options, its condition, and the processors for failures."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Processor:
     options: Mapping[str, Any]
     draft: Draft
     where: Value | None
-    """Where it runs; None is everywhere."""
+    """The condition of the events for which it runs; None: all events."""
     run: RunProcessors
-    """Imports further processors: of ``on_failure``."""
+    """Imports the processors of its ``on_failure``."""
     pipeline_handlers: Sequence[Any] = ()
-    """``on_failure`` of the pipeline."""
+    """The processors of the pipeline's ``on_failure``."""
     constants: Mapping[str, str] = field(default_factory=dict)
     timezone: str = "UTC"
     samples: Mapping[str, Mapping[str, Member]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Processor:
         self.draft.set({name: choose(self.where, value, self.draft.field(name) if self.where is not None else value)})
 
     def source(self) -> Value | None:
-        """The field that the processor reads; None if no step gives it and nothing is to be done."""
+        """The field that the processor reads; None if no step before it gives the field, so that no step is written."""
         name = self.field_name()
         value = self.draft.field(name)
         if not value.is_null:
@@ -110,7 +110,7 @@ class Processor:
         return f"{self.name}: {self.field_name()} does not fit" if "field" in self.options else f"{self.name}: it failed"
 
     def failed(self, condition: Value) -> None:
-        """Import what the configuration does where the processor fails."""
+        """Import the processors that run for events for which the processor fails, which are those with this condition."""
         where = both(self.where, condition)
         if where == FALSE:
             return
@@ -129,11 +129,11 @@ class Processor:
         keeps: bool = True,
         empty: frozenset[str] = frozenset(),
     ) -> None:
-        """Add a parser of the field, whose fields replace those that are known only where it succeeds.
+        """Add a parser of the field. Where it fails, fields that earlier steps have given keep their values.
 
-        ``more`` are options with names of fields that it gives (``target``); of the fields in ``empty`` null behind a success is
-        an empty text. Raises NotCarriedError if the parser refuses the
-        options.
+        ``more``: options with names of fields that it gives, such as ``target``. ``keeps``: the parsed field is kept. ``empty``:
+        fields that are an empty text instead of null where the parser succeeds. Raises NotCarriedError for options that the
+        parser does not accept.
         """
         name = self.field_name()
         source = self.source()
@@ -170,13 +170,13 @@ class Processor:
         self.failed(negation(is_null(field_value(text, TEXT))))
 
     def _take_first(self, types: Mapping[str, str]) -> Mapping[str, str]:
-        """Of a field that a pattern captures several times the first capture counts."""
+        """Replace fields that a pattern captures several times by their first capture; returns the types of these fields."""
         values = {name: _first(self.draft.field(name)) for name, type_ in types.items() if type_.startswith("array<")}
         self.draft.set(values)
         return {name: value.type for name, value in values.items()}
 
     def _new_names(self, type_: str, options: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-        """Temporary names for fields of a parser that are known; the parser url has one option for all of its names."""
+        """Temporary names for fields that earlier steps have given; for all fields of `url`, which have one prefix."""
         taken = [one for one in given if one in self.draft.types]
         if type_ != "url" or not taken:
             return {one: self.draft.new_temporary("found") for one in taken}
@@ -192,7 +192,7 @@ def _first(value: Value) -> Value:
 
 
 def static_name(value: Any) -> str:
-    """A field's name in an option; ``_source.`` and ``ctx.`` before it mean nothing."""
+    """A field's name in an option, without the prefixes ``_source.`` and ``ctx.``."""
     if not isinstance(value, str):
         raise NotCarriedError(f"{value!r} is not the name of one field")
     if "{{" in value:
@@ -206,13 +206,13 @@ def as_list(value: Any) -> list[Any]:
 
 
 def parsed_fields(type_: str, options: Mapping[str, Any]) -> Mapping[str, str]:
-    """The fields that a parser gives, with their types. Options with variables of the environment do not change them."""
+    """The fields that a parser gives, with their types; options with variables of the environment are ignored."""
     parser = build_parser(type_, {name: value for name, value in options.items() if "${" not in str(value)})
     return {one.name: format_type(one.type) for one in parser.parsed_fields()}
 
 
 def build_parser(type_: str, options: Mapping[str, Any]) -> Parser:
-    """The parser with these options. Raises NotCarriedError with the first thing that is wrong with them."""
+    """The parser with these options. Raises NotCarriedError with their first problem."""
     component = installed().families["step"][type_]
     try:
         parser = component.model_validate({"type": type_, **options})
@@ -228,7 +228,7 @@ def build_parser(type_: str, options: Mapping[str, Any]) -> Parser:
 
 
 def rename_captures(type_: str, options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The options with other names for fields that they give."""
+    """The options of a parser with other names for the fields that it gives: ``names`` is old → new."""
     if not names:
         return dict(options)
     if type_ == "grok":

@@ -35,7 +35,7 @@ def condition_value(draft: Draft, test: Test) -> Value:
         case ("=~" | "!~") as operator, (one, other):
             pattern = other.text if isinstance(other, Regex) else other
             if not isinstance(pattern, str):
-                raise NotCarriedError(f"{operator} with something that is no regular expression")
+                raise NotCarriedError(f"{operator} with something that is not a regular expression")
             found = matching(_operand(draft, one), pattern)
             return found if operator == "=~" else negation(found)
         case "in", (one, other):

@@ -90,7 +90,7 @@ class ConfigurationReader:
         while self.at < len(self.text):
             name = self._peek()[1].strip("\"'")
             if name not in into.sections:
-                self._fail(f"{name!r} is no section: there are input, filter and output")
+                self._fail(f"{name!r} is not a section: there are input, filter and output")
             self._next()
             into.sections[name] += self._block()
         return into

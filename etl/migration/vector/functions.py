@@ -35,7 +35,7 @@ def _cast(type_: str) -> Callable[[Value], Value]:
 def _plain(value: Value) -> str:
     """The text of a constant."""
     if not value.is_literal or value.type != TEXT:
-        raise NotCarriedError("an argument that is no constant text in VRL")
+        raise NotCarriedError("an argument that is not a constant text in VRL")
     return value.sql[1:-1].replace("\\'", "'").replace("\\\\", "\\")
 
 

@@ -128,7 +128,7 @@ class Program:
     def _replace(self, value: vrl.Node, where: Value | None) -> None:
         draft = self.steps.draft
         if not isinstance(value, vrl.ObjectOf | vrl.Path):
-            raise NotCarriedError(". = … of something that is no object in VRL")
+            raise NotCarriedError(". = … of something that is not an object in VRL")
         members = dict(self._object(value))
         kept = {**members}
         draft.set({name: choose(where, member, draft.field(name)) for name, member in kept.items()})
@@ -230,7 +230,7 @@ class Program:
             case "parse_regex" | "parse_grok":
                 pattern = arguments.get("pattern")
                 if not isinstance(pattern, vrl.Regex | vrl.Literal):
-                    raise NotCarriedError(f"{parser.name} with a pattern that is no constant")
+                    raise NotCarriedError(f"{parser.name} with a pattern that is not a constant")
                 text = pattern.text if isinstance(pattern, vrl.Regex) else str(pattern.value)
                 names = re.findall(r"\(\?P?<([A-Za-z_]\w*)>|%\{\w+:([^:{}]+)", text)
                 renamed = {one or other: f"{stem}{clean_name(one or other)}" for one, other in names}

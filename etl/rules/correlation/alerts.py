@@ -114,7 +114,7 @@ def _cast_texts(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
 
 
 def _value(text: pa.StringScalar, type_: pa.DataType) -> pa.Array:
-    """A text as a value of this type; null if it is none."""
+    """A text as a value of this type; null if it is not one."""
     try:
         return pa.array([text.as_py()], pa.string()).cast(type_)
     except pa.ArrowInvalid:

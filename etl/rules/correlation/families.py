@@ -99,7 +99,7 @@ def _find_mistake(one: Correlation, names: Mapping[str, str], kept: Mapping[str,
     for alias, mapping in one.aliases.items():
         for name in mapping:
             if name not in one.rules and names.get(name) not in {names[rule] for rule in one.rules}:
-                return f"the alias {alias!r} is for the rule {name!r}, which is none of its rules"
+                return f"the alias {alias!r} is for the rule {name!r}, which is not one of its rules"
     return None
 
 

@@ -147,7 +147,7 @@ class MemberTable:
         return max((len(one.rules) for _, one in self.members), default=0)
 
     def rank(self, number: int, rule: str) -> int:
-        """The index of a rule among those of a member, -1 if it is none of them."""
+        """The index of a rule among those of a member, -1 if it is not one of them."""
         rules = self.members[number][1].rules
         return rules.index(rule) if rule in rules else -1
 

@@ -106,19 +106,19 @@ def list_by_row(truth: Any, offsets: Any, rule: Any) -> None:
         for n in range(truth.shape[0]):
             for word in range(truth.shape[1]):
                 value = truth[n, word]
-                place = 0
+                index = 0
                 while value != 0:
                     while value & np.uint64(1) == 0:
                         value >>= np.uint64(1)
-                        place += 1
-                    row = 64 * word + place
+                        index += 1
+                    row = 64 * word + index
                     if pass_ == 0:
                         offsets[row + 2] += 1
                     else:
                         rule[offsets[row + 1]] = n
                         offsets[row + 1] += 1
                     value >>= np.uint64(1)
-                    place += 1
+                    index += 1
         if pass_ == 0:
             for row in range(2, offsets.shape[0]):
                 offsets[row] += offsets[row - 1]

@@ -23,9 +23,9 @@ from etl.rules.search.contains_kernel import find_in_rows
 class TextField:
     """Evaluates the predicates on a field."""
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
+    def __init__(self, field: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
         tested = [(number, one) for number, one in predicates if one.has_text_test]
-        self._of, self.tests = of, TextTests(of, tested, context)
+        self._field, self.tests = field, TextTests(field, tested, context)
         self.deferred = self.tests.tests.keys()
         self._scan = TextScan(predicates, self.tests.tests, context.switches.together)
         self._cache = TextCache(context.switches.distinct)
@@ -40,7 +40,7 @@ class TextField:
 
     def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Scan the texts that are not in the cache. For tests the bits say where they may hold."""
-        column, self._codes, self._texts, self._found_all = columns[self._of], None, None, True
+        column, self._codes, self._texts, self._found_all = columns[self._field], None, None, True
         self._is_list = is_list_type(column.array.type)
         if column.array.null_count == len(column.array):
             return
@@ -92,12 +92,12 @@ class TextField:
 
     def evaluate_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
         """Run a test in some rows (int64[n]), in which it may hold."""
-        column, texts = columns[self._of], self._locate(columns)
+        column, texts = columns[self._field], self._locate(columns)
         values = column.values_in(rows)
         found = self.tests.filter(number, texts, self._codes, values[texts.length[values] >= 0])
         bits.put_rows(number, column.rows[found])
 
     def _locate(self, columns: Mapping[str, Column]) -> Texts:
         if self._texts is None:
-            self._texts = Texts.of(columns[self._of].values)
+            self._texts = Texts.of(columns[self._field].values)
         return self._texts

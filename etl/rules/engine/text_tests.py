@@ -47,11 +47,11 @@ class TextTest:
 class TextTests:
     """The tests of one field, by the number of their predicate."""
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
+    def __init__(self, field: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
         """``context.spent`` gets the time of each test."""
         self._spent = context.spent
         self.tests: Mapping[int, TextTest] = {
-            number: one.text_test(of, row, context.switches) for row, (number, one) in enumerate(predicates)
+            number: one.text_test(field, row, context.switches) for row, (number, one) in enumerate(predicates)
         }
         self.everywhere = [number for number, one in self.tests.items() if not one.literals]
         """Tests without literals, which run on every text."""

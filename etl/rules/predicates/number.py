@@ -91,7 +91,7 @@ class Number(Predicate):
         return Leaf(Sql(where, (self.field,)))
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
-        """Those of a field together."""
+        """One evaluator for the predicates on one field."""
         return NumberEvaluator, self.field
 
     @property
@@ -119,14 +119,14 @@ class NumberEvaluator:
 
     deferred: frozenset[int] = frozenset()
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, Number]], context: EvaluatorContext) -> None:
-        self._of = of
+    def __init__(self, field: str, predicates: Sequence[tuple[int, Number]], context: EvaluatorContext) -> None:
+        self._field = field
         self._equal = [(number, one.value) for number, one in predicates if one.order == "="]
         self._ordered = [(number, one) for number, one in predicates if one.order != "="]
 
     def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of the rows for which they hold."""
-        array = columns[self._of].array
+        array = columns[self._field].array
         if self._equal:
             self._evaluate_equal(array, bits)
         for number, one in self._ordered:

@@ -81,7 +81,7 @@ class Pattern(TextPredicate):
             return f"{self.pattern!r} has no text that must be there: it is tried on every distinct text"
         return None
 
-    def text_test(self, of: str, row: int, switches: Switches) -> TextTest:
+    def text_test(self, field: str, row: int, switches: Switches) -> TextTest:
         """RE2, an automaton, or the package ``regex``; prefiltered by literals."""
         from etl.rules.engine.text_tests import pattern_test
 

@@ -47,7 +47,7 @@ class Present(Predicate):
         return Leaf(self) if self.field in schema.names else FALSE
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
-        """Those of a field together."""
+        """One evaluator for the predicates on one field."""
         return PresentEvaluator, self.field
 
     @property
@@ -57,8 +57,8 @@ class Present(Predicate):
 
     @property
     def words(self) -> str:
-        """Such as ``name is there``."""
-        return f"{self.field} is there"
+        """Such as ``name is not null``."""
+        return f"{self.field} is not null"
 
     @staticmethod
     def summarize(predicates: Sequence[Present]) -> str:
@@ -71,12 +71,12 @@ class PresentEvaluator:
 
     deferred: frozenset[int] = frozenset()
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, Present]], context: EvaluatorContext) -> None:
-        self._of, self._predicates = of, predicates
+    def __init__(self, field: str, predicates: Sequence[tuple[int, Present]], context: EvaluatorContext) -> None:
+        self._field, self._predicates = field, predicates
 
     def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
         """Set the bits of the rows with a value."""
-        array = columns[self._of].array
+        array = columns[self._field].array
         nulls = array.null_count
         for number, _ in self._predicates:
             if nulls == 0:

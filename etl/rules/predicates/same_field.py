@@ -78,7 +78,7 @@ class SameField(Predicate):
 class SameFieldEvaluator:
     """Evaluates one comparison of two columns, in the rows where a rule may match."""
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, SameField]], context: EvaluatorContext) -> None:
+    def __init__(self, field: str, predicates: Sequence[tuple[int, SameField]], context: EvaluatorContext) -> None:
         ((self._number, self._predicate),) = predicates
         self.deferred = frozenset([self._number])
 

@@ -72,14 +72,14 @@ class Sql(TextPredicate):
         """Spark SQL names the stream's own fields."""
         return self
 
-    def text_test(self, of: str, row: int, switches: Switches) -> TextTest:
+    def text_test(self, field: str, row: int, switches: Switches) -> TextTest:
         """The condition as a function of texts, prefiltered by its literals."""
         from etl.rules.engine.text_tests import TextTest
 
-        holds = sql_function(self, pa.schema([(of, pa.string())]))
+        holds = sql_function(self, pa.schema([(field, pa.string())]))
 
         def test(texts: pa.StringArray) -> pa.BooleanArray:
-            return holds(pa.RecordBatch.from_arrays([texts], names=[of]))
+            return holds(pa.RecordBatch.from_arrays([texts], names=[field]))
 
         return TextTest(test, self.literals if switches.literals else (), None, 0, row)
 
@@ -91,7 +91,7 @@ class SqlEvaluator:
 
     deferred: frozenset[int] = frozenset()
 
-    def __init__(self, of: str, predicates: Sequence[tuple[int, Sql]], context: EvaluatorContext) -> None:
+    def __init__(self, field: str, predicates: Sequence[tuple[int, Sql]], context: EvaluatorContext) -> None:
         ((self._number, predicate),) = predicates
         self._holds = sql_function(predicate, context.schema)
 

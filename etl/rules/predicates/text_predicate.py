@@ -42,6 +42,6 @@ class TextPredicate(Predicate):
         """Return the function that makes a search for all predicates of this family on one field, given by number."""
         return None
 
-    def text_test(self, of: str, row: int, switches: Switches) -> TextTest:
-        """Return the test of whole texts of the field ``of``; ``row`` is its row in the field's table of outcomes."""
+    def text_test(self, field: str, row: int, switches: Switches) -> TextTest:
+        """Return the test of whole texts of this field; ``row`` is its row in the field's table of outcomes."""
         raise NotImplementedError

@@ -27,8 +27,8 @@ def _key(at: Any, size: Any) -> Any:
     if size >= 8:
         first, last = load_long(at), load_long(at + np.uint64(size) - EIGHT)
     else:
-        for place in range(size):
-            first = first << EIGHT | np.uint64(load_byte(at + np.uint64(place)))
+        for index in range(size):
+            first = first << EIGHT | np.uint64(load_byte(at + np.uint64(index)))
     key = ((first | LOW_CASES) ^ np.uint64(size)) * MIXED
     key = (key ^ (key >> np.uint64(32)) ^ (last | LOW_CASES)) * MIXED
     return key ^ (key >> np.uint64(32))

@@ -20,7 +20,7 @@ _CHUNK_BYTES = 16 << 20
 """Bytes of complete lines that are read at once."""
 
 _LONGEST_LINE_BYTES = 256 << 20
-"""Bytes of one letter; a longer line is no letter of a run."""
+"""Bytes of one letter; a longer line is not a letter of a run."""
 
 _HEAD_BYTES = 4096
 """Bytes of the first line that tell whether a file is still the one that it was."""

@@ -62,7 +62,7 @@ class LetterFilter:
 
 
 def parse_time(name: str, text: str | None) -> datetime | None:
-    """A time of day in UTC. Raises EtlError for a text that is none."""
+    """A time of day in UTC. Raises EtlError for a text that is not a time."""
     if text is None:
         return None
     try:

@@ -57,7 +57,7 @@ class LetterCursor:
 
 
 def _unknown(text: str) -> EtlError:
-    return EtlError(f"after: {text[:80]!r} is no `next` of an earlier page; without it the first page is given")
+    return EtlError(f"after: {text[:80]!r} is not a `next` of an earlier page; without it the first page is given")
 
 
 @dataclass

@@ -24,7 +24,7 @@ UNREADABLE = "replay-unreadable"
 
 
 _UNFIT = (EtlError, pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError)
-"""What a letter raises that is no event of the fields: its text may be anything."""
+"""What a letter raises that is not an event of the fields: its text may be anything."""
 
 
 class ReplaySource(Source):
@@ -126,7 +126,7 @@ def _make_batch(texts: Sequence[str | None], offsets: pa.Array, schema: Schema) 
 
 
 def _flat(text: str | None, fields: Schema) -> Mapping[str, Any]:
-    """The values of an event by field; a text that is no JSON object is the field ``message``."""
+    """The values of an event by field; a text that is not a JSON object is the field ``message``."""
     with suppress(ValueError):
         event = json.loads(text or "null")
         if isinstance(event, dict):

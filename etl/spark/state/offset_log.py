@@ -1,7 +1,8 @@
-"""What Spark has logged of a query that has a clock: the offsets of its sources and of the clock, in each micro-batch.
+"""Reads Spark's offset log of a query that has a clock: the offsets of its sources and of the clock in each micro-batch.
 
-A file of ``checkpoint/offsets`` has a line for each read: those of splits hold the offsets of several sources by name, others are
-what Spark's own sources write, and the last line is that of the clock (`etl.spark.clock_planner`).
+A file of ``checkpoint/offsets`` has a line for each source of the DataFrame. Our source of splits writes a line with the offsets
+of
+several sources by name, Spark's own sources write one each, and the last line is that of the clock (`etl.spark.clock_planner`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from etl.spark.state.checkpoint import OFFSETS_HEAD, last_number, write_checksum
 from etl.spark.state.folder import StateFolder
 
 CLOCK = "query_clock"
-"""The only name in the offset of a clock."""
+"""The key in the JSON offset of a clock."""
 
 NO_OFFSET = "-"
 """The line of a source that has no offset yet."""
@@ -28,9 +29,9 @@ class LoggedOffsets:
     """The offsets at the end of a micro-batch."""
 
     sources: dict[tuple[int, str], Any]
-    """Number of a line and name of a source in it → its offset, in any form in which equal ones are equal."""
+    """Line number and source → its offset; only compared with others."""
     clock: dict[str, Any]
-    """That of the clock; empty if it has none yet."""
+    """The offset of the clock; empty if it has none yet."""
 
 
 NOTHING_LOGGED = LoggedOffsets({}, {})
@@ -38,8 +39,9 @@ NOTHING_LOGGED = LoggedOffsets({}, {})
 
 
 def read_offsets(state: StateFolder, query: str, number: int, spark_reads: Sequence[str]) -> LoggedOffsets | None:
-    """The offsets of a micro-batch; None if they are not logged, or no longer. ``spark_reads``: the names of the sources that
-    Spark reads, in the order of its plan. A step that reads its input twice makes more lines: then each stands for all."""
+    """The offsets of a micro-batch; None if they are not logged, or not any more. ``spark_reads``: the names of the sources that
+    Spark reads, in the order of its plan. If a step reads its input twice, there are more lines than sources; then each line is
+    taken as the offset of all these sources."""
     try:
         lines = (_folder(state, query) / str(number)).read_text("utf-8").splitlines()[OFFSETS_HEAD:]
     except FileNotFoundError:
@@ -67,7 +69,7 @@ def last_logged(state: StateFolder, query: str) -> int:
 
 
 def add_clock(state: StateFolder, query: str) -> None:
-    """Add a clock that has no offset yet to the offsets of a query that had none, which Spark would refuse otherwise."""
+    """Add a clock without an offset to the log of a query that ran without one; Spark refuses a log with fewer sources."""
     last = last_logged(state, query)
     for number in (last - 1, last):  # Spark reads both for a micro-batch that was interrupted
         file = _folder(state, query) / str(number)

@@ -52,7 +52,7 @@ def with_all_rows(relation: Relation, calls: Mapping[str, Any]) -> Relation:
 
 
 def _with_keys(relation: Relation, nodes: Sequence[Any], at: int) -> tuple[Relation, list[str]]:
-    """The relation with the values of PARTITION BY that are no columns, and the fields of all."""
+    """The relation with the values of PARTITION BY that are not columns, and the fields of all."""
     keys: list[str] = []
     computed: dict[str, str] = {}
     for node in nodes:

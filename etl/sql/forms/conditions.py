@@ -103,7 +103,7 @@ def _comparison(node: Any, name: str, known: Mapping[str, str], scope: Scope) ->
     if operator is None:
         raise ScriptError(
             "unsupported-sql",
-            f"{node.sql(dialect='spark')[:60]!r} is no comparison of two columns",
+            f"{node.sql(dialect='spark')[:60]!r} is not a comparison of two columns",
             start(node),
             "a condition on an earlier row is A.x < B.x, A.x < FIRST(B.x) or A.x < LAST(A.x, 1), and AND between them",
         )

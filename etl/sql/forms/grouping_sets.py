@@ -175,7 +175,7 @@ def _grouping(call: Any, found: _Sets) -> Any:
     known = {text for one in found.sets for text in one}
     for key in call.expressions:
         if _text(key) not in known:
-            raise ScriptError("unknown-field", f"{key.sql(dialect='spark')!r} is no key of GROUP BY", start(key))
+            raise ScriptError("unknown-field", f"{key.sql(dialect='spark')!r} is not a key of GROUP BY", start(key))
     bits = []
     for one in found.sets:
         number = 0

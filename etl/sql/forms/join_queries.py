@@ -1,7 +1,8 @@
-"""The steps `join` and `lookup` → JOIN clauses. A clause may say less than the step, as in `step_queries`."""
+"""The steps `join` and `lookup` → queries with JOIN. It may lack options of the step, as in `step_queries`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -18,19 +19,19 @@ _CLAUSES = {
     "semi": "LEFT SEMI JOIN",
     "anti": "LEFT ANTI JOIN",
 }
-"""Kind of a join → the words of its clause."""
+"""Kind of a join → the keywords of its clause."""
 
 _ROWS, _TABLE = "t", "n"
-"""Names of the rows before a look-up, and of its table."""
+"""Aliases of the rows that are looked up, and of the table."""
 
 
 def join_query(step: Step, inputs: Sequence[str]) -> str | None:
-    """The query that pairs the rows of the inputs; None for a step that SQL cannot say."""
+    """The query that pairs the rows of the inputs; None for a step that has no form in SQL."""
     if step["type"] != "join":
         return None
     try:
         return _join(step, inputs)
-    except (KeyError, ValueError, AttributeError, TypeError):  # options that are missing, or no texts and durations
+    except (KeyError, ValueError, AttributeError, TypeError):  # options that are missing or have another type
         return None
 
 
@@ -50,7 +51,7 @@ def _join(step: Step, inputs: Sequence[str]) -> str:
         hint, _ = time_to_live_hint(step.get("ttl") if step.get("changelog") else step["within"], left)
     if step.get("where") is not None:
         where = str(step["where"])
-        conditions.append(f"({where})" if " or " in where.lower() else where)
+        conditions.append(f"({where})" if re.search(r"\bor\b", where, re.IGNORECASE) else where)
     clause = _CLAUSES[step.get("kind", "inner")]
     rows = f"{tables[0]}{aliases[0]}\n{clause} {tables[1]}{version}{aliases[1]}"
     return f"SELECT{hint} * FROM {rows}\nON {' AND '.join(conditions)}"
@@ -71,7 +72,7 @@ def key_pairs(on: Any) -> Mapping[str, str]:
 
 
 def side_times(step: Step, inputs: Sequence[str]) -> Mapping[str, str]:
-    """Input → the time of its rows, for a join by event time."""
+    """Input → the field with the event time of its rows, for a join by event time."""
     if step["type"] != "join" or not isinstance(step.get("time"), str) or not 1 <= len(inputs) <= 2:
         return {}
     left, right = _sides(step, inputs)
@@ -79,7 +80,7 @@ def side_times(step: Step, inputs: Sequence[str]) -> Mapping[str, str]:
 
 
 def join_bounds(step: Step) -> tuple[timedelta, timedelta]:
-    """How much earlier and later than the left row the right one may be. Raises ValueError for what is no duration."""
+    """How much earlier and later than the left row the right one may be. Raises ValueError for an invalid duration."""
     within = step.get("within")
     early, late = (step.get(name) if within is None else within for name in ("before", "after"))
     return parse_duration(early or "0s"), parse_duration(late or "0s")
@@ -95,7 +96,7 @@ def _bounds(step: Step, left: str, right: str) -> list[str]:
 
 
 def lookup_query(step: Step, rows: str, keys: Sequence[str]) -> str | None:
-    """The query that looks rows up in a table with these keys; None for a step that SQL cannot say."""
+    """The query that looks rows up in a table with these keys; None for a step that has no form in SQL."""
     fields = [step["on"]] if isinstance(step["on"], str) else list(step["on"])
     if step.get("several") != "all" or len(fields) != len(keys) or not isinstance(step.get("add"), Mapping):
         return None

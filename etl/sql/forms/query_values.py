@@ -265,7 +265,7 @@ def _pair(part: Any, inner: Any, relation: Relation) -> _Pair:
     for column in part.find_all(exp.Column):
         if not is_over(column, inner):
             spark_text(column, relation.scope)
-    message = f"{part.sql(dialect='spark')[:60]!r} is no equality of a column of the query and one around it"
+    message = f"{part.sql(dialect='spark')[:60]!r} is not an equality of a column of the query and one around it"
     hint = "write u.key = t.key, or join the tables and GROUP BY; Flink refuses other conditions, too"
     raise ScriptError("unsupported-sql", message, start(part), hint)
 

@@ -86,7 +86,7 @@ def _plain_join(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_parentheses(condition: str) -> str:
-    """A condition whose parts, which AND joins, have no parentheses; itself where it is no SQL, as with ``${NAME}``."""
+    """A condition whose parts, which AND joins, have no parentheses; itself where it is not SQL, as with ``${NAME}``."""
     import sqlglot
 
     try:

@@ -1,6 +1,6 @@
-"""Steps → queries in the words of SQL: windows with GROUP BY, ROW_NUMBER() for the best and the first rows, OVER.
+"""Steps → queries of standard SQL: windows with GROUP BY, ROW_NUMBER() for the best and the first rows, OVER.
 
-A query may say less than the step: whether it is compiled to the same step is for the caller to find out.
+A query may lack options of the step: the caller compiles it and compares the result with the step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def query_of(step: Step, rows: str, table: str) -> str | None:
     write = _FORMS.get(str(step["type"]))
     try:
         return write(step, rows, table) if write is not None else None
-    except (KeyError, ValueError, AttributeError, TypeError):  # options that are missing, or no texts and durations
+    except (KeyError, ValueError, AttributeError, TypeError):  # options that are missing or have another type
         return None
 
 
@@ -109,7 +109,7 @@ def time_to_live_hint(duration: Any, rows: str = "t") -> tuple[str, str]:
 
 
 def interval(duration: Any, less: float = 0) -> str:
-    """A duration as an interval. Raises ValueError for what is none."""
+    """A duration as an interval. Raises ValueError for an invalid duration."""
     seconds = round(parse_duration(duration).total_seconds() - less, 6)
     for unit, size in (("DAY", 86400), ("HOUR", 3600), ("MINUTE", 60)):
         if seconds and seconds % size == 0:
@@ -127,7 +127,7 @@ def has_watermark(step: Step) -> bool:
 
 
 def watermark_of(step: Step) -> str | None:
-    """The clause of CREATE TABLE that says by which time a step goes; None if its lateness is no constant."""
+    """The clause of CREATE TABLE that says by which time a step goes; None if its lateness is not a constant."""
     try:
         late = interval(step.get("late", "10s"))
     except (ValueError, AttributeError, TypeError):

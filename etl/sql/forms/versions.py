@@ -29,7 +29,8 @@ def version_time(join: Any, scope: Scope) -> SqlColumn | None:
 
 
 def versions_of(view: CreateView) -> Any:
-    """The query of a view that gives the last row of each key, without the choice of the last one: all versions are joined."""
+    """The query of a view that gives the last row of each key, without the condition ``ROW_NUMBER() … = 1``: the join needs all
+    versions, not only the last."""
     from sqlglot import exp
 
     node = view.query

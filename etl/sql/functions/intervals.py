@@ -35,7 +35,7 @@ def interval_parts(node: Any) -> tuple[int, int]:
         return 0, sign * round(sum(amount * _UNITS[name] for amount, name in zip(amounts, units, strict=True)))
     except (ValueError, KeyError):
         raise ScriptError(
-            "bad-interval", f"{node.sql(dialect='spark')} is no interval", start(node), "write INTERVAL '10' SECOND"
+            "bad-interval", f"{node.sql(dialect='spark')} is not an interval", start(node), "write INTERVAL '10' SECOND"
         ) from None
 
 

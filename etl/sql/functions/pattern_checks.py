@@ -1,4 +1,4 @@
-"""Constant patterns that no text can match, because they are no regular expressions: Flink gives null or false for them."""
+"""Constant patterns that no text can match, because they are not regular expressions: Flink gives null or false for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _warnings: ContextVar[list[ScriptError] | None] = ContextVar("pattern_warnings",
 _RESULTS = {"regexp": "FALSE"} | dict.fromkeys(
     ("regexp_extract", "regexp_extract_all", "regexp_replace", "regexp_count", "regexp_instr", "regexp_substr"), "NULL"
 )
-"""Function whose second argument is a pattern → what it gives for one that is none."""
+"""Function whose second argument is a pattern → its result for an invalid pattern."""
 
 
 @contextmanager

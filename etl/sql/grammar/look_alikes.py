@@ -13,7 +13,7 @@ def look_alike(text: str, tokens: list[Any]) -> ScriptError | None:
         found = next((sign for sign in token.text if sign in _LOOK_ALIKES), None) if token.token_type.name != "STRING" else None
         if found:
             at = text.find(found, token.start)
-            return ScriptError("sql-syntax", f"{found!r} is no sign of SQL", at, f"write {_LOOK_ALIKES[found]}")
+            return ScriptError("sql-syntax", f"{found!r} is not a sign of SQL", at, f"write {_LOOK_ALIKES[found]}")
     return None
 
 

@@ -53,7 +53,7 @@ class TypeParser(TokenParser):
         return node
 
     def _unknown_type(self) -> ScriptError:
-        """A word that is no type, with the type that is probably meant."""
+        """A word that is not a type, with the type that is probably meant."""
         error = self._missing("a type")
         near = get_close_matches(self._curr.text.upper(), _KNOWN, 1) if self._curr else []
         error.hint = f"is {near[0]} meant?" if near else None

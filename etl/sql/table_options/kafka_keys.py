@@ -173,7 +173,7 @@ def _is_in_value(given: Mapping[str, Option], prefix: str) -> bool:
     text = option.value.upper() if option else "ALL"
     if option and text not in ("ALL", "EXCEPT_KEY"):
         raise ScriptError(
-            "invalid-value", f"{option.value!r} is no value.fields-include", option.value_at, "'ALL' or 'EXCEPT_KEY'"
+            "invalid-value", f"{option.value!r} is not a value.fields-include", option.value_at, "'ALL' or 'EXCEPT_KEY'"
         )
     if prefix and text == "ALL":
         message = "key.fields-prefix is for columns that are in the key alone"

@@ -42,7 +42,7 @@ def ignored(text: str) -> list[Value]:
 
 
 class OptionValueError(ValueError):
-    """An option's text that is none of those that it takes, and what it takes."""
+    """The value of an option is invalid; the hint says which values are accepted."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ def startup(text: str) -> list[Value]:
     if text not in _STARTS:
         near = get_close_matches(text, _STARTS, 1)
         hint = f"is {near[0]!r} meant?" if near else f"write {', '.join(map(repr, _STARTS))}"
-        raise OptionValueError(f"{text!r} is no scan.startup.mode", hint)
+        raise OptionValueError(f"{text!r} is not a scan.startup.mode", hint)
     return [(("start",), _STARTS[text])]
 
 
@@ -75,7 +75,7 @@ _GUARANTEES = {"exactly-once": "exactly_once", "at-least-once": "at_least_once",
 def delivery(text: str) -> list[Value]:
     """Flink's ``sink.delivery-guarantee``. Raises OptionValueError for another word."""
     if text not in _GUARANTEES:
-        raise OptionValueError(f"{text!r} is no sink.delivery-guarantee", f"write {', '.join(map(repr, _GUARANTEES))}")
+        raise OptionValueError(f"{text!r} is not a sink.delivery-guarantee", f"write {', '.join(map(repr, _GUARANTEES))}")
     return [(("delivery",), _GUARANTEES[text])]
 
 
@@ -102,7 +102,7 @@ def to_duration(*path: str) -> Reader:
         found = re.fullmatch(r"\s*([0-9]{1,15})\s*([a-z]*)\s*", text.lower())
         unit = _UNITS.get(found[2] if found[2] in _UNITS else found[2].rstrip("s") or "ms") if found else None
         if found is None or unit is None:
-            raise OptionValueError(f"{text!r} is no duration", "write '5 min', '10 s' or '500 ms'")
+            raise OptionValueError(f"{text!r} is not a duration", "write '5 min', '10 s' or '500 ms'")
         return [(path, f"{int(found[1])}{unit}")]
 
     return read

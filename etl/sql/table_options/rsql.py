@@ -163,8 +163,8 @@ UNAVAILABLE: Mapping[str, str] = {
     "datahub": "DataHub has no connector here, nor in rsqldb; its Kafka interface works with 'type' = 'kafka'",
     "tt": "TimeTunnel has no connector here, nor in rsqldb; read a topic with 'type' = 'rocketmq' or 'kafka'",
     "random": "test data comes from 'connector' = 'datagen' or our 'type' = 'generate'",
-    "collection": "a collection of a Java program is no source of a script; write it to a file of JSON lines",
-    "memory": "the memory of a Java program is no source of a script; write it to a file of JSON lines",
+    "collection": "a collection of a Java program is not a source of a script; write it to a file of JSON lines",
+    "memory": "the memory of a Java program is not a source of a script; write it to a file of JSON lines",
 }
 """Connectors that do not exist here → what to use."""
 
@@ -236,7 +236,7 @@ def _check(name: str, family: str, texts: Mapping[str, Option]) -> None:
 def _listening(texts: Mapping[str, Option], chosen: Option) -> Iterator[tuple[Path, Any, Option]]:
     protocol = texts.get("protol") or texts.get("protocol") or Option("", "udp", chosen.at, chosen.value_at)
     if protocol.value.lower() not in ("udp", "tcp"):
-        raise ScriptError("invalid-value", f"{protocol.value!r} is no protocol", protocol.value_at, "write 'udp' or 'tcp'")
+        raise ScriptError("invalid-value", f"{protocol.value!r} is not a protocol", protocol.value_at, "write 'udp' or 'tcp'")
     is_tcp = protocol.value.lower() == "tcp"
     port = texts.get("port") or Option("", "12345" if is_tcp else "12346", chosen.at, chosen.value_at)
     yield ("listen",), [f"{protocol.value.lower()}://0.0.0.0:{port.value}"], port
@@ -256,7 +256,7 @@ def _networks(text: str, option: Option) -> list[str]:
     except (ValueError, TypeError) as error:
         raise ScriptError(
             "invalid-value",
-            f"{text!r} is no address, range or network",
+            f"{text!r} is not an address, range or network",
             option.value_at,
             "an expression for senders does not exist here: filter by source.ip",
         ) from error

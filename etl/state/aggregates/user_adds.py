@@ -75,7 +75,7 @@ class UserAdds:
         return states, failed | self._wrong_states(states, failed)
 
     def check_state(self, state: Any, method: str) -> Any:
-        """A state that a method returned. Raises TypeError for None where that is no state."""
+        """A state that a method returned. Raises TypeError for None where that is not a state."""
         if state is None and not self.function.state_may_be_none:
             raise TypeError(f"{method} returned None, and no state")
         return state

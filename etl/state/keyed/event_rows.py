@@ -61,7 +61,7 @@ KEY_HASH = "key_hash"
 
 
 def as_hex(rows: pa.Table) -> pa.Array:
-    """The hashes of rows as texts."""
+    """The hash of each row's key, in hexadecimal digits."""
     digits = hashes_of(rows).T.astype(">u8").tobytes().hex().encode()
     offsets = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int64)
     return pa.Array.from_buffers(pa.large_string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(digits)]).cast(
@@ -74,8 +74,8 @@ def as_times(values: Any) -> pa.Array:
     return pa.array(values, pa.int64()).cast(TIMESTAMP)
 
 
-def unlike(name: str, others: Sequence[str]) -> str:
-    """The name, with underscores appended while others have it."""
+def unused_name(name: str, others: Sequence[str]) -> str:
+    """The name, with as many underscores appended as make it different from the others."""
     while name in others:
         name += "_"
     return name

@@ -17,7 +17,7 @@ from etl.api import PANE, TIMESTAMP, PaneSpan, PartRows, Rejects, Schema, Waterm
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unused_name, whole
 from etl.state.keyed.key_calls import KeyCalls
 from etl.state.keyed.time_to_live import UNLIMITED, KeyLifetimes, TimeToLive
 from etl.state.keyed.timed_calls import TimedCalls
@@ -140,8 +140,8 @@ class FunctionCalls(WaitingEvents):
     def state_fields(self) -> Schema:
         """Keys, the time of the last event, and the state."""
         fields = {name: self.incoming.field(name).type for name in self.keys}
-        fields[unlike("last_event", self.keys)] = TIMESTAMP
-        fields[unlike("state", self.keys)] = self.function.state
+        fields[unused_name("last_event", self.keys)] = TIMESTAMP
+        fields[unused_name("state", self.keys)] = self.function.state
         return pa.schema(list(fields.items()))
 
     def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:

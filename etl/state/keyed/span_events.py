@@ -17,7 +17,7 @@ from etl.api import ALWAYS, NEVER, PANE, TIMESTAMP, PaneSpan, PartRows, Schema, 
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey, matching_keys
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unused_name, whole
 from etl.state.keyed.kernels import assign_spans
 from etl.state.keyed.latest_rows import LatestRows, existing_columns, with_column
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
@@ -134,7 +134,7 @@ class SpanEvents(WaitingEvents):
     @property
     def state_fields(self) -> Schema:
         """The fields of events, without the one for their number, and what is known of the span."""
-        names = [unlike(name, self.fields.names) for name in ("span_start", "span_end", "events")]
+        names = [unused_name(name, self.fields.names) for name in ("span_start", "span_end", "events")]
         return pa.schema([*self._events, *zip(names, (TIMESTAMP, TIMESTAMP, pa.int64()), strict=True)])
 
     def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from etl.api import ALWAYS, NEVER, PANE, TIMESTAMP, AfterRun, PaneSpan, PartRows
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import COUNT, TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unlike, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, prepare_rows, unused_name, whole
 from etl.state.keyed.kernels import suppress_repeats
 from etl.state.keyed.latest_rows import LatestRows, existing_columns, with_column
 
@@ -159,7 +159,7 @@ class SuppressedEvents:
     def state_fields(self) -> Schema:
         """The fields that are stored, when an event passed last, and how many were suppressed since."""
         stored = [self._events.field(name) for name in self._stored_fields]
-        return pa.schema([*stored, (unlike("passed_at", self.fields.names), TIMESTAMP), (self.count, pa.int64())])
+        return pa.schema([*stored, (unused_name("passed_at", self.fields.names), TIMESTAMP), (self.count, pa.int64())])
 
     def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
         """The keys of which events are suppressed, or were and wait to be counted."""

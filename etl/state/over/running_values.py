@@ -17,7 +17,7 @@ from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import check_arguments
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unlike, whole
+from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unused_name, whole
 from etl.state.keyed.time_to_live import UNLIMITED, UNLIMITED_PANE, KeyLifetimes, TimeToLive, panes_after
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 from etl.state.over.functions import RunningAggregate
@@ -195,7 +195,7 @@ class RunningValues(WaitingEvents):
     def state_fields(self) -> Schema:
         """Keys, the time of the last event, and its running values."""
         fields = {name: self.fields.field(name).type for name in self.keys}
-        fields[unlike("last_event", self.fields.names)] = TIMESTAMP
+        fields[unused_name("last_event", self.fields.names)] = TIMESTAMP
         return pa.schema([*fields.items(), *(self.fields.field(name) for name in self.aggregates)])
 
     def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _pairs(given: object) -> object:
-    """The pairs of a name or a list of names, which both sides have."""
+    """Turn a name or a list of names, which are those of both sides, into pairs."""
     names = [given] if isinstance(given, str) else given
     is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     return {name: name for name in names} if is_list else given  # type: ignore[attr-defined]
@@ -70,7 +70,10 @@ class JoinedFields:
 
 
 def joined_key(step: Join, pair: JoinedFields, keys: tuple[tuple[str, ...], tuple[str, ...]] | None) -> tuple[str, ...] | None:
-    """The key of the results of a join of two changelogs with keys: that of the left rows where each has one match at most."""
+    """The key of the results of a join of two changelogs whose keys are ``keys``; None without them.
+
+    It is the key of the left rows if each of them has at most one match, that of the right ones likewise, or else both together.
+    """
     if keys is None:
         return None
     left, right = keys

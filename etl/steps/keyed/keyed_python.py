@@ -165,7 +165,7 @@ class KeyedPython(FunctionStep, KeyedStep):
         if timer.form != "timer":
             result = "tuple[list[dict], State | None, datetime | None]"
             hint = f"def {timer.attribute}(key: dict, state: State, time: datetime) -> {result}:"
-            yield Finding("bad-function", f"{timer.name}() is no function of a key, its state and a time", ("on_timer",), hint)
+            yield Finding("bad-function", f"{timer.name}() is not a function of a key, its state and a time", ("on_timer",), hint)
         elif not (function.sets_timers and timer.sets_timers):
             name = timer.name if function.sets_timers else function.name
             hint = "return the time of the next timer as a third value, None for none"

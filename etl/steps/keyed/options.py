@@ -50,7 +50,7 @@ class KeyedStep(StatefulStep):
 
 
 def key_findings(keys: Sequence[str], incoming: Schema) -> Iterator[Finding]:
-    """Keys that are no fields, or have no equality."""
+    """Keys that are not fields, or have no equality."""
     from etl.state.key_hash import is_key_type
 
     for at, name in enumerate(keys):

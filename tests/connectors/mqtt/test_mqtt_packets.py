@@ -87,7 +87,7 @@ def test_a_message_that_is_too_long_is_read_over_with_its_identifier(cut: int, f
         pytest.param(b"\x30\x03\0\xfft", id="a topic longer than its packet"),
         pytest.param(b"\x30\x01\0", id="no topic"),
         pytest.param(b"\x62\x01\0", id="PUBREL without identifier"),
-        pytest.param(b"\xd0\xff\xff\x7f" + b"x" * 70_000, id="a long packet that is no message"),
+        pytest.param(b"\xd0\xff\xff\x7f" + b"x" * 70_000, id="a long packet that is not a message"),
     ],
 )
 def test_damage_ends_the_connection(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Flink's casts: whole numbers wrap around, fractions are cut, booleans are TRUE and FALSE, a text that is none fails."""
+"""Flink's casts: whole numbers wrap around, fractions are cut, booleans are TRUE and FALSE, other texts fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from etl.expressions import bound_node as b
 from etl.expressions import casts as spark
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, text_literal, whole_literal
-from etl.expressions.library.flink import nested_texts
 from etl.expressions.library.flink.number_casts import (
     Convert,
     decimal_to_text,
@@ -138,12 +137,33 @@ _CONVERTERS: dict[tuple[pa.DataType, pa.DataType], Convert] = {
 }
 
 
+def _nested_text(type_: pa.DataType, value: Any) -> str:
+    """The text of a Python value of a type, as Flink casts it: ``[1, 2, NULL]``, ``{a=1}``, ``(1, a)``."""
+    if value is None:
+        return "NULL"
+    if pa.types.is_map(type_):
+        return (
+            "{"
+            + ", ".join(f"{_nested_text(type_.key_type, key)}={_nested_text(type_.item_type, item)}" for key, item in value)
+            + "}"
+        )
+    if pa.types.is_list(type_):
+        return "[" + ", ".join(_nested_text(type_.value_type, item) for item in value) + "]"
+    if pa.types.is_struct(type_):
+        return "(" + ", ".join(_nested_text(field.type, value[field.name]) for field in type_) + ")"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return str(double_to_text(pa.scalar(value, type_)).as_py())
+    return str(value)
+
+
 def _cast_nested(value: BoundNode, target: pa.DataType) -> BoundNode | None:
     """Casts from and to arrays, maps and rows; None for other types."""
     if not pa.types.is_nested(value.type):
         return None
     if target == STRING:
-        return by_value(STRING, partial(nested_texts.show, value.type), fails=False)(value)
+        return by_value(STRING, partial(_nested_text, value.type), fails=False)(value)
     if pa.types.is_list(value.type) and pa.types.is_list(target):
         return b.apply(target, partial(_cast_items, target), value)
     if pa.types.is_struct(value.type) and pa.types.is_struct(target) and value.type.num_fields == target.num_fields:
@@ -217,14 +237,14 @@ FUNCTIONS = (
         f"The value as another type: {_TYPES}. Whole numbers wrap around, fractions are cut.",
         "flink_cast(300, 'tinyint')",
         44,
-        errors="a text that is no value of the type",
+        errors="a text that is not a value of the type",
     ),
     LibraryFunction(
         "flink_try_cast",
         "value: any, type: string, precision: integer?",
         "the type",
         _build(True),
-        "The same, but null for a text that is no value of the type.",
+        "The same, but null for a text that is not a value of the type.",
         "flink_try_cast('non-number', 'int')",
         None,
         null="null if the value is null or cannot be cast",

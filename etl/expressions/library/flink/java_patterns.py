@@ -62,7 +62,7 @@ class TimedPattern:
 
 @lru_cache(maxsize=256)
 def compile_timed(pattern: str) -> TimedPattern | None:
-    """The pattern for Python, None if it is none; ``\\z`` is Python's ``\\Z``."""
+    """The pattern for Python, None if it is invalid; ``\\z`` is Python's ``\\Z``."""
     import regex
 
     try:

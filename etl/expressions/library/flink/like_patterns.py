@@ -131,7 +131,7 @@ FUNCTIONS = (
         "SIMILAR TO: `%` and `_` beside `|`, `*`, `+`, `?`, brackets and braces.",
         "flink_similar('abc', 'a(b|d)c')",
         True,
-        errors="what is no pattern, or one that takes more than 2 seconds",
+        errors="what is not a pattern, or one that takes more than 2 seconds",
         loops=True,
     ),
 )

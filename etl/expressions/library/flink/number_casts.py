@@ -96,7 +96,7 @@ _DOUBLE = r"\A[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dD
 
 
 def text_to_decimal(target: pa.DataType, values: Any) -> Converted:
-    """A text that is no number is null, as one that does not fit."""
+    """A text that is not a number is null, as one that does not fit."""
     from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
     context = Context(prec=120)

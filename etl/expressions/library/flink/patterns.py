@@ -39,7 +39,7 @@ def _search_pattern(pattern: BoundNode) -> str | None:
 def _with_pattern(
     type_: pa.DataType, function: Callable[..., Any], bad: Any = None, grows: bool = False
 ) -> Callable[..., BoundNode]:
-    """A function of a compiled pattern and a text, by value; ``bad`` is given for what is no pattern."""
+    """A function of a compiled pattern and a text, by value; ``bad`` is given for what is not a pattern."""
 
     def one(text: str, pattern: str, *more: Any) -> Any:
         found = compile_timed(pattern)
@@ -47,7 +47,7 @@ def _with_pattern(
 
     def one_of_data(text: str, pattern: str, *more: Any) -> Any:
         if len(pattern) > MAX_PATTERN:
-            raise RowError(f"the pattern has {len(pattern)} characters; one that is no constant has {MAX_PATTERN} at most")
+            raise RowError(f"the pattern has {len(pattern)} characters; one that is not a constant has at most {MAX_PATTERN}")
         return one(text, pattern, *more)
 
     def build(text: BoundNode, pattern: BoundNode, *more: BoundNode) -> BoundNode:
@@ -154,7 +154,7 @@ def _instr(found: TimedPattern, text: str) -> int:
     return match.start() + 1 if match else 0
 
 
-_BAD = "null if an argument is null, and for what is no pattern"
+_BAD = "null if an argument is null, and for what is not a pattern"
 
 
 FUNCTIONS = (
@@ -166,7 +166,7 @@ FUNCTIONS = (
         "Whether a part of a text matches a pattern; an empty one never does.",
         "flink_regexp('foobar', 'o+b')",
         True,
-        null="null if an argument is null; false for what is no pattern",
+        null="null if an argument is null; false for what is not a pattern",
     ),
     LibraryFunction(
         "flink_regexp_replace",

@@ -9,11 +9,11 @@ _URL = re.compile(
     re.DOTALL,
 )
 _PROTOCOLS = frozenset(("http", "https", "ftp", "file", "jar", "mailto", "jrt"))
-"""Those that Java knows; a URL with another is none."""
+"""Schemes that Java knows; a URL with another scheme is invalid."""
 
 
 def parse_url(url: str, part: str, key: str | None = None) -> str | None:
-    """A part of a URL, None if it lacks it or is none."""
+    """A part of a URL; None if the URL is invalid or does not have the part."""
     found = _URL.fullmatch(url.strip())
     if found is None or found["protocol"].lower() not in _PROTOCOLS:
         return None

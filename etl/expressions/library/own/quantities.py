@@ -128,7 +128,7 @@ def _mac_is_local(text: str) -> bool | None:
 def _entry(
     name: str, arguments: str, type_: pa.DataType, result: str, function: Any, about: str, example: str, gives: Any
 ) -> LibraryFunction:
-    null = "null if an argument is null, and for what is none"
+    null = "null if an argument is null, and for a text that is not a quantity"
     return LibraryFunction(
         name, arguments, result, by_value(type_, function, fails=False), about, example, gives, null=null, loops=True
     )

@@ -208,7 +208,7 @@ FUNCTIONS = (
         "not_contain",
         "value: any, other: any, others: any...",
         _not_in,
-        "Whether a value is none of some.",
+        "Whether a value is not one of several.",
         "not_contain('c', 'a', 'b')",
     ),
     _condition(
@@ -245,7 +245,7 @@ FUNCTIONS = (
         "not_null",
         "value: any",
         _negate(partial(is_missing, words=())),
-        "Whether a value is there.",
+        "Whether a value is not null.",
         "not_null('')",
         null=_PLAIN,
     ),

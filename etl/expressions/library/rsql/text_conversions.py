@@ -110,7 +110,7 @@ FUNCTIONS = (
         "The text of bytes in a character set.",
         "byte2string(rsql_frombase64('YWJj'), 'utf-8')",
         "abc",
-        "null for null and for what are no bytes",
+        "null for null and for what are not bytes",
         loops=True,
     ),
 )

@@ -48,7 +48,7 @@ _DATE_UNITS = {
 def _time_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
     unit = _TIME_UNITS.get(constant_text(part, "the unit").lower())
     if unit is None:
-        raise MisuseError(f"{part.value!r} is no unit", hint=f"one of: {', '.join(_TIME_UNITS)}")
+        raise MisuseError(f"{part.value!r} is not a unit", hint=f"one of: {', '.join(_TIME_UNITS)}")
     return _shift(unit, value, count, None)
 
 
@@ -88,7 +88,7 @@ def _date_part(value: BoundNode, first: BoundNode, second: BoundNode | None = No
     part = constant_text(second or first, "the part")
     kernel = _PARTS.get(part) or _PARTS.get(part.lower())
     if kernel is None:
-        raise MisuseError(f"{part!r} is no part of a date", hint=f"one of: {', '.join(_PARTS)}")
+        raise MisuseError(f"{part!r} is not a part of a date", hint=f"one of: {', '.join(_PARTS)}")
     number = b.apply(INT32, lambda time: pc.cast(kernel(time), INT32), as_time(value, first if second else None))
     return cast(number, STRING)
 
@@ -96,7 +96,7 @@ def _date_part(value: BoundNode, first: BoundNode, second: BoundNode | None = No
 def _truncate(value: BoundNode, part: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     unit = constant_text(part, "the unit").lower()
     if unit not in ("year", "quarter", "month", "week", "day", "hour", "minute"):
-        raise MisuseError(f"{unit!r} is no unit", hint="one of: year, quarter, month, week, day, hour, minute")
+        raise MisuseError(f"{unit!r} is not a unit", hint="one of: year, quarter, month, week, day, hour, minute")
     return format_time(b.apply(SECONDS, partial(pc.floor_temporal, unit=unit), as_time(value, pattern)), pattern)
 
 
@@ -117,7 +117,7 @@ def _next_day(value: BoundNode, week: BoundNode) -> BoundNode:
     """The first such weekday after a date, as a day."""
     name = constant_text(week, "the weekday").strip().lower()
     if name[:2] not in _WEEKDAYS:
-        raise MisuseError(f"{name!r} is no weekday", hint="monday, mo …")
+        raise MisuseError(f"{name!r} is not a weekday", hint="monday, mo …")
 
     def run(time: pa.Array) -> pa.Array:
         ahead = pc.subtract(_WEEKDAYS[name[:2]], _weekday(time))

@@ -38,7 +38,7 @@ def time_format(pattern: str, *, is_read: bool) -> str:
 
 
 def as_time(value: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
-    """The time of a text in a pattern, of milliseconds, or of a timestamp, in seconds; null for what is none."""
+    """The time of a text in a pattern, of milliseconds, or of a timestamp, in seconds; null if it is not a time."""
     if pa.types.is_timestamp(value.type) or value.type == DATE:
         return b.apply(
             SECONDS, lambda time: pc.cast(pc.floor_temporal(pc.cast(time, pa.timestamp("us")), unit="second"), SECONDS), value

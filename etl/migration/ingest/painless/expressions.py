@@ -63,7 +63,7 @@ class Expressions:
     def condition(self, node: tree.Node) -> Value:
         """Where the expression is true."""
         found = self.value(node)
-        return FALSE if found.is_null else found if found.type == TRUTH else _refuse("a condition that is no boolean")
+        return FALSE if found.is_null else found if found.type == TRUTH else _refuse("a condition that is not a boolean")
 
     def _constant(self, node: tree.Node) -> Any:
         """The value of what is the same for every event; None for anything else."""

@@ -59,7 +59,7 @@ def _pieces(text: Value, token: Value, *limit: Value) -> Value:
 
 def _get(target: Value, index: Value) -> Value:
     if not target.is_array:
-        raise NotCarriedError("[…] in Painless on something that is no list")
+        raise NotCarriedError("[…] in Painless on something that is not a list")
     return call("get", [target, index], target.type[6:-1])
 
 

@@ -211,7 +211,7 @@ class Builder:
 def items(value: Any) -> Iterable[Any]:
     """What a loop goes over."""
     if value is None or isinstance(value, (str, dict)):
-        raise TypeError("a loop over something that is no list")
+        raise TypeError("a loop over something that is not a list")
     return list(value)
 
 

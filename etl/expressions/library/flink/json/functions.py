@@ -32,7 +32,7 @@ def _is_json(text: str | None, kind: str = "value") -> bool:
 
 
 def _select_value(text: str, path: str) -> Any:
-    """The value at a path. Raises ValueError for what is no JSON, and where a strict path leads nowhere."""
+    """The value at a path. Raises ValueError for what is not JSON, and where a strict path leads nowhere."""
     try:
         return select(read_json(text), parse_path(path))
     except RecursionError as error:
@@ -72,7 +72,7 @@ def _value(type_: pa.DataType, on_empty: str, on_error: str, text: str, path: st
     try:
         value = _select_value(text, path)
         if isinstance(value, list | dict):
-            raise ValueError("the value is no scalar")
+            raise ValueError("the value is not a scalar")
     except ValueError as error:
         return _check_type(_answer(on_error, str(error)), type_)
     if value is MISSING or value is None:
@@ -114,7 +114,7 @@ def _query(type_: pa.DataType, wrapper: str, on_empty: str, on_error: str, text:
     if wrapper == "unconditional" or (wrapper == "conditional" and not isinstance(value, list)):
         value = [value]
     if not isinstance(value, list | dict):
-        return _answer(on_error, "the value is no array or object")
+        return _answer(on_error, "the value is not an array or object")
     if type_ == STRING:
         return write_json(value)
     return [one if isinstance(one, str) or one is None else write_json(one) for one in value] if isinstance(value, list) else None
@@ -145,7 +145,7 @@ FUNCTIONS = (
         "Whether there is a value at a JSON path.",
         "flink_json_exists('{\"a\": true}', '$.a')",
         True,
-        errors="with on_error error: what is no JSON, and a strict path that leads nowhere",
+        errors="with on_error error: what is not JSON, and a strict path that leads nowhere",
     ),
     json_function(
         "json_value",

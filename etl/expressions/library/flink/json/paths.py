@@ -24,7 +24,7 @@ class JsonPath(NamedTuple):
 
 
 class PathError(ValueError):
-    """A path that is none, or that leads nowhere in strict mode."""
+    """The path is invalid, or has no value in strict mode."""
 
 
 @lru_cache(maxsize=256)
@@ -96,7 +96,7 @@ def read_json(text: str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def write_json(value: Any) -> str:

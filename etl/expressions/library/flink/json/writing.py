@@ -147,7 +147,7 @@ FUNCTIONS = (
         "A text that is JSON, to stand in an object or array without quotes.",
         "flink_json_array('null', flink_raw_json('{}'))",
         "[{}]",
-        errors="what is no JSON",
+        errors="what is not JSON",
     ),
     json_function(
         "json",
@@ -157,7 +157,7 @@ FUNCTIONS = (
         "A text that is JSON, in its shortest form.",
         "flink_json('[1, 2]')",
         "[1,2]",
-        errors="what is no JSON",
+        errors="what is not JSON",
     ),
     json_function(
         "parse_json",
@@ -167,17 +167,17 @@ FUNCTIONS = (
         "A text that is JSON, in its shortest form.",
         "flink_parse_json('{\"a\": 1}')",
         '{"a":1}',
-        errors="what is no JSON",
+        errors="what is not JSON",
     ),
     json_function(
         "try_parse_json",
         "text: string",
         "string",
         by_value(STRING, _parse_or_none, fails=False),
-        "The same, null for what is no JSON.",
+        "The same, null for what is not JSON.",
         "flink_try_parse_json('{\"a\"')",
         None,
-        null="null for null and what is no JSON",
+        null="null for null and what is not JSON",
     ),
     json_function(
         "json_quote",

@@ -24,7 +24,7 @@ _STAMP = (
 
 
 def parse_timestamps(values: Any) -> Converted:
-    """``2024-01-02 03:04:05.678``, the time may be missing; a ``T`` is none of Flink's."""
+    """``2024-01-02 03:04:05.678``, the time may be missing; Flink does not accept a ``T`` between date and time."""
     return timestamps(values, pc.extract_regex(pc.utf8_trim(values, BLANKS), _STAMP))
 
 

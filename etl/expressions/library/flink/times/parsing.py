@@ -1,4 +1,4 @@
-"""Texts → times by a pattern: as ``DateTimeFormatter`` reads them (null of a text that is none), or ``SimpleDateFormat``."""
+"""Texts → times by a pattern: as ``DateTimeFormatter`` reads them (null for other texts), or ``SimpleDateFormat``."""
 
 from __future__ import annotations
 

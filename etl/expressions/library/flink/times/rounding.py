@@ -21,7 +21,7 @@ _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
 
 
 def round_time(name: str, value: BoundNode, unit: BoundNode) -> BoundNode:
-    """The start of a unit, before (floor) or after (ceil) a time. Raises MisuseError for a unit that is none."""
+    """The start of a unit, before (floor) or after (ceil) a time. Raises MisuseError for an unknown unit."""
     wanted = (text_literal(unit) or "").lower()
     if wanted not in _UNITS and wanted not in _YEARS:
         raise MisuseError(f"{wanted!r} is not a unit of time; units are {', '.join([*_UNITS, *_YEARS])}")

@@ -23,12 +23,12 @@ from etl.expressions.values.time_texts import BadPatternError, writer
 from etl.expressions.values.times import parse_dates
 from etl.expressions.widening import DATE, INT64, NULL, STRING
 
-DEFAULT = "yyyy-MM-dd HH:mm:ss"
-"""Pattern of functions that are called without one."""
+DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
+"""The pattern of functions that are called without one."""
 
 
 def _check_pattern(dialect: str, pattern: str) -> str | None:
-    """Why a pattern of times is none, or None."""
+    """The reason why a pattern of times is invalid; None for a valid one."""
     try:
         writer(pattern, dialect)
     except BadPatternError as error:
@@ -37,7 +37,7 @@ def _check_pattern(dialect: str, pattern: str) -> str | None:
 
 
 def _write(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
-    """Texts of times; ``dialect`` is that of the pattern: ``java`` (DateTimeFormatter) or ``simple`` (SimpleDateFormat)."""
+    """Format times; the pattern is one of ``java`` (DateTimeFormatter) or of ``simple`` (SimpleDateFormat)."""
     is_known, text = constant(pattern)
     if not is_known:
         return _write_each(dialect, time, pattern)
@@ -56,7 +56,7 @@ def fail_all(reason: str, rows: ActiveRows, values: Any) -> Any:
 
 
 def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
-    """Texts of times by patterns that differ from row to row."""
+    """Format times by a pattern that differs from row to row."""
 
     def one(micros: int, text: str) -> Any:
         check_length(text)
@@ -69,30 +69,30 @@ def _write_each(dialect: str, time: BoundNode, pattern: BoundNode) -> BoundNode:
 
 
 MAX_PATTERN = 200
-"""Characters of a pattern of times that is a value of an event: preparing one takes a time that grows with its length."""
+"""Maximum length of a pattern that comes from an event, in characters: the time to prepare a pattern grows with its length."""
 
 
 def check_length(pattern: str) -> None:
     """Raise RowError for a pattern that is too long."""
     if len(pattern) > MAX_PATTERN:
-        raise RowError(f"the pattern has {len(pattern)} characters; one that is no constant has {MAX_PATTERN} at most")
+        raise RowError(f"the pattern has {len(pattern)} characters; one that is not a constant has at most {MAX_PATTERN}")
 
 
 def date_format(time: BoundNode, pattern: BoundNode) -> BoundNode:
     if time.type == STRING:
-        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _valid_layout(DEFAULT), lenient=False)), time)
+        time = b.apply(TIMESTAMP, to_times(lambda x: parse_times(x, _valid_layout(DEFAULT_PATTERN), lenient=False)), time)
     return _write("java", cast(time, TIMESTAMP) if time.type == NULL else time, pattern)
 
 
 def from_unixtime(seconds: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
     time = b.apply(TIMESTAMP, partial(_instant, 1_000_000), seconds)
-    return _write("simple", time, pattern or b.literal(DEFAULT, STRING))
+    return _write("simple", time, pattern or b.literal(DEFAULT_PATTERN, STRING))
 
 
 def _instant(factor: int, number: Any) -> Any:
-    """Units of so many microseconds since 1970 → times; null beyond the year 292,000, where microseconds do not fit int64."""
-    most = (2**63 - 1) // factor
-    fits = pc.and_(pc.less_equal(number, most), pc.greater_equal(number, -most))
+    """A number of units since 1970, of ``factor`` microseconds each → a time; null beyond the year 292,000, int64's range."""
+    limit = (2**63 - 1) // factor
+    fits = pc.and_(pc.less_equal(number, limit), pc.greater_equal(number, -limit))
     return pc.cast(pc.multiply(pc.if_else(fits, number, pa.scalar(None, INT64)), factor), TIMESTAMP)
 
 
@@ -104,8 +104,8 @@ def _valid_layout(pattern: str) -> Layout:
 
 
 def _parse(text: BoundNode, pattern: BoundNode | None, *, lenient: bool) -> BoundNode:
-    """Timestamps of texts by a pattern, null where a text does not match, or the pattern is invalid."""
-    is_known, given = (True, DEFAULT) if pattern is None else constant(pattern)
+    """Parse texts by a pattern; null where a text does not match, or the pattern is invalid."""
+    is_known, given = (True, DEFAULT_PATTERN) if pattern is None else constant(pattern)
     if not is_known and pattern is not None:
 
         def one(value: str, wanted: str) -> int | None:
@@ -125,10 +125,10 @@ _DAY_LAYOUT, _FRACTION_LAYOUT = "yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss.SSS"
 
 
 def _parse_default_times(texts: pa.Array) -> pa.Array:
-    """``2024-05-07``, with a time, with a fraction of any length."""
+    """Parse ``2024-05-07``, also with a time of day, also with a fraction of a second of any length."""
     cut = pc.replace_substring_regex(texts, r"(\.[0-9]{0,9})\z", r"\1000")
     cut = pc.replace_substring_regex(cut, r"(\.[0-9]{3})[0-9]*\z", r"\1")
-    found = [parse_times(cut, _valid_layout(one), lenient=False) for one in (DEFAULT, _FRACTION_LAYOUT, _DAY_LAYOUT)]
+    found = [parse_times(cut, _valid_layout(one), lenient=False) for one in (DEFAULT_PATTERN, _FRACTION_LAYOUT, _DAY_LAYOUT)]
     return pc.coalesce(*found)
 
 
@@ -139,7 +139,7 @@ def to_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode
 
 
 def to_timestamp_ltz(value: BoundNode, *more: BoundNode) -> BoundNode:
-    """Of a number with the digits of its fraction (0 or 3), or of a text with a pattern and a time zone."""
+    """The time of a number of seconds (``more`` is 0) or milliseconds (3), or of a text with a pattern and a time zone."""
     if value.type == STRING:
         if any(one.type not in (STRING, NULL) for one in more):
             raise MisuseError("the pattern and the time zone of a text are texts")
@@ -164,7 +164,7 @@ def _parse_default_dates(texts: Any) -> Any:
 
 
 _NO_TIME = -(2**63)
-"""What UNIX_TIMESTAMP gives for a text that is not a time."""
+"""The result of UNIX_TIMESTAMP for a text that is not a time."""
 
 
 def unix_timestamp(text: BoundNode, pattern: BoundNode | None = None) -> BoundNode:
@@ -194,7 +194,7 @@ FUNCTIONS = (
         "flink_date_format(timestamp'2024-05-07 13:04:05', 'EEE, d MMM yyyy')",
         "Tue, 7 May 2024",
         null=_NULL,
-        errors="a pattern that is none",
+        errors="an invalid pattern",
         checks={"pattern": partial(_check_pattern, "java")},
     ),
     flink_function(
@@ -205,7 +205,7 @@ FUNCTIONS = (
         "Seconds since 1970 by a pattern, yyyy-MM-dd HH:mm:ss.",
         "flink_from_unixtime(44)",
         "1970-01-01 00:00:44",
-        errors="a pattern that is none",
+        errors="an invalid pattern",
         checks={"pattern": partial(_check_pattern, "simple")},
     ),
     flink_function(
@@ -243,7 +243,7 @@ FUNCTIONS = (
         "text: string, pattern: string?",
         "bigint",
         unix_timestamp,
-        "The seconds since 1970 of a text; what is no time gives the least number.",
+        "The seconds since 1970 of a text; the smallest bigint for a text that is not a time.",
         "flink_unix_timestamp('1970-01-01 08:00:01')",
         28801,
     ),

@@ -21,7 +21,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 @lru_cache(maxsize=256)
 def zone(name: str) -> tzinfo:
-    """A zone by its name or offset; UTC for a name that is none, as in Java."""
+    """A zone by its name or offset; UTC for an unknown name, as in Java."""
     from zoneinfo import ZoneInfo
 
     found = _OFFSET.fullmatch(name)
@@ -35,7 +35,7 @@ def zone(name: str) -> tzinfo:
 
 
 def convert_tz(text: str, source: str, target: str) -> str | None:
-    """A text of one zone in another, None if it is none."""
+    """A local time of one zone as that of another; None if the text is not a time."""
     try:
         local = datetime.strptime(text, _FORMAT).replace(tzinfo=zone(source))
         return local.astimezone(UTC).astimezone(zone(target)).strftime(_FORMAT)

@@ -10,7 +10,7 @@ import pytest
 
 from etl.plan.query_plan import QueryPlan
 from etl.plan.segments import Segment
-from etl.spark.streams import SLOW_START, STARTS, StartLimiter, Streams
+from etl.spark.running_queries import MAX_STARTS, SLOW_START, RunningQueries, StartLimiter
 
 SLOW = RuntimeError(f"org.apache.spark.SparkException: Python worker {SLOW_START}.")
 
@@ -41,9 +41,9 @@ def begin(begun: list[str], polls: int = 0) -> Callable[[QueryPlan], Any]:
 
 def test_a_query_waits_until_the_one_before_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("etl.spark.streams.time.sleep", pauses.append)
+    monkeypatch.setattr("etl.spark.running_queries.time.sleep", pauses.append)
     begun: list[str] = []
-    running = Streams(begin(begun, polls=3), StartLimiter(1))
+    running = RunningQueries(begin(begun, polls=3), StartLimiter(1))
 
     running.start(plan("a"))
     running.start(plan("b"))
@@ -53,8 +53,8 @@ def test_a_query_waits_until_the_one_before_it_is_ready(monkeypatch: pytest.Monk
 
 
 def test_as_many_queries_start_at_once_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.spark.streams.time.sleep", lambda _: pytest.fail("waited"))
-    running = Streams(begin([], polls=100), StartLimiter(2))
+    monkeypatch.setattr("etl.spark.running_queries.time.sleep", lambda _: pytest.fail("waited"))
+    running = RunningQueries(begin([], polls=100), StartLimiter(2))
 
     running.start(plan("a"))
     running.start(plan("b"))
@@ -64,10 +64,10 @@ def test_as_many_queries_start_at_once_as_the_limit_allows(monkeypatch: pytest.M
 
 def test_a_query_that_never_gets_ready_delays_the_others_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 20))
-    monkeypatch.setattr("etl.spark.streams.time.monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr("etl.spark.streams.time.sleep", lambda _: None)
+    monkeypatch.setattr("etl.spark.running_queries.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("etl.spark.running_queries.time.sleep", lambda _: None)
     begun: list[str] = []
-    running = Streams(begin(begun, polls=10_000), StartLimiter(1))
+    running = RunningQueries(begin(begun, polls=10_000), StartLimiter(1))
 
     running.start(plan("a"))
     running.start(plan("b"))
@@ -76,12 +76,12 @@ def test_a_query_that_never_gets_ready_delays_the_others_for_a_limited_time(monk
 
 
 def test_a_start_that_hangs_delays_the_others_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.spark.streams.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("etl.spark.running_queries.WAIT_SECONDS", 0.2)
     limiter, goes_on = StartLimiter(1), threading.Event()
     hanging = threading.Thread(target=limiter.start, args=(lambda: goes_on.wait(120) and Query(),))
     hanging.start()
 
-    running = Streams(begin([]), limiter)
+    running = RunningQueries(begin([]), limiter)
     running.start(plan("b"))
 
     assert (hanging.is_alive(), running.are_active) == (True, True)
@@ -95,23 +95,23 @@ def test_a_start_that_fails_takes_no_turn() -> None:
         with pytest.raises(OSError, match="no"):
             limiter.start(lambda: (_ for _ in ()).throw(OSError("no")))
 
-    Streams(begin([]), limiter).start(plan("a"))
+    RunningQueries(begin([]), limiter).start(plan("a"))
 
 
 def test_a_query_whose_process_starts_too_slowly_is_restarted_a_few_times() -> None:
     begun: list[str] = []
-    running = Streams(begin(begun), StartLimiter(2))
+    running = RunningQueries(begin(begun), StartLimiter(2))
     running.start(plan("a"))
 
-    restarted = [running.try_restart(plan("a"), SLOW) for _ in range(STARTS)]
+    restarted = [running.try_restart(plan("a"), SLOW) for _ in range(MAX_STARTS)]
 
-    assert restarted == [True] * (STARTS - 1) + [False]
-    assert begun == ["a"] * STARTS
+    assert restarted == [True] * (MAX_STARTS - 1) + [False]
+    assert begun == ["a"] * MAX_STARTS
 
 
 def test_a_query_with_another_failure_is_not_restarted() -> None:
     begun: list[str] = []
-    running = Streams(begin(begun), StartLimiter(2))
+    running = RunningQueries(begin(begun), StartLimiter(2))
     running.start(plan("a"))
 
     assert not running.try_restart(plan("a"), RuntimeError("no such topic"))

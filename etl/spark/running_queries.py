@@ -1,4 +1,4 @@
-"""The running streaming queries: limits how many start at the same time, and restarts one whose Python starts too slowly."""
+"""The running streaming queries: limits how many start at the same time, restarts one whose Python worker starts too slowly."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 SLOW_START = "failed to connect back"
-"""Spark's error for a Python process that did not connect within 10 s, as on a busy machine; the time cannot be configured."""
+"""Part of Spark's error for a Python process that did not connect within 10 s, as on a busy machine; the limit is fixed."""
 
-STARTS = 4
-"""Most starts of one query before the run fails."""
+MAX_STARTS = 4
+"""Starts of one query after which the run fails."""
 
 WAIT_SECONDS = 60.0
-"""Most seconds that a query waits for others that are starting."""
+"""Maximum time that a query waits for others that are starting, in seconds."""
 
-_POLL = 0.05
+_POLL_SECONDS = 0.05
 
-log = logging.getLogger("sluice.streams")
+log = logging.getLogger("sluice.running_queries")
 
 
 class StartLimiter:
@@ -35,14 +35,14 @@ class StartLimiter:
         self._at_once = at_once
         self._lock = threading.Lock()
         self._beginning = 0
-        """Queries that Spark is about to start: one that hangs there takes a turn, and holds nobody up for ever."""
+        """Queries for which `begin` has not returned yet."""
         self._starting: list[StreamingQuery] = []
 
     def start(self, begin: Callable[[], StreamingQuery]) -> StreamingQuery:
-        """Wait until fewer queries are starting, then start this one."""
+        """Wait until fewer queries are starting, or `WAIT_SECONDS` have passed, then start this one."""
         until = time.monotonic() + WAIT_SECONDS
         while not self._take_turn(time.monotonic() >= until):
-            time.sleep(_POLL)
+            time.sleep(_POLL_SECONDS)
         try:
             query = begin()
         except BaseException:
@@ -65,8 +65,8 @@ class StartLimiter:
             self._starting += begun
 
 
-class Streams:
-    """The running streaming queries; ``begin`` starts one. A restarted query continues from its checkpoint."""
+class RunningQueries:
+    """The running streaming queries. ``begin`` starts one; a restarted query continues from its checkpoint."""
 
     def __init__(self, begin: Callable[[QueryPlan], StreamingQuery], limiter: StartLimiter) -> None:
         self._begin, self._limiter = begin, limiter
@@ -88,7 +88,7 @@ class Streams:
 
     def try_restart(self, plan: QueryPlan, error: BaseException) -> bool:
         """Restart a query whose Python processes started too slowly; False if it failed for another reason, or too often."""
-        if SLOW_START not in str(error) or self._starts[plan.name] >= STARTS:
+        if SLOW_START not in str(error) or self._starts[plan.name] >= MAX_STARTS:
             return False
         log.warning("query %r: a Python process took more than 10 s to start; the query is started again", plan.name)
         self.start(plan)
