@@ -55,6 +55,6 @@ class MessageLedger:
         return batch.number <= self.batches.get(batch.query, -1)
 
     def begin_span(self, span: int) -> None:
-        """Count anew if another span has begun."""
+        """Count from 0 if another span has begun."""
         if span != self.span:
             self.span, self.messages = span, 0

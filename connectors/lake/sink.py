@@ -58,7 +58,7 @@ class CatalogOptions(BaseModel):
 
     @property
     def address(self) -> str:
-        """Where the catalog is, without a login; its type if that is not said."""
+        """Where the catalog is, without a login; its type if no address is given."""
         uri = self.uri or (self.properties["uri"].get_secret_value() if "uri" in self.properties else self.type)
         scheme, separator, rest = uri.partition("://")
         if not separator:

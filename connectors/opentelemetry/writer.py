@@ -57,5 +57,5 @@ class LogWriter(RequestWriter):
         partial = parse_partial_success(response)
         if partial.rejected >= rows.num_rows:
             return Rejects(rows, self.bodies.rejected_code, cut(partial.message, MAX_REASON))
-        reason = f"{partial.rejected:,} of the {rows.num_rows:,} records of its request are rejected, and which is not said: "
+        reason = f"{partial.rejected:,} of the {rows.num_rows:,} records of its request are rejected, without saying which: "
         return Rejects(rows, PARTLY_REJECTED, reason + cut(partial.message, MAX_REASON))

@@ -34,7 +34,7 @@ class StreamIndex:
     """What of a stream is committed."""
 
     id: str = ""
-    """Random; another one after the stream was removed and began anew."""
+    """Random; another one after the stream was removed and created again."""
     publisher: str = ""
     """Name of the pipeline that published last."""
     end: int = 0

@@ -231,7 +231,7 @@ _COMPONENTS = {
     "no-key": "`mode: upsert` and `replace` need `key`: fields that say which rows are the same.",
     "duplicate-column": "Two fields go to one column of a table.",
     "one-of-two": "Of two options exactly one is needed, such as a table or a query.",
-    "no-id": "`follow: true` needs `id`: a field by which new rows are told from those that were read.",
+    "no-id": "`follow: true` needs `id`: a field that separates new rows from those that were read.",
     "reserved-property": "A property of the client is set directly that has an option of its own, or that delivery guarantees "
     "depend on.",
     "no-correlations": "`correlate` found no correlation rule that can run; its other findings say what is wrong with them.",

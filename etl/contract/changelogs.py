@@ -30,7 +30,7 @@ _KEY = b"key"
 
 def change_field(key: Sequence[str] | None) -> pa.Field:
     """The hidden field of a changelog. Of the events with the same values of ``key`` the last one counts; None if no fields are
-    such a key, so that rows are told apart by all their values."""
+    such a key, so that rows are identified by all their values."""
     return pa.field(CHANGE, pa.int8(), metadata=None if key is None else {_KEY: json.dumps(list(key)).encode()})
 
 

@@ -12,7 +12,7 @@ from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
 
 MAX_HEAD = 1 << 16
-"""Bytes of a file by which its tool is told."""
+"""Bytes of a file from which its tool is recognised."""
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def _type(type_: object) -> str:
 
 
 def _changes(schema: Schema) -> str:
-    """What is said of a changelog, nothing of other streams."""
+    """The words about a changelog; empty for other streams."""
     if not is_changing(schema):
         return ""
     key = change_key(schema)

@@ -36,7 +36,7 @@ class SourceError(ValueError):
 
 
 def first_of(errors: Iterable[SourceError]) -> SourceError:
-    """The first error of a text, with the others as further ones; what two errors say of one place is said once."""
+    """The first error of a text, with the others as further ones; equal errors at one position are one error."""
     found = {(one.at, str(one)): one for error in errors for one in error.all}
     first, *further = sorted(found.values(), key=lambda one: one.at)[:MAX_ERRORS]
     first.further = tuple(further)

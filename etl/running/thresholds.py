@@ -86,7 +86,7 @@ class NearGroups:
     rows: pa.Table | None = None
     """The nearest ones first, with their share as `SHARE`."""
     failure: str | None = None
-    """Why nothing can be said."""
+    """Why the condition cannot be evaluated."""
 
 
 def near_groups(pipeline: Pipeline, state: StateFolder, limit: int, seconds: float) -> list[NearGroups]:

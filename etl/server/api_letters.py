@@ -129,7 +129,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET",
         f"{PIPELINE}/dead/letters",
         "Open dead letters page by page, oldest first. Reading a page ends after two seconds, and after 4 MiB of text: one that "
-        "is not the last may have fewer letters than asked for, or none.",
+        "is not the last may have fewer letters than `limit`, or none.",
         _page,
         api.DeadLetterPageDocument,
         (

@@ -334,7 +334,7 @@ class ThresholdDocument(ApiModel):
     groups: int = Field(description="Groups that were read, of all windows that are not over.")
     met: int = Field(description="Groups that meet the condition; they are not among those below.")
     complete: bool = Field(description="False if reading all groups would have taken too long.")
-    failure: str | None = Field(description="Why nothing can be said about this condition.")
+    failure: str | None = Field(description="Why the condition cannot be evaluated; null if it is.")
     nearest: list[NearGroupDocument] = Field(description="The nearest groups first.")
 
 

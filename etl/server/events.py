@@ -22,7 +22,7 @@ EVERY_SECONDS = 1.0
 """Seconds between two looks at the pipelines, as long as somebody views; more of many."""
 
 VIEWERS_PER_SECOND = 20
-"""Viewers who are told of new counters in a second; of a new status all are told at once."""
+"""Viewers that get new counters in one second; a new status is sent to all at once."""
 
 MAX_VIEWERS = 200
 """Viewers at the same time."""

@@ -32,7 +32,7 @@ PACE_FILE = "pace.json"
 """Beside it: the speed of the query and the mean size of its events."""
 
 EVERY_SECONDS = 2.0
-"""Seconds between two measurements: a broker may have to be asked."""
+"""Seconds between two measurements: each may send a request to a broker."""
 
 log = logging.getLogger("sluice.planner")
 

@@ -151,7 +151,8 @@ class Script:
     errors: list[ScriptError] = field(default_factory=list)
     warnings: list[ScriptError] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
-    """Tables and views whose declarations cannot be read, in lower case: that there are no such tables is not said again."""
+    """Tables and views whose declarations cannot be read, in lower case: queries over them are not reported as further
+    mistakes."""
 
 
 def start(node: Node) -> int:

@@ -32,7 +32,7 @@ def rows_of(files: Iterable[StateFileEntry]) -> int:
 
 
 def without_key(manifests: Manifests, stage: StageState, operator: Operator, key: pa.Table) -> tuple[StateFileEntry, ...]:
-    """The files of a step without the rows of a key, which is a table of one row: those that have some are written anew."""
+    """The files of a step without the rows of a key, which is a table of one row: files that have such rows are rewritten."""
     wanted = key_hashes(key, operator.keys, manifests.seed)
     part = int(part_of(wanted)[0])
     return tuple(left for entry in stage.files for left in _rewrite(manifests, entry, operator, part, wanted))

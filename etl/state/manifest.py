@@ -103,7 +103,7 @@ class Manifests:
 
     @cached_property
     def seed(self) -> int:
-        """The seed of this state's hashes, chosen when it is first asked for: by the driver, before tasks run."""
+        """The seed of this state's hashes, chosen at its first use: by the driver, before tasks run."""
         known = read_seed(self._seed_path)
         if known is None:
             if next(self.folder.glob("manifest-*.json"), None):

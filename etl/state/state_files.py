@@ -186,7 +186,7 @@ class StateFile:
         return pa.Table.from_batches([self.part(part).slice(int(bounds[0]), int(bounds[-1] - bounds[0]))])
 
     def slices(self, parts: Collection[int], first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
-        """The same of several parts, a table for each: or one for all parts of a small file, if all are asked for."""
+        """The same of several parts, a table for each: or one for all parts of a small file, if all are requested."""
         if self.rows <= _FEW_ROWS and self._index.batches.keys() <= set(parts):
             by_pane = self._by_pane
             low, high = np.searchsorted(by_pane.panes, np.array([first, end], np.int64)).tolist()

@@ -40,7 +40,7 @@ def compile_names(
 
 
 def compile_changes(trimmed: str, removed: str, case: Case | None) -> Callable[[Pairs], Pairs]:
-    """A function that changes all values of pairs at once; the same pairs where no change is asked for."""
+    """A function that changes all values of pairs at once; the same pairs if no option changes them."""
     changes: list[Change] = []
     if trimmed:
         changes.append(lambda texts: pc.utf8_trim(texts, trimmed))

@@ -152,7 +152,7 @@ _TOKEN = re.compile(
     '' | '(?P<quoted>(?:[^']|'')+)'    # a quote; quoted text
     | (?P<letters>([A-Za-z])\3*)       # one letter, repeated
     | (?P<spaces>\s+)
-    | [^']                             # anything else stands for itself, brackets are told apart later
+    | [^']                             # anything else stands for itself, brackets are distinguished later
     """,
     re.VERBOSE,
 )

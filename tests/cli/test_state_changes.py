@@ -201,7 +201,7 @@ def test_nothing_is_dropped_without_a_yes(window: Pipeline, etl_state: Output, m
 
     monkeypatch.setattr("click.confirm", ask)
     etl_state("drop", window, "window", status=2)
-    assert "nobody can be asked here: give --yes" in etl_state.err
+    assert "there is no terminal to confirm on: give --yes" in etl_state.err
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     etl_state("drop", window, "window", status=1)
 

@@ -137,7 +137,7 @@ def test_a_field_that_events_lack_is_no_error(folder: Path) -> None:
     ("condition", "reason"),
     [
         ("s and t", "process cannot be 'bash' and 'sh', unless it is a list"),
-        ("s and not s", "process equals 'sh' is asked for and refused"),
+        ("s and not s", "process equals 'sh' is required and excluded"),
         ("(s and t) or (s and not s)", "process cannot be"),
     ],
 )

@@ -42,7 +42,7 @@ def test_shared_predicates_databases_and_witnesses() -> None:
         "n: 1 number by order; 1 test for null",
         "ip: 1 network in sorted bounds",
         "witnesses: 6 rules looked at only where one of 6 predicates holds (a run chooses by what it sees)",
-        "never true here: 1 rule: 'f': n = 1 is asked for and refused",
+        "never true here: 1 rule: 'f': n = 1 is required and excluded",
     ]
 
 

@@ -93,7 +93,7 @@ def test_a_table_is_a_sink_with_keys(columns: str, options: dict[str, str], expe
             "the column 'k_id' of the key does not begin with 'x_'",
         ),
         (COLUMNS, {"format": "json", "key_fields": "k_id"}, "key.fields", "key.fields needs key.format"),
-        (COLUMNS, {"format": "json", "key_format": "json"}, "key.format", "which columns are the key is not said"),
+        (COLUMNS, {"format": "json", "key_format": "json"}, "key.format", "the columns of the key are not given"),
         (COLUMNS, {"format": "json", "key_format": "json", "key_fields": "hots"}, "hots", "there is no column 'hots'"),
         (
             COLUMNS,

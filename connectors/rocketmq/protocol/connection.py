@@ -48,7 +48,7 @@ class Connection:
         self._opaque = 0
         self._last_answer_at = time.monotonic()
         self._answers: dict[int, Response | None] = {}
-        """Open requests by number, with answers that arrived before they were asked for."""
+        """Open requests by number, with answers that arrived before the caller waited for them."""
         self._timeout = settings.timeout
         self._socket = DeadlineSocket(self._run(lambda: _open_socket(address, settings)))
         self._stream = self._socket.makefile("rb", _BUFFER_BYTES)

@@ -1,4 +1,4 @@
-"""Requests to name servers. Any of them can answer; the next one is asked if one is down or does not know."""
+"""Requests to name servers. Any of them can answer; the next one is requested if one is down or does not know the topic."""
 
 from __future__ import annotations
 

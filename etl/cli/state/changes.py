@@ -74,7 +74,7 @@ def ask(question: str) -> None:
     from etl.api import EtlError
 
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody can be asked here: give --yes")
+        raise click.UsageError("there is no terminal to confirm on: give --yes")
     if not click.confirm(question, err=True):
         raise EtlError("nothing is dropped")
 

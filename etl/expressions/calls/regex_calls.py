@@ -116,7 +116,7 @@ def regexp_count(text: BoundNode, pattern: BoundNode) -> BoundNode:
     searched = _re2(pattern, "regexp_count", INT32)
     if isinstance(searched, BoundNode):
         return searched
-    if any(isinstance(node, Anchor) for node in walk(java_regex.parse(pattern.value).tree)):  # Arrow begins anew at each match
+    if any(isinstance(node, Anchor) for node in walk(java_regex.parse(pattern.value).tree)):  # Arrow restarts at each match
         return no_arrow_form("regexp_count() with '^' or a boundary", INT32)
     return b.apply(INT32, lambda x: pc.cast(pc.count_substring_regex(x, searched), INT32), as_text(text))
 

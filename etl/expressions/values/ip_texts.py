@@ -40,7 +40,7 @@ def _starts() -> Any:
 
 
 def classes(class_of: Callable[[ipaddress.IPv4Address], str], given: Any) -> pa.StringArray:
-    """The class of each number; ``class_of`` is asked once for each interval."""
+    """The class of each number; ``class_of`` is called once for each interval."""
     starts = _starts()
     table = pa.array([class_of(ipaddress.IPv4Address(int(start))) for start in starts if start < 1 << 32], pa.string())
     return table.take(pa.array(np.searchsorted(starts, np.maximum(given, 0), side="right") - 1))

@@ -162,9 +162,9 @@ FILTERS: Mapping[str, Callable[[FluentBitImport, Section, TranslatedSteps], None
 }
 
 NO_COUNTERPART: Mapping[str, str] = {
-    "aws": "metadata of the host are not asked for; a `set` with a constant does it",
+    "aws": "metadata of the host are not requested; a `set` with a constant does the same",
     "geoip2": "the parser `geoip` with the file of places",
-    "kubernetes": "metadata of pods are not asked for; a `lookup` in a table does the same",
+    "kubernetes": "metadata of pods are not requested; a `lookup` in a table does the same",
     "log_to_metrics": "the step `window` counts",
     "lua": "code in Lua; write it as a function in Python, which the step `python` calls",
     "multiline": "the option `multiline` of the source joins lines",

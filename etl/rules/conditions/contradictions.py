@@ -24,7 +24,7 @@ def _find_between(condition: And) -> str | None:
     required = {leaf.predicate for leaf in _leaves(condition) if not leaf.negated}
     excluded = {leaf.predicate for leaf in _leaves(condition) if leaf.negated}
     for predicate in required & excluded:
-        return f"{predicate.describe()} is asked for and refused"
+        return f"{predicate.describe()} is required and excluded"
     whole: dict[str, Text] = {}
     for predicate in required:
         if isinstance(predicate, Text) and predicate.kind == "equals":

@@ -34,7 +34,7 @@ def _measure(slots: Slots, slot: Any, firsts: Any, ends: Any) -> tuple[Any, Any]
 
 
 def _rank(slots: Slots, slot: Any, firsts: Any, ends: Any) -> Any:
-    """float64[n]: the weights sorted in each window, if a percentile is asked for."""
+    """float64[n]: the weights sorted in each window, if a condition has a percentile."""
     if not (slots.kinds[slot] == PERCENTILE).any():
         return slots.weights
     edges = np.zeros(len(slots.order) + 1, np.int64)

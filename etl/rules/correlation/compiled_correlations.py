@@ -90,7 +90,9 @@ def drop_unknown_groups(compiled: CompiledCorrelations, fields: Collection[str])
 def _unknown_group(one: Correlation, names: Sequence[str]) -> Problem:
     listed = " and ".join(repr(name) for name in names)
     why = f"it groups by {listed}, for which alerts of this run have no field"
-    return Problem(one.file, one.line, f"{why}; start it anew, for a rule of a table with the name in `group_fields`", one.title)
+    return Problem(
+        one.file, one.line, f"{why}; restart the pipeline, for a rule of a table with the name in `group_fields`", one.title
+    )
 
 
 def _find_missing_rule(family: Family, here: Sequence[Rule]) -> str | None:

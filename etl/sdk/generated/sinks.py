@@ -1367,7 +1367,7 @@ class Sinks:
 
         Subscribers need not run at the same time, and do not share a process: each reads at its own pace, the newest events or
         those of yesterday. The journal keeps events until they are too old or too many (``retain``), whether they were read or not.
-        With ``when_full: delete`` a slow subscriber loses the oldest events, and is told how many. With ``when_full: wait`` the
+        With ``when_full: delete`` a slow subscriber loses the oldest events, and reports how many. With ``when_full: wait`` the
         publisher waits for the slowest subscriber instead, but not beyond ``max_age``: with it waits the whole pipeline, unless
         ``on_failure: spool`` lets its other sinks continue. Events are deleted in sixteenths of ``retain``.
 

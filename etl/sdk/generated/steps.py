@@ -106,10 +106,11 @@ class Steps:
         (update) does both. Later steps and sinks take the rows as [changes of results](../../changes.md). Other fields stay.
 
         An event without the row that its ``op`` needs is rejected with the code ``bad-change``, and so is one with another ``op``: a
-        database that does not write the row before an update has to be told to (`REPLICA IDENTITY FULL` of PostgreSQL). With ``key``
-        sinks that replace rows by it take the changes; each of its values is then the row that its last event gives.
+        database that does not write the row before an update has to be configured to do so (`REPLICA IDENTITY FULL` in PostgreSQL).
+        With
+        ``key``, sinks that replace rows by a key accept the changes: each key then has the row of its last event.
 
-        An event is given once for each message: a message that the source has twice changes the rows twice.
+        Each message is applied once: a message that the source has twice changes the rows twice.
 
         Example::
 
@@ -1323,7 +1324,7 @@ class Steps:
 
         It is compiled to the steps ``set``, ``filter``, ``rename``, ``keep``, ``drop`` and ``unnest``, and runs as they do; ``etl
         convert`` prints them. Functions have the meaning that their documents give them, not that of the old engine where it
-        differs; a value that cannot be computed is null, and no event fails. A name that is no field of the event is null, with a
+        differs; a value that cannot be computed is null, and no event fails. A name that is not a field of the event is null, with a
         warning. Functions that cannot exist here, such as those of threat intelligence or of Groovy, are errors that say what to
         use. `grok` in a script needs ``etl convert``, or a step of its own.
 

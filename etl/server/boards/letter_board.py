@@ -52,7 +52,7 @@ class _FileVersion:
     size: int
     modified: int
     head: str
-    """A file that is removed and written anew may get the inode of the old one."""
+    """A file that is removed and written again may get the inode of the old one."""
 
     @classmethod
     def of(cls, file: LetterFile, known: _FileVersion | None) -> _FileVersion:

@@ -38,7 +38,8 @@ def tick_receipt(task: SplitTask, inputs: Sequence[StageInput]) -> Receipt:
 
 @dataclass
 class BatchClocks:
-    """The clocks of the stages of a micro-batch. Stages are asked for upstream first; each passes on what it guarantees."""
+    """The clocks of the stages of a micro-batch. Stages are computed from upstream to downstream; each passes on what it
+    guarantees."""
 
     stages: Sequence[Stage]
     inputs: Sequence[StageInput]

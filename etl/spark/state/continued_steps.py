@@ -90,7 +90,8 @@ def _may_differ(name: str, before: Remembered, after: Remembered) -> bool:
 def write_step_changes(state: StateFolder, query: str, steps: Sequence[int | None], other_time: bool) -> None:
     """Make the state with which the next micro-batch starts that of other steps: each has the state of one before, or none.
 
-    A step in the place of another keeps its watermark. ``other_time``: the event time is another field, and begins anew.
+    A step in the place of another keeps its watermark. ``other_time``: the event time is another field, and starts from the
+    beginning.
     """
     manifests, batch = Manifests(state.rows(query)), committed_batch(state, query)
     known = manifests.read(batch)

@@ -91,7 +91,7 @@ def message_keys(table: CreateTable, options: Options) -> MessageKeys | None:
     if not names:
         if "key.format" in given and not is_upsert:
             option = given["key.format"]
-            raise ScriptError("missing-option", "which columns are the key is not said", option.at, "add 'key.fields' = 'a;b'")
+            raise ScriptError("missing-option", "the columns of the key are not given", option.at, "add 'key.fields' = 'a;b'")
         return None
     if not is_upsert and "key.format" not in given:
         raise ScriptError("missing-option", "key.fields needs key.format", given["key.fields"].at, "add 'key.format' = 'json'")

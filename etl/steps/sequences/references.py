@@ -21,7 +21,7 @@ class Reference:
     name: str
     field: str
     which: str | None = None
-    """``first`` or ``last``, if it is said."""
+    """``first`` or ``last``, if it is given."""
     at: int = 0
     """The character of the name."""
 

@@ -219,7 +219,7 @@ def test_a_partial_success(server: FakeServer, format: str, rejected: int, codes
     assert [one.code for one in result.rejected] == codes
     assert (result.retryable, len(server.requests)) == (None, 1)
     if rejected == 2:
-        assert result.rejected[0].reasons == "2 of the 5 records of its request are rejected, and which is not said: too old"
+        assert result.rejected[0].reasons == "2 of the 5 records of its request are rejected, without saying which: too old"
         assert result.rejected[0].events.num_rows == 5
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 VERSION = "8.17.0"
-"""The version that agents are told: they use the bulk API of Elasticsearch 8."""
+"""The version that is sent to agents, which then use the bulk API of Elasticsearch 8."""
 
 _BULK = re.compile(r"(?:/([^/_][^/]*))?(?:/_doc)?/_bulk/?")
 _ACTIONS = ("create", "index")

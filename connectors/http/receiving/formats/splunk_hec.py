@@ -32,7 +32,7 @@ _METADATA_OF_REQUESTS = ("time", "host", "source", "sourcetype", "index")
 """Members that the query of a request may give for all of its events."""
 
 _MAX_CHANNELS = 10_000
-"""Channels whose number of requests is counted; beyond that counting begins anew."""
+"""Channels whose number of requests is counted; beyond that all counts start again from 0."""
 
 
 class HecProtocol(RequestProtocol):

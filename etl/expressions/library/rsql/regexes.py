@@ -48,7 +48,7 @@ def _from(text: BoundNode, position: BoundNode | None) -> tuple[BoundNode, int]:
 
 def _only_first(occurrence: BoundNode | None) -> None:
     if occurrence is not None and constant_whole(occurrence, "the occurrence") != 1:
-        raise MisuseError("only the first occurrence can be asked for", hint="give a later position")
+        raise MisuseError("only the first occurrence is supported", hint="give a later position")
 
 
 def _count(text: BoundNode, pattern: BoundNode, position: BoundNode | None = None) -> BoundNode:

@@ -162,7 +162,7 @@ class While:
     body: tuple[Statement, ...]
     after: tuple[Statement, ...] = ()
     first: bool = False
-    """Whether the body is executed before the condition is asked: ``do {…} while (…)``."""
+    """Whether the body is executed before the condition is evaluated: ``do {…} while (…)``."""
 
 
 @dataclass(frozen=True)
