@@ -195,7 +195,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (sigma({"selection": {"f|cidr": "10.0.0.0/99"}}), "Invalid CIDR"),
     ({"title": "x", "detection": {"s": {"f": 1}, "condition": "s"}}, "log source"),
     ({"name": "own", "where": "f = 'a'", "levle": "high"}, "did you mean 'level'"),
-    ({"name": "own", "where": "f = 'a'", "level": "huge"}, "none of informational"),
+    ({"name": "own", "where": "f = 'a'", "level": "huge"}, "not one of informational"),
     ({"name": "own"}, "has a 'where'"),
 ]
 
