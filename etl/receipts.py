@@ -114,8 +114,8 @@ class Spooled:
 class Receipt:
     """One split of one micro-batch, done.
 
-    ``order`` sorts receipts as their events are to be delivered. ``steps`` are counts in the order in which
-    `etl.segment.segment_run.steps_of` walks the root's steps. ``sinks`` are by occurrence, in walking order.
+    ``order`` sorts receipts as their events are to be delivered. ``steps`` are the counts of the
+    root's steps, in the order of `etl.plan.segments.Branch.walk`; ``sinks`` are those of each occurrence, in this order.
     """
 
     source: str

@@ -57,3 +57,26 @@ def test_modules_have_one_idea() -> None:
 def test_folders_are_one_room() -> None:
     counts = Counter(path.parent.relative_to(ROOT) for path in modules() if path.name != "__init__.py")
     assert {str(folder): count for folder, count in counts.items() if count > MAX_MODULES} == {}, "divide it into packages"
+
+
+REFERENCE = re.compile(r"`((?:etl|connectors|parsers)(?:\.\w+)+)(?:\(\))?`")
+"""A module of the product, or a name in one, in backticks."""
+
+
+def exists(reference: str) -> bool:
+    """Whether a module exists, and has the word that follows it."""
+    parts = reference.split(".")
+    for count in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:count])
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if file.exists():
+            return count == len(parts) or re.search(rf"\b{parts[count]}\b", file.read_text("utf-8")) is not None
+    return False
+
+
+def test_references_to_modules_and_their_names_are_not_stale() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md", *modules()]
+    references = {(found, path.relative_to(ROOT)) for path in pages for found in REFERENCE.findall(path.read_text("utf-8"))}
+
+    assert len(references) > 50
+    assert sorted(f"{path}: {one}" for one, path in references if not exists(one) and one != "etl.components") == []

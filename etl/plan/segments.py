@@ -101,11 +101,12 @@ class Watermark:
     late_seconds: float
     idle_seconds: float | None = None
     max_delay_seconds: float = 0
-    """Longest time from an event to the results that it is part of (`etl.api.EventTimeStep.max_delay`)."""
+    """Longest time from an event to the results that it is part of (`etl.contract.steps.EventTimeStep.max_delay`)."""
     arrival: bool = False
     """True when the field is the time of reading, which the reader adds."""
     intervals: tuple[tuple[int, bool], ...] = ()
-    """Intervals of results in microseconds; these are also due when no events come (`etl.api.EventTimeStep.intervals`)."""
+    """Intervals of results in microseconds; these are also due when no events come
+    (`etl.contract.steps.EventTimeStep.intervals`)."""
 
 
 NO_WATERMARK = Watermark("", 0)
