@@ -51,6 +51,11 @@ class CallThread:
         """Why a call was abandoned: with it the thread."""
         self._thread: threading.Thread | None = None
 
+    @property
+    def hangs(self) -> bool:
+        """Whether a call was abandoned and still goes on."""
+        return self._abandoned is not None and self._at_work.longer_than(0) != []
+
     def run(self, call: Callable[[], T], what: str = "a call") -> T:
         """Return or raise what the call does. Raises RunStopping when the run stops and the call takes longer than the grace, and
         HungCallError when it takes too long."""

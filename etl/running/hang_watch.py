@@ -52,8 +52,8 @@ class HangWatch:
     def _long_calls(self, one: SupervisedRun) -> list[LongCall]:
         """The calls in this process, and in those that plan micro-batches, which give up a call at the limit by themselves."""
         planning = read_long_calls(one.run.state, (query.name for query in one.run.plan.queries))
-        own = one.run.calls.longer_than(self.report_seconds)
-        return [*own, *(call for call in planning if call.seconds > self.report_seconds)]
+        seconds = min(self.report_seconds, one.run.mode.max_commit_seconds)
+        return [*one.run.calls.longer_than(seconds), *(call for call in planning if call.seconds > seconds)]
 
     def _look_at(self, one: SupervisedRun, call: LongCall) -> None:
         limit = one.run.mode.max_commit_seconds

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from etl.config.checks.published import check_published
 from etl.config.checks.targets import together
 from etl.config.loader import inspect, inspect_content
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
+from etl.delivery.call_thread import CallThread
+from etl.delivery.driver_calls import HungCallError
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.messages import OnMessage
 from etl.running.supervision import Status
 from etl.server.jobs_folder import JobFile
 from etl.spark.reports.totals import Totals
 from etl.spark.state.folder import StateFolder
+
+CHECK_SECONDS = 30.0
+"""Seconds that the check of a file may take."""
+
+T = TypeVar("T")
+
+_hung_checks: dict[str, CallThread] = {}
+"""Pipeline → its check that did not end."""
 
 
 class EngineRun(Protocol):
@@ -111,8 +121,12 @@ class Engine(Protocol):
 def check_file(
     name: str, file: JobFile, others: Sequence[Pipeline], env: Mapping[str, str]
 ) -> tuple[Pipeline, Sequence[Problem]]:
-    """The pipeline of a file beside ``others`` that run, and warnings about it. Raises ConfigError if the file has problems."""
-    checked = inspect_content(file.path, file.content, env)
+    """The pipeline of a file beside ``others`` that run, and warnings about it.
+
+    Raises ConfigError if the file has problems, and HungCallError if the check takes too long: it opens the files of tables,
+    rules and schemas, which may be on a file system that does not answer.
+    """
+    checked = _in_time(name, lambda: inspect_content(file.path, file.content, env))
     if checked.pipeline is None:
         raise ConfigError(checked.problems)
     pipeline = replace(checked.pipeline, name=name)
@@ -121,3 +135,16 @@ def check_file(
     if any(problem.severity == "error" for problem in shared):
         raise ConfigError(shared)
     return pipeline, [*checked.problems, *shared]
+
+
+def _in_time(name: str, check: Callable[[], T]) -> T:
+    """A check in a thread of its own; no other one of the same pipeline begins while it hangs."""
+    before = _hung_checks.get(name)
+    calls = before if before is not None and before.hangs else CallThread(lambda: False, max_seconds=CHECK_SECONDS)
+    try:
+        found = calls.run(check, f"the check of {name}")
+    except HungCallError:
+        _hung_checks[name] = calls
+        raise
+    _hung_checks.pop(name, None)
+    return found

@@ -10,6 +10,7 @@ from pathlib import Path
 from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError
+from etl.delivery.driver_calls import HungCallError
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.server.boards.letter_board import LetterBoard
 from etl.server.boards.sample_board import SampleBoard
@@ -24,6 +25,9 @@ from etl.server.secret_values import SecretValues
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at the folder, and between two samples of the totals."""
+
+_HUNG = frozenset({""})
+"""Stands for the files beside one whose check hung: it is checked again at each look, which begins when that has ended."""
 
 
 class UnknownPipelineError(EtlError):
@@ -80,9 +84,9 @@ class PipelineServer:
     # ── Reading ───────────────────────────────────────────────────────────────────────────────────
 
     def jobs(self) -> list[Job]:
-        """All pipelines, by name."""
-        with self._lock:
-            return [self._jobs[name] for name in sorted(self._jobs)]
+        """All pipelines, by name; also while a file is checked, which may take long."""
+        known = self._jobs.copy()
+        return [known[name] for name in sorted(known)]
 
     def job(self, name: PipelineName) -> Job:
         """A pipeline. Raises UnknownPipelineError."""
@@ -205,7 +209,7 @@ class PipelineServer:
             prepared = self.engine.prepare(str(name), file, self._others(name))
             version = JobVersion(file, self.versions.add(name, file))
         except (EtlError, OSError) as error:
-            self._refused_beside[name] = self._files_beside(name)
+            self._refused_beside[name] = _HUNG if isinstance(error, HungCallError) else self._files_beside(name)
             refusal = Refusal.of(file, error)
             if not is_known or job.refusal is None or job.refusal.reason != refusal.reason:
                 job.refuse(refusal)

@@ -69,7 +69,9 @@ class Jobs:
         """Write a file of the folder."""
         path = self.folder / f"{name}{suffix}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.text(path.stem) if text is None else text)
+        draft = self.folder.parent / f"{path.name}.new"  # a half written file would be refused
+        draft.write_text(self.text(path.stem) if text is None else text)
+        draft.replace(path)
 
     def wait(self, name: str, status: str) -> None:
         """Wait for the status of a pipeline."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine
-from jobs_and_client import Jobs
+from jobs_and_client import Client, Jobs
 from running import wait_for
 
 from etl.api import EtlError
@@ -227,6 +229,33 @@ def test_a_run_that_ignores_the_cancel_is_given_up_until_it_ends(jobs: Jobs, mon
     jobs.wait("shop/a", "running")
     assert jobs.run("shop/a") is not run
     assert jobs.server.job(A).error == ""
+
+
+def test_a_file_whose_check_hangs_is_refused_and_others_go_on(
+    jobs: Jobs, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.put("shop/b")
+    jobs.wait("shop/b", "running")
+    monkeypatch.setattr("etl.server.engine.CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("etl.delivery.call_thread.LONG_SECONDS", 0.1)
+    table = tmp_path / "hosts.csv"
+    os.mkfifo(table)
+    lookup = f'tables: {{hosts: {{type: file, path: "{table}", key: message}}}}\n'
+    text = jobs.text("a", lookup).replace("steps:", "steps:\n- {type: lookup, table: hosts, on: message, add: {x: x}}")
+
+    jobs.put("shop/a", text)
+    jobs.wait("shop/a", "refused")
+    assert [one["status"] for one in client("GET", "/api/pipelines").json["pipelines"]] == ["refused", "running"]
+    refused = client("PUT", "/api/pipelines/shop/a", text)
+    assert (refused.status, "the check of shop/a hung for" in refused.json["error"]["message"]) == (422, True)
+
+    monkeypatch.setattr("etl.server.engine.CHECK_SECONDS", 60.0)
+    writer = os.open(table, os.O_RDWR | os.O_NONBLOCK)
+    table.unlink()
+    table.write_text("message,x\na,1\n")
+    os.write(writer, b"message,x\n")
+    os.close(writer)
+    jobs.wait("shop/a", "running")
 
 
 def test_a_version_that_does_not_start_is_tried_once_also_after_a_refusal(jobs: Jobs) -> None:
