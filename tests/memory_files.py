@@ -6,6 +6,8 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PosixPath
 
@@ -28,6 +30,16 @@ def passing_folder() -> Path:
     folder = _Folder(new_folder())
     weakref.finalize(folder, shutil.rmtree, str(folder), ignore_errors=True)
     return folder
+
+
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """The same for a block: removed at its end."""
+    folder = new_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache

@@ -111,12 +111,13 @@ class Lane:
         return results
 
     def _divided(self, hashes: HashesOf) -> Iterator[tuple[range, KeyRange | None]]:
-        """Parts and keys that are run together: some parts by themselves, and of these some keys by themselves."""
+        """Parts and keys that are run together: some parts by themselves, and in every other micro-batch some keys."""
         if self.at_once:
             yield range(PARTS), None
-            return
-        for parts in (range(PARTS // 2), range(PARTS // 2, PARTS)):
-            yield from ((parts, KeyRange(number, 2, hashes)) for number in range(2))
+        elif self.batches % 2:
+            yield from ((range(PARTS), KeyRange(number, 2, hashes)) for number in range(2))
+        else:
+            yield from ((parts, None) for parts in (range(PARTS // 2), range(PARTS // 2, PARTS)))
 
     def _merged(self, entries: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:
         operator, name = operator_of(self.step, self.incoming), f"rows-{self.batches}-merged"
@@ -124,7 +125,7 @@ class Lane:
         combine = partial(combine_rows, operator, seed=self.manifests.seed, watermark=self.clock.now)
         hashes, own_parts = hashes_of(operator, self.manifests.seed), parts_of(operator, self.manifests.seed)
         is_over = lambda pane: operator.is_over(pane, self.clock.now)  # noqa: E731
-        together = own_parts if self.at_once else None
+        together = own_parts if self.at_once or self.batches % 4 > 1 else None
         return merge_by_ranges(files, self.folder / name, combine, is_over, hashes, durable=False, parts_of=together)
 
     def _alive(self, operator: Operator, files: tuple[StateFileEntry, ...]) -> tuple[StateFileEntry, ...]:

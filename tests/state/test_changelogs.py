@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, zip_longest
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import folder_in_memory
 from state.cuts import CUTS, Cut, after_restart, batches_of
 from state.lane import Lane, Row
 
@@ -115,8 +114,8 @@ def alive_rows(events: Sequence[Row]) -> list[Row]:
 
 def run(step: StatefulStep, schema: pa.Schema, events: Sequence[Row], cuts: Sequence[Cut]) -> list[list[Row]]:
     """The results of each micro-batch."""
-    with tempfile.TemporaryDirectory() as folder:
-        lane, found, read_at = Lane(step, schema.append(pa.field(ARRIVAL, TIMESTAMP)), Path(folder)), [], BEGIN
+    with folder_in_memory() as folder:
+        lane, found, read_at = Lane(step, schema.append(pa.field(ARRIVAL, TIMESTAMP)), folder), [], BEGIN
         numbered = [{**row, OFFSET: number} for number, row in enumerate(events)]
         for cut, batch in batches_of(numbered, cuts):
             lane = after_restart(lane) if cut.restarts and lane.batches else lane
@@ -376,8 +375,8 @@ def test_new_rows_of_a_side_do_not_read_those_before_them(monkeypatch: pytest.Mo
 
 def after_pauses(step: StatefulStep, schema: pa.Schema, *batches: tuple[int, Row]) -> list[list[Row]]:
     """The results of micro-batches of one event each, which are read at these seconds."""
-    with tempfile.TemporaryDirectory() as folder:
-        lane, found = Lane(step, schema.append(pa.field(ARRIVAL, TIMESTAMP)), Path(folder)), []
+    with folder_in_memory() as folder:
+        lane, found = Lane(step, schema.append(pa.field(ARRIVAL, TIMESTAMP)), folder), []
         for number, (seconds, row) in enumerate(batches):
             lane = after_restart(lane) if number == 1 else lane
             found.append(lane.run([{**row, OFFSET: number, ARRIVAL: BEGIN + timedelta(seconds=seconds)}]))

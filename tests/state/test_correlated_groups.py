@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 from state.lane import Lane
 
 from etl.api import OFFSET, TIMESTAMP, ReadableState
@@ -178,14 +179,13 @@ CUTS = st.lists(st.integers(1, 39), max_size=5)
 @settings(deadline=None)
 @given(EVENTS, CUTS, st.booleans(), st.booleans())
 def test_alerts_do_not_depend_on_micro_batches_splits_and_merges(
-    tmp_path_factory: pytest.TempPathFactory,
     some: list[tuple[int, str | None, str, int]],
     cuts: list[int],
     two: bool,
     merges: bool,
 ) -> None:
     events = events_of(sorted(some, key=lambda one: one[0]))
-    whole, cut = Run(tmp_path_factory.mktemp("whole"), False, RULES), Run(tmp_path_factory.mktemp("cut"), merges, RULES)
+    whole, cut = Run(passing_folder(), False, RULES), Run(passing_folder(), merges, RULES)
 
     expected = [*whole(events), *whole(END)]
     with looking_up(few_others=0):
@@ -199,11 +199,11 @@ def test_alerts_do_not_depend_on_micro_batches_splits_and_merges(
 @settings(deadline=None)
 @given(EVENTS, CUTS, st.booleans())
 def test_groups_that_are_looked_up_give_the_alerts_of_all_groups_evaluated(
-    tmp_path_factory: pytest.TempPathFactory, some: list[tuple[int, str | None, str, int]], cuts: list[int], merges: bool
+    some: list[tuple[int, str | None, str, int]], cuts: list[int], merges: bool
 ) -> None:
     """Also for events that come late, after which alerts depend on the micro-batches."""
     events = events_of(sorted(some, key=lambda one: one[0] + one[3]))
-    whole, parts = Run(tmp_path_factory.mktemp("all"), False, RULES), Run(tmp_path_factory.mktemp("few"), merges, RULES)
+    whole, parts = Run(passing_folder(), False, RULES), Run(passing_folder(), merges, RULES)
 
     for batch in batches(events, cuts):
         with looking_up(few_others=1 << 60):

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import folder_in_memory
 from state.lane import Lane, Row
 from state.test_time_windows import EPOCH, SCHEMA, event, window
 
@@ -132,8 +132,8 @@ def check(
     step = window(emit_reason="why", **options)
     assert list(step.check(SCHEMA)) == []
     oracle, offset = Oracle(step, shapes), 0
-    with TemporaryDirectory() as folder:
-        lane = Lane(step, SCHEMA, Path(folder), merges=merges)
+    with folder_in_memory() as folder:
+        lane = Lane(step, SCHEMA, folder, merges=merges)
         for number, batch in enumerate(batches):
             if number in changes:
                 lane.step = window(emit_reason="why", **{**options, "emit": changes[number]})
@@ -300,8 +300,8 @@ def test_lengths_in_a_field(option: str, batches: Any, merges: bool) -> None:
     counted = windows_of if option == "size" else sessions_of
     kept: list[Any] = []
     now, latest = -(10**9), -(10**9)
-    with TemporaryDirectory() as folder:
-        lane = Lane(step, LENGTHS, Path(folder), merges=merges)
+    with folder_in_memory() as folder:
+        lane = Lane(step, LENGTHS, folder, merges=merges)
         for number, batch in enumerate(batches):
             before, old = now, counted(kept)
             in_time = [one for one in batch if next(iter(counted([one])))[1] > before]

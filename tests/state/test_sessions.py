@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import folder_in_memory
 from state.lane import Lane, Row
 
 from etl.api import TIMESTAMP
@@ -116,8 +116,8 @@ def test_sessions_are_those_of_all_events(
     batches: list[list[tuple[int, str | None]]], late: int, step: int, merges: bool, emit: str, chance: random.Random
 ) -> None:
     oracle, offset = Oracle(late), 0
-    with TemporaryDirectory() as folder:
-        lane = Lane(sessions(late, emit=emit), SCHEMA, Path(folder), merges=merges)
+    with folder_in_memory() as folder:
+        lane = Lane(sessions(late, emit=emit), SCHEMA, folder, merges=merges)
         for number, batch in enumerate([*batches, [(1000, "z")]]):
             rows = []
             for moved, host in batch:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import passing_folder
 
 from etl.api import ComponentError
 from etl.state import state_files
@@ -46,10 +47,10 @@ def _read_whole(path: Path) -> None:
 @settings(deadline=None)
 @given(rows=ROWS, first=st.integers(-3, 3), end=st.integers(-3, 3), together=st.booleans())
 def test_rows_are_read_by_part_and_pane(
-    rows: list[tuple[int, int, int, str | None]], first: int, end: int, together: bool, tmp_path_factory
+    rows: list[tuple[int, int, int, str | None]], first: int, end: int, together: bool
 ) -> None:
-    path = tmp_path_factory.mktemp("state") / "a"
-    file = _written(path, rows, together=together)
+    folder = passing_folder()
+    file = _written(folder / "a", rows, together=together)
 
     assert (file.rows, file.parts) == (len(rows), sorted({row[0] for row in rows}))
     inside = [row[1] for row in rows if first <= row[1] < end]
@@ -84,10 +85,10 @@ def test_rows_of_keys_are_found_by_their_hash(
     end: int,
     small: bool,
     together: bool,
-    tmp_path_factory,
 ) -> None:
+    folder = passing_folder()
     rows = [(part, pane, hash_, str(pane)) for part, pane, hash_, _ in rows]
-    file = _written(tmp_path_factory.mktemp("state") / "a", rows, together=together)
+    file = _written(folder / "a", rows, together=together)
     hashes = {part: np.array(sorted(wanted), np.uint64) for part in range(5)}
 
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_files import folder_in_memory
 from running import Engine, wait_for
 from state.lane import Lane
 
@@ -125,7 +125,7 @@ def test_results_are_those_of_a_loop_over_all_events(
     step = join(kind=kind, shift=f"{shift}s", **({"where": "amount > 3 or n % 2 = 0"} if has_condition else {}))
     meets = (lambda left, right: right[4] % 7 > 3 or left[4] % 2 == 0) if has_condition else (lambda left, right: True)
 
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_in_memory() as folder:
         running = lane(step, folder, merges)
         results = [one for splits in batches for one in run(running, splits)] + end(running)
 
@@ -158,7 +158,7 @@ def test_with_a_limit_results_are_those_of_the_events_that_are_taken(
     step = join(kind=kind, limit=limit, shift=f"{shift}s")
     span = max(BEFORE + shift, 0) + max(AFTER - shift, 0)
 
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_in_memory() as folder:
         running = lane(step, folder, merges)
         results = [one for splits in batches for one in run(running, splits)] + end(running)
 
@@ -245,7 +245,7 @@ def test_each_event_has_the_version_of_its_time(kind: str, stream: list, merges:
     batches = numbered(stream)
     step = join(kind=kind, match="latest", before=before and f"{before}s", after=None)
 
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_in_memory() as folder:
         running = lane(step, folder, merges)
         given_rows = [[[row(event, event[4]) for event in split] for split in splits] for splits in batches]
         results = [one for splits in given_rows for one in running.run(*splits)] + end(running)
