@@ -66,6 +66,7 @@ def compile_rules(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> Compile
     other_sources: list[Rule] = []
     problems = list(rules.problems)
     missing: dict[str, int] = {}
+    fields = set(schema.names)
     for rule in rules.rules:
         adapted = taxonomy.adapt(rule)
         if adapted is None:
@@ -74,7 +75,7 @@ def compile_rules(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> Compile
             problems.append(Problem(rule.file, rule.line, error, rule.title))
         else:
             compiled.append(adapted)
-            for name in required_fields([adapted]) - set(schema.names):
+            for name in required_fields([adapted]) - fields:
                 missing[name] = missing.get(name, 0) + 1
     version = RuleSet(tuple(compiled)).version
     return CompiledRules(tuple(compiled), tuple(other_sources), tuple(problems), missing, version, rules.outdated)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.api import TIMESTAMP
+from etl.api import TIMESTAMP, Parsed
 from etl.columns.texts import materialize, materialize_array
 from parsers.json.declared_members import find_members
 from parsers.json.parser import Json
@@ -231,33 +231,38 @@ LINES = st.dictionaries(st.sampled_from(["a", "b", "c", "a.b"]), ANY_JSON, max_s
 )
 
 
+MANY_TYPES = Json(
+    fields={
+        "a.b": "string",
+        "b": "int",
+        "c": "array<double>",
+        "d": "string",
+        "e": "int",
+        "g": "map<string,string>",
+        "h": "string",
+    },
+    paths={"d": "c[1]", "e": "a.c[0]", "g": "a", "h": "a.c"},
+    rest="rest",
+)
+
+
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(LINES, max_size=12))
 def test_a_row_does_not_depend_on_its_neighbours(lines: list[str]) -> None:
-    parse = Json(
-        fields={
-            "a.b": "string",
-            "b": "int",
-            "c": "array<double>",
-            "d": "string",
-            "e": "int",
-            "g": "map<string,string>",
-            "h": "string",
-        },
-        paths={"d": "c[1]", "e": "a.c[0]", "g": "a", "h": "a.c"},
-        rest="rest",
-    ).compile()
+    parse = MANY_TYPES.compile()
 
-    together = parse(pa.array(lines, pa.string()))
+    together = rows_of(parse(pa.array(lines, pa.string())), len(lines))
 
-    for row, line in enumerate(lines):
-        alone = parse(pa.array([line]))
-        failed = together.failed is not None and together.failed[row].as_py()
-        assert failed == (alone.failed is not None), line
-        assert {name: materialize_array(column)[row] for name, column in together.columns.items()} == {
-            name: materialize_array(column)[0] for name, column in alone.columns.items()
-        }, line
+    for line, row in zip(lines, together, strict=True):
+        assert row == rows_of(parse(pa.array([line])), 1)[0], line
+
+
+def rows_of(parsed: Parsed, count: int) -> list[Any]:
+    """Whether each row has failed, and its values."""
+    failed = parsed.failed.to_pylist() if parsed.failed is not None else [False] * count
+    columns = {name: materialize_array(column).to_pylist() for name, column in parsed.columns.items()}
+    return [(failed[row], {name: column[row] for name, column in columns.items()}) for row in range(count)]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from etl.api import Schema
+from etl.rules.conditions.column_types import has_field
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, any_of
 from etl.rules.predicates.predicate import SigmaBuilder
 from etl.rules.predicates.text_predicate import TextPredicate
@@ -39,7 +40,7 @@ class Network(TextPredicate):
 
     def bind(self, schema: Schema) -> Condition:
         """On any type of column."""
-        return Leaf(self) if self.field in schema.names else FALSE
+        return Leaf(self) if has_field(schema, self.field) else FALSE
 
     @property
     def words(self) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Schema
-from etl.rules.conditions.column_types import TEXT_TYPES
+from etl.rules.conditions.column_types import TEXT_TYPES, has_field
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, negate
 from etl.rules.predicates.predicate import ANY_FIELD, Predicate, SigmaBuilder, SqlBuilder
 from etl.rules.predicates.sql import Sql, quote_name
@@ -78,7 +78,7 @@ class Number(Predicate):
 
     def bind(self, schema: Schema) -> Condition:
         """On numbers by order; on other types equality as a text, order of texts by a cast."""
-        if self.field not in schema.names:
+        if not has_field(schema, self.field):
             return FALSE
         type_ = schema.field(self.field).type
         if pa.types.is_integer(type_) or pa.types.is_floating(type_):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from etl.api import Schema
+from etl.rules.conditions.column_types import has_field
 from etl.rules.conditions.tree import FALSE, Condition, Leaf
 from etl.rules.predicates.predicate import Predicate, SigmaBuilder, SqlBuilder
 from etl.rules.predicates.sql_nodes import is_column
@@ -44,7 +45,7 @@ class Present(Predicate):
 
     def bind(self, schema: Schema) -> Condition:
         """On any type of column."""
-        return Leaf(self) if self.field in schema.names else FALSE
+        return Leaf(self) if has_field(schema, self.field) else FALSE
 
     def group(self, number: int, schema: Schema) -> tuple[EvaluatorFactory, str]:
         """One evaluator for the predicates on one field."""

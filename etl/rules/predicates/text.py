@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from etl.api import Schema
-from etl.rules.conditions.column_types import TEXT_TYPES
+from etl.rules.conditions.column_types import TEXT_TYPES, has_field
 from etl.rules.conditions.tree import FALSE, Condition, Leaf, any_of
 from etl.rules.predicates.pattern import Pattern
 from etl.rules.predicates.predicate import SigmaBuilder, SqlBuilder, TextKind
@@ -88,7 +88,7 @@ class Text(TextPredicate):
 
     def bind(self, schema: Schema) -> Condition:
         """As it is; a text with very many forms as a regular expression, an empty one as `Present`."""
-        if self.field not in schema.names:
+        if not has_field(schema, self.field):
             return FALSE
         if not self.text and self.kind != "equals":
             return Leaf(Present(self.field))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from etl.api import Schema
+from etl.rules.conditions.column_types import has_field
 from etl.rules.conditions.tree import FALSE, Condition, Leaf
 from etl.rules.predicates.predicate import Predicate, SigmaBuilder
 from etl.rules.predicates.sql import Sql, quote_name
@@ -35,7 +36,7 @@ class TimePart(Predicate):
 
     def bind(self, schema: Schema) -> Condition:
         """As Spark SQL, of a timestamp or a cast to one."""
-        if self.field not in schema.names:
+        if not has_field(schema, self.field):
             return FALSE
         field = quote_name(self.field)
         time = field if pa.types.is_timestamp(schema.field(self.field).type) else f"try_cast({field} as timestamp)"
