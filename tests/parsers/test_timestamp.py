@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.api import TIMESTAMP
+from etl.api import TIMESTAMP, Parsed
 from parsers.timestamp.parser import Timestamp
 
 NOW = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
@@ -154,11 +156,16 @@ def test_what_python_writes_is_read_back(time: datetime, zone: str) -> None:
     assert read([text]) == [expected.isoformat(" ")]
 
 
+@cache
+def several_formats() -> Callable[[pa.Array], Parsed]:
+    return Timestamp(formats=["iso8601", "syslog", "epoch", "rfc2822"]).compile()
+
+
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.text(max_size=30) | st.none(), max_size=20))
 def test_any_text_is_read_or_fails(texts: list[str | None]) -> None:
-    parsed = Timestamp(formats=["iso8601", "syslog", "epoch", "rfc2822"]).compile()(pa.array(texts, pa.string()))
+    parsed = several_formats()(pa.array(texts, pa.string()))
 
     assert len(parsed.columns["timestamp"]) == len(texts)
 
