@@ -8,6 +8,7 @@ code of its own, 2 ms a test.)
 from __future__ import annotations
 
 import atexit
+import ctypes
 import mmap
 import os
 import random
@@ -36,6 +37,8 @@ _NUMBER = struct.Struct("i")
 
 _CURRENT = struct.Struct("qd")
 """The number of the test that a process runs, and when it began."""
+
+_PR_SET_PDEATHSIG = 1
 
 SENDING_SECONDS = 0.1
 """Reports are sent together so often: each message wakes the first process up."""
@@ -274,6 +277,7 @@ class _Worker:
     def _prepare(self) -> None:
         """Replace what processes must not share: the terminal, files of captured output, random numbers, and what is done at
         the first process's end."""
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)  # should the first process be killed
         atexit._clear()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started pytest in the background
         plugins = self.config.pluginmanager

@@ -136,7 +136,8 @@ def test_a_run_waits_for_missing_servers_and_delivers_all(systems: Systems, etl:
 
 
 def test_a_run_that_requires_health_names_all_missing_servers(systems: Systems, etl: Etl) -> None:
-    ran = etl.run(etl.pipeline(systems.pipeline), "--once", "--require-healthy")
+    state = etl.folder / "state"
+    ran = etl.here("run", etl.pipeline(systems.pipeline), "--once", "--require-healthy", "--state", state)
 
     assert ran.status != 0
     assert "starting Spark" not in ran.err

@@ -240,8 +240,8 @@ def test_a_run_that_requires_health_fails_with_the_findings_of_lint(etl: Etl, fo
     set_fault(folders / "from", "down")
     set_fault(folders / "one", "wrong")
 
-    ran = etl.run(pipeline, "--once", "--require-healthy")
-    linted = etl("lint", pipeline, "--connect")
+    ran = etl.here("run", pipeline, "--once", "--require-healthy", "--state", folders / "state")
+    linted = etl.here("lint", pipeline, "--connect")
 
     assert (ran.status, linted.status) == (1, 1)
     assert "unreachable: $.sources.numbers: " in ran.err

@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 
 import pytest
-from running import Etl, wait_for
+from running import Engine, Etl, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -21,7 +21,7 @@ PIPELINE = """
 """
 
 
-def test_a_second_signal_ends_a_commit_of_many_files_without_loss_or_repeats(etl: Etl) -> None:
+def test_a_second_signal_ends_a_commit_of_many_files_without_loss_or_repeats(etl: Etl, engine: Engine) -> None:
     (etl.folder / "in.log").write_text("".join(f"h{number} {number}\n" for number in range(FILES)))
     pipeline, out = etl.pipeline(PIPELINE), etl.folder / "out"
     running = etl.start("run", pipeline, "--master", "local[2]", "--state", etl.folder / "state", "--once")
@@ -31,7 +31,7 @@ def test_a_second_signal_ends_a_commit_of_many_files_without_loss_or_repeats(etl
     running.send_signal(signal.SIGINT)  # another number: the system keeps one signal of each
     _, err = running.communicate(timeout=300)
     made = len(os.listdir(out))
-    again = etl.run(pipeline, "--once")
+    again = engine.run(pipeline, "--once")
 
     assert running.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT), err
     assert "stopping after the micro-batch at work; again to stop at once" in err

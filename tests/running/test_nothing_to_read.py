@@ -151,8 +151,8 @@ def test_a_path_without_files_is_reported_before_and_after_the_run(etl: Etl, eng
     missing = f"no file matches '{tmp_path}/*.log'"
 
     linted, refused, empty = (
-        etl("lint", "--connect", pipeline),
-        etl("run", pipeline, "--require-healthy"),
+        etl.here("lint", "--connect", pipeline),
+        etl.here("run", pipeline, "--require-healthy"),
         engine.run(pipeline, "--once"),
     )
     (tmp_path / "a.log").write_text("one\n")
