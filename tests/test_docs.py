@@ -9,7 +9,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from functools import partial
+from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -17,9 +21,14 @@ import pytest
 import connectors.components
 import etl.steps.components
 import parsers.components
-from etl.cli.main import COMMANDS, LazyGroup
+from etl.cli.main import COMMANDS, LazyGroup, main
 from etl.config import check
+from etl.config.cases.case_file import inspect_tests
 from etl.config.document.parser import read
+from etl.testing.results import result
+
+if TYPE_CHECKING:
+    from etl.running.shared_session import SharedSession
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
@@ -196,9 +205,19 @@ WRONG = {
 """Page → the file on it that becomes ``wrong.yaml``, and what is changed."""
 
 
+def prints_here(folder: Path, line: str, monkeypatch: pytest.MonkeyPatch, shared: SharedSession | None = None) -> str:
+    """What `prints` returns, of a command that runs in this process: without Spark, or on the tests' session."""
+    monkeypatch.setenv("ETL_STATE", "state")
+    monkeypatch.setenv("COLUMNS", "200")
+    printed = StringIO()
+    with chdir(folder), redirect_stdout(printed), redirect_stderr(printed), suppress(SystemExit):
+        main(shlex.split(line)[1:], shared)
+    return printed.getvalue().replace(f"{folder.resolve()}/", "…/").replace(f"{folder}/", "…/")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/grok.md", "docs/scanner.md"])
-def test_commands_without_spark_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
+def test_commands_without_spark_print_what_the_page_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / name
     files = named(page, "yaml")
     if name in WRONG:
@@ -213,7 +232,8 @@ def test_commands_without_spark_print_what_the_page_shows(name: str, tmp_path: P
 
     assert quick
     for line, printed in quick:
-        assert prints(tmp_path, line) == printed, f"{name} shows something else for {line!r}: paste what it prints now"
+        now = prints_here(tmp_path, line, monkeypatch)
+        assert now == printed, f"{name} shows something else for {line!r}: paste what it prints now"
 
 
 @pytest.mark.spark
@@ -232,10 +252,17 @@ def test_the_readme_pipeline_prints_what_the_page_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_alert_on_the_reference_page_of_state_passes_its_tests(tmp_path: Path) -> None:
+def test_the_alert_on_the_reference_page_of_state_passes_its_tests(tmp_path: Path, shared_session: SharedSession) -> None:
     (tmp_path / "alert.yaml").write_text(named(ROOT / "docs" / "state-reference.md", "yaml")["alert.yaml"])
 
-    assert re.search(r"^  ok    an alert at once", prints(tmp_path, "etl test alert.yaml"), re.MULTILINE)
+    from etl.testing.on_spark import run_on
+
+    tests = inspect_tests(tmp_path / "alert.yaml").suite
+
+    assert tests is not None
+    ran = [result(tests, case, partial(run_on, shared_session)) for case in tests.cases]
+    assert [(one.name, one.passed) for one in ran if one.name == "an alert at once"] == [("an alert at once", True)]
+    assert all(one.passed for one in ran)
 
 
 @pytest.mark.slow
@@ -258,7 +285,9 @@ TIME = re.compile(r" *\([\d.]+ m?s\)")
 
 
 @pytest.mark.slow
-def test_rules_and_scripts_of_rocketmq_streams_become_what_the_page_shows(tmp_path: Path) -> None:
+def test_rules_and_scripts_of_rocketmq_streams_become_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = ROOT / "docs" / "rocketmq-streams.md"
     files = named(page, "text", "yaml")
     files["enrich.script"] = read(files["enrich.yaml"].encode()).value["steps"][1]["script"]
@@ -270,19 +299,21 @@ def test_rules_and_scripts_of_rocketmq_streams_become_what_the_page_shows(tmp_pa
 
     assert [line.split()[-1] for line, _ in shown] == ["filters.rules", "mistake.rules", "misspelt.rules", "enrich.script"]
     for line, printed in shown:
-        assert prints(tmp_path, line) == printed
+        assert prints_here(tmp_path, line, monkeypatch) == printed
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_readme_shows_alerts_once_and_who_is_close(tmp_path: Path) -> None:
+def test_the_readme_shows_alerts_once_and_who_is_close(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_session: SharedSession
+) -> None:
     (tmp_path / "guessed.yaml").write_text(named(ROOT / "README.md", "yaml")["guessed.yaml"])
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     shown = [(line, printed) for line, printed in sessions(ROOT / "README.md") if "guessed.yaml" in line]
 
     assert [line.split()[1] for line, _ in shown] == ["run", "state"]
     for line, printed in shown:
-        assert table(prints(tmp_path, line)) == table(printed)
+        assert table(prints_here(tmp_path, line, monkeypatch, shared_session)) == table(printed)
 
 
 def table(text: str) -> list[str]:
