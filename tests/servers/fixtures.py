@@ -19,6 +19,8 @@ from servers.server import Server
 
 WANTED = pytest.StashKey[Iterable[str]]()
 FLEET = pytest.StashKey[Fleet]()
+ASKED = pytest.StashKey[set[str]]()
+"""Servers that the test at work uses, as far as its arguments, parameters and marks say."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,6 +42,11 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
     servers = request.config.stash[FLEET] = Fleet(request.config.stash[WANTED])
     yield servers
     servers.discard()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.config.stash[ASKED] = asked(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,11 +96,13 @@ def started(fleet: Fleet, name: str) -> Server:
         pytest.skip(f"{name}: {error}")
 
 
-def _fixture(name: str) -> Callable[[Fleet], Server]:
+def _fixture(name: str) -> Callable[[Fleet, pytest.FixtureRequest], Server]:
     """Create the fixture of a server, which runs on after the module."""
 
     @pytest.fixture(scope="module", name=name)
-    def server(fleet: Fleet) -> Server:
+    def server(fleet: Fleet, request: pytest.FixtureRequest) -> Server:
+        if name not in request.config.stash[ASKED]:
+            pytest.fail(f"an argument, a parameter or the mark `servers` must name {name}: else all servers start once more")
         return started(fleet, name)
 
     return server

@@ -125,9 +125,9 @@ def test_packets_out_of_order_are_an_error() -> None:
         cut(framed([encoded(b"a")]) + framed([encoded(b"b"), END], 5), 1)
 
 
-@pytest.fixture
+@pytest.fixture(params=["mariadb"])
 def mariadb_database(request: pytest.FixtureRequest) -> Iterator[Database]:
-    yield from of("mariadb", request)
+    yield from of(request.param, request)
 
 
 @pytest.mark.servers

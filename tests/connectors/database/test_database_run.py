@@ -16,14 +16,14 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
     yield from of(request.param, request)
 
 
-@pytest.fixture
+@pytest.fixture(params=["mariadb"])
 def mysql(request: pytest.FixtureRequest) -> Iterator[Database]:
-    yield from of("mariadb", request)
+    yield from of(request.param, request)
 
 
-@pytest.fixture
+@pytest.fixture(params=["postgres"])
 def postgresql(request: pytest.FixtureRequest) -> Iterator[Database]:
-    yield from of("postgres", request)
+    yield from of(request.param, request)
 
 
 LOAD = """

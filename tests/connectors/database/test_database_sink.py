@@ -44,9 +44,9 @@ def strict(request: pytest.FixtureRequest) -> Iterator[Database]:
     yield from of(request.param, request)
 
 
-@pytest.fixture
+@pytest.fixture(params=["mariadb"])
 def mysql(request: pytest.FixtureRequest) -> Iterator[Database]:
-    yield from of("mariadb", request)
+    yield from of(request.param, request)
 
 
 @pytest.fixture
