@@ -80,7 +80,7 @@ def family_of(name: str) -> Set[str]:
     """Return the servers that start together when a test uses one of them: tests that use one soon use the others."""
     if name == "rocketmq_acl":
         return {name}
-    return BROKERS - {"rocketmq_acl"} if name in BROKERS else DATABASES
+    return BROKERS - {"rocketmq_acl"} if name in BROKERS else KINDS.keys() - BROKERS
 
 
 class Fleet:
@@ -109,9 +109,9 @@ class Fleet:
             with suppress(MissingError, OSError):
                 self._server(name).launch()
 
-    def discard(self, names: Set[str] = frozenset(KINDS)) -> None:
+    def discard(self, names: Set[str] | None = None) -> None:
         """End these, or all, and delete their data."""
-        for name in names & self.servers.keys():
+        for name in list(self.servers if names is None else self.servers.keys() & names):
             self.servers.pop(name).discard()
 
     def _server(self, name: str) -> Server:
