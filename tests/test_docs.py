@@ -261,7 +261,7 @@ def test_the_alert_on_the_reference_page_of_state_passes_its_tests(tmp_path: Pat
 
     assert tests is not None
     ran = [result(tests, case, partial(run_on, shared_session)) for case in tests.cases]
-    assert [(one.name, one.passed) for one in ran if one.name == "an alert at once"] == [("an alert at once", True)]
+    assert [one.name.partition(",")[0] for one in ran if one.passed] == ["an alert at once"]
     assert all(one.passed for one in ran)
 
 
