@@ -111,6 +111,13 @@ def with_block_before(events: Sequence[Event]) -> list[Row]:
     return [(one["n"], one["n"] - BLOCK) for one in events if one["block"]]
 
 
+def by_turns(events: Sequence[Event]) -> Iterator[Row]:
+    for some in of_keys(events).values():
+        listed = [{"event": name, "event_time": instant(of["at"]), "n": of["n"]} for name, of in zip("ababa", some, strict=False)]
+        listed.append({"event": "c", "event_time": instant(some[6]["at"]), "n": some[6]["n"]})
+        yield some[6]["n"], 3, 2, listed
+
+
 def overlapping(events: Sequence[Event]) -> Iterator[Row]:
     for some in of_keys(events).values():
         for one in some[:3]:
@@ -210,6 +217,17 @@ OPTIONS = {
         ),
         ("n", "begin", "events"),
         overlapping,
+    ),
+    "sequence, groups": Case(
+        (
+            step(
+                "sequence",
+                "within: 5s, events: {a: 'o in (0, 2, 4)', b: 'o in (1, 3)', c: o = 6}, "
+                "pattern: '(a then b | c then c)+ then a then c', after_match: last(b), fields: {n: c.n}, list: [n]",
+            ),
+        ),
+        ("n", "a_count", "b_count", "events"),
+        by_turns,
     ),
     "correlate, other types": Case(
         (f"{{type: correlate, time: at, late: {{late}}, {_RULES}, correlations: [{_CORRELATIONS}]}}",),

@@ -9,8 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from etl.expressions import compile_expression
+from etl.expressions.library.flink.urls import parse_url
 from etl.expressions.library.own.ip_functions import _class
 
 TEXTS = [
@@ -143,3 +146,46 @@ def test_encodings_of_columns(expression: str, values: list[object]) -> None:
     batch = pa.record_batch({"s": ["6869", None, "68 69", "", "f"]})
 
     assert compile_expression(expression, batch.schema)(batch).values.to_pylist() == values
+
+
+URL_PARTS = st.sampled_from(
+    [
+        "http",
+        "HTTPS",
+        "x",
+        ":",
+        "//",
+        "/",
+        "?",
+        "#",
+        "&",
+        "=",
+        "@",
+        "a",
+        "k",
+        "k=v",
+        "k.x=",
+        "example.org",
+        ":80",
+        ":",
+        " ",
+        "ä",
+        "\n",
+    ]
+)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["HOST", "PATH", "QUERY", "QUERY", "REF", "PROTOCOL", "AUTHORITY", "FILE", "USERINFO", "host"]),
+    st.lists(st.lists(URL_PARTS, max_size=12).map("".join), max_size=20),
+)
+def test_parts_of_urls_on_columns_are_those_of_each_url(part: str, drawn: list[str]) -> None:
+    urls = [None, *(f"http:{one}" for one in drawn), *drawn]
+    batch = pa.record_batch({"u": pa.array(urls, pa.string()), "p": pa.array([part] * len(urls)), "k": ["k.x"] * len(urls)})
+
+    for key, of_column in ((None, ""), ("k.x", ", k")):
+        constant = "" if key is None else f", '{key}'"
+        found = compile_expression(f"flink_parse_url(u, '{part}'{constant})", batch.schema)(batch).values.to_pylist()
+        each = compile_expression(f"flink_parse_url(u, p{of_column})", batch.schema)(batch).values.to_pylist()
+        assert found == each == [None if url is None else parse_url(url, part, key) for url in urls]

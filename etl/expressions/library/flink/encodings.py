@@ -179,11 +179,11 @@ FUNCTIONS = (
         "a b&c",
         null="null for null and for a text that is not encoded well",
     ),
-    _loops(
+    flink_function(
         "parse_url",
         "url: string, part: string, key: string?",
         "string",
-        _one(STRING, urls.parse_url),
+        urls.parse_url_of,
         "A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE, USERINFO; with QUERY a key's value.",
         "flink_parse_url('http://example.org/a?k=v', 'QUERY', 'k')",
         "v",
