@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, Self
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
+from connectors.file.notifications.inbox import Inbox
+from connectors.file.notifications.queue_options import QueueOptions
 from connectors.file.objects.object_checks import check_objects, describe_objects, is_object_matched, probe_objects
 from connectors.file.objects.object_path import SCHEMES, is_object, without_options
 from connectors.file.objects.object_scan import ObjectScan
@@ -34,6 +36,7 @@ from etl.api import (
     Finding,
     Limit,
     Offset,
+    Receiver,
     Rejects,
     Schema,
     Size,
@@ -48,6 +51,7 @@ MOUNTED = "file://"
 
 
 _ALL = Limit(1 << 62)
+_RESCAN, _RESCAN_WITH_NOTIFICATIONS = timedelta(seconds=10), timedelta(hours=1)
 
 
 class FileSource(Source):
@@ -103,6 +107,17 @@ class FileSource(Source):
     connection follow a question mark: ``s3://logs/*.log?region=eu-west-1``. For Azure write
     ``abfss://container@account.dfs.core.windows.net/*.log``, which is tested without a server. A whole cluster can read a store.
 
+    With ``notifications`` new objects of S3 are found by the messages that S3 sends to a queue of SQS, directly, by SNS or by
+    EventBridge: within about a second, and without listing a large store again and again. A message is deleted when all sinks
+    have the objects that it announces; until then its visibility timeout is extended, and after a kill the queue gives it again.
+    Delivery stays exactly once: an object that several messages and a listing name is read once. The store is listed when a run
+    starts and then every ``rescan`` (an hour): a lost notification delays an object that long. Messages about deletions, tests of
+    S3 and objects that
+    ``path`` does not match are deleted; one that is no notification stays in the queue, whose own dead letter queue takes it.
+    The offset names the objects of the last ``rescan`` and ``late``. The login needs `sqs:ReceiveMessage`, `sqs:DeleteMessage`,
+    `sqs:ChangeMessageVisibility` and `sqs:GetQueueAttributes`; how many messages the queue holds is the metric
+    ``sluice_source_lag_notifications``. Needs the extra ``sluice-etl[sqs]``.
+
     ```yaml
     type: file
     path: /var/log/*.log
@@ -130,15 +145,23 @@ class FileSource(Source):
         default=1 << 20, description="A longer line is a dead letter, which keeps its first 64 KiB.", ge=1, le=1 << 30
     )
     multiline: Multiline | None = Field(default=None, description="Which lines form an event; without it each line is one.")
-    rescan: Duration = Field(
-        default=timedelta(seconds=10), description="A store is listed at most this often while it is followed.", gt=timedelta()
+    rescan: Duration | None = Field(
+        default=None,
+        description="A store is listed at most this often while it is followed; default: `10s`, with `notifications` `1h`.",
+        gt=timedelta(),
+        examples=["10s"],
     )
     late: Duration = Field(
         default=timedelta(hours=1),
         description="How long after a later object of a store an object may appear, and is still read.",
         ge=timedelta(),
     )
+    notifications: QueueOptions | None = Field(
+        default=None,
+        description="A queue of SQS whose messages say which objects of S3 are new; without it they are found by listing.",
+    )
     path_field: FieldName | None = Field(default=None, description="Field for the file's path.", examples=["log.file.path"])
+    _folder: str = PrivateAttr(default="")
 
     @property
     def in_store(self) -> bool:
@@ -170,7 +193,33 @@ class FileSource(Source):
         elif not self.host_bound and not self.pattern.startswith("/"):
             hint = f"write {MOUNTED}/…, with the whole path"
             yield Finding("not-absolute", f"{self.path!r} is not an absolute path after {MOUNTED}", ("path",), hint)
+        if self.notifications is not None:
+            yield from self.notifications.check("notifications")
+            if not self.path.startswith("s3://"):
+                hint = "remove notifications; other stores are listed every `rescan`"
+                yield Finding("notifications-unused", "only S3 sends notifications to SQS", ("notifications",), hint)
         yield from check_lines(self.charset, self.multiline)
+
+    def exclusive(self) -> Iterable[str]:
+        """Return the queue: a message is given to one reader."""
+        return [f"the queue {self.notifications.queue}"] if self.notifications else []
+
+    def with_folder(self, folder: str) -> Self:
+        """Return this source with the folder of announced objects."""
+        if self.notifications is None:
+            return self
+        copy = self.model_copy()
+        copy._folder = folder
+        return copy
+
+    def receiver(self) -> Receiver | None:
+        """Return what receives notifications; None without them."""
+        if self.notifications is None:
+            return None
+        from connectors.file.notifications.receiver import NotificationReceiver
+        from connectors.file.notifications.sqs_queue import SqsQueue
+
+        return NotificationReceiver(SqsQueue(self.notifications), self._object_scan(), Inbox(self._folder))
 
     def fields(self) -> Schema:
         """Return the field `message`, and the path if requested."""
@@ -186,6 +235,10 @@ class FileSource(Source):
     def probe(self) -> Iterable[Finding]:
         """Check that there are files and that they can be opened."""
         yield from probe_objects(self.path, self.exclude) if self.in_store else FileProbe(self.pattern, self.exclude).check()
+        if self.notifications is not None:
+            from connectors.file.notifications.sqs_queue import probe_queue
+
+            yield from probe_queue(self.notifications)
 
     @property
     def skips(self) -> str | None:
@@ -216,7 +269,7 @@ class FileSource(Source):
         begin = FileOffsets.from_json(start)
         boundaries = create_boundaries(self.charset, self.max_line_bytes, self.multiline)
         scan: FileScan | ObjectScan = (
-            self._object_scan(0.0 if limit.bounded else self.rescan.total_seconds())
+            self._object_scan(0.0 if limit.bounded else self._rescan_seconds)
             if self.in_store
             else FileScan(self.pattern, self.exclude, boundaries, limit.bounded, limit.max_bytes)
         )
@@ -225,7 +278,13 @@ class FileSource(Source):
 
     def backlog(self, after: Offset) -> Backlog | None:
         """Return the bytes after the offset, up to the last newline of each file; of compressed files they are estimated."""
-        return Backlog(bytes=unread_bytes(FileOffsets.from_json(after), FileOffsets.from_json(self.latest(after, _ALL))))
+        unread = unread_bytes(FileOffsets.from_json(after), FileOffsets.from_json(self.latest(after, _ALL)))
+        return Backlog(bytes=unread, notifications=Inbox(self._folder).depth() if self.notifications else None)
+
+    def commit(self, ends: Sequence[Offset]) -> None:
+        """Let the receiver delete the messages about objects that all sinks have."""
+        if self.notifications is not None and self._folder:
+            Inbox(self._folder).note_delivered(ends)
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         """Divide large files, and pack small ones."""
@@ -243,7 +302,13 @@ class FileSource(Source):
         return _join_small(found) if packed else found
 
     def _object_scan(self, max_age_seconds: float = 0.0) -> ObjectScan:
-        return ObjectScan(self.path, self.exclude, charset(self.charset), self.late.total_seconds(), max_age_seconds)
+        inbox = Inbox(self._folder) if self.notifications else None
+        return ObjectScan(self.path, self.exclude, charset(self.charset), self.late.total_seconds(), max_age_seconds, inbox)
+
+    @property
+    def _rescan_seconds(self) -> float:
+        rescan = self.rescan or (_RESCAN_WITH_NOTIFICATIONS if self.notifications else _RESCAN)
+        return rescan.total_seconds()
 
     def _part(self, part: FileRange) -> Iterator[pa.RecordBatch | Rejects]:
         """Read the lines of a range, with a dead letter for text that can no longer be read."""

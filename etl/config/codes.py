@@ -147,6 +147,7 @@ _COMPONENTS = {
     "bad-path": "The path of a file or folder is not one that the component can use.",
     "not-local": "The path is a URI, and the component reads or writes files of this machine only.",
     "login-in-path": "A login in the address of a store would be stored with the offsets; it belongs in the environment.",
+    "notifications-unused": "Notifications by a queue of SQS come from S3 only; other stores and folders are listed.",
     "no-bucket": "The address of objects begins with a bucket, without wildcards, and names objects in it.",
     "unknown-scheme": "The address of a table or its catalog has no scheme, or one that is not supported.",
     "bad-table-name": "A table of Iceberg is named by its namespace and its name, as in `logs.events`.",

@@ -43,6 +43,8 @@ class Backlog:
 
     events: int | None = None
     bytes: int | None = None
+    notifications: int | None = None
+    """Messages of a queue that announce input, and that it still holds; None without such a queue."""
 
     @property
     def is_empty(self) -> bool:
@@ -138,6 +140,14 @@ class Source(Component):
         """For tests of pipelines: this source, reading the sample in a file to its end; None if samples are lines of text."""
         return None
 
+    def with_folder(self, folder: str) -> Self:
+        """This source with a folder in the pipeline's state, which is kept between runs and exists if there is a `receiver`."""
+        return self
+
+    def receiver(self) -> Receiver | None:
+        """What receives in the driver while its queries run, not yet started; None if it needs nothing there."""
+        return None
+
     def start(self) -> Offset:
         """The first offset of a new pipeline."""
         raise NotImplementedError
@@ -175,7 +185,8 @@ class Source(Component):
 
 
 class Receiver(Protocol):
-    """Receives the events of a `ReceivingSource` in the driver, from before the start of its query until after its end."""
+    """Receives the events of a `ReceivingSource`, or what tells another source about new input, in the driver: from before the
+    start of its query until after its end."""
 
     def start(self) -> None:
         """Start receiving. Raises ComponentError when it cannot."""

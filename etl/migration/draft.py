@@ -57,6 +57,8 @@ class Members:
     """Of the parser's own fields, where ``merged`` is given."""
     merged: dict[str, str] | None = None
     """Expressions by which the fields of a parser replace those of an earlier one under the same prefix."""
+    names: re.Pattern[str] | None = None
+    """What names of members look like; without it any name is one."""
 
     def declare(self, name: str) -> str:
         inside = name.removeprefix(self.prefix)
@@ -106,6 +108,8 @@ class Draft:
             return
         found: list[Members] = []
         for one in reversed(self.members):
+            if one.names is not None and not one.names.fullmatch(name):
+                continue
             if name.startswith(one.prefix) and not one.declared and name != one.prefix:
                 found.append(one)
                 if one.merged is None:

@@ -75,7 +75,13 @@ def samples(pipeline: str, totals: Totals) -> Iterator[Sample]:
     now = time.time()
     for (source, query), lag in list(totals.lags.items()):
         labels = {**common, "source": source, "query": query}
-        for unit, number in (("events", lag.events), ("bytes", lag.bytes), ("seconds", lag.seconds(now))):
+        units = (
+            ("events", lag.events),
+            ("bytes", lag.bytes),
+            ("notifications", lag.notifications),
+            ("seconds", lag.seconds(now)),
+        )
+        for unit, number in units:
             if number is not None:
                 yield Sample(f"sluice_source_lag_{unit}", labels, number)
     for query, watermark in list(totals.watermarks.items()):

@@ -75,7 +75,7 @@ def planned_run(
 
 
 def _set_paths(source: Source | FrameSource, state: StateFolder, name: str) -> Source | FrameSource:
-    return source.with_folder(str(state.received(name))) if isinstance(source, ReceivingSource) else source
+    return source.with_folder(str(state.received(name))) if isinstance(source, Source) else source
 
 
 def _with_tables(stream: Stream, state: StateFolder) -> Stream:

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from etl.api import Receiver, ReceivingSource
+from etl.api import Receiver, Source
 from etl.running.messages import Message, OnMessage, name_errors
 from etl.running.nothing_to_read import warn_of_missing_input
 from etl.running.run_order import NO_UPSTREAM, Upstream
@@ -142,17 +141,12 @@ def _run_receivers(run: PipelineRun) -> Iterator[None]:
     """Run the receivers of a pipeline's sources. They stop last: events on disk are kept, and dropped ones are counted."""
     with ExitStack() as stack:
         for name, source in run.plan.sources().items():
-            if isinstance(source, ReceivingSource):
+            receiver = source.receiver() if isinstance(source, Source) else None
+            if receiver is not None:
                 run.state.received(name).mkdir(parents=True, exist_ok=True)
-                receiver = run.calls.run(f"the start of source {name!r} ({source.type})", partial(_started, source))
+                run.calls.run(f"the start of source {name!r} ({source.type})", receiver.start)
                 stack.callback(_stop_receiver, run, name, receiver)
         yield
-
-
-def _started(source: ReceivingSource) -> Receiver:
-    receiver = source.receiver()
-    receiver.start()
-    return receiver
 
 
 def _stop_receiver(run: PipelineRun, name: str, receiver: Receiver) -> None:

@@ -1,8 +1,9 @@
 """How far the sources of a query are behind: the planner measures it every few seconds, and the driver reads it for monitoring.
 
 The planner writes ``backlog.json`` in the folder of the query: ``events NAME`` and ``bytes NAME`` are what of a source exists and
-is not delivered, ``complete NAME`` a time (seconds since the epoch) up to which all events that existed then are delivered. A
-source knows events or bytes; the other number is estimated by the mean size of the query's events so far.
+is not delivered, ``notifications NAME`` how many messages of a queue announce it, ``complete NAME`` a time (seconds since the
+epoch) up to which all events that existed then are delivered. A source knows events or bytes; the other number is estimated by
+the mean size of the query's events so far.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class BacklogMonitor:
             events = ceil(size / mean) if mean else 0
         if size is None and events is not None and (mean or not events):
             size = round(events * mean) if mean else 0
-        for kind, number in (("events", events), ("bytes", size)):
+        for kind, number in (("events", events), ("bytes", size), ("notifications", found.notifications)):
             if number is None:
                 self._numbers.pop(f"{kind} {name}", None)
             else:
@@ -108,8 +109,8 @@ def read_lags(state: StateFolder, plan: QueryPlan, totals: Totals) -> None:
     for key, complete in numbers.items():
         kind, _, name = key.partition(" ")
         if kind == "complete":
-            events, size = (numbers.get(f"{one} {name}") for one in ("events", "bytes"))
-            totals.lags[name, plan.name] = SourceLag(_whole(events), complete, _whole(size))
+            events, size, notifications = (_whole(numbers.get(f"{one} {name}")) for one in ("events", "bytes", "notifications"))
+            totals.lags[name, plan.name] = SourceLag(events, complete, size, notifications)
 
 
 def _whole(number: float | None) -> int | None:

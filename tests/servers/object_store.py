@@ -1,4 +1,4 @@
-"""An S3 server in this process: moto, which answers as S3 does and keeps objects in memory."""
+"""An S3 server in this process: moto, which answers as S3 and SQS do and keeps objects and messages in memory."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ObjectStore:
         """The environment variables of a client."""
         return {**self.login, "AWS_ENDPOINT_URL": f"http://{self.address}"}
 
-    def client(self) -> Any:
+    def client(self, service: str = "s3") -> Any:
         """A client that asks nobody but this server."""
         import boto3
 
         login = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
-        return boto3.client("s3", endpoint_url=f"http://{self.address}", **login)
+        return boto3.client(service, endpoint_url=f"http://{self.address}", **login)
 
     def __enter__(self) -> Self:
         self.server.start()

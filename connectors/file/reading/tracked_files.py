@@ -98,18 +98,25 @@ class FileOffsets:
     next: int = 1
     read: dict[str, float] = field(default_factory=dict)
     """For objects of a store: those that were read lately, by key, with the time at which they were written."""
+    listed: float | None = None
+    """For objects of a store with notifications: when the latest object was written that a listing had (epoch seconds)."""
 
     @classmethod
     def from_json(cls, offset: dict[str, Any]) -> FileOffsets:
         """Read an offset of the source (JSON)."""
         return cls(
-            {name: TrackedFile(name, **value) for name, value in offset["files"].items()}, offset["next"], offset.get("read", {})
+            {name: TrackedFile(name, **value) for name, value in offset["files"].items()},
+            offset["next"],
+            offset.get("read", {}),
+            offset.get("listed"),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset of the source (JSON)."""
-        found = {"files": {name: file.to_json() for name, file in self.files.items()}, "next": self.next}
-        return {**found, "read": self.read} if self.read else found
+        found: dict[str, Any] = {"files": {name: file.to_json() for name, file in self.files.items()}, "next": self.next}
+        if self.read:
+            found["read"] = self.read
+        return found if self.listed is None else {**found, "listed": self.listed}
 
     def ordered(self) -> list[TrackedFile]:
         """Return the files in the order of delivery."""

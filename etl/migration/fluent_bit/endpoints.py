@@ -9,6 +9,7 @@ from typing import Any
 from etl.migration.draft import NotCarriedError, clean_name
 from etl.migration.fluent_bit.configuration import Section
 from etl.migration.given_options import kafka_security
+from etl.migration.journal import FOLDER
 from etl.migration.strptime import java_pattern
 
 Options = dict[str, Any]
@@ -134,8 +135,14 @@ def _kafka_source(one: Section) -> Options:
     return {**made, "start": "group", "start_group": group, "commit_group": group} if group else made
 
 
+def _systemd(one: Section) -> Options:
+    source: Options = {"type": "journald", "path": one.get("path", FOLDER)}
+    return {**source, "start": "end"} if one.options.is_on("read_from_tail") else source
+
+
 INPUTS: Mapping[str, Callable[[Section], Options]] = {
     "tail": _tail,
+    "systemd": _systemd,
     "stdin": lambda one: {"type": "stdin"},
     "tcp": _listen(5170),
     "udp": _listen(5170),
@@ -282,6 +289,7 @@ WITHOUT_EFFECT = re.compile(
     trace_error | trace_output | generate_id | replace_dots | current_time_index | logstash_prefix |
     logstash_prefix_separator | logstash_dateformat | mkdir | timestamp_key | queue_full_retries | line_format |
     auto_kubernetes_labels | successful_response_code | poll_ms | data_mode | receive_buffer_size | tls\.debug |
+    max_fields | max_entries |
     tls\.vhost | splunk_send_raw | syslog_maxsize | net\.\w+(?:\.\w+)* | storage\.\w+(?:\.\w+)* | db\.\w+(?:\.\w+)*
     """,
     re.VERBOSE,

@@ -11,6 +11,7 @@ from etl.migration.draft import Draft, DraftStep, NotCarriedError
 from etl.migration.fluent_bit.configuration import FluentFiles, Section
 from etl.migration.fluent_bit.endpoints import INPUTS, OUTPUTS, WITHOUT_EFFECT, daily_index, has_daily_index
 from etl.migration.fluent_bit.filters import FILTERS, NO_COUNTERPART
+from etl.migration.fluent_bit.journal import journal_records
 from etl.migration.fluent_bit.parsers import BUILT_IN, key_name, run_parser
 from etl.migration.given_options import existing_fields, leave_options
 from etl.migration.logstash.references import TIME_FIELD
@@ -67,6 +68,9 @@ class FluentBitImport:
             if make is None:
                 raise NotCarriedError("an input that has no counterpart. Standard input is in its place")
             origin.options = make(one)
+            if origin.options["type"] == "journald":
+                origin.draft = journal_records(one, origin.options)
+                steps = self._steps(origin.draft)
             left = one.options.left(WITHOUT_EFFECT)
             origin.comments = leave_options(self.report, one.location, f"input {one.name}", left)
         except NotCarriedError as error:

@@ -9,6 +9,7 @@ from typing import Any
 from etl.migration.draft import NotCarriedError, clean_name
 from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
+from etl.migration.journal import FOLDER
 from etl.migration.strptime import java_pattern
 
 Options = dict[str, Any]
@@ -127,8 +128,16 @@ def _opentelemetry(one: GivenOptions) -> Options:
     return _http_source(one.members("http"), "opentelemetry", str(one.members("http").get("address", "0.0.0.0:4318")))
 
 
+def _journald(one: GivenOptions) -> Options:
+    source: Options = {"type": "journald", "path": str(one.get("journal_directory") or FOLDER)}
+    if one.is_on("remap_priority"):
+        one.leave("remap_priority", "PRIORITY is a number; a step `set` with a CASE gives names")
+    return {**source, "start": "end"} if one.is_on("since_now") else source
+
+
 SOURCES: Mapping[str, Callable[[GivenOptions], Options]] = {
     "file": _file,
+    "journald": _journald,
     "stdin": lambda one: {"type": "stdin"},
     "syslog": _listen,
     "socket": _listen,
@@ -288,6 +297,7 @@ WITHOUT_EFFECT = re.compile(
     socket_timeout_ms | message_timeout_ms | fetch_wait_max_ms | commit_interval_ms | drain_timeout_ms | metrics |
     api_version | doc_type | suppress_type_name | request_retry_partial | query | idle_timeout_secs | internal_metrics |
     max_length | keepalive | receive_buffer_bytes | connection_limit | shutdown_timeout_secs | out_of_order_action |
+    batch_size | journalctl_path | data_dir |
     remove_timestamp | read_from | timeout_ms | log_namespace | enabled | strategy | alpn_protocols | server_name
     """,
     re.VERBOSE,

@@ -20,6 +20,7 @@ from etl.migration.sampling import Member
 from etl.migration.topology import entry_text, merged_types, stream_text
 from etl.migration.translated import TranslatedSteps
 from etl.migration.vector.endpoints import DATE, SINKS, SOURCES, WITHOUT_EFFECT
+from etl.migration.vector.journal import journal_events
 from etl.migration.vector.program import Program
 from etl.migration.vector.vrl import VrlReader
 
@@ -57,6 +58,7 @@ class VectorImport:
 
     def run(self) -> str:
         sources = [self._source(name, one) for name, one in self._components("sources")]
+        origins = {identifier(name): self.drafts[identifier(name)] for name, _ in self._components("sources")}
         streams = self._components("transforms")
         if len(streams) > MAX_COMPONENTS:
             raise NotCarriedError(f"{self.file}:1:1: more than {MAX_COMPONENTS} transforms")
@@ -66,9 +68,11 @@ class VectorImport:
         for draft in self.drafts.values():
             draft.finish()
             self.report.remarks += [text for text in draft.remarks if text not in self.report.remarks]
-        texts = [stream_text(n, origins, draft.steps, draft.last_comments) for n, origins, drafts in made for n, draft in drafts]
+        texts = [stream_text(name, f"{name}_entries", draft.steps, []) for name, draft in origins.items() if draft.steps]
+        texts += [stream_text(n, origins, draft.steps, draft.last_comments) for n, origins, drafts in made for n, draft in drafts]
         head = ["streams:\n"] if texts else []
-        return "".join([f"name: {self.name}\n", "sources:\n", *sources, *head, *texts, "sinks:\n", *sinks])
+        shown = [entry_text(f"{name}_entries" if origins[name].steps else name, *one) for name, one in sources]
+        return "".join([f"name: {self.name}\n", "sources:\n", *shown, *head, *texts, "sinks:\n", *sinks])
 
     def _components(self, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
         found = self.root.get(kind)
@@ -81,7 +85,8 @@ class VectorImport:
     def _location(self, kind: str, name: str) -> str:
         return f"{self.file}: {kind}.{name}"
 
-    def _source(self, name: str, one: Mapping[str, Any]) -> str:
+    def _source(self, name: str, one: Mapping[str, Any]) -> tuple[str, tuple[Options, list[str]]]:
+        """Its name, options and comments. Steps that name further fields of a journal add them to its options."""
         self.report.total += 1
         draft = self.drafts[identifier(name)] = Draft()
         options: Options = {"type": "stdin"}
@@ -91,11 +96,13 @@ class VectorImport:
                 raise NotCarriedError("a source that has no counterpart. Standard input is in its place")
             given = GivenOptions(one)
             options = make(given)
+            if options["type"] == "journald":
+                draft = self.drafts[identifier(name)] = journal_events(given, options)
             self._leave(draft, "source", name, given)
         except NotCarriedError as error:
             self._steps(draft).leave(self._location("sources", name), f"source {one.get('type')}", str(error))
         comments, draft.last_comments = draft.last_comments, []
-        return entry_text(identifier(name), options, comments)
+        return identifier(name), (options, comments)
 
     def _leave(self, draft: Draft, kind: str, name: str, given: GivenOptions) -> None:
         """Note the options of a source or sink that are not carried over."""

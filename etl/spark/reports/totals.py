@@ -45,6 +45,8 @@ class SourceLag(NamedTuple):
     """All events that existed at this time are delivered; seconds since the epoch."""
     bytes: int | None = None
     """Bytes that existed and were not delivered; None if that is not known."""
+    notifications: int | None = None
+    """Messages of the source's queue about new input that it still holds; None without a queue."""
 
     def seconds(self, now: float) -> float:
         """The age of the oldest events that are not delivered, or more; 0 if there are none."""
