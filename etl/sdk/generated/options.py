@@ -193,6 +193,17 @@ class OwnRule(TypedDict, total=False):
     """Events that `etl rules test` tries the rule on."""
 
 
+class QueueOptions(TypedDict, total=False):
+    """The queue of SQS to which S3 sends notifications: directly, by SNS or by EventBridge. Hashable."""
+
+    queue: Required[str]
+    """URL of the queue, which only this source reads."""
+    region: str | None
+    """Region of the queue; default: the one in its URL, or that of the environment (`AWS_REGION`)."""
+    visibility: Duration
+    """After how long the queue gives a message again when a run was killed; a run extends this time until the message's objects are delivered."""
+
+
 class Retention(TypedDict, total=False):
     """Which events are kept for subscribers."""
 

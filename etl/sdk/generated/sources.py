@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         FilePath,
         JournalOptions,
         Multiline,
+        QueueOptions,
         RocketmqTopicCreation,
         Secret,
         ServerTls,
@@ -247,8 +248,9 @@ class Sources:
         charset: str = UNSET,
         max_line_bytes: Size = UNSET,
         multiline: Multiline | None = UNSET,
-        rescan: Duration = UNSET,
+        rescan: Duration | None = UNSET,
         late: Duration = UNSET,
+        notifications: QueueOptions | None = UNSET,
         path_field: str | None = UNSET,
     ) -> Stream:
         """Follow text files, one event a line.
@@ -303,6 +305,17 @@ class Sources:
         connection follow a question mark: ``s3://logs/*.log?region=eu-west-1``. For Azure write
         ``abfss://container@account.dfs.core.windows.net/*.log``, which is tested without a server. A whole cluster can read a store.
 
+        With ``notifications`` new objects of S3 are found by the messages that S3 sends to a queue of SQS, directly, by SNS or by
+        EventBridge: within about a second, and without listing a large store again and again. A message is deleted when all sinks
+        have the objects that it announces; until then its visibility timeout is extended, and after a kill the queue gives it again.
+        Delivery stays exactly once: an object that several messages and a listing name is read once. The store is listed when a run
+        starts and then every ``rescan`` (an hour): a lost notification delays an object that long. Messages about deletions, tests of
+        S3 and objects that
+        ``path`` does not match are deleted; one that is no notification stays in the queue, whose own dead letter queue takes it.
+        The offset names the objects of the last ``rescan`` and ``late``. The login needs `sqs:ReceiveMessage`, `sqs:DeleteMessage`,
+        `sqs:ChangeMessageVisibility` and `sqs:GetQueueAttributes`; how many messages the queue holds is the metric
+        ``sluice_source_lag_notifications``. Needs the extra ``sluice-etl[sqs]``.
+
         Example::
 
             read.file('/var/log/*.log', exclude=['*.tmp.log'])
@@ -315,8 +328,11 @@ class Sources:
             charset: Character set, by Python's name. Default: utf-8.
             max_line_bytes: A longer line is a dead letter, which keeps its first 64 KiB. Default: 1MiB.
             multiline: Which lines form an event; without it each line is one. Default: none.
-            rescan: A store is listed at most this often while it is followed. Default: 10s.
+            rescan: A store is listed at most this often while it is followed; default: `10s`, with `notifications`
+                `1h`. Default: none.
             late: How long after a later object of a store an object may appear, and is still read. Default: 1h.
+            notifications: A queue of SQS whose messages say which objects of S3 are new; without it they are found by
+                listing. Default: none.
             path_field: Field for the file's path. Default: none.
         """
         return self._source("file", locals(), ("path",))
