@@ -132,6 +132,13 @@ def _telegraf(request: ImportRequest) -> Imported:
     return Imported(one.run().text(), one.report, "plugins")
 
 
+def _rsyslog(request: ImportRequest) -> Imported:
+    from etl.migration.rsyslog.importer import RsyslogImport, read_configurations
+
+    one = RsyslogImport(read_configurations(request.files), request.name, request.zone)
+    return Imported(one.run(), one.report, "inputs, statements and actions")
+
+
 _KINDS: Sequence[tuple[Sequence[re.Pattern[str]], Callable[[ImportRequest], Imported]]] = (
     ([re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{")], _logstash),
     ([re.compile(r"^[ \t]*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE)], _fluent_bit),
@@ -144,6 +151,17 @@ _KINDS: Sequence[tuple[Sequence[re.Pattern[str]], Callable[[ImportRequest], Impo
             re.compile(r"^[ \t]+(?:inputs|filters|outputs):", re.MULTILINE),
         ],
         _fluent_bit,
+    ),
+    (
+        [
+            re.compile(
+                r"^[ \t]*(?:(?:module|global|input|action|ruleset|template|include)\([ \t]*[a-z]\w*[ \t]*="
+                r"|\$(?:ModLoad|IncludeConfig|template|WorkDirectory)[ \t]"
+                r"|(?:\*|[a-z]+)(?:,[a-z]+)*\.(?:[=!]*[a-z]+|\*)[^\s:]*[ \t]+(?:-?/|@|[|?~:]|action\())",
+                re.MULTILINE | re.IGNORECASE,
+            )
+        ],
+        _rsyslog,
     ),
 )
 """How the configurations of a tool look, and their import: texts that stand one behind the other."""

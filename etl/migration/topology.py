@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,19 @@ class Destination:
     comments: list[str] = field(default_factory=list)
     origin: str | list[str] = "events"
     """The stream or streams that it takes."""
+    joins: str | None = None
+    """The sink that also takes these events: it has the same target."""
+    steps: list[DraftStep] = field(default_factory=list)
+    """Steps before it, behind the condition."""
+
+    @property
+    def own_steps(self) -> list[DraftStep]:
+        """The steps of its own stream; none if it takes another stream as it is."""
+        return [*([DraftStep({"type": "filter", "where": self.where})] if self.where is not None else []), *self.steps]
+
+    def stream(self, name: str) -> str | list[str]:
+        """The stream or streams that the sink of this name takes."""
+        return f"to_{name}" if self.own_steps else self.origin
 
 
 @dataclass
@@ -45,6 +58,8 @@ class Topology:
     description: str = ""
     comments: list[str] = field(default_factory=list)
     """For the head of the file."""
+    stream: str = "events"
+    """Name of the stream of all events."""
 
     def begin(self) -> Draft:
         """The draft of the steps that all events take: behind the only source, or behind all of them."""
@@ -75,28 +90,48 @@ class Topology:
             draft.finish()
 
     def text(self) -> str:
+        """The pipeline file."""
+        return whole_text(self.name, [self], self.description, self.comments)
+
+    def functions(self) -> dict[str, dict[str, str]]:
+        """Functions in Python that its steps call."""
+        drafts = [self.draft, *(one.draft for one in self.origins.values())]
+        return {name: {"code": code} for draft in drafts for name, code in draft.functions.items()}
+
+    def source_lines(self) -> list[str]:
         origins = self.origins or {"log": Origin({"type": "stdin"})}
-        head = f"name: {self.name}\n" + (f"description: {json.dumps(self.description)}\n" if self.description else "")
-        drafts = [self.draft, *(one.draft for one in origins.values())]
-        functions = {name: {"code": code} for draft in drafts for name, code in draft.functions.items()}
-        parts = [comment_lines(self.comments), head]
-        parts += [yaml_text({"functions": functions})] if functions else []
-        parts += ["sources:\n", *(entry_text(name, one.options, one.comments) for name, one in origins.items()), "streams:\n"]
+        return [entry_text(name, one.options, one.comments) for name, one in origins.items()]
+
+    def stream_lines(self) -> list[str]:
+        """The streams: of each source, of all, and those in front of sinks."""
+        origins = self.origins or {"log": Origin({"type": "stdin"})}
+        parts: list[str] = []
         if len(origins) == 1:
-            parts.append(stream_text("events", next(iter(origins)), self.draft.steps, self.draft.last_comments))
+            parts.append(stream_text(self.stream, next(iter(origins)), self.draft.steps, self.draft.last_comments))
         else:
             names = {name: self.stream_of(name) for name in origins}
             parts += [stream_text(names[n], n, one.draft.steps, []) for n, one in origins.items() if one.draft.steps]
-            parts.append(stream_text("events", list(names.values()), self.draft.steps, self.draft.last_comments))
-        destinations = self.destinations or {"console": Destination({"type": "console"})}
-        for name, sink in destinations.items():
-            if sink.where is not None:
-                parts.append(stream_text(f"to_{name}", sink.origin, [DraftStep({"type": "filter", "where": sink.where})], []))
-        parts.append("sinks:\n")
-        for name, sink in destinations.items():
-            origin = sink.origin if sink.where is None else f"to_{name}"
-            parts.append(entry_text(name, {"from": origin, **sink.options}, sink.comments))
-        return "".join(parts)
+            parts.append(stream_text(self.stream, list(names.values()), self.draft.steps, self.draft.last_comments))
+        for name, sink in self.destinations.items():
+            if sink.own_steps:
+                parts.append(stream_text(f"to_{name}", sink.origin, sink.own_steps, []))
+        return parts
+
+
+def whole_text(name: str, parts: Sequence[Topology], description: str = "", comments: Sequence[str] = ()) -> str:
+    """The pipeline file of topologies that have their sources and streams for themselves; a sink may take streams of several."""
+    head = f"name: {name}\n" + (f"description: {json.dumps(description)}\n" if description else "")
+    functions = {key: value for one in parts for key, value in one.functions().items()}
+    lines = [comment_lines(list(comments)), head, yaml_text({"functions": functions}) if functions else "", "sources:\n"]
+    lines += [line for one in parts for line in one.source_lines()]
+    lines += ["streams:\n", *(line for one in parts for line in one.stream_lines()), "sinks:\n"]
+    sinks = [(key, sink) for one in parts for key, sink in one.destinations.items()]
+    for key, sink in sinks or [("console", Destination({"type": "console"}, origin=parts[0].stream))]:
+        streams = [sink.stream(key), *(other.stream(name) for name, other in sinks if other.joins == key)]
+        taken = streams if len(streams) > 1 else streams[0]
+        if sink.joins is None:
+            lines.append(entry_text(key, {"from": taken, **sink.options}, sink.comments))
+    return "".join(lines)
 
 
 def entry_text(name: str, options: Mapping[str, Any], comments: list[str]) -> str:
