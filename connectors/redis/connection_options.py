@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, SecretStr
 
 from connectors.shared.tls import ClientTls
 from etl.api import Component, ComponentError, Duration, Finding
 
+_NODE = r"(\[[0-9A-Fa-f:.]+\]|[^/:@\[\]]+)(?::([0-9]{1,5}))?"
 _URL = re.compile(r"(rediss?)://(\[[0-9A-Fa-f:.]+\]|[^/:@\[\]]+)(?::([0-9]{1,5}))?(?:/([0-9]{1,4})?)?")
 _TEMPORARY = (
     "OOM",
@@ -31,6 +32,7 @@ _TEMPORARY = (
 """Words of errors after which another try may succeed."""
 
 DEFAULT_PORT = 6379
+SENTINEL_PORT = 26379
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,23 @@ class ConnectionSettings:
     tls: ClientTls | None
     timeout: float
     """Seconds."""
+    sentinel: str | None = None
+    """Name of the master, if the address is that of a Sentinel."""
+    sentinel_password: SecretStr | None = None
+    cluster: bool = False
+    nodes: tuple[tuple[str, int], ...] = ()
+    """Further Sentinels, or nodes of the cluster."""
 
     @property
     def name(self) -> str:
         """The server, for messages."""
-        return f"redis {self.host}:{self.port}"
+        kind = f" {self.sentinel!r} by the Sentinel" if self.sentinel else " cluster" if self.cluster else ""
+        return f"redis{kind} {self.host}:{self.port}"
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """All addresses to ask."""
+        return [(self.host, self.port), *self.nodes]
 
 
 class ServerOptions(Component):
@@ -67,6 +81,19 @@ class ServerOptions(Component):
     )
     tls: ClientTls | None = Field(default=None, description="Certificates, for rediss:// addresses.")
     timeout: Duration = Field(default=timedelta(seconds=10), description="How long an answer may take.", gt=timedelta(0))
+    sentinel: str | None = Field(
+        default=None,
+        description="Name of the master that Redis Sentinel watches; `url` is then the address of a Sentinel (port 26379).",
+        min_length=1,
+        examples=["mymaster"],
+    )
+    sentinel_password: SecretStr | None = Field(default=None, description="Password of the Sentinels, if they have one.")
+    cluster: bool = Field(default=False, description="Whether `url` is a node of a Redis Cluster; the others are found by it.")
+    nodes: tuple[Annotated[str, Field(pattern=f"^{_NODE}$")], ...] = Field(
+        default=(),
+        description="Further Sentinels or nodes of the cluster, as host:port, for when the one in `url` does not answer.",
+        examples=[["redis-2:26379", "redis-3:26379"]],
+    )
 
     def settings(self) -> ConnectionSettings:
         """Return what a client needs. Raises ValueError if the URL is wrong."""
@@ -75,9 +102,19 @@ class ServerOptions(Component):
             raise ValueError("the URL is not redis://host:port/database")
         scheme, host, port, database = found.groups()
         tls = (self.tls or ClientTls()) if scheme == "rediss" else None
-        host = host.removeprefix("[").removesuffix("]")
+        usual = SENTINEL_PORT if self.sentinel else DEFAULT_PORT
         return ConnectionSettings(
-            host, int(port or DEFAULT_PORT), int(database or 0), self.user, self.password, tls, self.timeout.total_seconds()
+            _without_brackets(host),
+            int(port or usual),
+            int(database or 0),
+            self.user,
+            self.password,
+            tls,
+            self.timeout.total_seconds(),
+            self.sentinel,
+            self.sentinel_password,
+            self.cluster,
+            tuple(_node(text, usual) for text in self.nodes),
         )
 
     def check_connection_options(self) -> Iterator[Finding]:
@@ -92,16 +129,40 @@ class ServerOptions(Component):
             yield Finding("bad-port", f"{found[3]} is not a port", ("url",))
         if self.user is not None and self.password is None:
             yield Finding("missing-password", "user is given without password", ("user",), "add password: …")
+        yield from self._check_servers()
         if self.tls is not None:
             yield from self.tls.check("tls")
             if not self.url.startswith("rediss://"):
                 message = "tls has no effect with a URL that begins with redis://"
                 yield Finding("tls-unused", message, ("tls",), "write rediss://", severity="warning")
 
+    def _check_servers(self) -> Iterator[Finding]:
+        """Yield findings about Sentinels and clusters."""
+        if self.sentinel and self.cluster:
+            hint = "remove cluster: Sentinel watches masters without a cluster"
+            yield Finding("unused-option", "sentinel and cluster exclude each other", ("cluster",), hint)
+        for name, needed in (("nodes", self.sentinel or self.cluster), ("sentinel_password", self.sentinel)):
+            if getattr(self, name) and not needed:
+                hint = "add sentinel: NAME" if name != "nodes" else "add sentinel: NAME or cluster: true"
+                yield Finding("unused-option", f"{name} has no effect with a single server", (name,), hint)
+        if self.cluster and (found := _URL.fullmatch(self.url)) is not None and int(found[4] or 0):
+            yield Finding("bad-url", "a cluster has database 0 only", ("url",), f"leave out /{found[4]}")
+
+
+def _without_brackets(host: str) -> str:
+    return host.removeprefix("[").removesuffix("]")
+
+
+def _node(text: str, usual: int) -> tuple[str, int]:
+    found = re.fullmatch(_NODE, text)
+    assert found is not None, text
+    return _without_brackets(found[1]), int(found[2] or usual)
+
 
 @lru_cache(maxsize=16)
 def shared_client(settings: ConnectionSettings) -> Any:
-    """Return this process's client of a server; it connects when it is used. Raises ComponentError if redis-py is missing."""
+    """Return this process's client of a server; that of a cluster connects at once. Raises ComponentError if redis-py is missing,
+    and errors of redis-py."""
     try:
         import redis
         from redis.backoff import NoBackoff
@@ -120,17 +181,25 @@ def shared_client(settings: ConnectionSettings) -> Any:
             "ssl_check_hostname": tls.verify == "full",
             "ssl_cert_reqs": "none" if tls.verify == "none" else "required",
         }
-    return redis.Redis(
-        settings.host,
-        settings.port,
-        settings.database,
-        username=settings.user,
-        password=settings.password.get_secret_value() if settings.password else None,
-        socket_timeout=settings.timeout,
-        socket_connect_timeout=settings.timeout,
-        retry=Retry(NoBackoff(), 0),  # the engine retries, and says so
-        **options,
-    )
+    options |= {"socket_timeout": settings.timeout, "socket_connect_timeout": settings.timeout}
+    options["retry"] = Retry(NoBackoff(), 0)  # the engine retries, and says so
+    login: dict[str, Any] = {"username": settings.user, "password": _secret(settings.password)}
+    if settings.sentinel:
+        from redis.sentinel import Sentinel
+
+        asked = {**options, "password": _secret(settings.sentinel_password)}
+        watched = Sentinel(settings.addresses, sentinel_kwargs=asked)
+        return watched.master_for(settings.sentinel, db=settings.database, **login, **options)
+    if settings.cluster:
+        from redis.cluster import ClusterNode, RedisCluster
+
+        nodes = [ClusterNode(host, port) for host, port in settings.addresses]
+        return RedisCluster(startup_nodes=nodes, **login, **options)
+    return redis.Redis(settings.host, settings.port, settings.database, **login, **options)
+
+
+def _secret(password: SecretStr | None) -> str | None:
+    return password.get_secret_value() if password else None
 
 
 @contextmanager
@@ -156,7 +225,7 @@ def errors_named(settings: ConnectionSettings) -> Iterator[None]:
         if any(word in str(error)[:200] for word in _TEMPORARY):
             raise ConnectionError(f"{settings.name}: {error}") from error
         raise ComponentError(f"{settings.name}: {error}") from error
-    except failures.RedisError as error:
+    except (failures.RedisError, failures.RedisClusterException) as error:
         raise ConnectionError(f"{settings.name}: {type(error).__name__}: {error}") from error
 
 

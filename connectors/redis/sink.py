@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from connectors.redis.cluster_writer import ClusterWriter
 from connectors.redis.connection_options import ServerOptions, probe_server
 from connectors.redis.writer import EventEncoding, RedisWriter, delete_entries, ledger_key
 from connectors.shared.ledger_cleaner import LedgerCleaner
@@ -41,8 +42,11 @@ class RedisSink(ServerOptions, Sink):
 
     A field name in braces in ``key`` is replaced by the field's value. Events of a split keep their order. Parallelism: splits.
     A batch of 1,000 events keeps the server busy for some milliseconds. The user needs the command itself, `EVALSHA`,
-    `SCRIPT LOAD`, `GET`, `SET`, `TYPE` and `UNLINK`, and keys that begin with ``sluice:``. Redis Cluster is not supported,
-    because a script has keys of one node only. Needs the extra ``sluice-etl[redis]``.
+    `SCRIPT LOAD`, `GET`, `SET`, `TYPE` and `UNLINK`, and keys that begin with ``sluice:``. Needs the extra ``sluice-etl[redis]``.
+
+    With ``sentinel`` the sink asks Redis Sentinel for the master, again after each failover. In a ``cluster`` a script has
+    keys of one hash slot: a batch is a script for each slot of its keys, and each slot has its own entry in the ledger, so that
+    it stays exactly once. Keys that have the same part in braces share a slot, and 1,000 keys without take 1,000 scripts a batch.
 
     Dead letters: ``null-key`` (a field of the key is null), ``null-value`` (nothing to store). A key of another type, a refused
     login or a missing permission ends the run without loss. While the server is down or out of memory, the sink retries.
@@ -115,12 +119,13 @@ class RedisSink(ServerOptions, Sink):
         key = "".join(TextTemplate.parse(self.key).pieces)
         return [f"redis://{settings.host}:{settings.port}/{settings.database}/{key}"]
 
-    def open(self, task: Task) -> RedisWriter:
+    def open(self, task: Task) -> RedisWriter | ClusterWriter:
         """Return a writer, which connects with the first batch."""
         millis = None if self.expiry is None else int(self.expiry.total_seconds() * 1000)
         encoding = EventEncoding(TextTemplate.parse(self.key), self.kind, self.value_field, self.max_length, millis)
         has_ledger = self.guaranteed() == "exactly once" and task.ordered
-        return RedisWriter(self.settings(), encoding, ledger_key(task) if has_ledger else None)
+        writer = RedisWriter(self.settings(), encoding, ledger_key(task) if has_ledger else None)
+        return ClusterWriter(writer) if self.cluster else writer
 
     def committer(self, folder: str) -> Committer | None:
         """Return the committer that deletes entries of the ledger."""

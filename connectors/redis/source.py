@@ -48,7 +48,9 @@ class RedisSource(ServerOptions, Source):
 
     The entries of a stream keep their order; there is none between streams. Parallelism: ranges of a stream of about 4 MiB. To
     find where a micro-batch ends, a script on the server looks through its entries, up to 2,000 at a time; the user needs
-    `XRANGE`, `XINFO`, `TYPE`, `EVALSHA` and `SCRIPT LOAD`. Redis Cluster is not supported. Needs the extra ``sluice-etl[redis]``.
+    `XRANGE`, `XINFO`, `TYPE`, `EVALSHA` and `SCRIPT LOAD`. With ``sentinel`` the source asks Redis Sentinel for the master, again
+    after each failover; entries that a replica did not have are lost with the master, which ``on_data_loss`` is about. In a
+    ``cluster`` the streams may be on different nodes. Needs the extra ``sluice-etl[redis]``.
 
     ```yaml
     type: redis

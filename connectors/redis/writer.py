@@ -24,6 +24,8 @@ LEDGER_SECONDS = 7 * 24 * 3600
 
 MAX_CONFLICTS = 100
 _HASHED = 32
+SEPARATOR = "\n"
+"""Between the entries of the ledger of one split in a cluster, which has one for each hash slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class RedisWriter:
     settings: ConnectionSettings
     encoding: EventEncoding
     entry: str | None
+    first_key: str = ""
+    """What stands for the ledger's entry where there is none; in a cluster it is in the slot of the events' keys."""
     _last: EventPosition = START_OF_SPLIT
     """Position of the last event that this writer was given."""
     _written: EventPosition = field(default=START_OF_SPLIT)
@@ -85,12 +89,21 @@ class RedisWriter:
         """Write all events of a batch that Redis can store, or none. Raises OSError."""
         rejected, keys, arguments = self._prepared(batch)
         if self.entry is None:
-            self._run(["", *keys], ["", "", "", *self._options(), *arguments])
+            self._run([self.first_key, *keys], ["", "", "", *self._options(), *arguments])
             return Result(rejected=rejected)
         found = add_positions(batch, self._last, "redis")
         self._write_with_ledger(self.entry, found, keys, arguments)
         self._last = found.last
         return Result(rejected=rejected)
+
+    @property
+    def last(self) -> EventPosition:
+        """Position of the last event that it was given."""
+        return self._last
+
+    def rewind(self, last: EventPosition | None) -> None:
+        """Be given events after a position again, or all of them: the ledger knows which it has."""
+        self._last = last or START_OF_SPLIT
 
     def close(self) -> Staged | None:
         """Return the ledger's entry, for the driver to delete later."""
@@ -165,7 +178,8 @@ def _from_text(text: str) -> EventPosition:
     return EventPosition(int(offset), int(ordinal))
 
 
-def delete_entries(settings: ConnectionSettings, keys: Sequence[str]) -> None:
-    """Delete entries of the ledger. Raises OSError."""
+def delete_entries(settings: ConnectionSettings, names: Sequence[str]) -> None:
+    """Delete entries of the ledger; in a cluster a split has several. Raises OSError."""
+    keys = [key for name in names for key in name.split(SEPARATOR)]
     with errors_named(settings):
         shared_client(settings).unlink(*keys)
