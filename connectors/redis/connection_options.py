@@ -188,12 +188,12 @@ def shared_client(settings: ConnectionSettings) -> Any:
         from redis.sentinel import Sentinel
 
         asked = {**options, "password": _secret(settings.sentinel_password)}
-        watched = Sentinel(settings.addresses, sentinel_kwargs=asked)
-        return watched.master_for(settings.sentinel, db=settings.database, **login, **options)
+        watched = Sentinel(settings.addresses, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
+        return watched.master_for(settings.sentinel, db=settings.database, **login, **options)  # type: ignore[no-untyped-call]
     if settings.cluster:
         from redis.cluster import ClusterNode, RedisCluster
 
-        nodes = [ClusterNode(host, port) for host, port in settings.addresses]
+        nodes = [ClusterNode(host, port) for host, port in settings.addresses]  # type: ignore[no-untyped-call]
         return RedisCluster(startup_nodes=nodes, **login, **options)
     return redis.Redis(settings.host, settings.port, settings.database, **login, **options)
 

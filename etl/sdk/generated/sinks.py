@@ -1132,6 +1132,10 @@ class Sinks:
         password: Secret | None = UNSET,
         tls: ClientTls | None = UNSET,
         timeout: Duration = UNSET,
+        sentinel: str | None = UNSET,
+        sentinel_password: Secret | None = UNSET,
+        cluster: bool = UNSET,
+        nodes: str | Sequence[str] = UNSET,
         kind: Literal["stream", "list", "string", "hash", "channel"] = UNSET,
         value_field: str | None = UNSET,
         max_length: int | None = UNSET,
@@ -1159,8 +1163,11 @@ class Sinks:
 
         A field name in braces in ``key`` is replaced by the field's value. Events of a split keep their order. Parallelism: splits.
         A batch of 1,000 events keeps the server busy for some milliseconds. The user needs the command itself, `EVALSHA`,
-        `SCRIPT LOAD`, `GET`, `SET`, `TYPE` and `UNLINK`, and keys that begin with ``sluice:``. Redis Cluster is not supported,
-        because a script has keys of one node only. Needs the extra ``sluice-etl[redis]``.
+        `SCRIPT LOAD`, `GET`, `SET`, `TYPE` and `UNLINK`, and keys that begin with ``sluice:``. Needs the extra ``sluice-etl[redis]``.
+
+        With ``sentinel`` the sink asks Redis Sentinel for the master, again after each failover. In a ``cluster`` a script has
+        keys of one hash slot: a batch is a script for each slot of its keys, and each slot has its own entry in the ledger, so that
+        it stays exactly once. Keys that have the same part in braces share a slot, and 1,000 keys without take 1,000 scripts a batch.
 
         Dead letters: ``null-key`` (a field of the key is null), ``null-value`` (nothing to store). A key of another type, a refused
         login or a missing permission ends the run without loss. While the server is down or out of memory, the sink retries.
@@ -1182,6 +1189,12 @@ class Sinks:
             password: Password, of the user if one is given. Default: none.
             tls: Certificates, for rediss:// addresses. Default: none.
             timeout: How long an answer may take. Default: 10s.
+            sentinel: Name of the master that Redis Sentinel watches; `url` is then the address of a Sentinel (port
+                26379). Default: none.
+            sentinel_password: Password of the Sentinels, if they have one. Default: none.
+            cluster: Whether `url` is a node of a Redis Cluster; the others are found by it. Default: false.
+            nodes: Further Sentinels or nodes of the cluster, as host:port, for when the one in `url` does not answer.
+                Default: [].
             key: Key of the stream, list, string, hash or channel; `{field}` is replaced.
             kind: What the key holds. Default: stream.
             value_field: Field whose text or bytes are the value; without it all fields. Default: none.

@@ -774,6 +774,10 @@ class Sources:
         password: Secret | None = UNSET,
         tls: ClientTls | None = UNSET,
         timeout: Duration = UNSET,
+        sentinel: str | None = UNSET,
+        sentinel_password: Secret | None = UNSET,
+        cluster: bool = UNSET,
+        nodes: str | Sequence[str] = UNSET,
         entry_field: str | None = UNSET,
         start: Literal["earliest", "latest"] = UNSET,
         commit_group: str | None = UNSET,
@@ -799,7 +803,9 @@ class Sources:
 
         The entries of a stream keep their order; there is none between streams. Parallelism: ranges of a stream of about 4 MiB. To
         find where a micro-batch ends, a script on the server looks through its entries, up to 2,000 at a time; the user needs
-        `XRANGE`, `XINFO`, `TYPE`, `EVALSHA` and `SCRIPT LOAD`. Redis Cluster is not supported. Needs the extra ``sluice-etl[redis]``.
+        `XRANGE`, `XINFO`, `TYPE`, `EVALSHA` and `SCRIPT LOAD`. With ``sentinel`` the source asks Redis Sentinel for the master, again
+        after each failover; entries that a replica did not have are lost with the master, which ``on_data_loss`` is about. In a
+        ``cluster`` the streams may be on different nodes. Needs the extra ``sluice-etl[redis]``.
 
         Example::
 
@@ -811,6 +817,12 @@ class Sources:
             password: Password, of the user if one is given. Default: none.
             tls: Certificates, for rediss:// addresses. Default: none.
             timeout: How long an answer may take. Default: 10s.
+            sentinel: Name of the master that Redis Sentinel watches; `url` is then the address of a Sentinel (port
+                26379). Default: none.
+            sentinel_password: Password of the Sentinels, if they have one. Default: none.
+            cluster: Whether `url` is a node of a Redis Cluster; the others are found by it. Default: false.
+            nodes: Further Sentinels or nodes of the cluster, as host:port, for when the one in `url` does not answer.
+                Default: [].
             streams: Keys of the streams.
             entry_field: Field of an entry that is the message; without it all fields as JSON. Default: none.
             start: Where a new pipeline begins: at the first entry, or after the last. Default: earliest.
