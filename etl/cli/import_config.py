@@ -28,9 +28,9 @@ from etl.cli.config_options import PipelineFile
 def command(files: tuple[Path, ...], name: str | None, sample: Path | None, timezone: str, output: Path | None) -> None:
     """Print the pipeline that does what the configuration of another tool does.
 
-    FILES are of Logstash, Fluent Bit, Vector, rsyslog or Telegraf, or ingest pipelines of Elasticsearch and OpenSearch: one each, or as
-    GET _ingest/pipeline gives them; pipelines that others call are found in files of their names beside them. What has
-    no counterpart stands as a comment at its place and in the report, on standard error.
+    FILES are of Logstash, Fluent Bit, Vector, rsyslog or Telegraf, or ingest pipelines of Elasticsearch and OpenSearch: one
+    each, or as GET _ingest/pipeline gives them; pipelines that others call are found in files of their names beside them.
+    What has no counterpart stands as a comment at its place and in the report, on standard error.
 
     \b
     Examples:
