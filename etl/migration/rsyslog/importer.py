@@ -80,7 +80,7 @@ class RsyslogImport:
         sinks: dict[str, Destination] = {}
         for ruleset, part in self.parts.items():
             draft = part.begin()
-            statements = self._reached(self.rulesets.get(ruleset, ()))
+            statements = self._with_called(self.rulesets.get(ruleset, ()))
             rules = Rules(self, part, draft, sinks, changes(statements))
             rules.run(self.rulesets.get(ruleset, ()))
             _drop_unread(part)
@@ -103,7 +103,7 @@ class RsyslogImport:
         taken = {known: 1 for part in self.parts.values() for known in part.origins}
         self._part(ruleset).origins[free_name(name, taken)] = origin
 
-    def _reached(self, statements: Sequence[Statement]) -> list[Statement]:
+    def _with_called(self, statements: Sequence[Statement]) -> list[Statement]:
         """Statements with those of the rulesets that they call."""
         names = self._called(statements)
         for _ in range(MAX_CALLS):

@@ -69,7 +69,7 @@ class Rules:
     def _count(self) -> None:
         self.whole.report.total += 1
 
-    def _kept(self, condition: Value) -> Value:
+    def _keep_condition(self, condition: Value) -> Value:
         """The condition as a field, if a later statement may change what it reads."""
         if condition in (TRUE, FALSE) or not self.keeps:
             return condition
@@ -87,7 +87,7 @@ class Rules:
                 self._count()
             case Command("stop"):
                 self._count()
-                self.stops.append(TRUE if where is None else self._kept(where))
+                self.stops.append(TRUE if where is None else self._keep_condition(where))
             case Command("call", name):
                 self._call(one, name, where)
             case Command(name, argument):
@@ -107,7 +107,7 @@ class Rules:
                 self._leave(inner, _label(inner), f"its condition: {error}")
             return
         self._count()
-        found = self._kept(found)
+        found = self._keep_condition(found)
         self.run(then, both(where, found))
         if otherwise:
             self.run(otherwise, both(where, negation(found)))
