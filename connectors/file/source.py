@@ -212,10 +212,14 @@ class FileSource(Source):
         copy._folder = folder
         return copy
 
-    def receiver(self) -> Receiver | None:
-        """Return what receives notifications; None without them."""
-        if self.notifications is None:
-            return None
+    @property
+    def has_receiver(self) -> bool:
+        """Whether it receives notifications."""
+        return self.notifications is not None
+
+    def receiver(self) -> Receiver:
+        """Return what receives notifications."""
+        assert self.notifications is not None
         from connectors.file.notifications.receiver import NotificationReceiver
         from connectors.file.notifications.sqs_queue import SqsQueue
 

@@ -140,13 +140,18 @@ class Source(Component):
         """For tests of pipelines: this source, reading the sample in a file to its end; None if samples are lines of text."""
         return None
 
+    @property
+    def has_receiver(self) -> bool:
+        """Whether its `receiver` runs in the driver."""
+        return False
+
     def with_folder(self, folder: str) -> Self:
-        """This source with a folder in the pipeline's state, which is kept between runs and exists if there is a `receiver`."""
+        """This source with a folder in the pipeline's state, which is kept between runs and exists if there is a receiver."""
         return self
 
-    def receiver(self) -> Receiver | None:
-        """What receives in the driver while its queries run, not yet started; None if it needs nothing there."""
-        return None
+    def receiver(self) -> Receiver:
+        """What receives in the driver while its queries run, not yet started. Called where `has_receiver` is true."""
+        raise NotImplementedError
 
     def start(self) -> Offset:
         """The first offset of a new pipeline."""
@@ -208,6 +213,11 @@ class ReceivingSource(Source):
     @property
     def host_bound(self) -> bool:
         """True: the host that it sends to, or whose pipe it is, receives."""
+        return True
+
+    @property
+    def has_receiver(self) -> bool:
+        """True."""
         return True
 
     def with_folder(self, folder: str) -> Self:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from etl.api import Receiver, Source
@@ -141,12 +142,17 @@ def _run_receivers(run: PipelineRun) -> Iterator[None]:
     """Run the receivers of a pipeline's sources. They stop last: events on disk are kept, and dropped ones are counted."""
     with ExitStack() as stack:
         for name, source in run.plan.sources().items():
-            receiver = source.receiver() if isinstance(source, Source) else None
-            if receiver is not None:
+            if isinstance(source, Source) and source.has_receiver:
                 run.state.received(name).mkdir(parents=True, exist_ok=True)
-                run.calls.run(f"the start of source {name!r} ({source.type})", receiver.start)
+                receiver = run.calls.run(f"the start of source {name!r} ({source.type})", partial(_started, source))
                 stack.callback(_stop_receiver, run, name, receiver)
         yield
+
+
+def _started(source: Source) -> Receiver:
+    receiver = source.receiver()
+    receiver.start()
+    return receiver
 
 
 def _stop_receiver(run: PipelineRun, name: str, receiver: Receiver) -> None:
