@@ -143,12 +143,11 @@ class Endpoint:
     async def _share(self, request: Request, answers: SharedAnswers, compute: Callable[[], bytes]) -> Response:
         """The answer for all who ask for the same; it says when its viewer has the next turn."""
         access: Access = request.app.state.access
-        token, connection = access.token(request.headers), getattr(request.state, "connection", None)
-        client = f"{request.client.host if request.client else ''} {token}"
-        asked = KnownRequest(f"{request.url.path}?{request.url.query}", client, lambda: access.role_of(token) is not None)
+        token, key = access.token(request.headers), f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')}"
+        asked = KnownRequest(key, token, lambda: access.role_of(token) is not None)
         text = await answers.get(asked.key, lambda: run_in_threadpool(compute))
         answers.remember(getattr(request.state, "head", b""), asked)
-        return Response(text, media_type=JSON, headers={POLL_AFTER: f"{answers.turns.pause(client, connection):.2f}"})
+        return Response(text, media_type=JSON, headers={POLL_AFTER: f"{request.state.connection.pause(token):.2f}"})
 
     def _answer(self, call: Call) -> Any:
         answer = self.handle(call)

@@ -77,7 +77,7 @@ class Events:
             return
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", MEDIA_TYPE.encode())]})
         self._begin()
-        viewer = _Viewer(scope["state"]["connection"], is_chunked=scope["http_version"] == "1.1")
+        viewer = _Viewer(scope["state"]["connection"], is_chunked=scope["http_version"] >= "1.1")
         viewer.write(_Frame(b"retry: 2000\n\n" + b"".join(_encode("pipeline", text) for text in self._last.values())))
         self._viewers.add(viewer)
         try:

@@ -64,8 +64,16 @@ class ServerProtocol(LimitedProtocol):
             return None
         request, text = found
         own = [*self.server_state.default_headers, (b"content-length", b"%d" % len(text))]
-        own.append((POLL_AFTER.lower().encode(), b"%.2f" % self._answers.turns.pause(request.client, self)))
+        own.append((POLL_AFTER.lower().encode(), b"%.2f" % self.pause(request.token)))
         return b"".join((_ALREADY, *(b"%b: %b\r\n" % header for header in own), b"\r\n", text))
+
+    def pause(self, token: str) -> float:
+        """The seconds until the next turn of this connection, which is a viewer with this token from now on; 0 if it is closed,
+        which may happen while its answer is computed."""
+        if self not in self.open_connections:
+            return 0.0
+        client = self.client[0] if self.client else "", token
+        return self._answers.turns.pause(client, self)
 
     @property
     def _answers(self) -> SharedAnswers:

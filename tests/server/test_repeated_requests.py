@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jobs_and_client import LOOPBACK, Client, Jobs
+from running import wait_for
 
 from etl.server.access import Access, Guard
 from etl.server.app import create_app
 from etl.server.boards import shared_answers
-from etl.server.listening import listening
+from etl.server.boards.shared_answers import SharedAnswers
+from etl.server.boards.viewer_turns import ViewerTurns
+from etl.server.listening import ServerProtocol, listening
 from etl.server.tokens import Tokens, token_line
 
 PATH = "/api/pipelines/shop/a/graph"
@@ -55,8 +59,8 @@ def head(path: str = PATH, token: str = "one", more: str = "") -> bytes:
 class Talk:
     """One connection."""
 
-    def __init__(self, client: Client) -> None:
-        self._socket = socket.create_connection(client.address, timeout=60)
+    def __init__(self, client: Client, source: str = "127.0.0.1") -> None:
+        self._socket = socket.create_connection(client.address, timeout=60, source_address=(source, 0))
         self._file = self._socket.makefile("rb")
 
     def send(self, data: bytes) -> None:
@@ -100,11 +104,12 @@ def test_the_answer_is_that_of_the_application(guarded: Client, entered: list[st
     [
         "Content-Length: 4\r\n",
         "Connection: close\r\n",
+        "Connection: keep-alive\r\n ,close\r\n",
         "Transfer-Encoding: chunked\r\n",
         "Cache-Control: no-cache\r\n",
         f"X: {5000 * 'x'}\r\n",
     ],
-    ids=["body", "close", "chunked", "no-cache", "long"],
+    ids=["body", "close", "close in a folded line", "chunked", "no-cache", "long"],
 )
 def test_other_requests_go_to_the_application(guarded: Client, entered: list[str], more: str) -> None:
     entered.clear()
@@ -149,3 +154,39 @@ def test_a_change_is_seen_at_once(guarded: Client, entered: list[str], jobs: Job
         before = talk.ask(head(OTHER))[2]
         guarded("PUT", "/api/pipelines/shop/a", jobs.text(more="# new\n"), Authorization="Bearer other")
         assert talk.ask(head(OTHER))[2] != before
+
+
+def test_the_same_head_from_two_addresses_is_that_of_two_clients(guarded: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[Any] = []
+    pause = ViewerTurns.pause
+
+    def note(self: ViewerTurns, client: Any, connection: Any) -> float:
+        counted.append(client)
+        return pause(self, client, connection)
+
+    monkeypatch.setattr(ViewerTurns, "pause", note)
+    with closing(Talk(guarded)) as one, closing(Talk(guarded, "127.0.0.2")) as other:
+        assert [talk.ask(head())[0] for talk in (one, other)] == [200, 200]
+
+    assert counted == [("127.0.0.1", "one"), ("127.0.0.2", "one")]
+
+
+def test_a_viewer_who_leaves_before_its_answer_takes_no_turns(guarded: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    leaves, get = Talk(guarded), SharedAnswers.get
+    found: list[SharedAnswers] = []
+
+    async def leave(self: SharedAnswers, key: str, compute: Callable[[], Awaitable[bytes]]) -> bytes:
+        if not found:
+            leaves.close()
+            while ServerProtocol.open_connections:
+                await asyncio.sleep(0.01)
+            found.append(self)
+        return await get(self, key, compute)
+
+    monkeypatch.setattr(SharedAnswers, "get", leave)
+    leaves.send(head())
+    wait_for(lambda: found != [])
+    with closing(Talk(guarded)) as stays:
+        assert stays.ask(head())[0] == 200
+
+        assert set(found[0].turns._client_of) == ServerProtocol.open_connections

@@ -38,7 +38,7 @@ MAX_HEAD_BYTES = 4096
 _HEAD = re.compile(
     rb"""
     GET\ [^\r\n]+\ HTTP/1\.1\r\n
-    (?: (?! content-length | transfer-encoding | expect | upgrade | connection: (?! [\ \t]* keep-alive\r ) ) [^\r\n]+\r\n )*
+    (?: (?! content-length | transfer-encoding | expect | upgrade | connection: (?! [\ \t]* keep-alive\r ) ) \S[^\r\n]*\r\n )*
     \r\n
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -54,12 +54,12 @@ class _Answer:
 
 @dataclass(frozen=True)
 class KnownRequest:
-    """What a request with a known head asks for, and for whom."""
+    """What a request with a known head asks for, from whatever address it comes."""
 
     key: str
     """Path and query."""
-    client: str
-    """Address and token."""
+    token: str
+    """Its token; empty without one."""
     is_allowed: Callable[[], bool]
     """Whether the client may still have the answer."""
 
