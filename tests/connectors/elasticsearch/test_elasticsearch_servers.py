@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 from running import Engine
+from servers.fleet import asked
 from servers.search_node import SearchNode
 
 from connectors.elasticsearch.sink import ElasticsearchSink
@@ -32,7 +33,7 @@ def node(request: pytest.FixtureRequest) -> SearchNode:
 def index(request: pytest.FixtureRequest) -> Iterator[str]:
     """A unique name; indices that begin with it are deleted at the end."""
     name = f"etl-{uuid4().hex[:12]}"
-    servers = [request.getfixturevalue(kind) for kind in KINDS]
+    servers = [request.getfixturevalue(kind) for kind in KINDS if kind in asked(request.node)]
     yield name
     for server in servers:
         _, found = server.ask("GET", f"/{name}*/_alias")
