@@ -252,8 +252,8 @@ def test_defects_have_no_traceback_without_debug(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (RuntimeError("can't start new thread"), "no more processes and threads (ulimit -u"),
-        (MemoryError(), "no memory is left"),
+        (RuntimeError("can't start new thread"), "as many processes and threads as it may have (ulimit -u"),
+        (MemoryError(), "there is no memory left"),
         (OSError(24, "Too many open files"), "raise it to 4096 or more, with `ulimit -n 4096`"),
     ],
     ids=["threads", "memory", "files"],

@@ -39,6 +39,7 @@ def shared_session(name: str, request: pytest.FixtureRequest) -> Iterator[Sessio
 
 
 @pytest.mark.slow
+@pytest.mark.servers("mariadb")
 @quiet
 @given(texts)
 def test_a_literal_is_read_back_as_its_text(mysql: Session, values: list[str | None]) -> None:
@@ -48,6 +49,7 @@ def test_a_literal_is_read_back_as_its_text(mysql: Session, values: list[str | N
 
 
 @pytest.mark.slow
+@pytest.mark.servers("postgres")
 @quiet
 @given(texts)
 def test_copied_lines_are_read_back_as_their_texts(postgresql: Session, values: list[str | None]) -> None:
