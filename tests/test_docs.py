@@ -205,13 +205,14 @@ WRONG = {
 """Page → the file on it that becomes ``wrong.yaml``, and what is changed."""
 
 
-def prints_here(folder: Path, line: str, monkeypatch: pytest.MonkeyPatch, shared: SharedSession | None = None) -> str:
-    """What `prints` returns, of a command that runs in this process: without Spark, or on the tests' session."""
+def prints_here(folder: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What `prints` returns, of a command that runs in this process, without Spark: workers of a session that runs already are in
+    another folder."""
     monkeypatch.setenv("ETL_STATE", "state")
     monkeypatch.setenv("COLUMNS", "200")
     printed = StringIO()
     with chdir(folder), redirect_stdout(printed), redirect_stderr(printed), suppress(SystemExit):
-        main(shlex.split(line)[1:], shared)
+        main(shlex.split(line)[1:])
     return printed.getvalue().replace(f"{folder.resolve()}/", "…/").replace(f"{folder}/", "…/")
 
 
@@ -304,16 +305,14 @@ def test_rules_and_scripts_of_rocketmq_streams_become_what_the_page_shows(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_readme_shows_alerts_once_and_who_is_close(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_session: SharedSession
-) -> None:
+def test_the_readme_shows_alerts_once_and_who_is_close(tmp_path: Path) -> None:
     (tmp_path / "guessed.yaml").write_text(named(ROOT / "README.md", "yaml")["guessed.yaml"])
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     shown = [(line, printed) for line, printed in sessions(ROOT / "README.md") if "guessed.yaml" in line]
 
     assert [line.split()[1] for line, _ in shown] == ["run", "state"]
     for line, printed in shown:
-        assert table(prints_here(tmp_path, line, monkeypatch, shared_session)) == table(printed)
+        assert table(prints(tmp_path, line)) == table(printed)
 
 
 def table(text: str) -> list[str]:

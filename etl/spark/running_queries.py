@@ -25,7 +25,7 @@ WAIT_SECONDS = 60.0
 
 _POLL_SECONDS = 0.05
 
-log = logging.getLogger("sluice.running_queries")
+log = logging.getLogger("sluice.streams")
 
 
 class StartLimiter:

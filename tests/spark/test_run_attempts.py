@@ -76,7 +76,7 @@ def test_periodic_work_that_fails_ends_the_queries_before_the_next_attempt(
     query = SimpleNamespace(name="a", streaming=True, spark_reads=[], split_reads=[0])
     plan: Any = SimpleNamespace(queries=[query])
     run, stream = PipelineRun(plan, StateFolder(tmp_path), RunMode()), FakeStream()
-    monkeypatch.setattr(run, "_start_streams", lambda _: FakeStreams([(query, stream)]))
+    monkeypatch.setattr(run, "_start_queries", lambda _: FakeStreams([(query, stream)]))
     monkeypatch.setattr(run._reports, "gather", lambda *_: None)
     context = SimpleNamespace(cancelJobsWithTag=lambda tag: None, addJobTag=lambda tag: None)
     queries: Any = SimpleNamespace(session=SimpleNamespace(sparkContext=context), commits=SimpleNamespace(tick=tick))

@@ -159,7 +159,10 @@ def test_a_correlation_of_a_table_with_an_unknown_group_field_is_refused(
 
     # then
     assert [[(one["head"], one["group"]) for one in counts] for counts in counted] == [[("Shells", "sh\x1f")]]
-    assert "table hunt[2]:2: 'Numbers': it groups by 'n', for which alerts of this run have no field; restart the pipeline" in caplog.text
+    assert (
+        "table hunt[2]:2: 'Numbers': it groups by 'n', for which alerts of this run have no field; restart the pipeline"
+        in caplog.text
+    )
     assert caplog.text.count("group_fields") == 1
 
 
