@@ -115,7 +115,13 @@ def _grammar() -> tuple[Any, Any]:
             name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name not in ("TRANSFORM",)
         }
 
-    return Spark(), AsWritten
+    class DoubledQuotes(Spark):
+        """Spark's words and signs; a doubled quote in a string is one quote, and not the end and the begin of two strings."""
+
+        class Tokenizer(Spark.Tokenizer):
+            STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012
+
+    return DoubledQuotes(), AsWritten
 
 
 def _check(tree: Node) -> Node:
