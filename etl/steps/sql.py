@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import OFFSET, Finding, Schema, SparkStep, Step, flat_schema, nested_schema, visible
+from etl.api import OFFSET, Expression, Finding, Schema, SparkStep, Step, flat_schema, nested_schema, visible
 from etl.expressions import Analysis, analyse_node, flatten, quote_name, register
+from etl.steps.field_selection import reserved_name
 from etl.steps.filter import Filter
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.select import Select
+from etl.steps.select_stars import check_star, find_star_columns, is_whole_table
 from etl.steps.select_statement import GENERATORS, SelectStatement, read_select, start_offset
 from etl.steps.spark_values import StepExpression
 from etl.udf.declaration import functions_of
@@ -88,7 +90,8 @@ class Sql(SparkStep):
         read = read_select(self.query)
         assert isinstance(read, SelectStatement), read
         hidden = [name for name in (OFFSET, ARRIVAL) if name in events.columns]
-        hidden_columns = [] if read.tree.is_star else [f"{quote_name(read.name)}.{quote_name(name)}" for name in hidden]
+        has_hidden = any(is_whole_table(one, read) for one in read.written.expressions)
+        hidden_columns = [] if has_hidden else [f"{quote_name(read.name)}.{quote_name(name)}" for name in hidden]
         heartbeat = f"{quote_name(read.name)}.{quote_name(OFFSET)} is null" if OFFSET in hidden else None
         register(events.sparkSession)
         view = f"events_{uuid.uuid4().hex}"
@@ -109,9 +112,10 @@ class _Where(Filter):
 
 
 class _Columns(Select):
-    """The columns of a query."""
+    """The columns of a query, which may have names that no option can name."""
 
     type: Literal["sql"] = "sql"  # type: ignore[assignment]
+    values: Mapping[str, Expression] = Field(alias="fields", min_length=1)
 
     def _expressions(self) -> list[StepExpression]:
         return [StepExpression(("query",), text) for text in self.values.values()]
@@ -130,7 +134,7 @@ def _column_texts(read: SelectStatement, incoming: Schema) -> dict[str, str] | N
         if node.args.get("aliases") or _function_name(inner) in GENERATORS:
             return None
         if node.is_star:
-            found |= {name: quote_name(name) for name, _ in _find_columns(node, read, known)}
+            found |= {name: quote_name(field.name) for name, field in find_star_columns(node, read, known)}
         elif members := _find_struct_fields(inner, read, known):
             begin = len(_field_path(inner, read))
             found |= {f"{node.output_name}{member.name[begin:]}": quote_name(member.name) for member in members}
@@ -160,6 +164,11 @@ def _check_columns(read: SelectStatement, incoming: Schema) -> Iterator[Finding]
             yield Finding(
                 "unnamed-column", f"{node.sql(dialect='spark')!r} has no name", hint="add AS and a name", at=start_offset(node)
             )
+        if node.is_star:
+            yield from check_star(node, read, known)
+        else:
+            for name, _ in _find_columns(node, read, known):
+                yield from (replace(finding, at=start_offset(node)) for finding in reserved_name(name, ("query",)))
     items = [node.unalias() for node in read.written.expressions if not node.is_star]
     views = [lateral.this for lateral in read.written.args.get("laterals") or ()]
     for part in (*views, *items):
@@ -192,13 +201,8 @@ def _has_star(read: SelectStatement) -> bool:
 
 def _find_columns(node: Any, read: SelectStatement, known: Schema) -> Iterator[tuple[str, pa.DataType]]:
     """Names and types that one item of the SELECT list gives."""
-    from sqlglot import exp
-
     if node.is_star:
-        without = {
-            e.name.lower() for star in node.find_all(exp.Star) for e in star.args.get("except_") or star.args.get("except") or ()
-        }
-        yield from ((f.name, f.type) for f in known if f.name.split(".")[0].lower() not in without)
+        yield from ((name, field.type) for name, field in find_star_columns(node, read, known))
         return
     inner = node.unalias()
     members = _find_struct_fields(inner, read, known)

@@ -83,6 +83,9 @@ def test_a_where_at_the_end_of_a_comment_stays_a_where(spark: SparkSession) -> N
         "SELECT source.ip AS ip, tags FROM events;",
         "SELECT events.source.port AS port, explode(tags) AS tag FROM events",
         "SELECT user_name, tag FROM events LATERAL VIEW explode(tags) t AS tag",
+        "SELECT source.*, e.user_name AS `user name` FROM events e",
+        "SELECT e.source.* EXCEPT (ip), n.*, time FROM events e LATERAL VIEW explode(tags) n AS tag",
+        "SELECT * EXCEPT (Source.Ip, tags), explode(tags) AS tag FROM events",
         "SELECT user_name, k, v FROM events LATERAL VIEW OUTER explode(counts) t AS k, v WHERE user_name IS NOT NULL",
     ],
 )
@@ -109,6 +112,10 @@ def test_fields_are_those_that_spark_gives(spark: SparkSession, query: str) -> N
         ("SELECT user_name FROM events WHERE 4 / source.port > 1 -- or true", [{"user_name": "7"}], ["division by zero"]),
         ("SELECT * EXCEPT (time, tags, counts, user_name), CASE WHEN true THEN 1 END AS one, source AS s FROM events",
          [{"source.ip": "a", "source.port": port, "one": 1, "s.ip": "a", "s.port": port} for port in (2, 0)], []),
+        ("SELECT source.* EXCEPT (port), user_name AS `user name` FROM events",
+         [{"ip": "a", "user name": name} for name in "7x"], []),
+        ("SELECT * EXCEPT (source.ip, time, tags, counts) FROM events WHERE user_name <> 'it''s'",
+         [{"source.port": 2, "user_name": "7"}, {"source.port": 0, "user_name": "x"}], []),
     ],
 )  # fmt: skip
 def test_an_event_that_cannot_be_computed_is_a_dead_letter(query: str, rows: list[Any], reasons: list[str]) -> None:
@@ -208,6 +215,11 @@ def test_heartbeats_pass_the_where_on_their_way_to_a_window(spark: SparkSession,
         ("SELECT upper(user_name) FROM events", "unnamed-column"),
         ("SELECT user_nam FROM events", "unknown-field"),
         ("SELECT user_name FROM events WHERE source.prt = 3", "unknown-field"),
+        ("SELECT sauce.* FROM events", "unknown-field"),
+        ("SELECT * EXCEPT (user_nam) FROM events", "unknown-field"),
+        ("SELECT * EXCEPT (source.prt) FROM events", "unknown-field"),
+        ("SELECT named_struct('a', user_name).* FROM events", "bad-sql"),
+        ("SELECT user_name AS `_offset` FROM events", "reserved-field"),
     ],
 )
 def test_findings(query: str, code: str) -> None:
