@@ -520,6 +520,23 @@ def test_a_condition_that_cannot_be_computed_ends_the_run(tmp_path: Path) -> Non
         lane.run(_events("a"))
 
 
+def test_a_pattern_of_more_than_62_events_is_an_error() -> None:
+    names = [f"e{number}" for number in range(63)]
+    counts = [
+        len([one for one in step.check(INCOMING) if one.severity == "error"])
+        for most in (62, 63)
+        for step in [_step(" then ".join(names[:most]), events=dict.fromkeys(names[:most], "true"))]
+    ]
+
+    assert counts == [0, 1]
+
+
+def test_a_number_of_5000_digits_is_an_error() -> None:
+    (found,) = read_pattern(f"a{{{'9' * 5000}}} then b").findings
+
+    assert (found.at, len(found.message)) == (1, 67)
+
+
 def test_idle_sources_let_what_waits_be_decided() -> None:
     assert _step("a then b").idle_after() is None
     assert _step("a then b", idle="5s").idle_after() == timedelta(seconds=5)

@@ -190,7 +190,7 @@ class _PatternReader:
         if any(all(part.is_optional for part in one) for one in alternatives):
             hint = "make the group optional, with ? after its ')', and not all that is in it"
             raise ScriptError("unsupported-sql", "all variables of a group are optional", at, hint)
-        if (fixed := _FIXED.fullmatch(many)) and not int(fixed[1]):
+        if (fixed := _FIXED.fullmatch(many)) and not fixed[1].strip("0"):
             raise ScriptError("unsupported-sql", "a group is repeated 0 times", at, "leave it out")
         return [PatternGroup(at=at, many=many, few=few, alternatives=alternatives)]
 

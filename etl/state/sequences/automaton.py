@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 EVERY = 1 << 62
 """A bit that the mask of each event has."""
 
+MAX_NAMES = 62
+"""Of events: masks have a bit for each, below `EVERY`."""
+
 AT_END = -1
 """In place of an element: an edge that is taken when the time of the pattern is over."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from etl.api import Finding, closest
+from etl.api import Finding, closest, cut
 from etl.steps.sequences.pattern import Pattern, PatternElement, PatternGroup, PatternItem
 
 
@@ -18,7 +18,7 @@ class _Token:
 
 
 _TOKEN = re.compile(r"\s*(?P<token>[A-Za-z_]\w*|\{[^{}]*\}|.)", re.DOTALL)
-_COUNTED = re.compile(r"\{\s*(?P<least>\d+)\s*(?P<open>,\s*(?P<most>\d*)\s*)?\}")
+_COUNTED = re.compile(r"\{\s*(?P<least>\d{1,9})\s*(?P<open>,\s*(?P<most>\d{0,9})\s*)?\}")
 _QUANTIFIERS = {"?": (0, 1), "+": (1, None), "*": (0, None)}
 WORDS = ("then", "next", "not", "or", "consecutive", "within")
 """Words that no event can have as its name."""
@@ -140,7 +140,7 @@ class _Reader:
             return _QUANTIFIERS[word]
         found = _COUNTED.fullmatch(word)
         if not found:
-            raise _BadPatternError(f"{word} is not a number of events", at, _QUANTIFIER_HINT)
+            raise _BadPatternError(f"{cut(word, 40)} is not a number of events", at, _QUANTIFIER_HINT)
         least = int(found["least"])
         most = (int(found["most"]) if found["most"] else None) if found["open"] else least
         if most is not None and most < max(least, 1):

@@ -164,6 +164,11 @@ class Sequence(KeyedStep):
         yield from self._check_names(incoming, pattern)
 
     def _check_events(self, incoming: Schema) -> Iterator[Finding]:
+        from etl.state.sequences.automaton import MAX_NAMES
+
+        if len(self.events) > MAX_NAMES:
+            message = f"{len(self.events)} events are named, more than {MAX_NAMES}"
+            yield Finding("bad-pattern", message, ("events",), "let conditions of several be one, with OR")
         for name, condition in self.events.items():
             if name in WORDS:
                 message = f"{name!r} is a word of patterns, and no name of an event"
