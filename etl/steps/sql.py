@@ -16,8 +16,8 @@ from etl.steps.field_selection import reserved_name
 from etl.steps.filter import Filter
 from etl.steps.heartbeats import ARRIVAL
 from etl.steps.select import Select
-from etl.steps.select_stars import check_star, find_star_columns, is_whole_table
-from etl.steps.select_statement import GENERATORS, SelectStatement, read_select, start_offset
+from etl.steps.selecting.stars import check_star, find_star_columns, is_whole_table
+from etl.steps.selecting.statement import GENERATORS, SelectStatement, read_select, start_offset
 from etl.steps.spark_values import StepExpression
 from etl.udf.declaration import functions_of
 

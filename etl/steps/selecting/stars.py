@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.api import Finding, Schema, flat_schema, unknown_field
-from etl.steps.select_statement import SelectStatement, start_offset
+from etl.steps.selecting.statement import SelectStatement, start_offset
 
 
 def find_star_columns(node: Any, read: SelectStatement, known: Schema) -> Iterator[tuple[str, pa.Field]]:

@@ -1,0 +1,1 @@
+"""The SELECT of the step `sql`."""
