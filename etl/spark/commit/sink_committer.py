@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from etl.api import BatchId, Committer, Staged
+from etl.api import BatchId, Committer, ComponentError, EtlError, Staged
 from etl.delivery.backoff import Backoff, StopFile
-from etl.delivery.driver_calls import DriverCalls
+from etl.delivery.driver_calls import DriverCalls, HungCallError
 from etl.delivery.sink_writer import DeliveryFailedError
 from etl.delivery.spool import SinkSpool, discard_files
 from etl.plan.segments import Output
@@ -47,6 +47,8 @@ class SinkCommitter:
     """Set while the drain waits for a sink that is down."""
     _committer: Committer | None = field(default=None, init=False)
     _ready: bool = field(default=False, init=False)
+    _unfinished: str = field(default="", init=False)
+    """The error of a call that ended within its work; empty if there was none."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -106,7 +108,7 @@ class SinkCommitter:
 
     def tick(self) -> None:
         """Let the committer do its periodic work."""
-        if self._committer is not None and self._lock.acquire(blocking=False):
+        if self._committer is not None and not self._unfinished and self._lock.acquire(blocking=False):
             try:
                 self._call("periodic work", self._committer.tick)
             except OSError as error:
@@ -119,12 +121,27 @@ class SinkCommitter:
         if self._committer is not None:
             with self._lock:
                 try:
-                    self._call("the end", self._committer.close)
+                    if not self._unfinished:
+                        self._call("the end", self._committer.close)
                 except OSError as error:
                     log.warning("sink %r: %s; what could not be finished is left to the next run", self.output.name, error)
 
     def _call(self, what: str, call: Callable[[], T]) -> T:
-        return self.calls.run(f"{what} of sink {self.output.name!r} ({self.output.sink.type})", call)
+        """Call the sink.
+
+        An interruption, or an error that nobody expects, ends a call within its work: a `Committer.close` after it could publish
+        events that are not recorded as committed. The committer is not called any more; the next attempt opens another one, which
+        repairs the state as after a killed run.
+        """
+        subject = f"{what} of sink {self.output.name!r} ({self.output.sink.type})"
+        if self._unfinished:
+            raise ComponentError(f"{subject} is left to the next attempt: {self._unfinished}")
+        try:
+            return self.calls.run(subject, call)
+        except BaseException as error:
+            if isinstance(error, HungCallError) or not isinstance(error, (OSError, EtlError)):
+                self._unfinished = str(error) or type(error).__name__
+            raise
 
     def _commit_directly(self, batch: BatchId, staged: Sequence[Staged]) -> bool:
         """Commit output that went directly to the sink; False if it must go through the spool."""
