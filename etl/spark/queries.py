@@ -103,11 +103,18 @@ class Queries:
                     lane.complete(frame.sparkSession, batch, receipts)
 
         trigger = {"availableNow": True} if self.mode.once else {"processingTime": f"{self.mode.trigger_millis} milliseconds"}
-        writer = (
-            frame.writeStream.queryName(f"{self.plan.pipeline}.{plan.name}").foreachBatch(batch_done).outputMode(plan.output_mode)
-        )
+        writer = frame.writeStream.queryName(self._name(plan)).foreachBatch(batch_done).outputMode(plan.output_mode)
         checkpoint = f"file://{self.state.checkpoint(plan.name)}"  # no URI: Hadoop takes a path's "%20" for its letters
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+
+    def stop_begun(self, plan: QueryPlan) -> None:
+        """Stop a query that Spark has begun, if its `start` did not return it."""
+        for query in self.session.streams.active:
+            if query.name == self._name(plan):
+                query.stop()
+
+    def _name(self, plan: QueryPlan) -> str:
+        return f"{self.plan.pipeline}.{plan.name}"
 
     def run_bounded(self, plan: QueryPlan) -> None:
         """Run a query over sources that end, as one micro-batch. After a killed run the next one has the same number."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from etl.api import Offset
 from etl.delivery.backoff import RunStopping
-from etl.delivery.driver_calls import DriverCalls
+from etl.delivery.driver_calls import DriverCalls, HungCallError
 from etl.plan.frames import spark_nodes
 from etl.plan.query_plan import Plan, QueryPlan
 from etl.spark.backlog import read_lags
@@ -266,7 +266,12 @@ class PipelineRun:
         return running
 
     def _start_query(self, queries: Queries, plan: QueryPlan) -> StreamingQuery:
-        return self.calls.run(f"the start of query {plan.name!r}", lambda: queries.start(plan))
+        """Start a query. Spark may have begun one whose start was interrupted: it is stopped before another attempt starts it."""
+        try:
+            return self.calls.run(f"the start of query {plan.name!r}", lambda: queries.start(plan))
+        except HungCallError:
+            queries.stop_begun(plan)
+            raise
 
     def _run_bounded_queries(self, queries: Queries, plans: list[QueryPlan]) -> None:
         for plan in plans:
