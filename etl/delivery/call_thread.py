@@ -60,7 +60,7 @@ class CallThread:
         """Return or raise what the call does. Raises RunStopping when the run stops and the call takes longer than the grace, and
         HungCallError when it takes too long."""
         if self._abandoned is not None:
-            raise self._abandoned
+            raise self._abandoned.with_traceback(None)  # else each raise would add its frames
         if self._thread is None:
             self._thread = threading.Thread(target=_work, args=(self._calls, self._answers), name="calls", daemon=True)
             self._thread.start()

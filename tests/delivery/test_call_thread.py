@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -79,10 +80,13 @@ def test_a_call_that_takes_too_long_is_given_up(never: threading.Event, monkeypa
     noted: list[DriverCall | None] = []
     calls = CallThread(lambda: False, max_seconds=0.3, on_long_call=noted.append)
 
-    for _ in range(2):
-        with pytest.raises(HungCallError, match=r"`latest` of source 'a' hung for 0 s .* which calls threading.py:"):
+    depths = []
+    for _ in range(3):
+        with pytest.raises(HungCallError, match=r"`latest` of source 'a' hung for 0 s .* which calls threading.py:") as raised:
             calls.run(never.wait, "`latest` of source 'a'")
+        depths.append(len(list(traceback.walk_tb(raised.value.__traceback__))))
 
+    assert depths[2] == depths[1]  # the error is raised again and again while the call hangs
     assert [call and call.what for call in (noted[0], noted[-1])] == ["`latest` of source 'a'", None]
 
 
