@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -17,6 +18,8 @@ from starlette.types import Receive, Scope, Send
 from etl.server.requests import error_response
 
 MEDIA_TYPE = "text/event-stream"
+
+log = logging.getLogger("sluice.server")
 
 EVERY_SECONDS = 1.0
 """Seconds between two looks at the pipelines, as long as somebody views; more of many."""
@@ -73,7 +76,7 @@ class Events:
         """Answer a request with the stream, as an ASGI application, until its client leaves or the server ends."""
         is_full = len(self._viewers) >= MAX_VIEWERS
         if is_full or scope["method"] == "HEAD":
-            await (_too_many() if is_full else Response(media_type=MEDIA_TYPE))(scope, receive, send)
+            await (_refuse_viewer() if is_full else Response(media_type=MEDIA_TYPE))(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", MEDIA_TYPE.encode())]})
         self._begin()
@@ -81,7 +84,7 @@ class Events:
         viewer.write(_Frame(b"retry: 2000\n\n" + b"".join(_encode("pipeline", text) for text in self._last.values())))
         self._viewers.add(viewer)
         try:
-            await _first_of(viewer.ends.wait(), _left(receive))
+            await _await_first(viewer.ends.wait(), _await_disconnect(receive))
         finally:
             self._viewers.discard(viewer)
         await send({"type": "http.response.body"})
@@ -104,14 +107,19 @@ class Events:
             viewer.ends.set()
 
     async def _work(self) -> None:
-        """Look at the pipelines as long as there are viewers."""
+        """Look at the pipelines as long as there are viewers. An error ends their streams, and browsers connect again."""
         assert self._wake is not None
-        while self._viewers:
-            self._wake.clear()
-            self._send(await asyncio.to_thread(self._statuses))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), max(EVERY_SECONDS, len(self._viewers) / VIEWERS_PER_SECOND))
-                await asyncio.sleep(EVERY_SECONDS / 10)  # several changes come together
+        try:
+            while self._viewers:
+                self._wake.clear()
+                self._send(await asyncio.to_thread(self._statuses))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), max(EVERY_SECONDS, len(self._viewers) / VIEWERS_PER_SECOND))
+                    await asyncio.sleep(EVERY_SECONDS / 10)  # several changes come together
+        except Exception:
+            log.exception("the status of the pipelines cannot be read for those who follow the events")
+        finally:
+            self._end_all()
 
     def _send(self, statuses: Mapping[str, Any]) -> None:
         texts = {name: json.dumps(status) for name, status in statuses.items()}
@@ -156,23 +164,25 @@ class _Viewer:
             transport.write(frame.chunk if self.is_chunked else frame.plain)
 
 
-async def _left(receive: Receive) -> None:
+async def _await_disconnect(receive: Receive) -> None:
     """Wait until the client leaves."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _first_of(*waiting: Coroutine[Any, Any, Any]) -> None:
-    """Wait for one of them, and cancel the others."""
+async def _await_first(*waiting: Coroutine[Any, Any, Any]) -> None:
+    """Wait for one of them, also for its error, and cancel the others."""
     tasks = [asyncio.ensure_future(one) for one in waiting]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.exception()  # of a body that does not come; asyncio would log it
     finally:
         for task in tasks:
             task.cancel()
 
 
-def _too_many() -> Response:
+def _refuse_viewer() -> Response:
     message = "too many clients follow the events; try later"
     return error_response(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-viewers", message)
 

@@ -25,7 +25,7 @@ from etl.server.boards.shared_answers import SharedAnswers
 from etl.server.boards.viewer_turns import MAX_PAUSE_SECONDS, POLL_AFTER
 from etl.server.requests import JSON, error_response
 
-_ALREADY = b"HTTP/1.1 200 OK\r\n" + b"".join(
+_ANSWER_START = b"HTTP/1.1 200 OK\r\n" + b"".join(
     f"{name.lower()}: {value}\r\n".encode() for name, value in {"Content-Type": JSON, **SECURITY_HEADERS}.items()
 )
 """The start of an answer that is given without the application."""
@@ -65,7 +65,7 @@ class ServerProtocol(LimitedProtocol):
         request, text = found
         own = [*self.server_state.default_headers, (b"content-length", b"%d" % len(text))]
         own.append((POLL_AFTER.lower().encode(), b"%.2f" % self.pause(request.token)))
-        return b"".join((_ALREADY, *(b"%b: %b\r\n" % header for header in own), b"\r\n", text))
+        return b"".join((_ANSWER_START, *(b"%b: %b\r\n" % header for header in own), b"\r\n", text))
 
     def pause(self, token: str) -> float:
         """The seconds until the next turn of this connection, which is a viewer with this token from now on; 0 if it is closed,

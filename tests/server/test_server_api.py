@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 from contextlib import closing
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -177,12 +179,13 @@ def test_events_tell_what_has_changed(jobs: Jobs, client: Client) -> None:
     connection.close()
 
 
-def stream_of(client: Client, head: str) -> bytes:
+def stream_of(client: Client, head: str, until_end: bool = False) -> bytes:
     """What the server sends for a request for its events, until the status of the pipeline or the end."""
+    last = b"\r\n0\r\n\r\n" if until_end else b'"running"'
     with closing(socket.create_connection(client.address, timeout=60)) as connection:
         connection.sendall(f"{head}\r\nHost: localhost\r\n\r\n".encode())
         found = b""
-        while b'"running"' not in found and (data := connection.recv(1 << 16)):
+        while last not in found and (data := connection.recv(1 << 16)):
             found += data
         return found
 
@@ -207,6 +210,29 @@ def test_a_viewer_who_reads_no_events_is_disconnected(jobs: Jobs, client: Client
     client("PUT", A, jobs.text())
 
     assert b"event" not in stream_of(client, "GET /api/events HTTP/1.1").replace(b"text/event-stream", b"")
+
+
+def test_events_end_when_the_pipelines_cannot_be_read(
+    jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("a mistake in the code")
+
+    client("PUT", A, jobs.text())
+    monkeypatch.setattr("etl.server.app.status_of", fail)
+
+    assert stream_of(client, "GET /api/events HTTP/1.1", until_end=True).endswith(b"retry: 2000\n\n\r\n0\r\n\r\n")
+    assert "a mistake in the code" in caplog.text
+
+
+def test_a_body_of_a_viewer_that_does_not_come_ends_its_stream_and_is_not_logged(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("etl.server.access.BODY_SECONDS", 0.1)
+
+    assert b"0\r\n\r\n" in stream_of(client, "GET /api/events HTTP/1.1\r\nContent-Length: 5", until_end=True)
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_monitoring_sees_all_pipelines(jobs: Jobs, client: Client) -> None:
