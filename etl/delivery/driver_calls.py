@@ -43,6 +43,8 @@ class DriverCall:
     """On the monotonic clock."""
     abort: Callable[[], None] | None = None
     """Ends what the call waits for, such as a process; called when it is interrupted."""
+    may_be_long: bool = False
+    """Whether a healthy one may take minutes, such as the reading of a large table."""
     interrupted: float | None = None
     """When it was interrupted, on the same clock."""
 
@@ -83,13 +85,13 @@ class DriverCalls:
     _calls: list[DriverCall] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, what: str, call: Callable[[], T], abort: Callable[[], None] | None = None) -> T:
+    def run(self, what: str, call: Callable[[], T], abort: Callable[[], None] | None = None, may_be_long: bool = False) -> T:
         """Call a component. Raises HungCallError when it was interrupted.
 
         The interruption may come at any instruction until `_end` has removed the call, also within it: then the second one does
         what is left. No context manager, whose own code would be outside of the ``try``.
         """
-        record = DriverCall(what, threading.get_ident(), time.monotonic(), abort)
+        record = DriverCall(what, threading.get_ident(), time.monotonic(), abort, may_be_long)
         self._calls.append(record)
         try:
             try:

@@ -44,7 +44,8 @@ class HangWatch:
         for one in self.runs:
             for call in at_work[one.name]:
                 self._look_at(one, call)
-            one.hanging = next((self._reported[call] for call in at_work[one.name]), "")
+            one.hanging = next((self._reported[call] for call in at_work[one.name] if not _may_be_healthy(call)), "")
+            one.slow = next((self._reported[call] for call in at_work[one.name] if _may_be_healthy(call)), "")
         going_on = {call for calls in at_work.values() for call in calls}
         self._reported = {call: text for call, text in self._reported.items() if call in going_on}
         self._stuck &= going_on
@@ -59,7 +60,8 @@ class HangWatch:
         limit = one.run.mode.max_commit_seconds
         if call not in self._reported:
             text = f"{call.what} has not returned for {call.seconds:.0f} s; it is at {call.location()}"
-            self._report(one, call, f"hangs: {text}; after {limit:g} s it is interrupted; other pipelines go on", "warning")
+            verb = "takes long" if _may_be_healthy(call) else "hangs"
+            self._report(one, call, f"{verb}: {text}; after {limit:g} s it is interrupted; other pipelines go on", "warning")
         if isinstance(call, PlannerCall):
             return
         if call.interrupted is None and call.seconds > limit:
@@ -72,6 +74,10 @@ class HangWatch:
     def _report(self, one: SupervisedRun, call: LongCall, text: str, level: str) -> None:
         self._reported[call] = text
         self.on_message(Message("hanging", text, level, one.name))
+
+
+def _may_be_healthy(call: LongCall) -> bool:
+    return call.may_be_long and (isinstance(call, PlannerCall) or call.interrupted is None)
 
 
 @contextmanager

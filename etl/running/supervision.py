@@ -52,6 +52,8 @@ class SupervisedRun:
     """The last failure; empty while it runs."""
     hanging: str = ""
     """A call of one of its components that does not return; empty if none is that long at work."""
+    slow: str = ""
+    """A call that is as long at work as one that hangs, but may be healthy; empty if none is."""
     _attempt: ExitStack = field(default_factory=ExitStack)
     """What ends with the attempt: the lock of the state folder, receivers, committers."""
     _commits: SinkCommitters | None = None
@@ -63,8 +65,8 @@ class SupervisedRun:
 
     @property
     def problem(self) -> str:
-        """What is wrong now: a call that hangs, or the last failure."""
-        return self.hanging or self.error
+        """What is or may be wrong now: a call that hangs or takes long, or the last failure."""
+        return self.hanging or self.slow or self.error
 
     def prepare(self) -> None:
         """Lock the state folder, start the receivers, report what the user must know. Raises EtlError."""
@@ -144,12 +146,12 @@ def _run_receivers(run: PipelineRun) -> Iterator[None]:
         for name, source in run.plan.sources().items():
             if isinstance(source, Source) and source.has_receiver:
                 run.state.received(name).mkdir(parents=True, exist_ok=True)
-                receiver = run.calls.run(f"the start of source {name!r} ({source.type})", partial(_started, source))
+                receiver = run.calls.run(f"the start of source {name!r} ({source.type})", partial(_start_receiver, source))
                 stack.callback(_stop_receiver, run, name, receiver)
         yield
 
 
-def _started(source: Source) -> Receiver:
+def _start_receiver(source: Source) -> Receiver:
     receiver = source.receiver()
     receiver.start()
     return receiver

@@ -28,6 +28,8 @@ class PlannerCall:
     began: float
     """Seconds since the epoch."""
     where: str = field(compare=False)
+    may_be_long = True
+    """A source may list very many files or objects."""
 
     @property
     def seconds(self) -> float:

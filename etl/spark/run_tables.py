@@ -68,7 +68,7 @@ def _receive(calls: DriverCalls, request: TableRequest, call: Callable[[], Build
     from etl.tables.build_process import BuildResult
 
     try:
-        return calls.run(f"the reading of table {request.name!r} ({request.table.type})", call, kill)
+        return calls.run(f"the reading of table {request.name!r} ({request.table.type})", call, kill, may_be_long=True)
     except HungCallError as error:
         return BuildResult(request.name, error=str(error), is_temporary=True)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,13 +19,15 @@ from running import Engine, wait_for
 from connectors.file.writing.appender import Appender
 from etl.api import BatchId, Staged
 from etl.config.loader import load
-from etl.delivery.driver_calls import DriverCall, DriverCalls
+from etl.delivery.driver_calls import DriverCall, DriverCalls, HungCallError
 from etl.running import hang_watch
 from etl.running.hang_watch import HangWatch
 from etl.running.messages import Message
 from etl.running.planning import RunRequest
 from etl.running.service import RunService
 from etl.spark.long_calls import LongCallFile, long_call_file
+from etl.spark.queries import Queries
+from etl.spark.run import PipelineRun
 from etl.spark.state.folder import StateFolder
 
 PIPELINE = """
@@ -122,13 +125,65 @@ def test_a_call_of_a_source_in_the_process_that_plans_is_reported_while_it_goes_
     call = DriverCall("`latest` of source 'log' (file)", threading.get_ident(), time.monotonic() - 50)
     file.note(call)
     watch.look()
-    assert (one.hanging, messages) == ("", [])
+    assert (one.slow, messages) == ("", [])
     watch.report_seconds = 40.0
     for _ in range(2):
         file.note(call)
         watch.look()
-        assert one.hanging.startswith("hangs: `latest` of source 'log' (file) has not returned for 50 s; it is at ")
+        assert one.slow.startswith("takes long: `latest` of source 'log' (file) has not returned for 50 s; it is at ")
+        assert one.hanging == ""  # it may list very many files
 
     file.note(None)
     watch.look()
-    assert (one.hanging, len(messages)) == ("", 1)
+    assert (one.slow, len(messages)) == ("", 1)
+
+
+def test_a_large_table_that_is_read_is_no_call_that_hangs_until_it_was_interrupted() -> None:
+    calls, gate = DriverCalls(), threading.Event()
+    run: Any = SimpleNamespace(
+        state=StateFolder(Path("none")),
+        plan=SimpleNamespace(queries=[]),
+        calls=calls,
+        mode=SimpleNamespace(max_commit_seconds=60.0),
+    )
+    one: Any = SimpleNamespace(name="a", run=run)
+    watch = HangWatch([one], lambda _: None, report_seconds=0.0, stuck_seconds=30.0)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(calls.run, "the reading of table 'intel' (file)", gate.wait, may_be_long=True)
+        try:
+            wait_for(lambda: calls.longer_than(0) != [])
+            watch.look()
+            assert (one.hanging, one.slow[:34]) == ("", "takes long: the reading of table '")
+
+            calls.interrupt(calls.longer_than(0)[0])
+            watch.look()
+            assert (one.hanging != "", one.slow) == (True, "")
+        finally:
+            gate.set()
+        with pytest.raises(HungCallError):
+            reading.result()
+
+
+def test_a_query_whose_start_was_interrupted_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, active, stopped = DriverCalls(), [], []
+    plan: Any = SimpleNamespace(name="main")
+    for name in ("a.other", "a.main"):
+        active.append(SimpleNamespace(name=name, stop=partial(stopped.append, name)))
+    whatever: Any = None
+    session: Any = SimpleNamespace(streams=SimpleNamespace(active=active))
+    queries = Queries(
+        session=session,
+        plan=SimpleNamespace(pipeline="a"),  # type: ignore[arg-type]
+        **dict.fromkeys(("commits", "state", "mode", "run_id", "reports", "stop"), whatever),
+    )
+
+    def begin_and_hang(self: Queries, plan: Any) -> None:
+        calls.interrupt(calls.longer_than(0)[0])
+        loop(threading.Event())
+
+    monkeypatch.setattr(Queries, "start", begin_and_hang)
+    run: Any = SimpleNamespace(calls=calls)
+    with pytest.raises(HungCallError, match="the start of query 'main' hung for 0 s"):
+        PipelineRun._start_query(run, queries, plan)
+
+    assert stopped == ["a.main"]
