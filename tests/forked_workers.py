@@ -35,9 +35,6 @@ _ENDS = pytest.StashKey[list[str]]()
 
 _NUMBER = struct.Struct("i")
 
-_CURRENT = struct.Struct("qd")
-"""The number of the test that a process runs, and when it began."""
-
 _PR_SET_PDEATHSIG = 1
 
 SENDING_SECONDS = 0.1
@@ -123,8 +120,10 @@ class ForkedWorkers:
         self.session, self.groups = session, groups
         self.max_test_seconds = session.config.option.max_test_seconds
         self.processes: list[_Process] = []
-        self.current = mmap.mmap(-1, _CURRENT.size * max(session.config.option.forks, 1))
-        """The test that each process runs, for the case that the process ends in it or hangs."""
+        shared = memoryview(mmap.mmap(-1, 2 * 8 * session.config.option.forks)).cast("d")
+        self.current, self.current_begun = shared[: len(shared) // 2], shared[len(shared) // 2 :]
+        """The test that each process runs, and when it began, for the case that the process ends in it or hangs. Each number is
+        written at once; ``struct.pack_into`` writes zeros first, and the first process could read these."""
         self.unfinished = len(session.items)
         self.begun = time.monotonic()
         self.queue, end = os.pipe()
@@ -139,13 +138,17 @@ class ForkedWorkers:
     def start(self, slot: int, first: list[int] | None = None) -> None:
         """Start a process, which runs the tests ``first`` before it takes groups."""
         reading, writing = Pipe(duplex=False)
-        _CURRENT.pack_into(self.current, slot * _CURRENT.size, -1, time.monotonic())
+        self.set_current(slot, -1)
         pid = os.fork()
         if not pid:
             reading.close()
             _Worker(self, writing, slot, first or []).run()
         writing.close()
         self.processes.append(_Process(slot, pid, reading, list(first or [])))
+
+    def set_current(self, slot: int, number: int) -> None:
+        """Keep which test the process of a slot runs from now on; -1 for none."""
+        self.current[slot], self.current_begun[slot] = number, time.monotonic()
 
     def report(self) -> None:
         """Pass on what the processes report until all have ended. A process that ends early fails the test it ran."""
@@ -196,7 +199,7 @@ class ForkedWorkers:
             if self.session.config.option.durations is not None:
                 ends.append(f"{process.slot} after {time.monotonic() - self.begun:.0f} s")
             return
-        number, _ = _CURRENT.unpack_from(self.current, process.slot * _CURRENT.size)
+        number = int(self.current[process.slot])
         if number < 0:
             return  # before its first test: what it did not run is reported at the end
         item = self.session.items[number]
@@ -223,8 +226,7 @@ class ForkedWorkers:
     def _end_hanging(self) -> None:
         """Abort the process of a test that takes too long: Python then prints where each of its threads is."""
         for process in self.processes:
-            _, begun = _CURRENT.unpack_from(self.current, process.slot * _CURRENT.size)
-            if not process.hung and time.monotonic() - begun > self.max_test_seconds:
+            if not process.hung and time.monotonic() - self.current_begun[process.slot] > self.max_test_seconds:
                 process.hung = True
                 os.kill(process.pid, signal.SIGABRT)
 
@@ -246,7 +248,7 @@ class _Worker:
 
     def __init__(self, workers: ForkedWorkers, out: Connection, slot: int, first: list[int]) -> None:
         self.session, self.groups, self.queue, self.out = workers.session, workers.groups, workers.queue, out
-        self.current, self.slot, self.first = workers.current, slot, first
+        self.workers, self.slot, self.first = workers, slot, first
         self.config = self.session.config
         self.reports: list[tuple[int | None, dict[str, Any]]] = []
         self.number = -1
@@ -303,7 +305,7 @@ class _Worker:
         items, hook = self.session.items, self.config.hook
         for number, following in pairwise(self._numbers()):
             self.number = number
-            _CURRENT.pack_into(self.current, self.slot * _CURRENT.size, number, time.monotonic())
+            self.workers.set_current(self.slot, number)
             hook.pytest_runtest_protocol(item=items[number], nextitem=None if following is None else items[following])
             self.finished.append(number)
             if time.monotonic() - self.sent > SENDING_SECONDS:

@@ -6,7 +6,9 @@ Memory: `BUFFER_BYTES` of packets, or one row if that is larger, and the columns
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -138,7 +140,8 @@ class _PacketReader:
 
         if state == kernel.SERVER_ERROR:
             head = self._take_bytes(kernel.HEADER_BYTES)
-            raise_mysql_exception(self._take_bytes(int.from_bytes(head[:3], "little")))
+            with suppress(struct.error, IndexError, UnicodeDecodeError):  # of a packet that is cut off or holds no error
+                raise_mysql_exception(self._take_bytes(int.from_bytes(head[:3], "little")))
         raise _error("the server sent a malformed row")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from databases import Database, of
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors.database import mysql_packets
@@ -108,6 +108,9 @@ def test_a_row_can_span_several_packets(size: int) -> None:
 
 
 @settings(deadline=None, max_examples=300)
+@example([b"\xff"], 1, b"")
+@example([b"\xff\x01\x02"], 1, b"")
+@example([b"\xff\x01\x02#\xff\xff\xff\xff\xff"], 1, b"")
 @given(st.lists(st.binary(max_size=40), max_size=5), st.integers(1, 3), st.binary(max_size=10))
 def test_bytes_that_are_not_rows_are_errors(payloads: list[bytes], width: int, rest: bytes) -> None:
     try:
