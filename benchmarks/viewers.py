@@ -77,7 +77,9 @@ class _Server:
         before, began = sum(tree_cpu(others).values()), time.monotonic()
         draft.rename(self.inbox / f"{self.files}.log")
         wait_until(lambda: self._read() >= self.lines, self.command, LIMIT_SECONDS)
-        return sum(tree_cpu(others).values()) - before, time.monotonic() - began
+        used, seconds = sum(tree_cpu(others).values()) - before, time.monotonic() - began
+        (self.inbox / f"{self.files - 1}.log").unlink(missing_ok=True)  # gigabytes of memory
+        return used, seconds
 
     def _read(self) -> int:
         """The events that the pipeline has read."""
