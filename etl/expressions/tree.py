@@ -60,6 +60,7 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
     found = find_unsupported_syntax(text, tokens, query=query)
     if found is not None:
         raise BadExpressionError(found.message, found.at, found.hint)
+    tokens = _join_raw_strings(tokens)
     if not query:
         _read_first_word_as_field(tokens, parser)
     try:
@@ -69,6 +70,26 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
         raise BadExpressionError(*_explain(error, text), hint) from error
     except RecursionError as error:
         raise BadExpressionError(TOO_DEEP, 0, DEEP_HINT) from error
+
+
+def _join_raw_strings(tokens: list[Any]) -> list[Any]:
+    """Tokens in which texts that follow each other are one text where one of them is raw: sqlglot joins others itself.
+
+    In a raw text a doubled quote ends one text and begins another: ``r'a''b'`` is ``ab``.
+    """
+    from sqlglot.tokenizer_core import TokenType
+
+    if not any(token.token_type == TokenType.RAW_STRING for token in tokens):
+        return tokens
+    texts = (TokenType.STRING, TokenType.RAW_STRING)
+    joined: list[Any] = []
+    for token in tokens:
+        if joined and token.token_type in texts and joined[-1].token_type in texts:
+            joined[-1].text += token.text
+            joined[-1].token_type = TokenType.STRING
+        else:
+            joined.append(token)
+    return joined
 
 
 _AFTER_A_FIELD = frozenset(["is", "in", "like", "ilike", "rlike", "between", "not", "and", "or", "div"])

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from etl.api import cut
 from etl.expressions.token_context import TokenContext
 
 _WORDS = (
@@ -17,8 +18,10 @@ _WORDS = (
     r"|lt|lte|le|isnt|isnot|unless"
 )
 _CURLY = re.compile("[\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb]")
+_QUOTE = "['\"]"
 _SUSPECT = re.compile(
-    rf"&&|[~?;{{}}\[\]$@/:]|{_CURLY.pattern}|=\s*=\s*=|!\s+=|!==|\w!\(|\+\+\s*$|[-+*]=|^\s*if\s+[^(\s]|=<|=>|(?:^|[^\w`)\]])\.|\b(?:{_WORDS}|is|in)\b|\d[a-z]",
+    rf"&&|[~?;{{}}\[\]$@/:]|{_CURLY.pattern}|=\s*=\s*=|!\s+=|!==|\w!\(|\+\+\s*$|[-+*]=|^\s*if\s+[^(\s]|=<|=>|(?:^|[^\w`)\]])\."
+    rf"|\.\s*{_QUOTE}|\bas\s*{_QUOTE}|\bexcept\s*\(|\bfrom\s+\w+\s*{_QUOTE}|\b(?:{_WORDS}|is|in)\b|\d[a-z]",
     re.IGNORECASE,
 )
 """Only texts that match this are searched; nearly all others are plain Spark SQL."""
@@ -154,6 +157,23 @@ def _xor(here: TokenContext) -> _Finding:
     return _no_operator(here.word(), f"of two conditions exactly one: ({left}) <> ({right}), each in brackets")
 
 
+def _text(here: TokenContext) -> _Finding:
+    """A text in the place of a name: in Spark SQL names stand in backticks."""
+    is_named = here.kind(-1) in ("ALIAS", "DOT") or here.kind(1) == "DOT" or here.kind(-2) == "FROM"
+    if not is_named and not (here.kind(-1) in ("L_PAREN", "COMMA") and _is_excepted(here)):
+        return None
+    written = here.text[here.token.start : here.token.end + 1]
+    return f"{cut(written, 60)} is a text and no name in Spark SQL", f"write `{cut(here.word(), 60)}`, in backticks"
+
+
+def _is_excepted(here: TokenContext) -> bool:
+    """Whether a token stands in the list of ``* EXCEPT (…)``."""
+    step = -1
+    while here.kind(step) not in ("", "L_PAREN", "R_PAREN"):
+        step -= 1
+    return here.kind(step) == "L_PAREN" and here.kind(step - 1) == "EXCEPT"
+
+
 def _bracket(here: TokenContext) -> _Finding:
     before = here.kind(-1)
     if before == "IN":
@@ -234,6 +254,7 @@ _RULES: dict[str, Callable[[TokenContext], _Finding]] = {
     "TILDE": _tilde,
     "SLASH": _slash,
     "VAR": _name,
+    "STRING": _text,
     "L_BRACKET": _bracket,
     "IN": _in,
     "IS": _is,

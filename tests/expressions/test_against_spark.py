@@ -119,6 +119,7 @@ def test_texts(agree: Agree) -> None:
             "conv(s, 16, 10)", "conv(s, 10, 16)", "conv(t, 36, 2)", "conv(i, 10, 8)", "conv('-1', 10, 16)", "conv(' 7', 8, 2)",
             "concat()", "replace(s, 'a', 'xy')", "replace(s, 'b')", "replace(s, '', 'x')", "trim(both from s)",
             "substring(s from 2 for 1)",
+            "r'a''\\n'", "'a' R\"b\"\"c\" 'd'",
             "'it''s'", "''''", "'' ''", '"a""b"', "\"it's\"", "'a''\\'b'", "'a\"\"b'", "s like '%''%'", "s in ('''', 'a''b')",
             "lower(i)", "length(b)", "'a' 'b'", "r'\\d' || s", "\"dq\" || s", "'it\\'s\\t\\u00e9' || s",
         ]

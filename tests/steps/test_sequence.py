@@ -169,7 +169,7 @@ class Passed(NamedTuple):
 
     follows: bool = False
     absent: frozenset[str] = frozenset()
-    barred: frozenset[str] = frozenset()
+    kept_by: frozenset[PatternElement] = frozenset()
 
 
 START = Passed()
@@ -180,7 +180,7 @@ class Way(NamedTuple):
 
     element: PatternElement | None
     breaks: frozenset[str]
-    barred: frozenset[str]
+    kept_by: frozenset[PatternElement]
     todo: tuple
     """What is left of the pattern afterwards: parts, with the number of times that they occurred."""
 
@@ -227,8 +227,8 @@ class Oracle(NamedTuple):
             more = list(self._more(item, count, rest, path))
         over = []
         if count >= item.least:
-            kept = {one.name for one in starts((item,))} if item.possessive and more else set()
-            over = list(self._over(rest, path._replace(barred=path.barred | kept)))
+            kept = set(starts((item,))) if item.possessive and more else set()
+            over = list(self._over(rest, path._replace(kept_by=path.kept_by | kept)))
         yield from over + more if item.reluctant else more + over
 
     def _more(self, item: Any, count: int, rest: tuple, path: Passed) -> Iterator[Way]:
@@ -236,7 +236,7 @@ class Oracle(NamedTuple):
         # as many times as a state of the automaton counts
         todo = ((item, min(count + 1, item.most or max(item.least, 1))), *rest)
         if isinstance(item, PatternElement):
-            yield Way(item, ALL if again.follows else again.absent, again.barred, todo)
+            yield Way(item, ALL if again.follows else again.absent, again.kept_by, todo)
             return
         for one in item.alternatives:
             inner = [(part, 0) for part in one]
@@ -249,9 +249,9 @@ class Oracle(NamedTuple):
         own = [way._replace(todo=(*way.todo[:-1], *rest, *todo)) for way in own]
         over: list[Way] = []
         if not item.least and rest:
-            kept = {one.name for one in starts((item,))} if item.possessive else set()
+            kept = set(starts((item,))) if item.possessive else set()
             absent = path.absent | set(rest[0][0].absent)
-            passed = Passed(begins or rest[0][0].next, absent, path.barred | kept)
+            passed = Passed(begins or rest[0][0].next, absent, path.kept_by | kept)
             over = list(self._in_group(rest, todo, passed, begins))
         yield from over + own if item.reluctant else own + over
 
@@ -274,10 +274,11 @@ class Oracle(NamedTuple):
             for branch in branches:
                 names = self.fits(event, branch)
                 ways = [way for way in dict.fromkeys(self.ways(branch.todo)) if way not in branch.broken]
+                kept = {way.element for way in ways if way.element and way.element.name in names}
                 taken = [
                     Branch(way.todo, frozenset(), (*branch.taken, (way.element.name, event)))
                     for way in ways
-                    if way.element and way.element.name in names and not way.barred & names
+                    if way.element and way.element.name in names and not way.kept_by & kept
                 ]
                 for one in taken:
                     if not self.pattern.absent_after and self._ends(one):
@@ -458,6 +459,25 @@ def test_a_batch_that_runs_again_gives_the_same(tmp_path: Path) -> None:
 
     assert first == second
     assert [row["a_count"] for row in first] == [3, 2]
+
+
+def test_a_possessive_element_keeps_no_event_that_it_can_no_longer_take(tmp_path: Path) -> None:
+    lane = Lane(_step("a{2,}+ consecutive then b", late="0s", events={"a": "letter = 'a'", "b": "letter in ('a', 'b')"}),
+                INCOMING, tmp_path)  # fmt: skip
+
+    rows = lane.run(_events("a1", "a2", "c3", "a4", "x9"))
+
+    assert [(row["a_count"], row["b_count"]) for row in rows] == [(2, 1)]
+
+
+def test_a_match_of_copies_of_an_event_leaves_the_other_copies(tmp_path: Path) -> None:
+    lane = Lane(_step("a{2}", late="0s", list=["n"]), INCOMING, tmp_path)
+
+    first = lane.run(_events("a1") * 3 + _events("x2"))
+    second = lane.run(_events("a3", "x4"))
+    third = lane.run(_events("a5", "x6"))
+
+    assert [[one["n"] for row in rows for one in row["events"]] for rows in (first, second, third)] == [[1, 1], [1, 3], []]
 
 
 def test_events_of_the_time_of_reading_are_decided_at_once(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ class Onward(NamedTuple):
     """Its number, or `AT_END`."""
     breaks: int
     """The mask of events that must not be between both."""
-    barred: int
-    """The mask of events that it must not take."""
+    kept_by: frozenset[int]
+    """Possessive elements that keep the events that they can take: it takes none of them as long as they can take one."""
 
 
 class LinkedElements(NamedTuple):
@@ -107,7 +107,7 @@ class _Edge(NamedTuple):
     element: int
     number: int
     breaks: int
-    barred: int
+    kept_by: frozenset[int]
 
 
 class _State(NamedTuple):
@@ -130,6 +130,7 @@ def compile_automaton(linked: LinkedElements) -> Automaton:
     table = _StateTable(linked)
     states = list(table.expand())
     edges = [edge for own in states for edge in own]
+    barred = [_barred(edge, own, linked.elements) for own in states for edge, _ in own]
     width = 1 << max((len(own) for own in states), default=0)
     skipped = np.full((len(states), width), -1, np.int64)
     for number, remaining in table.skips.items():
@@ -140,10 +141,16 @@ def compile_automaton(linked: LinkedElements) -> Automaton:
         elements=np.array([edge.element for edge, _ in edges], np.int64),
         targets=np.array([target for _, target in edges], np.int64),
         breaks=np.array([edge.breaks for edge, _ in edges], np.int64),
-        barred=np.array([edge.barred for edge, _ in edges], np.int64),
+        barred=np.array(barred, np.int64),
         skipped=skipped,
         accepts=np.array(table.accepts, bool),
     )
+
+
+def _barred(edge: _Edge, own: Sequence[tuple[_Edge, int]], elements: Sequence[Element]) -> int:
+    """The mask of events that an edge must not take: those that possessive elements can still take in its state."""
+    able = {other.element for other, _ in own} & edge.kept_by
+    return sum({1 << elements[number].name for number in able})
 
 
 class _StateTable:
@@ -198,14 +205,15 @@ class _StateTable:
     def _edges(self, element: int, count: int) -> list[_Edge]:
         """The edges from a state in the order of preference."""
         own = self._elements[element] if element >= 0 else None
-        loop, barred = [], 0
+        loop: list[_Edge] = []
+        kept_by: frozenset[int] = frozenset()
         if own and (own.most is None or count < own.counted):
-            loop = [_Edge(element, min(count + 1, own.counted), EVERY if own.consecutive else 0, 0)]
-            barred = 1 << own.name if own.possessive else 0
+            loop = [_Edge(element, min(count + 1, own.counted), EVERY if own.consecutive else 0, frozenset())]
+            kept_by = frozenset([element] if own.possessive else [])
         onward = []
         for one in self._linked.onward[element + 1] if self._may_leave(element, count) else ():
             if one.element != AT_END:
-                onward.append(_Edge(one.element, 1, one.breaks, one.barred | barred))
+                onward.append(_Edge(one.element, 1, one.breaks, one.kept_by | kept_by))
             elif self._linked.unanswered and element >= 0:
-                onward.append(_Edge(AT_END, 0, one.breaks, 0))
+                onward.append(_Edge(AT_END, 0, one.breaks, frozenset()))
         return [*onward, *loop] if own and own.reluctant else [*loop, *onward]

@@ -33,6 +33,18 @@ class KeyEvents(NamedTuple):
     """int64[n]: which of the tables an event is in."""
     row: Numbers
     """int64[n]: its row there."""
+    copy: Numbers | None = None
+    """int64[n]: its number, from 1, among the events of its key with its time, order and mask, which are made of one event; None:
+    no event has such others."""
+
+    def up_to(self, events: Numbers) -> Numbers:
+        """These events, each once, and those before them of which they are copies."""
+        if self.copy is None:
+            return np.unique(events)
+        begins = self.bounds[np.searchsorted(self.bounds[:, 1], events, side="right"), 0]
+        firsts = np.maximum(events - self.copy[events] + 1, begins)
+        ranges = [np.arange(first, last + 1) for first, last in zip(firsts.tolist(), events.tolist(), strict=True)]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *ranges]))
 
     def rows(self, events: Numbers, names: Sequence[str]) -> pa.Table:
         """Columns of events by their numbers; null where a table does not have one, and missing where none has."""
@@ -76,10 +88,25 @@ def rows_of_keys(tables: Sequence[pa.Table], keys: Numbers, after: int, end: int
             found.append(np.stack(given)[:, (after < times) & (times < end)])
     key, times, order, masks, table_numbers, row = np.concatenate(found, axis=1)
     ends = masks < 0
-    sorted_ = np.lexsort((ends, np.where(ends, ~masks, masks), order, times, key))
+    positions = (np.where(ends, ~masks, masks), order, times, key)
+    sorted_ = np.lexsort((ends, *positions))
+    copy = _copies(np.stack([masks, order, times, key])[:, sorted_])
+    if copy is not None:  # the end of a match stands after the copy with which the match ended
+        again = np.lexsort((ends[sorted_], copy, *(one[sorted_] for one in positions)))
+        sorted_, copy = sorted_[again], copy[again]
     return KeyEvents(
-        _bounds(key[sorted_], ends[sorted_]), times[sorted_], masks[sorted_], tables, table_numbers[sorted_], row[sorted_]
+        _bounds(key[sorted_], ends[sorted_]), times[sorted_], masks[sorted_], tables, table_numbers[sorted_], row[sorted_], copy
     )
+
+
+def _copies(rows: Numbers) -> Numbers | None:
+    """The number of each row, int64[4, n], among equal ones, which are next to each other; None if there are no equal ones."""
+    is_copy = (rows[:, 1:] == rows[:, :-1]).all(axis=0)
+    if not is_copy.any():
+        return None
+    numbers_ = np.arange(rows.shape[1])
+    begins = np.where(np.append(False, is_copy), 0, numbers_)
+    return numbers_ - np.maximum.accumulate(begins) + 1
 
 
 def _bounds(key: Numbers, ends: Numbers) -> Numbers:

@@ -153,12 +153,18 @@ def chain(work: Any, buffer: Any, source: Any, target: Any, element: Any, event:
 
 
 @kernel_function
+def _beginnings(automaton: Any) -> Any:
+    """The mask of events with which a run can begin."""
+    names = np.int64(0)
+    for edge in range(automaton.first_edge[1]):
+        names |= automaton.names[automaton.elements[edge]]
+    return names
+
+
+@kernel_function
 def _may_begin(mask: Any, automaton: Any) -> Any:
     """Whether a run can begin at an event."""
-    may = False
-    for edge in range(automaton.first_edge[1]):
-        may |= mask & automaton.names[automaton.elements[edge]] != 0
-    return may
+    return mask & _beginnings(automaton) != 0
 
 
 @inlined
@@ -248,14 +254,19 @@ def _add_run(target: Any, start: Any, to: Any, found: Any, mark: Any, work: Any)
 def first_end(begin: Any, end: Any, events: Any, automaton: Any, span: Any, work: Any) -> Any:
     """The first event that completes any run, before ``end``, or -1. Of the runs in a state only the latest one is known, which
     ends last."""
-    latest, branches, times = work.latest, work.branches, events.times
+    latest, branches, times, beginnings = work.latest, work.branches, events.times, _beginnings(automaton)
     count, buffer = np.int64(0), np.int64(0)
     for event in range(begin, end):
         mask, to, found = events.masks[event] | EVERY, 1 - buffer, np.int64(0)
+        begun = count
+        if mask & beginnings:
+            branches[buffer, count], latest[buffer, 0] = 0, event
+            begun += 1
+        elif not count:
+            continue
         work.clock[0] += 1
         mark = work.clock[0]
-        branches[buffer, count], latest[buffer, 0] = 0, event
-        for branch in range(count + 1):
+        for branch in range(begun):
             state = branches[buffer, branch]
             start = latest[buffer, state]
             if times[event] - times[start] >= span.within or event - start >= span.most:

@@ -208,7 +208,7 @@ def _columns(matches: Matches, results: Sequence[ResultField], fields: Schema) -
 
 
 def _ends(matches: Matches) -> pa.Table:
-    """A row for the event of each match after which the next one may begin."""
-    last = matches.found.following - 1
+    """A row for the event of each match after which the next one may begin, and for the copies before it."""
+    last = matches.events.up_to(matches.found.following - 1)
     rows = matches.events.rows(last, [PANE, TIME, ORDER, HASH, HASH2])
     return rows.append_column(MASK, pa.array(~matches.events.masks[last]))

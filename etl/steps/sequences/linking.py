@@ -17,7 +17,7 @@ from etl.state.sequences.automaton import (
     Onward,
     TooManyStatesError,
 )
-from etl.steps.sequences.pattern import Pattern, PatternElement, PatternGroup, PatternItem, starts
+from etl.steps.sequences.pattern import Pattern, PatternElement, PatternGroup, PatternItem
 
 
 def link_elements(pattern: Pattern, bits: Mapping[str, int]) -> LinkedElements:
@@ -27,7 +27,7 @@ def link_elements(pattern: Pattern, bits: Mapping[str, int]) -> LinkedElements:
     at_end = linking.mask(pattern.absent_after)
 
     def end(path: _Path) -> Iterator[Onward]:
-        yield Onward(AT_END, at_end | path.absent, 0)
+        yield Onward(AT_END, at_end | path.absent, frozenset())
 
     onward = [_distinct(root.enter(_Path(), end))]
     for leaf in linking.leaves:
@@ -57,12 +57,16 @@ class _Path:
     """Whether it begins a group that follows directly."""
     absent: int = 0
     """The mask of events that must not occur."""
-    barred: int = 0
-    """The mask of events that possessive elements keep."""
+    kept_by: frozenset[int] = frozenset()
+    """The possessive elements that keep the events that they can take."""
 
 
 Then: TypeAlias = Callable[[_Path], Iterator[Onward]]
 """What follows a part of the pattern."""
+
+
+def _nothing(path: _Path) -> Iterator[Onward]:
+    yield from ()
 
 
 @dataclass
@@ -75,12 +79,11 @@ class _Leaf:
     def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
         self.after = then
         breaks = EVERY if path.next or path.begins else path.absent
-        taken = Onward(self.number, breaks, path.barred)
+        taken = Onward(self.number, breaks, path.kept_by)
         if self.element.least:
             yield taken
             return
-        bit = 1 << self.element.name
-        passed = then(replace(path, barred=path.barred | bit) if self.element.possessive else path)
+        passed = then(replace(path, kept_by=path.kept_by | {self.number}) if self.element.possessive else path)
         yield from _ordered([taken], passed, self.element.reluctant)
 
 
@@ -104,8 +107,8 @@ class _Items:
 @dataclass
 class _Alternatives:
     items: Sequence[_Items]
-    firsts: int
-    """The mask of events with which they begin."""
+    firsts: frozenset[int]
+    """The elements with which they begin."""
 
     def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
         inner = replace(path, next=False, begins=path.begins or path.next)
@@ -117,10 +120,10 @@ class _Alternatives:
 class _Optional:
     body: _Part
     group: PatternGroup
-    firsts: int
+    firsts: frozenset[int]
 
     def enter(self, path: _Path, then: Then) -> Iterator[Onward]:
-        passed = then(replace(path, barred=path.barred | self.firsts) if self.group.possessive else path)
+        passed = then(replace(path, kept_by=path.kept_by | self.firsts) if self.group.possessive else path)
         yield from _ordered(self.body.enter(path, then), passed, self.group.reluctant)
 
 
@@ -135,7 +138,7 @@ class _Loop:
         return self.body.enter(path, partial(self._again, then))
 
     def _again(self, then: Then, path: _Path) -> Iterator[Onward]:
-        passed = then(replace(path, barred=path.barred | self.body.firsts) if self.group.possessive else path)
+        passed = then(replace(path, kept_by=path.kept_by | self.body.firsts) if self.group.possessive else path)
         again = self.body.enter(replace(path, next=self.group.consecutive), partial(self._again, then))
         yield from _ordered(again, passed, self.group.reluctant)
 
@@ -209,5 +212,5 @@ class _Linking:
         return found
 
     def _body(self, group: PatternGroup) -> _Alternatives:
-        firsts = self.mask([first.name for one in group.alternatives for first in starts(one)])
-        return _Alternatives([self.sequence(one) for one in group.alternatives], firsts)
+        found = [self.sequence(one) for one in group.alternatives]
+        return _Alternatives(found, frozenset(one.element for part in found for one in part.enter(_Path(), _nothing)))
