@@ -83,6 +83,14 @@ def leaves(column: SqlColumn) -> Iterator[SqlColumn]:
         yield from leaves(member)
 
 
+def named_leaves(column: SqlColumn, name: str) -> Iterator[tuple[str, SqlColumn]]:
+    """As `leaves`, each with its path where the column has this name: fields of one struct may have different prefixes."""
+    if not column.members:
+        yield name, column
+    for member in column.members:
+        yield from named_leaves(member, f"{name}.{member.name}")
+
+
 @dataclass(frozen=True)
 class OpenTable:
     """A table in FROM that has other columns than those of its scope, which only the check of the pipeline knows."""

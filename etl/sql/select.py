@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from etl.sql.columns import Scope, SqlColumn, TimeAttribute, field_name, leaves
+from etl.sql.columns import Scope, SqlColumn, TimeAttribute, field_name, leaves, named_leaves
 from etl.sql.expressions import call_name, interval_or_other, plain_column, quoted, resolved, spark_text, text_of
 from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
@@ -128,6 +128,7 @@ class SelectCompiler:
         if self._relation.scope.is_open and any(item.is_star for item in self._node.expressions):
             return self._with_all(targets)
         items = [one for item in self._node.expressions for one in self._expand(item)]
+        named = [bool(item.alias) for item in self._node.expressions for _ in self._expand(item)]
         if targets is not None and len(items) != len(targets):
             names = ", ".join(target.name for target in targets)
             raise ScriptError(
@@ -138,6 +139,7 @@ class SelectCompiler:
         fields: dict[str, str] = {}
         places: dict[tuple[str | int, ...], int] = {}
         columns: list[SqlColumn] = []
+        taken: set[str] = set()
         warning: ScriptError | None = None
         for number, (column, text, at) in enumerate(items):
             name, type_ = column.name, column.type
@@ -146,11 +148,12 @@ class SelectCompiler:
                 name = target.name
                 if target.type and target.type != type_:
                     text, type_ = f"CAST({text} AS {target.type.upper()})", target.type
-            if column.members:
-                for leaf in leaves(column):
-                    fields[name + leaf.field[len(column.field) :]] = quoted(leaf.field)
-            elif field_name(name) in fields:
+            if name in taken and (named[number] or targets is not None):
                 raise ScriptError("duplicate-column", f"the result has two columns {name!r}", at, "give one another name: AS …")
+            name = _free_name(name, taken)
+            taken.add(name)
+            if column.members:
+                fields |= {path: quoted(leaf.field) for path, leaf in named_leaves(column, name)}
             else:
                 fields[field_name(name)] = text
                 places["fields", field_name(name)] = at
@@ -284,6 +287,11 @@ def distinct_rows(relation: Relation, settings: Settings, at: int) -> Relation:
     return relation.then(StepText(counted, at), StepText({"type": "drop", "fields": ["row_count"]}, at))
 
 
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or that with the first number that makes it another one, as Flink names columns: ``k``, ``k0``, ``k1``."""
+    return next(one for one in (name, *(f"{name}{number}" for number in range(len(taken) + 1))) if one not in taken)
+
+
 def _renaming(name: str, at: int) -> ScriptError | None:
     """A warning for a column with the name of a hidden field."""
     if field_name(name) == name:
@@ -293,14 +301,4 @@ def _renaming(name: str, at: int) -> ScriptError | None:
 
 
 def _rename(column: SqlColumn, name: str) -> tuple[SqlColumn, ...]:
-    return tuple(
-        replace(one, field=f"{name}{one.field[len(column.field) :]}", members=_renamed_members(one, column, name))
-        for one in column.members
-    )
-
-
-def _renamed_members(one: SqlColumn, column: SqlColumn, name: str) -> tuple[SqlColumn, ...]:
-    return tuple(
-        replace(member, field=f"{name}{member.field[len(column.field) :]}", members=_renamed_members(member, column, name))
-        for member in one.members
-    )
+    return tuple(replace(one, field=f"{name}.{one.name}", members=_rename(one, f"{name}.{one.name}")) for one in column.members)

@@ -9,9 +9,10 @@ from typing import Any
 from etl.catalogue import Catalogue
 from etl.sql.forms.join_queries import side_times
 from etl.sql.forms.literals import identifier, option_text, quoted_value
+from etl.sql.forms.match_queries import count_matched
 from etl.sql.forms.query_writer import CLAUSES, FUNCTIONS, QUERIES, Query, QueryStyle
 from etl.sql.forms.same_pipelines import same
-from etl.sql.forms.step_queries import Step, has_watermark, watermark_of
+from etl.sql.forms.step_queries import Step, comments_on, has_watermark, watermark_of
 from etl.sql.script import compile_script
 
 Path = tuple[str | int, ...]
@@ -211,11 +212,33 @@ class _Writer:
         if not inputs:
             raise NotSqlError(("streams", name), "the stream does not say from where it reads")
         query = Query(inputs)
-        for at, step in enumerate(steps):
-            if not isinstance(step, Mapping) or "type" not in step:
+        at, comments = 0, []
+        while at < len(steps):
+            if not isinstance(steps[at], Mapping) or "type" not in steps[at]:
                 raise NotSqlError(("streams", name, "steps", at), "the step is not a mapping with a type")
-            query = self._extended(query, name, steps[: at + 1], before)
-        return _statement(name, query)
+            if (count := count_matched(steps[at:])) and (
+                matched := self._matched(query, name, steps[: at + count], before, count)
+            ):
+                query, at = matched, at + count
+                continue
+            at += 1
+            query = self._extended(query, name, steps[:at], before)
+            if query.is_call_of(steps[at - 1]):
+                comments += comments_on(steps[at - 1])
+        return "".join(f"-- {comment}\n" for comment in dict.fromkeys(comments)) + _statement(name, query)
+
+    def _matched(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str], count: int) -> Query | None:
+        """The query with the last steps, so many, as MATCH_RECOGNIZE; None if that does not say the same."""
+        matched = query.matched(steps[-count:]) if self._style(name) == QUERIES else None
+        if matched is None or not self._is_same(matched, name, steps, before):
+            return None
+        self._note_query(name)
+        return matched
+
+    def _note_query(self, name: str) -> None:
+        """That a stream has a query that goes by the watermarks of its sources."""
+        self._has_queries = True
+        self._marked |= self._sources(name) & self._marks.keys()
 
     def _extended(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str]) -> Query:
         """The query with the last one of the steps: in the style that most looks like SQL and says it."""
@@ -226,9 +249,9 @@ class _Writer:
             if style < QUERIES and not self._has_queries:
                 return extended  # the whole script is compared
             if self._is_same(extended, name, steps, before):
-                if style == QUERIES:
-                    self._has_queries = True
-                    self._marked |= self._sources(name) & self._marks.keys() if has_watermark(steps[-1]) else set()
+                if style == QUERIES and has_watermark(steps[-1]):
+                    self._note_query(name)
+                self._has_queries |= style == QUERIES
                 return extended
         return query.with_function(steps[-1])
 

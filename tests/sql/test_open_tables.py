@@ -112,6 +112,19 @@ def test_columns_beside_an_unnested_array_are_those_of_the_table() -> None:
     assert streams["result_rows"]["steps"][-1] == {"type": "select", "fields": {"k": "k", "e": "e"}}
 
 
+def test_columns_of_the_same_name_get_numbers_as_in_flink() -> None:
+    tables = "".join(
+        f"CREATE TABLE {one} (k INT, k0 INT, r ROW<x INT>) WITH ('type' = 'file', 'path' = '{one}.json', 'parser' = 'json');"
+        for one in ("p", "q")
+    )
+
+    streams = compiled(f"{tables} CREATE VIEW v AS SELECT * FROM p JOIN q ON p.k = q.k; SELECT k1, r0.x AS x FROM v;")["streams"]
+
+    assert list(streams["v"]["steps"][-1]["fields"]) == ["k1", "r0.x"]
+    assert streams["v"]["steps"][-1]["fields"]["r0.x"] == "right.r.x"
+    assert streams["result_rows"]["steps"][-1]["fields"] == {"k1": "k1", "x": "r0.x"}
+
+
 def test_a_view_of_versions_is_computed_once() -> None:
     view = "CREATE VIEW v AS SELECT * FROM TABLE(json(TABLE b));\n"
     streams = compiled(f"{TABLES}{view}SELECT * FROM v; SELECT * FROM a JOIN v FOR SYSTEM_TIME AS OF a.t ON a.k = v.k;")[

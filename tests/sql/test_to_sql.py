@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from running import ROOT
 
 from etl.catalogue import installed
@@ -167,6 +169,82 @@ def test_steps_are_queries_where_sql_says_the_same(step: dict[str, Any], query: 
     assert ("(WATERMARK FOR t AS t - INTERVAL '1' MINUTE)" in text) == ("time" in step)
     assert same(long_form(value), compiled(text))
     assert f"`{step['type']}`(" not in text
+
+
+@st.composite
+def _row_patterns(draw: st.DrawFn, depth: int = 2) -> str:
+    """The text of a PATTERN, of which the last part takes one row."""
+
+    def part() -> str:
+        if depth and draw(st.integers(0, 3)) == 0:
+            inner = [draw(_row_patterns(depth - 1)) for _ in range(draw(st.integers(1, 2)))]
+            return f"({' | '.join(inner)})"
+        return draw(st.sampled_from("ABCD"))
+
+    many = st.sampled_from(["", "", "?", "+", "*", "+?", "*?", "{2}", "{2,}", "{,3}", "{0,1}", "{1,3}?"])
+    return " ".join([*(part() + draw(many) for _ in range(draw(st.integers(1, 3)))), draw(st.sampled_from("ABCD"))])
+
+
+CONDITIONS = st.sampled_from(
+    ["{0}.x > 1", "x IS NOT NULL AND s <> 'a b'", "{0}.x = 1 OR {0}.x = 2", "{0}.x > {1}.x", "{0}.x < FIRST({1}.x) AND x > 0",
+     "{0}.x > LAST({0}.x, 1)", "(x > 1 OR s = 'or') AND {0}.s = {1}.s"]
+)  # fmt: skip
+MEASURES = st.sampled_from(["{0}.x", "FIRST({0}.x)", "COUNT({0}.x)", "UPPER(LAST({0}.s))", "MATCH_ROWTIME()", "{0}.x"])
+SKIPS = st.sampled_from(["", "AFTER MATCH SKIP TO NEXT ROW", "AFTER MATCH SKIP PAST LAST ROW", "AFTER MATCH SKIP TO FIRST {0}"])
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    _row_patterns(), st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("ABCD"), CONDITIONS), max_size=4),
+    st.lists(st.tuples(st.sampled_from("ABCD"), MEASURES), min_size=1, max_size=3), SKIPS, st.booleans(),
+)  # fmt: skip
+def test_rows_that_are_matched_come_back(
+    pattern: str, defined: list[tuple[str, str, str]], measured: list[tuple[str, str]], skip: str, has_keys: bool
+) -> None:
+    defines = {
+        name: f"{name} AS {text.format(name, other)}" for name, other, text in defined if name in pattern and other in pattern
+    }
+    measures = [f"{text.format(name)} AS m{at}" for at, (name, text) in enumerate(measured) if name in pattern]
+    script = (
+        "CREATE TABLE given (s STRING, x INT, t TIMESTAMP(3), WATERMARK FOR t AS t - INTERVAL '2' SECOND) "
+        "WITH ('type' = 'stdin'); "
+        "CREATE TABLE o WITH ('connector' = 'print'); INSERT INTO o SELECT * FROM given MATCH_RECOGNIZE ("
+        f"{'PARTITION BY s' if has_keys else ''} ORDER BY t MEASURES {', '.join([*measures, 'MATCH_ROWTIME() AS at'])} "
+        f"{skip.format(pattern.split()[-1])} PATTERN ({pattern}) WITHIN INTERVAL '90' SECOND "
+        f"{'DEFINE ' if defines else ''}{', '.join(defines.values())})"
+    )
+    found = compile_script(script, installed())
+    assume(not found.errors)
+
+    text = to_script(found.value, installed())
+
+    assert "MATCH_RECOGNIZE (" in text
+    assert "sequence(" not in text
+    assert same(found.value, compiled(text))
+
+
+@pytest.mark.parametrize("change", [{"pattern": "a then b"}, {"idle": "1m"}, {"pattern": "a then next b+ then next a"}])
+def test_sequences_that_no_clause_says_are_functions(change: dict[str, Any]) -> None:
+    step = {"type": "sequence", "keys": ["k"], "time": "t", "within": "1m", "events": {"a": "x = 1", "b": "x = 2"}}
+    steps = [step | {"pattern": "a then next b"} | change, {"type": "select", "fields": {"k": "k", "n": "a_count"}}]
+    value = {"source": {"type": "stdin"}, "steps": steps, "sink": {"type": "console"}}
+
+    text = to_script(value, installed())
+
+    assert "-- sequence is a function here" in text
+    assert "MATCH_RECOGNIZE" not in text
+    assert same(long_form(value), compiled(text))
+
+
+def test_a_comment_says_for_which_options_of_a_look_up_there_are_no_words() -> None:
+    step = {"type": "lookup", "table": "n", "on": "k", "add": {"v": "v"}, "match": "prefix"}
+    tables = {"n": {"type": "file", "path": "n.csv", "key": "k"}}
+    value = {"tables": tables, "source": {"type": "stdin"}, "steps": [step], "sink": {"type": "console"}}
+
+    text = to_script(value, installed())
+
+    assert "\n-- lookup is a function here: SQL has no words for match, several: first\nCREATE VIEW" in text
+    assert same(long_form(value), compiled(text))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 from etl.sql.forms.join_queries import join_query, lookup_query
 from etl.sql.forms.literals import PLAIN_NAME, identifier, option_literal
+from etl.sql.forms.match_queries import match_query
 from etl.sql.forms.step_queries import Step, query_of
 
 
@@ -52,6 +53,11 @@ class Query:
             return replace(self._wrapped(bool(self.items)), items=",\n".join(["  *", *items] if kind == "set" else items))
         return None
 
+    def matched(self, steps: Sequence[Step]) -> Query | None:
+        """The query with steps that MATCH_RECOGNIZE says; None if it does not."""
+        text = match_query(steps, self._wrapped(bool(self.where or self.items))._rows())
+        return None if text is None else Query(self.inputs, inner=text)
+
     def _joined(self, step: Step, keys: Sequence[str]) -> str | None:
         """The query with a JOIN clause; pairs are made of the rows of inputs."""
         is_first = not (self.inner or self.call)
@@ -64,6 +70,10 @@ class Query:
         given = {key: value for key, value in step.items() if key != "type" and value is not None}
         options = [f",\n  {_option_name(key)} => {option_literal(value)}" for key, value in given.items()]
         return Query(self.inputs, call=f"{identifier(step['type'])}({query._as_arguments()}{''.join(options)})")
+
+    def is_call_of(self, step: Step) -> bool:
+        """Whether the query is the call of a step's function."""
+        return self.call.startswith(f"{identifier(step['type'])}(")
 
     def _wrapped(self, is_needed: bool) -> Query:
         return Query(self.inputs, inner=self.select()) if is_needed else self

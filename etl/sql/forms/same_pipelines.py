@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,8 @@ from etl.options import parse_duration
 from etl.sql.forms.join_queries import join_bounds, key_pairs
 from etl.sql.forms.literals import TOKEN
 from etl.sql.join_conditions import conjuncts
+from etl.steps.sequences.pattern import PatternElement, PatternItem
+from etl.steps.sequences.pattern_reader import read_pattern
 
 _KEYWORDS = frozenset(
     """
@@ -62,6 +65,8 @@ def _plain_step(step: Any) -> Any:
     found = {}
     if kind == "join":
         step = _plain_join(step)
+    if kind == "sequence":
+        step = _plain_sequence(step)
     for name, value in step.items():
         default = fields[name].default if name in fields else None
         plain = _plain_option(kind, str(name), value)
@@ -85,6 +90,32 @@ def _plain_join(step: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _plain_sequence(step: Mapping[str, Any]) -> dict[str, Any]:
+    """A sequence whose conditions have no parentheses around their parts, and whose pattern is what it means."""
+    found = dict(step)
+    if isinstance(events := step.get("events"), Mapping):
+        found["events"] = {name: _without_parentheses(str(text)) for name, text in events.items()}
+    if isinstance(pattern := step.get("pattern"), str):
+        read = read_pattern(pattern)
+        found["pattern"] = pattern if read.findings else f"{_plain_parts(read.items)} {read.absent_after}"
+    if isinstance(where := step.get("where"), list | tuple):
+        found["where"] = [" ".join(_WORD_OR_SIGN.findall(str(one))) for one in where]
+    return found
+
+
+def _plain_parts(items: tuple[PatternItem, ...]) -> list[Any]:
+    """The parts of a pattern without what has no effect: how a part that occurs once repeats, and where it stands."""
+    found = []
+    for one in items:
+        inner = one.name if isinstance(one, PatternElement) else [_plain_parts(part) for part in one.alternatives]
+        ways = (one.reluctant, one.possessive) if one.least != one.most else ()
+        found.append([inner, one.least, one.most, one.next, one.absent, *ways, one.most != 1 and one.consecutive])
+    return found
+
+
+_WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
+
+
 def _without_parentheses(condition: str) -> str:
     """A condition whose parts, which AND joins, have no parentheses; itself where it is not SQL, as with ``${NAME}``."""
     import sqlglot
@@ -93,7 +124,7 @@ def _without_parentheses(condition: str) -> str:
         parts = conjuncts(sqlglot.parse_one(condition, dialect="spark"))
     except sqlglot.errors.SqlglotError:
         return condition
-    return " and ".join(one.sql("spark") for one in parts)
+    return " and ".join(one.unnest().sql("spark") for one in parts)
 
 
 def _plain_option(kind: str, name: str, value: Any) -> Any:

@@ -121,9 +121,29 @@ _FORMS: Mapping[str, Callable[[Step, str, str], str]] = {"window": _window, "top
 """Type of a step → what writes its query."""
 
 
+_LOOKUP_OPTIONS = frozenset({"type", "table", "on", "add", "miss", "several"})
+
+
+def comments_on(step: Step) -> list[str]:
+    """Why a step for whose kind there are queries is a function."""
+    kind = str(step["type"])
+    if kind not in (*_FORMS, "join", "lookup", "sequence"):
+        return []
+    if kind != "lookup":
+        return [f"{kind} is a function here: there is no query that says all of its options"]
+    others = [str(name) for name in step if name not in _LOOKUP_OPTIONS]
+    several = step.get("several", "first")
+    others += [f"several: {several}"] if several != "all" else []
+    return [f"lookup is a function here: SQL has no words for {', '.join(others)}"] if others else []
+
+
 def has_watermark(step: Step) -> bool:
     """Whether a step has a query that goes by the watermark of a table."""
-    return str(step.get("type")) in (*_FORMS, "join") and isinstance(step.get("time"), str) and watermark_of(step) is not None
+    return (
+        str(step.get("type")) in (*_FORMS, "join", "sequence")
+        and isinstance(step.get("time"), str)
+        and watermark_of(step) is not None
+    )
 
 
 def watermark_of(step: Step) -> str | None:

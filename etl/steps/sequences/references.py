@@ -43,15 +43,15 @@ class Comparison:
     """To which both fields are cast."""
 
 
-_REFERENCE = re.compile(r"\s*(?:(?P<which>first|last)\s*\(\s*)?(?P<name>[A-Za-z_]\w*)\.(?P<field>[\w@.\-]+)(?P<close>\s*\))?\s*")
-_OPERATORS = {"<": 1, "=": 2, "==": 2, "<=": 3, ">": 4, "<>": 5, "!=": 5, ">=": 6}
-_OPERATOR = re.compile("<=|>=|<>|!=|==|=|<|>")
+REFERENCE = re.compile(r"\s*(?:(?P<which>first|last)\s*\(\s*)?(?P<name>[A-Za-z_]\w*)\.(?P<field>[\w@.\-]+)(?P<close>\s*\))?\s*")
+_HOLDS = {"<": 1, "=": 2, "==": 2, "<=": 3, ">": 4, "<>": 5, "!=": 5, ">=": 6}
+OPERATOR = re.compile("<=|>=|<>|!=|==|=|<|>")
 _FLIPPED = {1: 4, 4: 1, 3: 6, 6: 3}
 
 
 def read_reference(text: str, names: Collection[str], incoming: Schema, path: Path) -> Reference | Finding:
     """The reference of a text; ``names``: those that it may have."""
-    found = _REFERENCE.fullmatch(text)
+    found = REFERENCE.fullmatch(text)
     if not found or bool(found["which"]) != bool(found["close"]):
         hint = "write an event and its field, such as accepted.user_name or first(failed.source.ip)"
         return Finding(
@@ -68,7 +68,7 @@ def read_reference(text: str, names: Collection[str], incoming: Schema, path: Pa
 
 def read_comparison(text: str, pattern: Pattern, incoming: Schema, path: Path) -> Comparison | Finding:
     """The comparison of a text."""
-    operator = _OPERATOR.search(text)
+    operator = OPERATOR.search(text)
     if not operator:
         hint = "write two fields and =, <>, <, <=, > or >= between them: accepted.source.ip <> failed.source.ip"
         return Finding("bad-comparison", f"{text!r} compares nothing", path, hint, at=0)
@@ -80,7 +80,7 @@ def read_comparison(text: str, pattern: Pattern, incoming: Schema, path: Path) -
     if isinstance(right, Finding):
         return replace(right, at=(right.at or 0) + operator.end())
     right = replace(right, at=right.at + operator.end())
-    holds = _OPERATORS[operator[0]]
+    holds = _HOLDS[operator[0]]
     if _is_earlier(left, right, pattern):
         left, right, holds = right, left, _FLIPPED.get(holds, holds)
     return _problem(left, right, pattern, path) or _make_comparison(left, right, holds, incoming, path)
