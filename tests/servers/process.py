@@ -65,12 +65,16 @@ class Process:
         return "\n".join(self.output().splitlines()[-LAST_LINES:])
 
     def stop(self, ask: int = signal.SIGTERM, seconds: float = 120) -> None:
-        """Ask it to end and wait; kill it after a time limit."""
+        """Ask it to end and wait; kill it after a time limit, and those of its children that outlive it."""
+        children: list[psutil.Process] = []
         if self.running:
+            with suppress(psutil.NoSuchProcess):
+                children = psutil.Process(self.pid).children(recursive=True)
             self.popen.send_signal(ask)
             with suppress(subprocess.TimeoutExpired):
                 self.popen.wait(seconds)
         self.kill()
+        _kill(children)
 
     def kill(self) -> None:
         """SIGKILL for it and its children, and wait for the end of all: those of PostgreSQL are in groups of their own, and hold
@@ -78,13 +82,8 @@ class Process:
         if self.running:  # else its number may be another's by now
             children = self._children()
             os.killpg(self.pid, signal.SIGKILL)
-            for child in children:
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
             self.popen.wait()
-            limit = time.monotonic() + CHILDREN_SECONDS
-            while any(_lives(child) for child in children) and time.monotonic() < limit:
-                time.sleep(0.01)
+            _kill(children)
         watchdog().tell("done", self.pid)
 
     def _children(self) -> list[psutil.Process]:
@@ -94,6 +93,16 @@ class Process:
             return psutil.Process(self.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    """SIGKILL for processes that still run, and wait for their end."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    limit = time.monotonic() + CHILDREN_SECONDS
+    while any(map(_lives, processes)) and time.monotonic() < limit:
+        time.sleep(0.01)
 
 
 def _lives(process: psutil.Process) -> bool:

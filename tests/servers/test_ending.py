@@ -78,9 +78,9 @@ def child(server: Server) -> int:
     return int((server.folder / "child").read_text())
 
 
-@pytest.mark.parametrize("end", [Server.kill, Server.discard])
+@pytest.mark.parametrize("end", [Server.stop, Server.kill, Server.discard])
 @pytest.mark.parametrize("kind", [Small, Apart])
-def test_the_children_of_a_killed_server_end_too(kind: type[Server], end: Callable[[Server], None]) -> None:
+def test_the_children_of_a_server_end_with_it(kind: type[Server], end: Callable[[Server], None]) -> None:
     server = kind().start()
     assert server.process is not None
     pids = [server.process.pid, child(server)]
