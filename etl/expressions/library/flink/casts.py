@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import TIMESTAMP, format_type
+from etl.api import TIMESTAMP, format_type, parse_type
 from etl.expressions import bound_node as b
 from etl.expressions import casts as spark
 from etl.expressions.bound_node import BoundNode
@@ -33,7 +34,6 @@ from etl.expressions.library.flink.times.casts import (
     time_to_text,
     truncate_time,
 )
-from etl.expressions.library.flink.type_names import parse_type_name
 from etl.expressions.library.function import TIME, LibraryFunction
 from etl.expressions.library.kernels import by_value
 from etl.expressions.rows import broadcast
@@ -201,13 +201,40 @@ def _cast_members(target: pa.DataType, values: Any) -> Any:
     return pa.StructArray.from_arrays(members, fields=list(target), mask=pc.is_null(values))
 
 
+_WITH_LENGTH = re.compile(
+    r"(char|varchar|timestamp|timestamp_ltz|timestamp_ntz|time|string|binary|varbinary|bytes)(?:\((\d+)\))?"
+)
+_NAMES = {
+    "char": pa.string(), "varchar": pa.string(), "string": pa.string(), "time": TIME, "timestamp": TIMESTAMP,
+    "timestamp_ltz": TIMESTAMP, "timestamp_ntz": TIMESTAMP, "binary": pa.binary(), "varbinary": pa.binary(), "bytes": pa.binary(),
+}  # fmt: skip
+"""Names of types in casts that Spark reads otherwise, or not at all."""
+
+
+class _TypeName(NamedTuple):
+    """A type, and the length of a text or the digits of a fraction (None: any)."""
+
+    type: pa.DataType
+    length: int | None = None
+    is_padded: bool = False
+
+
+def _parse_type_name(text: str) -> _TypeName:
+    """The type of a name. Raises ValueError that names the accepted ones."""
+    found = _WITH_LENGTH.fullmatch(text.strip().lower())
+    if found is None:
+        return _TypeName(parse_type(text))
+    name, length = found[1], None if found[2] is None else int(found[2])
+    return _TypeName(_NAMES[name], length, name == "char")
+
+
 def _build(safe: bool) -> Callable[..., BoundNode]:
     def build(value: BoundNode, target: BoundNode, precision: BoundNode | None = None) -> BoundNode:
         text = text_literal(target)
         if text is None:
             raise MisuseError("the type of a cast is a constant text, such as 'int'")
         try:
-            wanted = parse_type_name(text)
+            wanted = _parse_type_name(text)
         except ValueError as error:
             raise MisuseError(str(error)) from error
         made = cast(value, wanted.type, safe=safe, precision=None if precision is None else whole_literal(precision))
