@@ -36,7 +36,7 @@ $(WARM): $(READY)
 
 # What needs neither Spark nor a server, without the tests marked slow, for every commit; to be kept at a minute on two cores.
 test-quick: $(READY)
-	@$(PYTEST) -q --forks 2 -m "not (spark or servers or delivery or slow)"
+	@$(PYTEST) -q --forks $(WORKERS) -m "not (spark or servers or delivery or slow)"
 
 # Real servers on loopback until Ctrl-C, to try the samples with; some of them: make servers SERVERS="kafka mariadb"
 servers: $(READY)

@@ -23,14 +23,14 @@ from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from benchmarks.workload import in_memory
 
-VIEWERS, FILES, SETTLE_SECONDS, LIMIT_SECONDS = 100, 4, 12.0, 300.0
+VIEWERS, SETTLE_SECONDS, LIMIT_SECONDS = 100, 12.0, 300.0
 PIPELINE = "bench/w1"
 TITLE = f"W1 in a server with {VIEWERS} viewers"
 ABOUT = (
-    f"A pipeline of `etl serve` on two cores follows a folder, in which {FILES} files with the lines of W1 appear at each turn, "
-    "one after the other has been read; the sink discards the events. At every "
+    f"A pipeline of `etl serve` on two cores follows a folder, in which a file with the lines of W1 appears at each turn; "
+    "the sink discards the events. At every "
     f"other turn {VIEWERS} viewers, half of them pages and half taps, look at the pipeline from a process of their own, which is "
-    "not counted. CPU is that of all processes of the server from the appearance of each file to its last line."
+    "not counted. CPU is that of all processes of the server from the appearance of the file to its last line."
 )
 
 
@@ -44,7 +44,7 @@ def run(settings: Settings) -> Result:
             is_viewed = number > 0 and number % 2 == 0
             with _viewers(server.port) if is_viewed else nullcontext() as viewers:
                 time.sleep(SETTLE_SECONDS)
-                used, seconds = map(sum, zip(*(server.give(source, viewers) for _ in range(FILES)), strict=True))
+                used, seconds = server.give(source, viewers)
                 if viewers is not None:
                     asked.values.append(_end(viewers))
             if number:

@@ -103,6 +103,7 @@ def test_pages_contain_no_machine_path(page: Path) -> None:
     assert MACHINE.findall(page.read_text("utf-8")) == []
 
 
+@pytest.mark.slow
 @each_written
 def test_pipelines_are_valid(page: Path, tmp_path: Path) -> None:
     for name, text in named(page, "python").items():

@@ -124,6 +124,7 @@ def test_a_folder_that_cannot_be_listed_is_reported(tree: Path, monkeypatch: pyt
 NAMES = st.sampled_from(["a", "b", "c"])
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.sampled_from(["file", "link"]), st.lists(NAMES, max_size=2)))

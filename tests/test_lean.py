@@ -44,6 +44,7 @@ print("pyarrow._compute_docstrings" in sys.modules, isinstance(pc.CountOptions, 
 """
 
 
+@pytest.mark.slow
 def test_a_deferred_module_is_loaded_by_the_first_call_of_its_functions() -> None:
     printed = subprocess.run([sys.executable, "-c", DEFER], capture_output=True, text=True, check=True).stdout.split()
     assert printed == ["False", "1", "3", "True", "True"]
@@ -59,6 +60,7 @@ def test_a_check_loads_no_functions_of_arrow() -> None:
     assert printed.split() == ["[]", "False"]
 
 
+@pytest.mark.slow
 def test_lint_of_a_script_loads_no_numpy_and_only_the_components_that_it_uses(tmp_path: Path) -> None:
     script = tmp_path / "job.sql"
     script.write_text(

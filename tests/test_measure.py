@@ -7,11 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from benchmarks import measure
 
 BUSY = "import time; until = time.process_time() + 0.3\nwhile time.process_time() < until: pass"
 
 
+@pytest.mark.slow
 def test_cpu_and_memory_of_a_command_and_its_children(tmp_path: Path) -> None:
     # given
     inner = f"import time; filled = b'x' * 60_000_000; {BUSY}"
@@ -25,6 +28,7 @@ def test_cpu_and_memory_of_a_command_and_its_children(tmp_path: Path) -> None:
     assert cost.peak > 60
 
 
+@pytest.mark.slow
 def test_an_earlier_process_is_neither_counted_nor_waited_for(tmp_path: Path) -> None:
     # given: such as the watchdog of a server
     with subprocess.Popen(

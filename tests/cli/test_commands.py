@@ -52,6 +52,7 @@ def test_summaries_name_what_the_commands_are() -> None:
     assert cli.get_command(context, "nothing") is None
 
 
+@pytest.mark.slow
 def test_help_and_lint_import_nothing_heavy(folder: Path) -> None:
     Path("p.yaml").write_text(GOOD)
     script = "import sys\nfrom etl.cli.main import main\nsys.argv[1:] = ARGUMENTS\ntry: main()\nexcept SystemExit: pass\n"
@@ -214,6 +215,7 @@ def test_what_init_writes_is_sound(folder: Path) -> None:
     assert etl("lint", "--strict", "pipeline.yaml") == 0
 
 
+@pytest.mark.slow
 def test_init_writes_scripts_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("init", "--sql") == 0
     assert etl("lint", "job.sql") == 0
@@ -226,6 +228,7 @@ def test_init_writes_scripts_too(folder: Path, capsys: pytest.CaptureFixture[str
     assert etl("init", "web-errors", "--sql") == 2
 
 
+@pytest.mark.slow
 def test_init_from_a_recipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert etl("recipes") == 0
     name = capsys.readouterr().out.split()[0]

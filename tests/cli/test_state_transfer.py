@@ -56,6 +56,7 @@ def results(pipeline: Pipeline, batches: list[list[Event]]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_goes_on_with_the_state_of_another(name: str, tmp_path: Path, etl_state: Output) -> None:
     first, second = pipeline(tmp_path / "first", STEPS[name]), pipeline(tmp_path / "second", STEPS[name])
@@ -73,6 +74,7 @@ def test_a_step_goes_on_with_the_state_of_another(name: str, tmp_path: Path, etl
     assert any(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in STEPS if name not in {"dedupe", "throttle"}])
 def test_keys_are_found_with_the_seed_of_another_state(name: str, tmp_path: Path, etl_state: Output) -> None:
     first, second = pipeline(tmp_path / "first", STEPS[name]), pipeline(tmp_path / "second", STEPS[name])

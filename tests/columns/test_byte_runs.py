@@ -23,6 +23,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("texts", FAMILIES.values(), ids=FAMILIES)
 def test_different_texts_have_different_hashes(texts: Iterable[str]) -> None:
     column = Texts.of(pa.array(dict.fromkeys(texts), pa.string()))

@@ -36,6 +36,7 @@ def inside(text: str | None, network: str) -> bool:
     return (inner or address) in ipaddress.ip_network({"::ffff:10.0.0.0/104": "10.0.0.0/8"}.get(network, network))
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(st.lists(st.none() | ADDRESSES, max_size=20), st.lists(st.sampled_from(NETWORKS), min_size=1, max_size=6))
 @example(["::ffff:10.1.2.3", "::ffff:a01:203%1", "::ffff:11.0.0.1"], list(NETWORKS))

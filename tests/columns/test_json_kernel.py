@@ -77,6 +77,7 @@ def test_a_view_that_ends_where_its_buffer_ends() -> None:
     assert read(write([column])) == [[text.decode()]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", TEXTS, ids=str)
 def test_ten_megabytes_of_quotes(type_: pa.DataType) -> None:
     texts = ["", '"' * 10_000_000, "x", "\x01" * 1_000_000]
@@ -99,6 +100,7 @@ def test_json_text_is_written_unchanged() -> None:
     assert bytes(write([column], quote="", raw=True).text) == b'[{"a":"\\n"}]\n[null]\n[[1,2]]\n[1.5]\n'
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-(10**6), 10**6), min_size=1))
 def test_whole_numbers(numbers: list[int | None]) -> None:
@@ -126,6 +128,7 @@ def test_times(unit: str, timespec: str, times: list[datetime | None]) -> None:
     assert rows == [[text, text and text + "Z"] for text in texts]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1))
 def test_nanoseconds(times: list[int | None]) -> None:
@@ -135,6 +138,7 @@ def test_nanoseconds(times: list[int | None]) -> None:
     assert read(write([column])) == [[text] for text in texts]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.none() | st.integers(-719_528, 2_932_896), min_size=1))
 def test_days(days: list[int | None]) -> None:

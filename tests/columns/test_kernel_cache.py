@@ -70,6 +70,7 @@ def test_a_value_without_a_stable_description_is_refused(monkeypatch: pytest.Mon
         fingerprint(_sum, {})
 
 
+@pytest.mark.slow
 def test_each_signature_is_a_file_which_the_next_process_loads(cache: Path) -> None:
     first = kernel(_sum)
     assert (first(np.int64(1)), first(np.uint8(2))) == (3, 5)

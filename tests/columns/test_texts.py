@@ -76,6 +76,7 @@ def test_owned_equals_the_cast_of_arrow(array: pa.Array) -> None:
         assert found is batch
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(arrays(), st.data())
 def test_filtered_equals_the_filter_of_arrow(array: pa.Array, data: st.DataObject) -> None:

@@ -36,6 +36,7 @@ def fields_of(made: ComponentVariant) -> Fields:
     return output_fields(made, Fields(INCOMING), []) if isinstance(made.component, Step) else source_fields(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: f"{kind(one)}-{type_name(one)}")
 def test_fields_after_an_error_are_right_or_open(component: type[Component]) -> None:
     options = parse(page(component).example or "{}").value

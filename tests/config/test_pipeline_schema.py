@@ -21,6 +21,7 @@ def test_the_committed_schema_is_current() -> None:
     assert GOLDEN.read_text("utf-8") == text() + "\n", "refresh it: etl schema > schemas/pipeline.schema.json"
 
 
+@pytest.mark.slow
 def test_it_is_a_json_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(pipeline_schema(installed()))
 

@@ -70,6 +70,7 @@ def test_an_event_depends_on_its_number_alone() -> None:
     assert messages(GenerateSource(templates=source.templates, weights=source.weights, seed=8, rate=10), 0, 100) != whole[:100]
 
 
+@pytest.mark.slow
 def test_equal_placeholders_differ_and_values_spread() -> None:
     pairs = [text.split() for text in messages(GenerateSource(templates=["{int:1:6} {int:1:6}"]), 0, 60_000)]
 

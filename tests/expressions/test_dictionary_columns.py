@@ -36,6 +36,7 @@ def batch(data: st.DataObject) -> pa.RecordBatch:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", EXPRESSIONS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())

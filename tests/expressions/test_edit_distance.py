@@ -33,6 +33,7 @@ def batch_of(pairs: list[tuple[str | None, str | None]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"one": one, "other": other} for one, other in pairs], schema=FIELDS)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the first call compiles the kernel
 @given(pairs=st.lists(st.tuples(TEXTS | st.none(), TEXTS | st.none()), min_size=1, max_size=6))
 def test_distances_are_those_of_the_table(pairs: list[tuple[str | None, str | None]]) -> None:

@@ -12,6 +12,7 @@ from etl.expressions import compile_expression
 from etl.expressions.values.entropy import entropy
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.none() | st.text(max_size=40) | st.text("ab", max_size=300), max_size=5))
 def test_the_entropy_is_that_of_the_bytes(texts: list[str | None]) -> None:

@@ -60,6 +60,7 @@ def _literal(value: Any) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     [
@@ -175,6 +176,7 @@ URL_PARTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.sampled_from(["HOST", "PATH", "QUERY", "QUERY", "REF", "PROTOCOL", "AUTHORITY", "FILE", "USERINFO", "host"]),

@@ -27,6 +27,7 @@ def evaluate(text: str) -> object:
     return compile_expression(text, pa.schema([]))(ONE_ROW).values.to_pylist()[0]
 
 
+@pytest.mark.slow
 def test_every_example_gives_what_it_says() -> None:
     wrong = {}
     for function in all_functions():

@@ -29,6 +29,7 @@ def batch(hostile: int) -> pa.RecordBatch:
     return pa.record_batch({**columns, "new": ["abcde"] * ROWS, "p": ["[ ]"] * ROWS})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "ordinary"),
     [

@@ -181,6 +181,7 @@ def test_no_host_is_called_info(tmp_path: Path) -> None:
     assert "syslog" not in [one.candidate.name for one in found]
 
 
+@pytest.mark.slow
 def test_pairs_in_part_of_the_lines_are_no_format(tmp_path: Path) -> None:
     def line(n: int) -> str:
         return f"2026-11-20 06:25:{n:02} [main] INFO a.B: {message(n)}" + (f" took={n} size={n} id={n}" if n % 2 else "")
@@ -190,6 +191,7 @@ def test_pairs_in_part_of_the_lines_are_no_format(tmp_path: Path) -> None:
     assert (one.candidate.name, one.rate) == ("grok", 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["windows servicing", "android", "logback"])
 def test_the_pipeline_that_is_written_is_sound_and_its_test_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, capsys: pytest.CaptureFixture[str]

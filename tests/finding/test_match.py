@@ -56,6 +56,7 @@ def test_a_compressed_file_is_read_alike(tmp_path: Path) -> None:
     assert by_name(path)["ssh-failed-logins"].read == 138
 
 
+@pytest.mark.slow
 def test_json_wins_on_json_and_gives_its_members_with_types(objects: Path) -> None:
     best = matches_of(objects)[0]
 
@@ -96,6 +97,7 @@ def load_problems(path: Path) -> list[str]:
     return [problem.code for problem in check([path])]
 
 
+@pytest.mark.slow
 def test_a_header_names_the_columns_of_csv(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text('ts;level;user name\n1;warn;"b;c"\n2;info;d\n')
 

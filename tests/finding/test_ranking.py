@@ -61,6 +61,7 @@ def test_a_system_s_own_recipe_is_named_first(path: Path) -> None:
     assert best(path) in OTHER_NAMES.get(path.stem, [path.stem])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parser", "line"), [(parser, line) for parser, lines in UNKNOWN.items() for line in lines], ids=lambda text: text[:24]
 )

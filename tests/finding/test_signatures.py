@@ -56,6 +56,7 @@ def test_a_file_that_is_no_recipe_is_like_nothing(tmp_path: Path) -> None:
     assert rarity(known) == {}
 
 
+@pytest.mark.slow
 def test_the_recipe_whose_lines_look_alike_comes_first() -> None:
     lines = ["<134>Nov 21 07:00:00 edge-fw : %ASA-6-305011: Built dynamic UDP translation from inside:192.0.2.9/53211"]
 

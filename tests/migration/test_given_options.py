@@ -190,6 +190,7 @@ def test_options_that_nothing_reads_are_left() -> None:
     assert given.left(re.compile("tune")) == {"b.d": "an option without a counterpart", "e": "why"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["sources:\n", "pipeline:\n", "[[\n \t", "\n"])
 def test_the_tool_of_a_long_text_is_found_in_time(line: str, etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(line * (65536 // len(line)))

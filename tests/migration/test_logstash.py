@@ -123,6 +123,7 @@ def imported(text: str, tmp_path: Path) -> LogstashImport:
     return LogstashImport(*read_configurations([file]), "web")
 
 
+@pytest.mark.slow
 def test_events_are_those_that_the_documentation_says(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "web.conf").write_text(WEB)
     made = etl.here("import", "web.conf")

@@ -68,6 +68,7 @@ REMOTE = [
 ]
 
 
+@pytest.mark.slow
 def test_messages_go_where_the_manual_says(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "rsyslog.conf").write_text(CONFIGURATION)
 

@@ -57,6 +57,7 @@ sinks:
 """
 
 
+@pytest.mark.slow
 def test_events_are_those_that_the_reference_says(etl: Etl, tmp_path: Path) -> None:
     (tmp_path / "vector.yaml").write_text(CONFIGURATION)
     made = etl.here("import", "vector.yaml")

@@ -163,6 +163,7 @@ def test_long_texts_take_time_in_proportion(text: str) -> None:
     assert len(Cef().compile()(pa.array([long, HEAD + long, HEAD + "x=" + long])).columns["cef.extensions"]) == 3
 
 
+@pytest.mark.slow
 def test_lint_of_times_needs_no_numpy() -> None:
     """Lint runs without it; where a parser's check asks for it the whole check fails."""
     script = (

@@ -78,6 +78,7 @@ def test_many_columns(many: int) -> None:
     assert short.columns["rest"][61].as_py() == lines[2]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text('ab,"\n\\\x00é', max_size=10), max_size=8))
 def test_any_text_as_python_reads_it(texts: list[str]) -> None:

@@ -134,6 +134,7 @@ def test_percent_is_that_of_urllib(texts: list[str]) -> None:
     assert unquote_plus("a+b%2Bc") == "a b+c"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.none() | st.text(max_size=30) | st.text("QUJD=+/ \\x%0", max_size=30), max_size=5), st.sampled_from(ENCODINGS))
 def test_no_text_raises(texts: list[str | None], encoding: str) -> None:

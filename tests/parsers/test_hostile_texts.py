@@ -60,6 +60,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", [pa.string(), pa.string_view()], ids=str)
 @pytest.mark.parametrize("name", PARSERS)
 def test_hostile_texts_are_events_or_failures(name: str, type_: pa.DataType) -> None:

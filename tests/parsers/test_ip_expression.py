@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import IPv6Address, ip_address
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_an_address_is_what_python_takes(text: str) -> None:

@@ -296,6 +296,7 @@ def test_the_kernel_stays_inside_texts_that_are_no_json(lines: list[str]) -> Non
     assert len(rest) == len(lines)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.text('{}[]":,\\ab01 é\x00\x0b', max_size=30), max_size=20))
 def test_spans_lie_inside_texts_that_are_no_json(lines: list[str]) -> None:

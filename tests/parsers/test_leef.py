@@ -55,6 +55,7 @@ PIECES = st.sampled_from(["LEEF:1.0|", ONE, TWO, "^|", "x5E|", "x09|", "|", "=",
 ANY = st.lists(st.one_of(PIECES, st.characters(codec="utf-8")), max_size=15).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.one_of(ANY, ANY.map(ONE.__add__), ANY.map(TWO.__add__)), max_size=8))
 def test_no_text_raises_and_a_row_does_not_depend_on_its_neighbours(texts: list[str]) -> None:

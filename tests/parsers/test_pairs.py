@@ -91,6 +91,7 @@ def test_the_rest_is_what_a_dictionary_makes_of_the_pairs(rows: list[list[tuple[
     assert [json.loads(text or "{}") for text in found["rest"]] == [expected(row, repeats) for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(ROWS, st.sampled_from(["first", "last", "array"]))
 def test_fields_take_what_the_rest_would_hold(rows: list[list[tuple[str, str | None]]], repeats: Repeats) -> None:

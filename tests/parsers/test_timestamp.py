@@ -144,6 +144,7 @@ def test_findings(options: dict[str, Any], code: str, hint: str | None) -> None:
     assert hint is None or hint in (finding.hint or "")
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)), st.sampled_from(["", "Z", "+05:30", "-11:00"])

@@ -128,6 +128,7 @@ def test_findings(tmp_path: Path) -> None:
 # ── Laws and data ─────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.none() | st.text(max_size=30) | st.text("htp:/?#@[]:.a1 \\%&=é\x00\n", max_size=30), max_size=6))
 def test_no_text_raises(texts: list[str | None]) -> None:
@@ -135,6 +136,7 @@ def test_no_text_raises(texts: list[str | None]) -> None:
         run(Url(**options), *texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learned", [True, False])
 def test_huge_texts(learned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an automaton that knows them, too: all patterns suit RE2, which needs no time limit."""

@@ -49,6 +49,7 @@ TEXTS = st.text(max_size=20) | st.lists(st.sampled_from([*IIS.split(" "), "-", '
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(TEXTS, max_size=6))
 def test_any_text_is_read_or_fails(texts: list[str]) -> None:
@@ -60,6 +61,7 @@ def test_any_text_is_read_or_fails(texts: list[str]) -> None:
     assert sorted(rows) == [row for row, text in enumerate(texts) if not text.startswith("#")]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.text(max_size=20) | st.lists(st.sampled_from(["date", "time", "c-ip", "cs(", "x)", "cs(a)", "\x00"])).map(" ".join))
 def test_any_list_is_read_or_refused(text: str) -> None:

@@ -191,6 +191,7 @@ def test_findings(options: dict[str, Any], code: str, path: tuple[str, ...]) -> 
 # ── Laws ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.none() | st.text(max_size=20) | st.text("<>/ab='\"&;![]x: \n", max_size=40), max_size=5))
 def test_no_text_raises(texts: list[str | None]) -> None:

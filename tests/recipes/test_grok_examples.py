@@ -92,6 +92,7 @@ def zeek_events() -> Mapping[str, Mapping[str, Any]]:
     return {event["event.dataset"]: event for event in events("zeek-tsv", [line for _, line, _ in ZEEK])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "message", "fields"), ASA, ids=[name for name, _, _ in ASA])
 def test_cisco_asa_reads_the_library_s_messages(name: str, message: str, fields: Mapping[str, Any]) -> None:
     event = asa_events()[message]

@@ -124,6 +124,7 @@ ROWS: Mapping[str, System] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ROWS)
 def test_every_row_is_read_and_equals_the_table(acceptance: Path, system: str) -> None:
     folder, row = acceptance / "loghub" / system, ROWS[system]

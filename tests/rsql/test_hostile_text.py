@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ PART = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(PART, min_size=1, max_size=4), st.sampled_from("&|"))
 def test_a_rule_without_error_is_a_condition_without_error(parts: list[str], sign: str) -> None:
@@ -94,6 +96,7 @@ def test_a_rule_without_error_is_a_condition_without_error(parts: list[str], sig
         assert {one.code for one in analyse(rule.where, pa.schema([])).findings} <= {"unknown-field"}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(SCRIPT_PARTS) | st.characters(), max_size=40))
 def test_scripts(parts: list[str]) -> None:
@@ -104,6 +107,7 @@ def test_scripts(parts: list[str]) -> None:
     assert error is None or 0 <= error.at <= len(text)
 
 
+@pytest.mark.slow
 def test_long_texts_take_time_for_their_length() -> None:
     quotes = "(a,=," + "x'" * 200_000 + ")"
 

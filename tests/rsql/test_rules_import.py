@@ -31,6 +31,7 @@ def verdict(where: str, message: dict[str, Any]) -> bool:
     return bool(compile_expression(where, batch.schema)(batch).values[0].as_py())
 
 
+@pytest.mark.slow
 def test_verdicts_are_those_of_the_old_engine(acceptance: Path) -> None:
     cases = [json.loads(line) for line in (acceptance / "rsql" / "rules.jsonl").read_text("utf-8").splitlines()]
     followed = [case for case in cases if not case.get("bug") and case["expr"] not in OTHERWISE]

@@ -67,6 +67,7 @@ def mapped(literals: Sequence[Literal]) -> LiteralSearch:
     return LiteralSearch(LiteralTables.read(lambda name: np.frombuffer(stored[name].tobytes(), stored[name].dtype)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide_from", [1, 4, 1 << 30])
 @pytest.mark.parametrize("few_pairs", [0, 64])
 @settings(deadline=None, max_examples=60)  # kernels are compiled at their first call
@@ -83,6 +84,7 @@ def test_a_scan_finds_what_comparing_finds(
         assert pairs(LiteralDatabase(pack(literals)), texts) == wanted
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(LITERALS, TEXTS, st.data())
 def test_literals_left_out_are_not_found(literals: list[Literal], texts: list[str | None], data: st.DataObject) -> None:

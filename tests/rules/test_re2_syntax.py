@@ -112,6 +112,7 @@ def test_an_expression_with_many_repeats(pattern: str) -> None:
     assert found.to_pylist() == by_re2(pattern, texts)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(patterns, TEXTS)
 def test_no_shorter_text_matches(pattern: str, text: str) -> None:

@@ -104,6 +104,7 @@ def test_counts_name_a_bad_file_until_it_is_corrected(tmp_path: Path, monkeypatc
     assert good["version"] == bad["version"] != mended["version"]
 
 
+@pytest.mark.slow
 def test_slow_rules_have_their_time_in_the_counts() -> None:
     # given
     cheap = [{"name": f"cheap {n}", "where": f"n = {n + 100}"} for n in range(200)]

@@ -29,6 +29,7 @@ def by_regex(node: Node, texts: pa.Array) -> EngineResult:
     return _compile_backtracking(node, TIMEOUT)(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("not_", ["", "^"])
 @pytest.mark.parametrize("name", POSIX)
 def test_classes_of_unicode_are_the_same_everywhere(name: str, not_: str) -> None:

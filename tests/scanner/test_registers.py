@@ -26,6 +26,7 @@ def list_of(moves: list[Move]) -> tuple[Move, ...]:
     return list(registers.lists)[number]
 
 
+@pytest.mark.slow
 @given(moves)
 def test_the_order_does_not_matter(moves: list[Move]) -> None:
     before: dict[int, object] = {n: f"value {n}" for n in range(8)}

@@ -54,6 +54,7 @@ def holds(sequences: tuple[tuple[Range, ...], ...], code: int) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.tuples(codes, codes).map(sorted), st.lists(codes, max_size=20))
 def test_a_range_is_split_exactly(bounds: list[int], others: list[int]) -> None:
@@ -154,6 +155,7 @@ def codes_by_category() -> dict[str, set[int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alpha", "upper", "punct", "space"])
 def test_classes_of_unicode(name: str) -> None:
     wanted = tuple(part[3:-1] for part in POSIX[name].wide if part.startswith("\\p"))

@@ -126,6 +126,7 @@ conditions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(conditions)
 def test_the_engine_computes_what_python_would(tree: object) -> None:

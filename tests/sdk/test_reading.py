@@ -29,6 +29,7 @@ sinks: {out: {from: [late, parsed], type: discard}}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "path"), RECIPES, ids=[name for name, _ in RECIPES])
 def test_every_recipe_stays_the_same(name: str, path: Path) -> None:
     written = Pipeline.from_yaml(path).to_yaml()

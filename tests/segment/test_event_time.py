@@ -44,6 +44,7 @@ def test_a_batch_of_times_that_do_not_count_has_no_event_time() -> None:
     assert found.latest is None
 
 
+@pytest.mark.slow
 @given(
     times=st.lists(st.none() | st.integers(-(1 << 63), (1 << 63) - 1)),
     unit=st.sampled_from(["s", "ms", "us"]),

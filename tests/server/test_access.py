@@ -109,6 +109,7 @@ def test_answers_forbid_frames_and_guessing(client: Client) -> None:
     assert "server" not in headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -246,6 +247,7 @@ def test_a_file_of_tokens_with_another_line_is_refused(tmp_path: Path) -> None:
         Tokens(tmp_path / "t")
 
 
+@pytest.mark.slow
 def test_clients_check_the_certificate_of_the_server(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Certificates(tmp_path / "certificates")
     tls = Tls(made.server.certificate, made.server.key)

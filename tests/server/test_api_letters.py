@@ -106,6 +106,7 @@ def test_only_new_dead_letters_are_counted(jobs: Jobs, client: Client, monkeypat
     assert client("GET", f"{A}/dead").json["groups"][0]["example"] == "old"
 
 
+@pytest.mark.slow
 def test_dead_letters_come_page_by_page(jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client("PUT", A, jobs.text())
     assert client("GET", f"{A}/dead/letters").json == {"letters": [], "next": None, "is_last": True}

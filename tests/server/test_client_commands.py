@@ -148,6 +148,7 @@ def process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         started.kill()
 
 
+@pytest.mark.slow
 def test_runs_on_this_machine_are_found_by_their_state(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     ended = tmp_path / "states" / "ended"
     ended.mkdir()
@@ -190,6 +191,7 @@ def write_samples(folder: Path) -> None:
     taps.write()
 
 
+@pytest.mark.slow
 def test_a_run_on_this_machine_is_stopped(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     def etl(*words: str) -> Result:
         return CliRunner().invoke(cli, [*words, "--state", str(tmp_path / "states")])

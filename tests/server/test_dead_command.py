@@ -191,6 +191,7 @@ def test_an_unknown_pipeline_is_an_error_of_the_server(dead: Dead) -> None:
         assert "there is no pipeline 'shop/b'" in str(dead(verb, name="shop/b").exception)
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_the_server_on_this_machine_is_found_by_its_name(
     dead: Dead, letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -225,6 +225,7 @@ def test_events_end_when_the_pipelines_cannot_be_read(
     assert "a mistake in the code" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_body_of_a_viewer_that_does_not_come_ends_its_stream_and_is_not_logged(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

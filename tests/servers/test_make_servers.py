@@ -63,6 +63,7 @@ def test_columns_are_as_wide_as_their_cells() -> None:
     assert command.table([("a", "bb", "c"), ("ddd", "e", "")]) == "a    bb  c\nddd  e"
 
 
+@pytest.mark.slow
 def test_the_error_of_an_unknown_name_lists_the_names() -> None:
     _, error = start("kafka", "memcached").communicate(timeout=SECONDS)
 

@@ -35,6 +35,7 @@ def kind(one: TableRequest, root: Path, key: str) -> str | None:
     return mapped.values("kind", mapped.find([pa.array([key])]))[0].as_py()
 
 
+@pytest.mark.slow
 def test_a_table_whose_reading_hangs_is_given_up_and_the_next_one_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "hangs.csv")
     (tmp_path / "good.csv").write_text("ip,kind\na,x\n")

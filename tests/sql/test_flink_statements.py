@@ -78,6 +78,7 @@ ROWS = "(VALUES (1, 'a', 5), (2, 'a', CAST(NULL AS INT)), (3, 'b', 7), (4, 'a', 
 BATCH = "SET 'execution.runtime-mode' = 'batch';\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [

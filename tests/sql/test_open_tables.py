@@ -294,6 +294,7 @@ def random_step(draw: random.Random) -> tuple[dict[str, Any], list[str]]:
     return {"type": "join", "on": on, **chosen, **sides}, inputs
 
 
+@pytest.mark.slow
 def test_random_joins_and_look_ups_come_back() -> None:
     """Law: the script of a pipeline is compiled to the same pipeline, whether it has clauses or functions."""
     draw, clauses = random.Random(), 0

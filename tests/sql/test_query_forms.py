@@ -73,6 +73,7 @@ CASES: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", CASES)
 def test_forms_of_queries(sql: str, tmp_path: Path) -> None:
     ran = run_query((TABLES if "logs" in sql else "") + sql, tmp_path, max_events=2)

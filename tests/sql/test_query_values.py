@@ -129,6 +129,7 @@ def _text(sql: str) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", CASES)
 def test_queries_in_expressions_and_conditions(sql: str, tmp_path: Path) -> None:
     ran = run_query(_text(sql), tmp_path, max_events=1)
@@ -141,6 +142,7 @@ LAST = "SELECT g, r FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY"
 BATCH = "SET 'execution.runtime-mode' = 'batch';"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "rows", "letters"),
     [

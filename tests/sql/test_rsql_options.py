@@ -356,6 +356,7 @@ def _script(type_: str, option: str, family: str) -> str:
     return f"{table} {other if family != 's' else ''} {queries[family]}"
 
 
+@pytest.mark.slow
 def test_every_option_of_the_inventory_is_read_or_found_with_a_hint(acceptance: Path) -> None:
     options = inventory(acceptance / "rsql" / "sql" / "inventory.md")
     assert len(options) > 110

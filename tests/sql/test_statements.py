@@ -63,6 +63,7 @@ def test_times_are_in_utc() -> None:
     assert str(error) == "times are in UTC"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("explain", ["EXPLAIN", "explain plan for", "EXPLAIN ESTIMATED_COST, CHANGELOG_MODE"])
 def test_what_is_explained_is_read_and_does_not_run(explain: str) -> None:
     assert compiled(f"{LOGS} {explain} SELECT bytes FROM logs;\nSELECT host FROM logs;") == compiled(

@@ -66,6 +66,7 @@ def test_scripts_of_other_tools_come_back(acceptance: Path) -> None:
         assert same(value, converted(value))
 
 
+@pytest.mark.slow
 def test_forms_of_queries_come_back() -> None:
     from test_query_results import CASES, TABLES
 

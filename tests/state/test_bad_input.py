@@ -183,6 +183,7 @@ def test_results_do_not_depend_on_how_much_a_task_holds(name: str, tmp_path: Pat
     assert with_keys(run(name, keys, pa.string(), tmp_path / "pieces"), str) == with_keys(whole, str)
 
 
+@pytest.mark.slow
 def test_a_task_that_reads_large_keys_holds_few_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """64 MB of keys of 1 MB, of which a task holds 4 MB and, while it writes, copies of these."""
     monkeypatch.setattr("etl.state.row_files.BYTES_IN_MEMORY", 4 << 20)

@@ -197,6 +197,7 @@ def best(limit: int, ties: Any = "row_number") -> Top:
     return Top(keys=("user",), by="x", then={"at": "ascending"}, limit=limit, ties=ties, changelog=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3), ties=TIES)
 def test_best_rows_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int, ties: str) -> None:
@@ -207,6 +208,7 @@ def test_best_rows_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], limit: i
     assert found == ranked(events, limit, ties)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(drawn=EVENTS, cuts=CUTS, limit=st.integers(1, 3), ties=TIES)
 def test_best_rows_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], limit: int, ties: str) -> None:
@@ -217,6 +219,7 @@ def test_best_rows_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], limit: 
     assert found == ranked(alive_rows(events), limit, ties)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(drawn=EVENTS, cuts=CUTS, more=st.booleans())
 def test_totals_of_events(drawn: Sequence[Row], cuts: Sequence[Cut], more: bool) -> None:
@@ -238,6 +241,7 @@ def test_totals_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut], more: bool
     assert found == totals(alive_rows(events), more)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(drawn=EVENTS, cuts=CUTS)
 def test_running_values_of_changes(drawn: Sequence[Row], cuts: Sequence[Cut]) -> None:
@@ -358,6 +362,7 @@ def test_a_key_that_is_too_large_is_named(monkeypatch: pytest.MonkeyPatch, at_on
         run(best(1), CHANGING, [*events, rows[4]], [Cut(6, at_once=at_once)])
 
 
+@pytest.mark.slow
 def test_new_rows_of_a_side_do_not_read_those_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighted_rows, "MAX_ROWS_OF_KEY", 3)
     step = Join(on={"user": "user"}, kind="left", changelog=True)

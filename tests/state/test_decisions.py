@@ -64,6 +64,7 @@ def test_as_many_events_of_a_key_pass_as_the_limit_says(batches: list, limit: in
             passed[batch[row][0]] += 1
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1) | st.integers(0, 3), st.integers(0, 1), st.integers(0, 9)), max_size=60))
 def test_state_rows_with_the_same_first_hash_are_of_different_keys(rows: list) -> None:

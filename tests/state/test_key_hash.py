@@ -42,6 +42,7 @@ def _pairs(column: pa.Array | pa.ChunkedArray, seed: int = 0) -> list[tuple[int,
     return list(zip(*key_hashes(pa.table({"k": column}), ["k"], seed).tolist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("type_", "values"), VALUES, ids=lambda one: str(one) if isinstance(one, pa.DataType) else "")
 def test_rows_have_equal_hashes_exactly_if_their_values_are_equal(type_: pa.DataType, values: st.SearchStrategy) -> None:
     @settings(deadline=None, max_examples=50)  # of each of many types, which share their kernels

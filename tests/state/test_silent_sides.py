@@ -114,6 +114,7 @@ def test_with_idle_the_other_side_goes_on_and_state_does_not_grow(tmp_path: Path
     assert rows[-1] <= max(rows[: MINUTES // 4])
 
 
+@pytest.mark.slow
 def test_a_side_that_comes_back_after_idle_is_joined_with_what_is_still_near(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ def test_repeats_of_the_same_time_do_not_leave_the_reading_task(tmp_path: Path) 
         assert sorted(after) == [(0, 0), (1, 199)]
 
 
+@pytest.mark.slow
 def test_state_is_a_row_for_each_key_and_goes(tmp_path: Path) -> None:
     step = Suppress(keys=("host",), time="at", within="10s", late="0s", summary="sums_up")
     lane = Lane(step, INCOMING, tmp_path, merges=True)

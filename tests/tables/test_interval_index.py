@@ -113,6 +113,7 @@ near = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(
     st.lists(near, max_size=12),
@@ -142,6 +143,7 @@ def _inside(address: Any, mapped: Any, network_: Any) -> bool:
 ranges = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(ranges, st.sampled_from([pa.int64(), pa.float64(), pa.int32()]))
 def test_of_ranges_around_a_value_the_last_to_begin_counts(

@@ -128,6 +128,7 @@ def test_a_text_with_more_hits_than_there_is_room_for(tmp_path: Path, monkeypatc
 PIECES = st.sampled_from(["a", "b", "ab", "abc", "abcdefgh", "bcdefghi", "ABC", "é", "%", "_", "\\%", "\\_", "\n"])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)  # kernels are compiled at their first call
 @given(
     st.lists(st.lists(PIECES, min_size=1, max_size=6).map("".join), min_size=1, max_size=12),
@@ -148,6 +149,7 @@ PARTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)  # kernels are compiled at their first call
 @given(
     st.lists(st.lists(PARTS, min_size=1, max_size=5).map("".join), min_size=1, max_size=10),

@@ -159,6 +159,7 @@ def test_names_of_domains_have_no_case_and_may_end_with_the_root(tmp_path: Path)
     assert found == ["evil.com", "evil.com", "Case.Org.", "Case.Org.", "evil.com", None]
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # kernels are compiled at their first call
 @given(st.lists(st.text(max_size=20), unique=True, max_size=60), st.lists(st.text(max_size=20), max_size=20))
 def test_every_key_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactory, keys: list[str], others: list[str]) -> None:

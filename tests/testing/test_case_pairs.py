@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ def test_the_same_events_do_not_differ(rows: list[dict[str, int]], random: objec
     assert find_unequal_pairs(rows, mixed, ordered=False) == []
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(events, events, st.booleans())
 def test_every_event_is_equal_or_reported(expected: list[dict[str, int]], found: list[dict[str, int]], ordered: bool) -> None:

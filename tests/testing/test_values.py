@@ -35,6 +35,7 @@ def test_what_is_written_is_read_back(value: Any) -> None:
     assert is_equal(document.value["a"], value)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.dictionaries(texts, values, max_size=4))
 def test_an_event_of_a_block_list_is_read_back(event: dict[str, Any]) -> None:

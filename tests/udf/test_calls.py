@@ -147,6 +147,7 @@ def test_a_file_that_cannot_be_run_ends_the_run_with_words() -> None:
         _evaluate("y = 1 / 0\ndef f(x: str) -> str: ...", "f(s)")
 
 
+@pytest.mark.slow
 def test_a_process_that_a_call_forks_ends_where_the_call_returns(tmp_path: Path) -> None:
     for body in ("return x", "raise ValueError(x)"):
         marks = tmp_path / body.partition(" ")[0]

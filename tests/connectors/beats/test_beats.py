@@ -118,6 +118,7 @@ DAMAGED: dict[str, bytes | Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.slow
 def test_a_damaged_frame_ends_its_connection_only(tmp_path: Path) -> None:
     source = create_source(tmp_path, max_message_bytes="1MiB")
     with connected(source) as (receiver, other):

@@ -233,6 +233,7 @@ def test_events_with_the_same_offset_have_different_positions(lite: Database) ->
     assert lite.run(COUNT) == [(10, 10)]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30).map(sorted), st.data())
 def test_positions_do_not_depend_on_the_batches(offsets: list[int], data: st.DataObject) -> None:

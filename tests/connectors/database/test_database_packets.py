@@ -100,6 +100,7 @@ def test_batches_end_when_their_buffer_is_full(monkeypatch: pytest.MonkeyPatch) 
     assert cut(framed([*(b"".join(map(encoded, row)) for row in sent), END]), 3, 50) == sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0xFFFFFF - 4, 0xFFFFFF - 3, 0xFFFFFF, 2 * 0xFFFFFF + 5])
 def test_a_row_can_span_several_packets(size: int) -> None:
     sent = [(b"first",), (b"x" * size,), (b"last",)]
@@ -107,6 +108,7 @@ def test_a_row_can_span_several_packets(size: int) -> None:
     assert cut(framed([*(encoded(row[0]) for row in sent), END]), 1) == sent
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @example([b"\xff"], 1, b"")
 @example([b"\xff\x01\x02"], 1, b"")

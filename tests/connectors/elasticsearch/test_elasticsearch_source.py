@@ -57,6 +57,7 @@ def server() -> Iterator[FakeServer]:
 # ── Answers ──
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(sources, max_size=5))
 def test_documents_are_read_unchanged(documents: list[Any]) -> None:

@@ -573,6 +573,7 @@ def test_a_planned_batch_of_a_shrunken_file_is_lost(log: Path) -> None:
     assert run.read(splits) == [("data-lost", "")]
 
 
+@pytest.mark.slow
 def test_parts_of_a_large_file_are_the_same_after_it_was_compressed(tmp_path: Path, log: Path) -> None:
     lines = [f"{n:09d}" * 11 for n in range(100_000)]
     add(log, *lines)

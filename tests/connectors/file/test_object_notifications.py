@@ -121,6 +121,7 @@ def run(service: Service, **options: Any) -> Iterator[Run]:
     started.receiver.stop()
 
 
+@pytest.mark.slow
 def test_announced_objects_are_read_once_and_their_messages_deleted_afterwards(service: Service) -> None:
     service.put("old.log", "old")
     with run(service) as reader:
@@ -148,6 +149,7 @@ def test_announced_objects_are_read_once_and_their_messages_deleted_afterwards(s
         assert service.messages == 0
 
 
+@pytest.mark.slow
 def test_a_lost_notification_is_found_by_listing_and_not_read_again_when_it_comes(service: Service) -> None:
     with run(service, rescan=timedelta(microseconds=1)) as reader:
         service.put("1.log", "one")
@@ -163,6 +165,7 @@ def test_a_lost_notification_is_found_by_listing_and_not_read_again_when_it_come
         assert service.messages == 0
 
 
+@pytest.mark.slow
 def test_after_a_kill_messages_are_in_the_inbox_and_in_the_queue(service: Service, tmp_path: Path) -> None:
     first = Run(service)
     assert first.next() == []
@@ -182,6 +185,7 @@ def test_after_a_kill_messages_are_in_the_inbox_and_in_the_queue(service: Servic
         assert third.next() == []
 
 
+@pytest.mark.slow
 def test_messages_that_are_not_for_the_source(service: Service) -> None:
     with run(service, pattern="in/*.log", exclude=("*secret*",)) as reader:
         assert reader.next() == []
@@ -219,6 +223,7 @@ def test_the_visibility_of_waiting_messages_is_extended(service: Service) -> Non
         assert message.visible_at > before
 
 
+@pytest.mark.slow
 def test_a_queue_that_does_not_exist_ends_the_run_and_is_a_finding(service: Service) -> None:
     queue = QueueOptions(queue=service.queue + "-missing")
     source = FileSource(path=f"s3://{BUCKET}/*?endpoint_override={service.store.address}&scheme=http", notifications=queue)

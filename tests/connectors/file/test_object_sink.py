@@ -66,6 +66,7 @@ def numbers_in(s3: Any, name: str = "") -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_parts_are_published_at_the_end_of_the_run_and_once(store: ObjectStore, s3: Any, tmp_path: Path, format_: str) -> None:
     sink = sink_of(format=format_)

@@ -118,6 +118,7 @@ def test_objects_are_read_once_and_new_ones_later(s3: Any, address: str) -> None
     assert run.offset["files"] == {}
 
 
+@pytest.mark.slow
 def test_compressed_objects_below_any_folder(s3: Any, address: str) -> None:
     put(s3, "AWSLogs/1/2026/11/a.json.gz", gzip.compress(b"1\n2\n"))
     put(s3, "AWSLogs/2/2026/12/b.json.gz", gzip.compress(b"3\n"))
@@ -130,6 +131,7 @@ def test_compressed_objects_below_any_folder(s3: Any, address: str) -> None:
     assert "corrupt-archive" in Run(address, "AWSLogs/*/*/*/broken*").next()
 
 
+@pytest.mark.slow
 def test_large_objects_are_divided_at_lines(s3: Any, address: str) -> None:
     lines = [f"{number} {'x' * 1000}" for number in range(20_000)]
     put(s3, "large.log", "\n".join(lines))
@@ -141,6 +143,7 @@ def test_large_objects_are_divided_at_lines(s3: Any, address: str) -> None:
     assert run.next() == lines
 
 
+@pytest.mark.slow
 def test_a_limit_divides_objects_over_micro_batches(s3: Any, address: str) -> None:
     for number in range(3):
         put(s3, f"{number}.log", "".join(f"{number} {line}\n" for line in range(100)))

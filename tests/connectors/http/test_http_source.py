@@ -138,6 +138,7 @@ def test_compressed_bodies(tmp_path: Path, encoding: str, encode: Any) -> None:
     assert messages(source) == lines
 
 
+@pytest.mark.slow
 def test_bombs_and_lies_cost_no_memory(tmp_path: Path) -> None:
     source = create_source(tmp_path)
     with receiving(source) as receiver:

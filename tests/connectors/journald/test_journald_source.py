@@ -212,6 +212,7 @@ def test_all_archives_of_a_path_of_a_file_are_read_that_came_after_it(tmp_path: 
     assert [row["MESSAGE"] for row in read(source, first, third)] == [f"m{number}" for number in range(4, 10)]
 
 
+@pytest.mark.slow
 def test_a_split_gives_the_same_events_again_and_limits_hold(tmp_path: Path) -> None:
     writer = fill(tmp_path / "system.journal", 0, 50_000)
     source = create_source(tmp_path)
@@ -363,6 +364,7 @@ def test_a_file_that_was_cut_off_gives_what_is_left(tmp_path: Path) -> None:
     assert found[:-1] == [f"m{number}" for number in range(len(found) - 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["xz", "lz4", "zstd"])
 def test_a_compressed_value_that_is_damaged_or_enormous(tmp_path: Path, compression: Compression) -> None:
     writer = JournalWriter(tmp_path / "system.journal", compression=compression)
@@ -401,6 +403,7 @@ def test_a_value_of_xz_that_ends_early_is_damaged(tmp_path: Path) -> None:
     assert messages(create_source(tmp_path)) == ["bad-journal-entry"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rest", [None, "rest"])
 def test_batches_stay_small_where_many_entries_have_one_compressed_value(tmp_path: Path, rest: str | None) -> None:
     writer = JournalWriter(tmp_path / "system.journal", compression="zstd")

@@ -82,6 +82,7 @@ def test_a_small_range_is_one_split() -> None:
     assert [(part.partition, part.start, part.end) for part in plan_splits(position, 8)] == [("t/0", 5, 5 + MIN_SPLIT_EVENTS)]
 
 
+@pytest.mark.slow
 @given(positions)
 def test_an_offset_survives_json(position: OffsetRanges) -> None:
     assert OffsetRanges.from_offset(position.to_offset()) == position

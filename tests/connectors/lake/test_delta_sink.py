@@ -272,6 +272,7 @@ def test_the_log_says_what_readers_may_skip(tmp_path: Path) -> None:
     assert table.to_table(filter=pa.compute.field("text") == long).num_rows == 1
 
 
+@pytest.mark.slow
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     sink = delta(tmp_path)
     sink.prepare(SCHEMA)

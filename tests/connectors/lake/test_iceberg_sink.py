@@ -228,6 +228,7 @@ def test_a_table_that_was_replaced_during_a_run_is_not_written_to(tmp_path: Path
         iceberg(tmp_path).committer(str(tmp_path)).commit(BatchId("q1", 0), [staged])
 
 
+@pytest.mark.slow
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     iceberg(tmp_path).prepare(SCHEMA)
     failures: list[BaseException] = []
@@ -258,6 +259,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     assert sorted((row["host"], row["n"]) for row in rows_of(tmp_path)) == [(f"query{a}", b) for a in range(3) for b in range(5)]
 
 
+@pytest.mark.slow
 def test_small_files_are_merged_and_old_snapshots_removed(tmp_path: Path) -> None:
     sink = iceberg(tmp_path, partition_by=["truncate(1, host)"], compact={"every": "1s", "target_size": "1MiB", "keep": "1h"})
     for number in range(6):

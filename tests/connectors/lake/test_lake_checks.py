@@ -131,6 +131,7 @@ def test_secrets_are_not_shown() -> None:
     assert "hidden" not in repr(sink) + sink.model_dump_json() + "".join(sink.targets())
 
 
+@pytest.mark.slow
 def test_checking_imports_neither_library() -> None:
     program = (
         "import sys, pyarrow as pa; from connectors.lake.sink import LakeSink;"

@@ -181,6 +181,7 @@ def test_a_message_that_is_too_long_is_a_dead_letter(mosquitto: Mosquitto, tmp_p
     assert text == "x" * (64 << 10)
 
 
+@pytest.mark.slow
 def test_tls_and_a_login(certificates: Certificates, tmp_path: Path) -> None:
     with Mosquitto(tls=certificates, login=("sluice", "change-me")) as broker:
         tls = {"authority": str(certificates.authority)}

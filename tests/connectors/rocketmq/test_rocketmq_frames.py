@@ -80,6 +80,7 @@ def test_hostile_heads_raise_one_error_only(head: bytes) -> None:
         frames.parse_answer(head, b"")
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.dictionaries(

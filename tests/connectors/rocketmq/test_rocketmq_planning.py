@@ -196,6 +196,7 @@ def pulled(broker: FakeBroker, start: int, end: int, master: bool = True) -> lis
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 300), st.integers(0, 700), st.integers(1, 60), st.booleans())
 def test_a_range_is_pulled_completely_and_once(start: int, count: int, most: int, filtered: bool) -> None:

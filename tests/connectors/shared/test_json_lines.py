@@ -135,6 +135,7 @@ def test_every_line_is_read_back_as_its_event(events: list[dict[str, Any]]) -> N
     assert json_lines.sizes(batch).to_pylist() == [len(line) + 1 for line in lines]
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.text(), min_size=1), st.lists(st.none() | st.text(), min_size=1))
 @settings(deadline=None, max_examples=200)
 def test_text_columns_read_back(one: list[str | None], other: list[str | None]) -> None:

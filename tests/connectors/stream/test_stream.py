@@ -115,6 +115,7 @@ def test_events_of_all_splits_are_read_in_order_by_any_number_of_splits(stream: 
     assert source.latest(end, EVERYTHING) == end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 7, 250, 10_000])
 def test_micro_batches_with_a_limit_of_events_join_without_gaps(stream: Stream, most: int) -> None:
     for number in range(5):

@@ -108,6 +108,7 @@ def test_messages_do_not_depend_on_chunks(stream: bytes, cuts: list[int], most: 
     assert [fault.code for fault in same_faults] == [fault.code for fault in rejects]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.binary(max_size=100), max_size=10))
 def test_any_bytes_can_be_framed(chunks: list[bytes]) -> None:

@@ -108,6 +108,7 @@ def test_what_is_sent_is_received(tmp_path: Path, scheme: str, options: dict[str
     ]
 
 
+@pytest.mark.slow
 def test_tls_verifies_the_receiver(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     files = Certificates(tmp_path_factory.mktemp("certificates"))
     listen = {"certificate": str(files.server.certificate), "key": str(files.server.key)}

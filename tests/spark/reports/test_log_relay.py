@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 
+import pytest
 from running import ROOT
 
 from etl.spark.reports.log_relay import MARK, LogRelay, forward_driver_logs
@@ -23,6 +24,7 @@ logging.getLogger("sluice").warning("of its own")
 """
 
 
+@pytest.mark.slow
 def test_a_record_with_a_pipeline_keeps_it() -> None:
     """In a process of its own, as a worker is: in this one the logger may serve a run of another test."""
     ran = subprocess.run([sys.executable, "-c", WORKER], cwd=ROOT, capture_output=True, text=True, check=True)
