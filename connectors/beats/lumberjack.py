@@ -90,7 +90,7 @@ class LumberjackProtocol(TcpProtocol):
             left -= size + _NUMBER.size  # without the number itself, empty pairs would have no end
             if left < 0:
                 raise SenderError("the pairs of an event have more bytes than max_message_bytes")
-            texts.append((await connection.read_exactly(size)).decode("utf-8", "replace"))
+            texts.append((await connection.read_exactly(size)).decode("utf-8", "replace") if size else "")
         return _object_of(texts)
 
     def _checked(self, size: int) -> int:

@@ -26,6 +26,9 @@ MAX_CONNECTIONS = 32
 ROOM_SECONDS = 0.5
 """Seconds in which a connection that gives way has to end."""
 
+POLL_SECONDS = 0.1
+"""Seconds after which the end of a run is seen, at most."""
+
 CONNECTION_SECONDS = 10.0
 """Seconds that a client may take for its request and to read the answer."""
 
@@ -55,7 +58,7 @@ def metrics_server(address: ListenAddress, runs: Sequence[SupervisedRun]) -> Ite
         server = _Server(address, runs)
     except OSError as error:
         raise EtlError(f"cannot listen at {address.host}:{address.port} (--listen): {error.strerror or error}") from error
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="metrics", daemon=True)
     thread.start()
     try:
         yield ListenAddress(address.host, server.server_address[1])
