@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from etl.cli.main import COMMANDS
+
 ROOT = Path(__file__).parents[1]
 RIDDLES = (
     "told|said|seen|kept|asked|given|reached|felt|heard|held|known|wanted|found|taken|made|"
@@ -80,3 +82,14 @@ def test_references_to_modules_and_their_names_are_not_stale() -> None:
 
     assert len(references) > 50
     assert sorted(f"{path}: {one}" for one, path in references if not exists(one) and one != "etl.components") == []
+
+
+COMMAND = re.compile(r"`etl ([a-z]+)")
+"""A command in a message, a docstring or a comment."""
+
+
+def test_commands_that_messages_name_exist() -> None:
+    named = {(found, path.relative_to(ROOT)) for path in modules() for found in COMMAND.findall(path.read_text("utf-8"))}
+
+    assert len(named) > 50
+    assert sorted(f"{path}: etl {name}" for name, path in named if name not in COMMANDS) == []

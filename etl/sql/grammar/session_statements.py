@@ -32,7 +32,7 @@ REFUSED = {
     "TRUNCATE": "Flink has it in batch mode, we do not, because a script adds and replaces rows: empty it before the run",
     "CALL": "Flink has it, we do not, because procedures belong to catalogs: run the command before the script",
     "COMPILE": "Flink has it, we do not, because the script itself is what runs again: `etl explain` shows its plan",
-    "STOP": "Flink has it, we do not, because a run is a process: end it with SIGTERM, or `etl server` stops it",
+    "STOP": "Flink has it, we do not, because a run is a process: end it with SIGTERM, or `etl serve` stops it",
     "CREATE MODEL": "Flink has it, we do not, because functions in Python call models: CREATE FUNCTION … LANGUAGE PYTHON",
     "CREATE MATERIALIZED": "Flink has it, we do not, because INSERT INTO fills tables: CREATE TABLE … AS SELECT …",
     "EXECUTE PLAN": "Flink has it, we do not, because the script itself is what runs again",
