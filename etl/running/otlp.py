@@ -44,7 +44,7 @@ class OtlpSettings:
     def of(env: Mapping[str, str]) -> OtlpSettings | None:
         """The settings of an environment; None if it names no endpoint or turns the export off. Raises EtlError."""
         base, own = env.get("OTEL_EXPORTER_OTLP_ENDPOINT", ""), env.get("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "")
-        off = env.get("OTEL_SDK_DISABLED", "").lower() == "true" or env.get("OTEL_METRICS_EXPORTER", "otlp") != "otlp"
+        off = env.get("OTEL_SDK_DISABLED", "").lower() == "true" or (env.get("OTEL_METRICS_EXPORTER") or "otlp") != "otlp"
         if off or not (base or own):
             return None
         url = own or f"{base.rstrip('/')}/v1/metrics"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -109,8 +109,15 @@ def server_samples(server: PipelineServer) -> Iterator[Sample]:
         yield Sample("sluice_up", labels, float(job.status == "running"))
         yield Sample("sluice_restarts_total", labels, job.restarts)
         if job.run is not None:
-            yield from samples(str(job.name), job.run.totals)
+            yield from _masked_texts(samples(str(job.name), job.run.totals), server.secrets.mask)
     yield from memory_samples()
+
+
+def _masked_texts(found: Iterable[Sample], mask: Callable[[str], str]) -> Iterator[Sample]:
+    """Samples whose labels have no secrets: those of ``…_info`` are texts, such as the error of a table, the others are names."""
+    for sample in found:
+        is_text = sample.name.endswith("_info")
+        yield sample._replace(labels={label: mask(text) for label, text in sample.labels.items()}) if is_text else sample
 
 
 def _health(request: Request) -> Response:

@@ -48,7 +48,12 @@ class Refusal:
     @staticmethod
     def of(file: JobFile, error: Exception) -> Refusal:
         """The refusal of a file for an error."""
-        return Refusal(file.digest, str(error), error.problems if isinstance(error, ConfigError) else ())
+        return Refusal(file.digest, failure_reason(error), error.problems if isinstance(error, ConfigError) else ())
+
+
+def failure_reason(error: Exception) -> str:
+    """What an error says; a defect also with its type."""
+    return str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True)
@@ -330,7 +335,7 @@ class Job:
             prepared = prepared or self._engine.prepare(str(self.name), version.file, self._others())
         except Exception as error:
             self._running = None
-            self._after_failure(str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}")
+            self._after_failure(failure_reason(error))
             return
         self.pipeline, self.notes = prepared.pipeline, prepared.notes
         self._running, self._is_paused = version, False
@@ -354,9 +359,8 @@ class Job:
                 self._on_change(self)
                 task.run(lambda message: self.report(message.event, message.text, message.level))
         except Exception as error:
-            reason = str(error) if isinstance(error, (EtlError, OSError)) else f"{type(error).__name__}: {error}"
             hint = "; the next one finishes it" if verb == "replay" else ""
-            self.report(f"{verb}-failed", f"the {verb} of its dead letters has failed{hint}: {reason}", "error")
+            self.report(f"{verb}-failed", f"the {verb} of its dead letters has failed{hint}: {failure_reason(error)}", "error")
         finally:
             with self._changed:
                 self._letters = self._letter_task = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -43,7 +43,15 @@ class FolderContent:
 
     files: Mapping[PipelineName, JobFile]
     refused: Mapping[str, str]
-    """Path below the folder → why this file is not a pipeline of the server."""
+    """Path below the folder → why this file, or this folder of a namespace, is not read."""
+    unreadable: frozenset[PipelineName] = frozenset()
+    """Pipelines whose file is there and cannot be read, or is too large."""
+    unreadable_namespaces: frozenset[str] = frozenset()
+    """Namespaces whose folder is there and cannot be read."""
+
+    def has(self, name: PipelineName) -> bool:
+        """Whether the file of a pipeline is there, or may be."""
+        return name in self.files or name in self.unreadable or name.namespace in self.unreadable_namespaces
 
 
 class JobsFolder:
@@ -56,17 +64,31 @@ class JobsFolder:
         """All pipeline files. Raises EtlError if the folder cannot be read."""
         files: dict[PipelineName, JobFile] = {}
         refused: dict[str, str] = {}
-        for path in self._paths():
+        unreadable: set[PipelineName] = set()
+        namespaces: set[str] = set()
+        for folder in self._namespaces():
             try:
-                name, file = PipelineName.of_file(path), _read(path)
-            except (EtlError, OSError) as error:
-                refused[str(path.relative_to(self.root))] = str(error)
+                paths = _pipeline_paths(folder)
+            except OSError as error:
+                refused[folder.name] = f"cannot read this folder: {error.strerror}; its pipelines stay as they are"
+                namespaces.add(folder.name)
                 continue
-            if name in files:
-                refused[str(path.relative_to(self.root))] = f"{files[name].path.name} is a pipeline of the same name"
-            else:
-                files[name] = file
-        return FolderContent(files, refused)
+            for path in paths:
+                place = str(path.relative_to(self.root))
+                try:
+                    name = PipelineName.of_file(path)
+                except EtlError as error:
+                    refused[place] = str(error)
+                    continue
+                if name in files:
+                    refused[place] = f"{files[name].path.name} is a pipeline of the same name"
+                    continue
+                try:
+                    files[name] = _read(path)
+                except (EtlError, OSError) as error:
+                    refused[place] = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+                    unreadable.add(name)
+        return FolderContent(files, refused, frozenset(unreadable), frozenset(namespaces))
 
     def path(self, name: PipelineName, language: Language) -> Path:
         """The file of a pipeline, in its language; that of an existing one keeps its suffix."""
@@ -90,21 +112,22 @@ class JobsFolder:
             if path != but:
                 path.unlink(missing_ok=True)
 
-    def _paths(self) -> Iterator[Path]:
-        """Pipeline files in the folders of the namespaces, not below; hidden ones and tests are left out."""
+    def _namespaces(self) -> list[Path]:
+        """The folders of the namespaces, without hidden ones. Raises EtlError."""
         try:
             folders = sorted(entry.path for entry in os.scandir(self.root) if entry.is_dir() and not entry.name.startswith("."))
         except OSError as error:
             raise EtlError(f"cannot read the folder of jobs {self.root}: {error.strerror}") from error
-        for folder in folders:
-            for path in sorted(Path(folder).iterdir()):
-                if (
-                    path.suffix in SUFFIXES
-                    and path.is_file()
-                    and not path.name.startswith(".")
-                    and not path.stem.endswith("_test")
-                ):
-                    yield path
+        return [Path(folder) for folder in folders]
+
+
+def _pipeline_paths(folder: Path) -> list[Path]:
+    """Pipeline files in a folder, not below; hidden ones and tests are left out. Raises OSError."""
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix in SUFFIXES and path.is_file() and not path.name.startswith(".") and not path.stem.endswith("_test")
+    ]
 
 
 def _read(path: Path) -> JobFile:

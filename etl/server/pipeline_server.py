@@ -208,7 +208,7 @@ class PipelineServer:
         try:
             prepared = self.engine.prepare(str(name), file, self._others(name))
             version = JobVersion(file, self.versions.add(name, file))
-        except (EtlError, OSError) as error:
+        except Exception as error:  # also a defect of a component: the folder is followed on
             self._refused_beside[name] = _HUNG if isinstance(error, HungCallError) else self._files_beside(name)
             refusal = Refusal.of(file, error)
             if not is_known or job.refusal is None or job.refusal.reason != refusal.reason:
@@ -228,8 +228,9 @@ class PipelineServer:
             job.refusal = refusal
 
     def _remove_missing(self, content: FolderContent) -> None:
-        """Remove pipelines whose file was missing twice: editors replace a file by removing it first."""
-        missing = self._jobs.keys() - content.files.keys()
+        """Remove pipelines whose file was missing twice: editors replace a file by removing it first. One whose file is there and
+        cannot be read goes on."""
+        missing = {name for name in self._jobs if not content.has(name)}
         for name in missing & self._gone:
             self._forget(name)
         self._gone = missing - self._gone

@@ -115,6 +115,10 @@ def test_a_collector_that_fails_costs_one_warning_and_gets_no_secret_elsewhere(
     assert {path for path, _, _ in collector.received} == {"/v1/metrics"}
 
 
+def test_an_empty_variable_is_as_none() -> None:
+    assert settings("http://h:4318", OTEL_METRICS_EXPORTER="").url == "http://h:4318/v1/metrics"
+
+
 @pytest.mark.parametrize(
     "env",
     [

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from fake_engine import FakeEngine
+from fake_engine import FakeEngine, FakePrepared
 from jobs_and_client import Client, Jobs
 from running import wait_for
 
 from etl.api import EtlError
+from etl.config.model import Pipeline
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import read_messages
-from etl.server.jobs_folder import JobsFolder
+from etl.server.jobs_folder import JobFile, JobsFolder
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer
 
@@ -183,6 +185,50 @@ def test_files_that_are_not_pipelines_are_named(jobs: Jobs) -> None:
         "shop/naïve.yaml": "'naïve' is not the name of a pipeline: names have letters, digits, '_', '-' and '.', begin with a "
         "letter or digit, and have at most 63 characters",
     }
+
+
+def test_a_file_or_folder_that_cannot_be_read_stops_no_pipeline(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("shop/a", "far/b", "shop/gone"):
+        jobs.put(name)
+    jobs.server.start()
+    jobs.wait("far/b", "running")
+    list_folder = Path.iterdir
+
+    def list_unless_far(folder: Path) -> Iterator[Path]:
+        if folder.name == "far":
+            raise PermissionError(13, "Permission denied")
+        return list_folder(folder)
+
+    monkeypatch.setattr(Path, "iterdir", list_unless_far)
+    jobs.put("shop/a", "#" * ((1 << 20) + 1))
+    (jobs.folder / "shop" / "gone.yaml").unlink()
+    wait_for(lambda: jobs.status("shop/gone") == "none", what="others are removed after two looks")
+
+    assert dict(jobs.server.refused_files) == {
+        "far": "cannot read this folder: Permission denied; its pipelines stay as they are",
+        "shop/a.yaml": "the file is larger than 1 MiB, the limit for pipeline files",
+    }
+    assert [jobs.status(name) for name in ("shop/a", "far/b")] == ["running", "running"]
+
+
+def test_a_defect_in_the_check_of_a_file_refuses_that_file_only(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.server.start()
+    prepare = jobs.engine.prepare
+
+    def prepare_or_fail(name: str, file: JobFile, others: Sequence[Pipeline]) -> FakePrepared:
+        if name == "shop/bad":
+            raise RuntimeError("a component's defect")
+        return prepare(name, file, others)
+
+    monkeypatch.setattr(jobs.engine, "prepare", prepare_or_fail)
+    jobs.put("shop/bad")
+    jobs.wait("shop/bad", "refused")
+    jobs.put("shop/good")
+    jobs.wait("shop/good", "running")
+
+    refusal = jobs.server.job(PipelineName("shop", "bad")).refusal
+    assert refusal is not None
+    assert refusal.reason == "RuntimeError: a component's defect"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from etl.segment.taps import Taps
 from etl.server.documents import DeadLetterPageDocument, NodeDocument, masked
 from etl.server.jobs_folder import JobFile, JobsFolder
 from etl.server.names import PipelineName
+from etl.spark.reports.step_measures import TableInUse
 
 A = "/api/pipelines/shop/a"
 
@@ -81,11 +82,14 @@ def test_secrets_are_masked_everywhere(jobs: Jobs, client: Client) -> None:
     )
     assert client("PUT", A, text).status == 200
     jobs.wait("shop/a", "running")
-    jobs.run("shop/a").fail('401 for pass"word-7 and in-the-file')
+    run = jobs.run("shop/a")
+    run.totals.tables["t"] = TableInUse("v1", 0, error="no answer for in-the-file")
+    run.fail('401 for pass"word-7 and in-the-file')
 
-    answers = "".join(client("GET", path).text for path in (A, f"{A}/logs", "/api/pipelines", f"{A}/file"))
+    answers = "".join(client("GET", path).text for path in (A, f"{A}/logs", "/api/pipelines", f"{A}/file", "/metrics"))
 
     assert "401 for *** and ***" in answers
+    assert 'error="no answer for ***"' in answers
     assert "word-7" not in answers
     assert "in-the-file" not in answers
     masked = client("GET", f"{A}/file").json["text"]
