@@ -159,7 +159,8 @@ def _xor(here: TokenContext) -> _Finding:
 
 def _text(here: TokenContext) -> _Finding:
     """A text in the place of a name: in Spark SQL names stand in backticks."""
-    is_named = here.kind(-1) in ("ALIAS", "DOT") or here.kind(1) == "DOT" or here.kind(-2) == "FROM"
+    is_alias = here.kind(-1) == "ALIAS" or (here.kind(-2) == "FROM" and here.kind(-1) == "VAR")  # not EXTRACT(… FROM DATE '…')
+    is_named = is_alias or "DOT" in (here.kind(-1), here.kind(1))
     if not is_named and not (here.kind(-1) in ("L_PAREN", "COMMA") and _is_excepted(here)):
         return None
     written = here.text[here.token.start : here.token.end + 1]

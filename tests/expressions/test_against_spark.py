@@ -187,6 +187,8 @@ def test_times_as_texts(agree: Agree) -> None:
     agree(
         [
             "extract(year from ts)",
+            "extract(month from date '2026-11-29')",
+            "extract(hour from timestamp'2026-11-29 05:06')",
             "ts > timestamp '2020-01-01 00:00:00'",
             "day = date '2020-02-29'",
             "ts between '1960-01-01' and '2000-01-01'",
