@@ -139,12 +139,15 @@ def _rsyslog(request: ImportRequest) -> Imported:
     return Imported(one.run(), one.report, "inputs, statements and actions")
 
 
+_SOURCES, _SINKS = (re.compile(rf"^\"?{name}\"?:[ \t]*(?:[#{{].*)?$", re.MULTILINE) for name in ("sources", "sinks"))
+
 _KINDS: Sequence[tuple[Sequence[re.Pattern[str]], Callable[[ImportRequest], Imported]]] = (
     ([re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*(?:input|filter|output)\s*\{")], _logstash),
     ([re.compile(r"^[ \t]*\[(?:SERVICE|INPUT|FILTER|OUTPUT|PARSER)\]", re.MULTILINE | re.IGNORECASE)], _fluent_bit),
     ([re.compile(r"^[ \t]*\[\[inputs\.", re.MULTILINE)], _telegraf),
     ([re.compile(r"^\[sources\.", re.MULTILINE)], _vector),
-    ([re.compile(rf"^\"?{name}\"?:[ \t]*(?:#.*)?$", re.MULTILINE) for name in ("sources", "sinks")], _vector),
+    ([_SOURCES, _SINKS], _vector),
+    ([_SINKS, _SOURCES], _vector),
     (
         [
             re.compile(r"^pipeline:[ \t]*(?:#.*)?$", re.MULTILINE),

@@ -307,3 +307,21 @@ def test_fields_of_the_old_pattern_set_are_told_by_their_names(tmp_path: Path) -
         made = imported(f'filter {{ {filters} mutate {{ copy => {{ "{name}" => "x" }} }} }}', tmp_path).run()
         (grok,) = (step.options for step in made.draft.steps if step.options["type"] == "grok")
         assert grok.get("pattern_set") == set_
+
+
+def test_objects_of_s3_are_read_by_their_prefix(tmp_path: Path) -> None:
+    given = """bucket => "b" prefix => "a[1" region => "eu-west-1" endpoint => "http://minio:9000" interval => 30
+      codec => multiline { pattern => "^x" negate => true what => "previous" } delete => true
+      access_key_id => "k" secret_access_key => "s" """
+    one = imported(f"input {{ s3 {{ {given} }} sqs {{ queue => 'q' }} }}", tmp_path)
+    made = one.run()
+
+    assert made.origins["s3"].options == {
+        "type": "file",
+        "path": "s3://b/a[[]1*/**?region=eu-west-1&endpoint_override=minio:9000&scheme=http",
+        "rescan": "30s",
+        "multiline": {"start": "^x"},
+    }
+    assert [left.construct for left in one.report.left] == [
+        *("input s3.delete", "input s3.access_key_id", "input s3.secret_access_key", "input sqs")
+    ]

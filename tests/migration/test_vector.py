@@ -127,3 +127,26 @@ def test_a_hash_has_the_bits_of_its_variant() -> None:
     draft = run('.a = sha2(.message, variant: "SHA-512")')
 
     assert [step.options["fields"] for step in draft.steps] == [{"a": "sha2(message, 512)"}]
+
+
+def test_objects_that_a_queue_announces(etl: Etl, tmp_path: Path) -> None:
+    queue = "https://sqs.eu-west-1.amazonaws.com/1/q"
+    source = {
+        "type": "aws_s3",
+        "region": "eu-west-1",
+        "sqs": {"queue_url": queue, "poll_secs": 5},
+        "auth": {"access_key_id": "k"},
+    }
+    sink = {"type": "console", "inputs": ["s3"], "encoding": {"codec": "json"}}
+    (tmp_path / "vector.yaml").write_text(yaml.safe_dump({"sources": {"s3": source}, "sinks": {"out": sink}}))
+    made = etl.here("import", "vector.yaml", "-o", "job.yaml")
+    linted = etl.here("lint", "job.yaml")
+
+    assert yaml.safe_load((tmp_path / "job.yaml").read_text())["sources"]["s3"] == {
+        "type": "file",
+        "path": "s3://${S3_BUCKET:-bucket}/**?region=eu-west-1",
+        "notifications": {"queue": queue, "visibility": "300s", "region": "eu-west-1"},
+    }
+    assert "source aws_s3.bucket: the messages name it there" in made.err
+    assert "source aws_s3.auth: the login comes from the environment" in made.err
+    assert linted.status == 0, linted.out + linted.err

@@ -23,6 +23,7 @@ from connectors.file.objects.object_checks import is_object_matched
 from connectors.file.objects.object_path import ObjectPath
 from connectors.file.objects.object_scan import ObjectScan
 from connectors.file.objects.stored_object import StoredObject
+from connectors.file.reading.bounded_cache import BoundedCache
 from connectors.file.reading.tracked_files import FileOffsets
 from etl.api import ComponentError
 
@@ -48,6 +49,8 @@ class NotificationReceiver:
         """Message → when its visibility timeout is extended (monotonic seconds)."""
         self._delivered: tuple[FileOffsets, ...] = ()
         self._delivered_stat = (0, 0)
+        self._left: BoundedCache[str, None] = BoundedCache()
+        """Messages that were said to be no notifications: the queue gives them again and again."""
         self._depth_due = 0.0
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(REQUEST_MESSAGES)
@@ -129,7 +132,9 @@ class NotificationReceiver:
         try:
             objects = [self._look(one) for one in read_message(message.body)]
         except UnknownMessageError as error:
-            log.warning("file: message %s of the queue is left there, it is no notification of S3: %s", message.id, error)
+            if message.id not in self._left:
+                log.warning("file: message %s of the queue is left there, it is no notification of S3: %s", message.id, error)
+                self._left[message.id] = None
             return None
         except (OSError, ValueError) as error:
             log.warning("file: the objects of message %s cannot be looked at, it comes again: %s", message.id, error)

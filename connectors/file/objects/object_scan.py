@@ -181,7 +181,7 @@ def _matches(system: Any, folder: str, names: Sequence[str]) -> Iterator[tuple[A
         base = os.path.basename(info.path)
         if not fnmatchcase(base, name) or (base.startswith(".") and not name.startswith(".")):
             continue
-        if info.type == FileType.File and not rest:
+        if info.type == FileType.File and matches_parts((), rest):
             yield info, info.path
         elif info.type == FileType.Directory and rest:
             yield from _matches(system, info.path, rest)

@@ -11,6 +11,7 @@ from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.configuration import Plugin
 from etl.migration.logstash.references import TIME_FIELD, environment, field_name, sink_text
+from etl.migration.object_store import leave_login, object_glob, with_connection
 
 Options = dict[str, Any]
 
@@ -136,6 +137,26 @@ def _requests(given: GivenOptions) -> Options:
     return {"type": "http", "listen": [f"{'https' if tls else 'http'}://{_address(given, 8080)}"], "format": "json", **tls}
 
 
+def _objects(given: GivenOptions) -> Options:
+    if not given.get("bucket"):
+        raise NotCarriedError("the option 'bucket' is missing")
+    path = object_glob(environment(str(given["bucket"])), environment(str(given.get("prefix", ""))))
+    if given.get("exclude_pattern"):
+        given.leave("exclude_pattern", "a regular expression; `exclude` of the source has globs")
+    for name in ("delete", "backup_to_bucket", "backup_to_dir", "backup_add_prefix"):
+        if given.get(name) and not given.is_off(name):
+            given.leave(name, "objects stay where they are; a lifecycle rule of the bucket deletes or moves them")
+    if given.is_off("watch_for_new_files"):
+        given.leave("watch_for_new_files", "`etl run --once` reads what there is and ends")
+    if given.get("gzip_pattern"):
+        given.leave("gzip_pattern", "objects whose names end in .gz are decompressed")
+    if given.is_on("include_object_properties"):
+        given.leave("include_object_properties", "`path_field` gives bucket and key")
+    leave_login(given, ("access_key_id", "secret_access_key", "session_token", "role_arn", "aws_credentials_file"))
+    connection = environment(given.get("region")), environment(given.get("endpoint"))
+    return {"type": "file", "path": with_connection(path, *connection), "rescan": f"{given.get('interval', 60)}s"}
+
+
 def _elasticsearch_source(given: GivenOptions) -> Options:
     return {"type": "elasticsearch", **_elasticsearch_client(given), "index": str(given.get("index", "logstash-*"))}
 
@@ -168,14 +189,18 @@ INPUTS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "beats": _beats,
     "elastic_agent": _beats,
     "http": _requests,
+    "s3": _objects,
 }
+
+_QUEUE = "the source `file` with `notifications: {queue: URL}` reads the objects that they announce"
 
 NO_INPUT: Mapping[str, str] = {
     "exec": "programs are not started; their output goes to the source `stdin`",
     "generator": "the source `generate` makes events",
     "jdbc": "the source `database` with the table and the column that grows",
     "redis": "the source `redis` reads streams; lists and channels it does not",
-    "s3": "files of object stores are read after a copy",
+    "s3snssqs": _QUEUE,
+    "sqs": f"messages of a queue are no events here; where S3 sends them, {_QUEUE}",
 }
 """Inputs without a counterpart, and what to do instead."""
 
@@ -348,6 +373,7 @@ NO_OUTPUT: Mapping[str, str] = {
 
 WITHOUT_EFFECT = re.compile(
     r"""
+    temporary_directory | use_aws_bundled_ca |
     id | enable_metric | workers | codec | type | tags | add_field | threads | client_id | client_rack | pool_max |
     pool_max_per_route | timeout | sincedb_path | sincedb_write_interval | sincedb_clean_after | stat_interval |
     discover_interval | close_older | max_open_files | file_chunk_size | file_chunk_count | file_sort_by |

@@ -10,6 +10,7 @@ from etl.migration.draft import NotCarriedError, clean_name
 from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.journal import FOLDER
+from etl.migration.object_store import leave_login, object_glob, with_connection
 from etl.migration.strptime import java_pattern
 
 Options = dict[str, Any]
@@ -28,15 +29,38 @@ def _file(one: GivenOptions) -> Options:
         source["exclude"] = excluded
     if one.get("file_key"):
         source["path_field"] = clean_name(str(one["file_key"]))
+    return {**source, **_multiline(one)}
+
+
+def _multiline(one: GivenOptions) -> Options:
+    """The option ``multiline`` of the source ``file``."""
     multiline = one.members("multiline")
     mode = multiline.get("mode")
     if mode in ("halt_before", "continue_through"):
         key = "start" if mode == "halt_before" else "continue"
-        source["multiline"] = {key: str(multiline.get("condition_pattern") or multiline.get("start_pattern"))}
+        pattern = str(multiline.get("condition_pattern") or multiline.get("start_pattern"))
         multiline.get("start_pattern")
-    elif mode:
+        return {"multiline": {key: pattern}}
+    if mode:
         one.leave("multiline", f"the mode {mode!r}; `multiline` of the source has `start`, `continue` and `end`")
-    return source
+    return {}
+
+
+def _objects(one: GivenOptions) -> Options:
+    sqs = one.members("sqs")
+    if not sqs.get("queue_url"):
+        raise NotCarriedError(f"the option 'sqs.queue_url' is missing. {STDIN}")
+    one.leave("bucket", "the messages name it there; here it is in `path`, as ${S3_BUCKET}")
+    if sqs.is_off("delete_message"):
+        sqs.leave("delete_message", "messages are deleted when all sinks have their objects")
+    if one.get("compression", "auto") != "auto":
+        one.leave("compression", f"{one['compression']!r}; objects whose names end in .gz, .zst and .bz2 are decompressed")
+    leave_login(one, ("auth", "assume_role"))
+    region = one.get("region")
+    notifications = {"queue": str(sqs["queue_url"]), "visibility": f"{sqs.get('visibility_timeout_secs', 300)}s"}
+    notifications |= {"region": str(region)} if region else {}
+    path = with_connection(object_glob("${S3_BUCKET:-bucket}"), region, one.get("endpoint"))
+    return {"type": "file", "path": path, "notifications": notifications, **_multiline(one)}
 
 
 _TLS_FILES = {"ca_file": "authority", "crt_file": "certificate", "key_file": "key", "key_pass": "key_password"}
@@ -137,6 +161,7 @@ def _journald(one: GivenOptions) -> Options:
 
 SOURCES: Mapping[str, Callable[[GivenOptions], Options]] = {
     "file": _file,
+    "aws_s3": _objects,
     "journald": _journald,
     "stdin": lambda one: {"type": "stdin"},
     "syslog": _listen,
@@ -291,6 +316,7 @@ SINKS: Mapping[str, Callable[[GivenOptions], Options]] = {
 
 WITHOUT_EFFECT = re.compile(
     r"""
+    poll_secs | client_concurrency | max_number_of_messages |
     type | inputs | data_dir | buffer | batch | healthcheck | healthchecks | acknowledgements | request | distribution | target |
     print_interval_secs | rate | glob_minimum_cooldown_ms | fingerprint | oldest_first | max_read_bytes | max_line_bytes |
     rotate_wait_secs | remove_after_secs | line_delimiter | host_key | port_key | ignore_not_found | session_timeout_ms |

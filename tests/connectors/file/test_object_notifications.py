@@ -17,6 +17,7 @@ from servers.object_store import REGION, ObjectStore
 from connectors.file.notifications.inbox import Announcement, Inbox
 from connectors.file.notifications.queue_options import QueueOptions
 from connectors.file.notifications.receiver import NotificationReceiver
+from connectors.file.notifications.sqs_queue import QueueMessage
 from connectors.file.objects import object_scan
 from connectors.file.objects.object_path import file_system
 from connectors.file.objects.object_scan import ObjectScan
@@ -201,6 +202,14 @@ def test_messages_that_are_not_for_the_source(service: Service) -> None:
         assert reader.next() == []
         reader.commit()
         assert service.messages == 1, "what is no notification stays for the queue's own dead letter queue"
+
+
+def test_a_message_that_comes_again_is_told_once(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    with run(service) as reader:
+        for message in ("1", "2", "1", "1"):
+            assert reader.receiver._announcement(QueueMessage(message, "handle", "no notification")) is None
+
+    assert [one.args[0] for one in caplog.records if isinstance(one.args, tuple)] == ["1", "2"]
 
 
 def test_the_visibility_of_waiting_messages_is_extended(service: Service) -> None:

@@ -238,3 +238,12 @@ def test_a_store_that_cannot_be_reached_is_a_finding(s3: Any, address: str) -> N
     assert not FileSource(path="s3://logs/*.log").host_bound
     assert not FileSource(path="s3://logs/*.log").probes_here  # a run waits for a store, and need not ask for it at its start
     assert FileSource(path="s3://logs/*.log").reads("s3://logs/a.log")
+
+
+def test_a_prefix_is_one_glob_for_listings_and_notifications(s3: Any, address: str) -> None:
+    for key in ("p1.log", "p/2.log", "p/q/3.log", "o/4.log"):
+        put(s3, key, key)
+    run = Run(address, "p*/**")
+
+    assert sorted(run.next()) == ["p/2.log", "p/q/3.log", "p1.log"]
+    assert [run.source.reads(f"s3://{BUCKET}/{key}") for key in ("p1.log", "p/q/3.log", "o/4.log")] == [True, True, False]
