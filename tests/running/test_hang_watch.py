@@ -71,8 +71,7 @@ def test_a_commit_that_hangs_is_reported_and_interrupted_while_others_go_on(
         (tmp_path / f"{name}.yaml").write_text(PIPELINE.format(name=name, here=tmp_path))
         (tmp_path / f"{name}.log").write_text("1\n2\n")
     request = RunRequest(state=str(tmp_path / "state"), master=engine.shared.master)
-    pipelines = [load(tmp_path / f"{name}.yaml") for name in ("a", "b")]
-    service = RunService(pipelines, request, several=True, shared=engine.shared)
+    service = RunService([load(tmp_path / f"{name}.yaml") for name in "ab"], request, several=True, shared=engine.shared)
     messages: list[Message] = []
 
     def said(event: str, words: str) -> bool:
