@@ -9,15 +9,16 @@ import pyarrow as pa
 
 from connectors.database import ledger
 from connectors.database.bulk_insert import InsertRows, create_bulk_insert
-from connectors.database.changes import with_changes_applied
+from connectors.database.database_url import Dialect
 from connectors.database.drivers import ConnectionSettings
 from connectors.database.ledger import LedgerEntry
 from connectors.database.row_isolation import to_rejects, write_accepted_rows
 from connectors.database.session import Session, shared_session
+from connectors.database.sql_values import to_python_values
 from connectors.database.tables import TableMapping, prepare_table
 from connectors.shared.event_positions import START_OF_SPLIT, EventPosition, PositionedBatch, add_positions
 from connectors.shared.value_sizes import sum_value_sizes
-from etl.api import ComponentError, Rejects, Result, Staged
+from etl.api import ComponentError, Rejects, Result, Staged, is_changing, last_of_keys, signs
 
 MAX_LEDGER_CONFLICTS = 100
 """How often the position may have been advanced by others before the batch is retried later."""
@@ -119,3 +120,36 @@ class BatchWriter:
 
 class _PositionMovedError(Exception):
     """The ledger's position is not the one that this writer knows."""
+
+
+_IS_SAME: dict[Dialect, str] = {"mysql": "{} <=> %s", "postgresql": "{} IS NOT DISTINCT FROM %s", "sqlite": "{} IS ?"}
+"""A comparison in which null equals null."""
+
+
+def with_changes_applied(session: Session, target: TableMapping, insert_rows: InsertRows) -> InsertRows:
+    """Return a function that writes events of a changelog, and other events as ``insert_rows`` does."""
+    fields = [field for field, column in zip(target.fields, target.columns, strict=True) if column in target.key]
+    columns = [column for column in target.columns if column in target.key]
+
+    def write_changes(batch: pa.RecordBatch) -> None:
+        if not is_changing(batch.schema):
+            insert_rows(batch)
+            return
+        last = batch.take(pa.array(last_of_keys(batch, fields)))
+        is_gone = signs(last) < 0
+        if is_gone.any():
+            _delete(session, target, columns, [last.filter(pa.array(is_gone)).column(name) for name in fields])
+        if not is_gone.all():
+            insert_rows(last.filter(pa.array(~is_gone)))
+
+    return write_changes
+
+
+def _delete(session: Session, target: TableMapping, columns: Sequence[str], keys: Sequence[pa.Array]) -> None:
+    condition = " AND ".join(_IS_SAME[session.dialect].format(session.quote(column)) for column in columns)
+    statement = f"DELETE FROM {session.quote_table(target.table)} WHERE {condition}"
+    values = list(zip(*(to_python_values(key) for key in keys), strict=True))
+    with session.translating_errors():
+        cursor = session.driver.cursor()
+        cursor.executemany(statement, values)
+        cursor.close()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import pyarrow as pa
 from pydantic import Field, SecretStr
 
-from connectors.http.receiving.protocols import ReceiveFormat, create_protocol
 from connectors.http.receiving.requests import RequestProtocol
 from connectors.shared.journal.batches import read_blocks
 from connectors.shared.journal.options import AcknowledgedJournalOptions
@@ -24,6 +23,32 @@ if TYPE_CHECKING:
 
 _ADDRESS_PATTERN = r"^https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.\-]+):[0-9]{1,5}$"
 _ADDRESS_ERROR = {"patternErrorMessage": "is not an address to listen at: write http://0.0.0.0:8080 or https://[::]:8443"}
+
+
+ReceiveFormat = Literal["ndjson", "json", "text", "elasticsearch", "splunk_hec", "loki", "opentelemetry"]
+
+
+def create_protocol(format_: ReceiveFormat, path: str, max_event_bytes: int, max_body_bytes: int) -> RequestProtocol:
+    """Return the protocol of a format, whose module is imported then."""
+    if format_ == "elasticsearch":
+        from connectors.http.receiving.formats.elasticsearch import BulkProtocol
+
+        return BulkProtocol(max_event_bytes)
+    if format_ == "splunk_hec":
+        from connectors.http.receiving.formats.splunk_hec import HecProtocol
+
+        return HecProtocol(max_event_bytes)
+    if format_ == "loki":
+        from connectors.http.receiving.formats.loki import LokiProtocol
+
+        return LokiProtocol(max_event_bytes, max_body_bytes)
+    if format_ == "opentelemetry":
+        from connectors.http.receiving.formats.opentelemetry import OtlpProtocol
+
+        return OtlpProtocol(max_event_bytes)
+    from connectors.http.receiving.formats.lines import LinesProtocol
+
+    return LinesProtocol(format_, path, max_event_bytes)
 
 
 class HttpSource(JournalSource):

@@ -133,8 +133,6 @@ class MqttSource(BrokerOptions, JournalSource):
 
     def reads(self, target: str) -> bool:
         """Return whether a filter includes the topic of a sink at one of the brokers."""
-        from connectors.mqtt.topic_filters import includes
-
         return any(
             target.startswith(f"mqtt://{server}/") and includes(topic, target.removeprefix(f"mqtt://{server}/"))
             for server in self.servers
@@ -175,3 +173,18 @@ class MqttSource(BrokerOptions, JournalSource):
     @property
     def _message_type(self) -> pa.DataType:
         return pa.binary() if self.format == "binary" else pa.string()
+
+
+def includes(filter_: str, topic: str) -> bool:
+    """Return whether a filter, which may be that of a shared subscription, includes a topic (MQTT 5.0, section 4.7)."""
+    if filter_.startswith("$share/"):
+        filter_ = filter_.split("/", 2)[2]
+    if topic.startswith("$") and filter_[:1] in ("+", "#"):
+        return False
+    levels, wanted = topic.split("/"), filter_.split("/")
+    for at, level in enumerate(wanted):
+        if level == "#":
+            return True
+        if at >= len(levels) or level not in ("+", levels[at]):
+            return False
+    return len(levels) == len(wanted)

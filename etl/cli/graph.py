@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
+from etl.api import Source
 from etl.cli.config_options import PipelineFile, add_config_options, load_environment
 from etl.config import Pipeline, load
-from etl.config.lineage import LineageEdge, lineage_edges
+from etl.config.checks.targets import list_or_nothing, read_target
 
 
 @click.command()
@@ -35,6 +37,26 @@ def command(files: tuple[Path, ...], style: str, overrides: tuple[str, ...], env
 
     pipelines = load_pipelines(choose_files(files), env, overrides)
     click.echo("\n".join(trees(pipelines) if style == "text" else mermaid_of_several(pipelines)))
+
+
+class LineageEdge(NamedTuple):
+    """A sink that writes what a source of another pipeline reads."""
+
+    publisher: str
+    sink: str
+    subscriber: str
+    source: str
+
+
+def lineage_edges(pipelines: Sequence[Pipeline]) -> Iterator[LineageEdge]:
+    """All such pairs, in the order of the pipelines and of their sinks."""
+    for publisher in pipelines:
+        for output in publisher.sinks.values():
+            targets = list_or_nothing(output.sink.writes)
+            for subscriber in pipelines:
+                for name, source in subscriber.sources.items():
+                    if subscriber is not publisher and isinstance(source, Source) and read_target(source, targets):
+                        yield LineageEdge(publisher.name, output.name, subscriber.name, name)
 
 
 def trees(pipelines: Sequence[Pipeline]) -> Iterator[str]:

@@ -11,11 +11,10 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from etl.api import Schema
-from etl.rules.conditions.binding import bind
-from etl.rules.conditions.column_types import TEXT_TYPES
+from etl.api import HIDDEN, Schema
+from etl.rules.conditions.column_types import TEXT_TYPES, is_list_type
 from etl.rules.conditions.spark_sql import BindError
-from etl.rules.conditions.tree import FALSE, Condition, Leaf, leaves
+from etl.rules.conditions.tree import FALSE, Condition, Leaf, any_of, leaves, replace_leaves
 from etl.rules.engine.bitsets import Bits
 from etl.rules.engine.column_texts import Column
 from etl.rules.engine.costs import Costs
@@ -24,7 +23,7 @@ from etl.rules.engine.deferred_predicates import DeferredPredicates
 from etl.rules.engine.evaluators import DeferringEvaluator, EvaluatorContext, EvaluatorFactory
 from etl.rules.engine.program import Matches, Program
 from etl.rules.engine.text_field import TextField
-from etl.rules.predicates.predicate import Predicate
+from etl.rules.predicates.predicate import ANY_FIELD, Predicate
 
 log = logging.getLogger("sluice.rules")
 
@@ -193,3 +192,24 @@ def _concatenate(parts: Sequence[Matches]) -> Matches:
         before += int(part.offsets[-1])
     rule, tried = np.concatenate([part.rule for part in parts]), np.sum([part.tried for part in parts], axis=0)
     return Matches(np.concatenate(offsets), rule, tried)
+
+
+def bind(condition: Condition, schema: Schema) -> Condition:
+    """The condition over existing fields; a predicate on a missing field is false. Raises BindError."""
+
+    def replace(leaf: Leaf) -> Condition:
+        predicate = leaf.predicate
+        if ANY_FIELD in predicate.field_names:
+            return any_of(predicate.renamed({ANY_FIELD: name}).bind(schema) for name in text_fields(schema))
+        return predicate.bind(schema)
+
+    return replace_leaves(condition, replace)
+
+
+def text_fields(schema: Schema) -> list[str]:
+    """The fields in which keywords are searched for: texts, and lists of texts."""
+    return [field.name for field in schema if field.name not in HIDDEN and _holds_texts(field.type)]
+
+
+def _holds_texts(type_: pa.DataType) -> bool:
+    return type_ in TEXT_TYPES or (is_list_type(type_) and type_.value_type in TEXT_TYPES)

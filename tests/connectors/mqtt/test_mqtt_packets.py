@@ -12,7 +12,7 @@ from connectors.mqtt import packets
 from connectors.mqtt.connection_options import check_filter
 from connectors.mqtt.packet_reader import TOO_LONG, PacketReader
 from connectors.mqtt.packets import ProtocolError, encode_property, encode_varint, parse_properties
-from connectors.mqtt.topic_filters import includes
+from connectors.mqtt.source import includes
 
 OTHER = packets.PING
 RELEASE = b"\x62\x02\x01\x02"
