@@ -14,7 +14,7 @@ from types import TracebackType
 
 import psutil  # type: ignore[import-untyped]
 
-from benchmarks.places import medium
+from benchmarks.folders import medium
 
 STEP = 64 << 20
 MOST = 8 << 30

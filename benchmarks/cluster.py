@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import data, measure
 from benchmarks.contenders import PIPELINES, last_event
-from benchmarks.places import ROOT, fresh
+from benchmarks.folders import ROOT, fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from benchmarks.workload import in_memory

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.places import CACHE, HERE, ROOT, VENV
+from benchmarks.folders import CACHE, HERE, ROOT, VENV
 
 PACKAGES = (
     "chdb==4.4.0",

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from benchmarks import measure
 from benchmarks.contenders import done
+from benchmarks.folders import fresh
 from benchmarks.live_keys import StepRun
-from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from etl.contract.steps import ArrowStep

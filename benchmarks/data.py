@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.places import CACHE, acceptance
+from benchmarks.folders import CACHE, acceptance
 
 LINES = 10_000_000
 BLOCK_COPIES = 100

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.contenders import PIPELINES
+from benchmarks.folders import HERE, ROOT, fresh
 from benchmarks.measure import Command
-from benchmarks.places import HERE, ROOT, fresh
 from benchmarks.processes import cpu_of, cpu_of_ended, until
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from benchmarks.elasticsearch import LOADER, Loader, Node, started
+from benchmarks.folders import ROOT, fresh
 from benchmarks.measure import Command
-from benchmarks.places import ROOT, fresh
 from benchmarks.processes import cpu_of, cpu_of_ended, until
 from benchmarks.results import Result
 from benchmarks.settings import Settings

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from benchmarks import data
 from benchmarks.contenders import PIPELINES
+from benchmarks.folders import fresh
 from benchmarks.growing import Watcher, Writer
 from benchmarks.measure import Command
-from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.contenders import PIPELINES
+from benchmarks.folders import fresh
 from benchmarks.follow import GROWTH_MB, SETTLED, wait_until
 from benchmarks.growing import TICK_SECONDS
 from benchmarks.measure import Command, tree_cpu
-from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import measure
 from benchmarks.contenders import etl
-from benchmarks.places import HERE, fresh
+from benchmarks.folders import HERE, fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

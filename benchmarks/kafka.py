@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import data
 from benchmarks.contenders import PIPELINES, last_event
+from benchmarks.folders import ROOT, fresh
 from benchmarks.measure import Command
 from benchmarks.measure import run as measured
-from benchmarks.places import ROOT, fresh
 from benchmarks.processes import cpu_of, noted
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings

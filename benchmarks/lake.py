@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import data, events, measure
 from benchmarks.ballast import Ballast
 from benchmarks.contenders import OWN, PIPELINES, PYSPARK, Contender, done
-from benchmarks.places import HERE, fresh, work
+from benchmarks.folders import HERE, fresh, work
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from benchmarks.w1 import WORKLOAD

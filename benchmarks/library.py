@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import measure
-from benchmarks.places import fresh
+from benchmarks.folders import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from etl.spark.session import WORKER_ENVIRONMENT

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.places import acceptance
+from benchmarks.folders import acceptance
 from etl.scanner.pattern_error import PatternError
 from etl.scanner.regex_printer import format_regex
 from etl.scanner.tree import Node, backtracking_reason, captures

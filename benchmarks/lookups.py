@@ -9,7 +9,7 @@ import sys
 
 from benchmarks import lookups_database, lookups_peers, measure
 from benchmarks.database import PASSWORD
-from benchmarks.places import fresh
+from benchmarks.folders import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from etl.spark.session import WORKER_ENVIRONMENT

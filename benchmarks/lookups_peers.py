@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks import measure
 from benchmarks.contenders import OTHERS, prepare_peers
+from benchmarks.folders import CACHE, HERE
 from benchmarks.lookups_kernels import PROBES
-from benchmarks.places import CACHE, HERE
 from benchmarks.results import Row
 
 EXACT, CIDR = "10,000,000 rows", "1,000,000 networks"

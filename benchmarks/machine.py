@@ -8,7 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from benchmarks.places import VENV, medium, work
+from benchmarks.folders import VENV, medium, work
 
 OURS = ("pyspark", "pyarrow", "polars", "numba")
 PEERS = ("chdb", "tenzir", "duckdb")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks import measure
+from benchmarks.folders import fresh
 from benchmarks.follow import wait_until
-from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

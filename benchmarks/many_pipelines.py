@@ -11,10 +11,10 @@ from pathlib import Path
 
 from benchmarks import data
 from benchmarks.contenders import PIPELINES
+from benchmarks.folders import fresh
 from benchmarks.follow import wait_until
 from benchmarks.growing import STAMP
 from benchmarks.measure import Command, tree_cpu
-from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

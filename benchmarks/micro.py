@@ -6,7 +6,7 @@ import json
 import sys
 
 from benchmarks import measure
-from benchmarks.places import fresh
+from benchmarks.folders import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from etl.spark.session import WORKER_ENVIRONMENT

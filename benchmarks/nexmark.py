@@ -14,7 +14,7 @@ from subprocess import CalledProcessError
 
 from benchmarks import measure
 from benchmarks.contenders import OWN, flink_python
-from benchmarks.places import CACHE, HERE, ROOT, acceptance, fresh
+from benchmarks.folders import CACHE, HERE, ROOT, acceptance, fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import measure
-from benchmarks.places import fresh
+from benchmarks.folders import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from etl.spark.session import WORKER_ENVIRONMENT

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.places import ROOT
+from benchmarks.folders import ROOT
 from connectors.discard import DiscardSink
 from etl.api import OFFSET
 from etl.config.model import Output

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import yaml
 
+from benchmarks.folders import HERE
 from benchmarks.machine import ABSENT
-from benchmarks.places import HERE
 from benchmarks.results import Result, Row, saved
 
 RESULTS = HERE / "RESULTS.md"

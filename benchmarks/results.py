@@ -7,7 +7,7 @@ import statistics
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from benchmarks.places import RESULTS
+from benchmarks.folders import RESULTS
 
 
 @dataclass

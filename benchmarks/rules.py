@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import measure, rules_kernels, rules_peers
 from benchmarks.contenders import done
-from benchmarks.places import fresh
+from benchmarks.folders import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from etl.spark.session import WORKER_ENVIRONMENT

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks import fleet
-from benchmarks.places import acceptance
+from benchmarks.folders import acceptance
 from connectors.file.source import FileSource
 from connectors.shared.json_lines import encode
 from etl.api import ArrowStep, Limit, visible

@@ -13,7 +13,7 @@ from shutil import copytree
 
 from benchmarks import measure
 from benchmarks.contenders import CRATES, OTHERS, prepare_peers, program
-from benchmarks.places import HERE, acceptance
+from benchmarks.folders import HERE, acceptance
 from benchmarks.results import Row
 from benchmarks.rules_kernels import EVENTS, FOLDERS, parse_events, step
 

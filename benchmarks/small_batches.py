@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.folders import fresh
 from benchmarks.follow import wait_until
 from benchmarks.measure import Command, tree_cpu
 from benchmarks.measure import run as run_command
-from benchmarks.places import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

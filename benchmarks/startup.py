@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks import data, measure
+from benchmarks.folders import ROOT, fresh
 from benchmarks.follow import follow_argv, wait_until
 from benchmarks.measure import Command
-from benchmarks.places import ROOT, fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from benchmarks import measure
 from benchmarks.contenders import OTHERS, OWN, etl, flink_python, prepare_peers
-from benchmarks.places import HERE, fresh
+from benchmarks.folders import HERE, fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

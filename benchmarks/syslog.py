@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contenders import PIPELINES
+from benchmarks.folders import ROOT, fresh
 from benchmarks.measure import Command
-from benchmarks.places import ROOT, fresh
 from benchmarks.processes import cpu_of
 from benchmarks.results import Result, Row
 from benchmarks.senders import DIGITS, SIZE

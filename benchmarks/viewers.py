@@ -16,9 +16,9 @@ from urllib.request import urlopen
 
 from benchmarks import data
 from benchmarks.contenders import PIPELINES
+from benchmarks.folders import HERE, fresh
 from benchmarks.follow import wait_until
 from benchmarks.measure import Command, tree_cpu
-from benchmarks.places import HERE, fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 from benchmarks.workload import in_memory

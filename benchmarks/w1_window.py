@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import data, measure
 from benchmarks.contenders import done, etl
-from benchmarks.places import fresh
+from benchmarks.folders import fresh
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

@@ -16,7 +16,7 @@ from benchmarks import data, events, measure
 from benchmarks.ballast import Ballast
 from benchmarks.contenders import PIPELINES, Contender, prepare_peers, sluice
 from benchmarks.expressions import expressions, grok_patterns
-from benchmarks.places import fresh, work
+from benchmarks.folders import fresh, work
 from benchmarks.results import Result, Row
 from benchmarks.settings import Settings
 

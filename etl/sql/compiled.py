@@ -60,8 +60,8 @@ class CompiledScript:
         self.warnings += [step.warning for step in relation.steps if step.warning]
         for number, step in enumerate(relation.steps):
             locations[*path, "steps", number] = None, step.at
-            for keys, place in step.places.items():
-                locations[*path, "steps", number, *keys] = place, place
+            for keys, first in step.starts.items():
+                locations[*path, "steps", number, *keys] = first, first
         return replace(relation, inputs=(name,), steps=())
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What word processors and printed pages make of a script, corrected before it is read. Each place keeps its number."""
+"""What word processors and printed pages make of a script, corrected before it is read. Each character keeps its index."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Grouping:
         keys = [self._by_alias(key) for one in (group.expressions if group else []) for key in members(one)]
         window, keys = self._find_window(keys)
         names, texts, columns = self._group_keys(keys)
-        aggregates, aliases, places = self._aggregates()
+        aggregates, aliases, starts = self._aggregates()
         if window is not None and window.offset:
             window = self._shift(window, at)
         options: dict[str, Any] = {
@@ -70,7 +70,7 @@ class Grouping:
         )
         changed = {} if window else {"changes_at": at}
         warning = _watermark_warning(window, at) if window else None
-        self._add(options, at, places, warning, scope=scope, window=replace(window, closed=True) if window else None, **changed)
+        self._add(options, at, starts, warning, scope=scope, window=replace(window, closed=True) if window else None, **changed)
         if window is not None and window.offset:
             ends = {name: f"{name} + {_interval(window.offset)}" for name in ("window_start", "window_end")}
             self._add({"type": "set", "fields": ends}, at)
@@ -85,11 +85,11 @@ class Grouping:
         self,
         options: dict[str, Any],
         at: int,
-        places: Mapping[tuple[str | int, ...], int] | None = None,
+        starts: Mapping[tuple[str | int, ...], int] | None = None,
         warning: ScriptError | None = None,
         **changes: Any,
     ) -> None:
-        self._relation = self._relation.then(StepText(options, at, places or {}, warning), is_exact=False, **changes)
+        self._relation = self._relation.then(StepText(options, at, starts or {}, warning), is_exact=False, **changes)
 
     def _shift(self, window: WindowRows, at: int) -> WindowRows:
         """The windows by a time that is earlier by the offset, for which their beginnings are multiples of their length."""
@@ -185,7 +185,7 @@ class Grouping:
         """Name → aggregate, text of an aggregate → name, and where each stands."""
         found: dict[str, str] = {}
         names: dict[str, str] = {}
-        places: dict[tuple[str | int, ...], int] = {}
+        starts: dict[tuple[str | int, ...], int] = {}
         having = self._node.args.get("having")
         for item in [*self._node.expressions, *([having.this] if having else [])]:
             for call in find_aggregates(item.unalias()):
@@ -206,8 +206,8 @@ class Grouping:
                     found |= {f"{name}_{suffix}": text for suffix, text in made.more.items()}
                     if result := made.finish(name):
                         self._results[name] = result
-                places["aggregates", name] = start(call)
-        return found, names, places
+                starts["aggregates", name] = start(call)
+        return found, names, starts
 
     @staticmethod
     def _window_columns(keys: Sequence[SqlColumn]) -> Iterator[SqlColumn]:

@@ -67,5 +67,5 @@ def _spans(node: Any, compiled: CompiledScript) -> Iterator[str]:
         for pair in one.expressions if name == "state_ttl" else ():
             if not isinstance(pair, exp.EQ) or not isinstance(pair.expression, exp.Literal):
                 raise ScriptError("sql-syntax", "STATE_TTL takes tables and times", at, "/*+ STATE_TTL('t' = '1 d') */")
-            place = start(pair) or at
-            yield flink_duration(Option("STATE_TTL", pair.expression.name, place, place)) or FOR_EVER
+            first = start(pair) or at
+            yield flink_duration(Option("STATE_TTL", pair.expression.name, first, first)) or FOR_EVER

@@ -130,6 +130,6 @@ class RankedRows:
         return replace(scope, aliases={**scope.aliases, text_key(over): self._rank.name})
 
     def _add(
-        self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None, **changes: Any
+        self, options: dict[str, Any], at: int, starts: dict[tuple[str | int, ...], int] | None = None, **changes: Any
     ) -> None:
-        self._relation = self._relation.then(StepText(options, at, places or {}), is_exact=False, **changes)
+        self._relation = self._relation.then(StepText(options, at, starts or {}), is_exact=False, **changes)

@@ -19,8 +19,8 @@ class StepText:
 
     options: Mapping[str, Any]
     at: int
-    places: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
-    """Characters of single options, by path."""
+    starts: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
+    """Where single options begin in the script (characters), by path."""
     warning: ScriptError | None = None
     """What is probably not meant."""
 

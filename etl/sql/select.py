@@ -99,10 +99,10 @@ class SelectCompiler:
                 raise ScriptError("unsupported-sql", f"{what} is not supported", start(self._node), "leave it out")
 
     def _add(
-        self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None, **changes: Any
+        self, options: dict[str, Any], at: int, starts: dict[tuple[str | int, ...], int] | None = None, **changes: Any
     ) -> None:
         is_exact = self._relation.is_exact and options["type"] == "filter"
-        self._relation = self._relation.then(StepText(options, at, places or {}), is_exact=is_exact, **changes)
+        self._relation = self._relation.then(StepText(options, at, starts or {}), is_exact=is_exact, **changes)
 
     def _filter(self, condition: Node) -> None:
         text = spark_text(condition, self._relation.scope)
@@ -115,7 +115,7 @@ class SelectCompiler:
             self._filter(condition)
             return
         text = spark_text(condition, self._relation.scope)
-        last = replace(last, options={**last.options, "having": text}, places={**last.places, ("having",): start(condition)})
+        last = replace(last, options={**last.options, "having": text}, starts={**last.starts, ("having",): start(condition)})
         self._relation = replace(self._relation, steps=(*self._relation.steps[:-1], last))
 
     @property
@@ -137,7 +137,7 @@ class SelectCompiler:
                 start(self._node),
             )
         fields: dict[str, str] = {}
-        places: dict[tuple[str | int, ...], int] = {}
+        starts: dict[tuple[str | int, ...], int] = {}
         columns: list[SqlColumn] = []
         taken: set[str] = set()
         warning: ScriptError | None = None
@@ -156,7 +156,7 @@ class SelectCompiler:
                 fields |= {path: quoted(leaf.field) for path, leaf in named_leaves(column, name)}
             else:
                 fields[field_name(name)] = text
-                places["fields", field_name(name)] = at
+                starts["fields", field_name(name)] = at
                 warning = warning or _renaming(name, at)
             columns.append(SqlColumn(name, field_name(name), type_, column.time, _rename(column, name), column.qualifier))
         window = self._relation.window
@@ -166,7 +166,7 @@ class SelectCompiler:
         if fields == {one: quoted(one) for one in fields} and list(fields) == self._known_fields():
             return self._distinct(replace(relation, is_exact=True))
         relation = relation.then(
-            StepText({"type": "select", "fields": fields}, start(self._node), places, warning), is_exact=True
+            StepText({"type": "select", "fields": fields}, start(self._node), starts, warning), is_exact=True
         )
         return self._distinct(relation)
 
@@ -195,10 +195,10 @@ class SelectCompiler:
         computed = {*self._relation.scope.aliases.values(), *known}  # by the steps of OVER and of look-ups, under these names
         fields = {name: text for name, text in texts.items() if name not in computed or text != quoted(name)}
         if fields:
-            places: dict[tuple[str | int, ...], int] = {
+            starts: dict[tuple[str | int, ...], int] = {
                 ("fields", item.alias): start(item.unalias()) for item in others if item.alias in fields
             }
-            self._add({"type": "set", "fields": fields}, start(others[0]), places)
+            self._add({"type": "set", "fields": fields}, start(others[0]), starts)
         return self._relation
 
     def _is_part(self, item: Any) -> bool:

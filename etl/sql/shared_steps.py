@@ -97,8 +97,8 @@ def _move_locations(locations: dict[Path, Any], stream: Path, shared: Path | Non
             if shared is not None:
                 locations[*shared, *path[2:]] = locations[path]
             continue
-        place = locations.pop(path)
+        location = locations.pop(path)
         if number >= length:
-            locations[*stream, "steps", number - length, *path[4:]] = place
+            locations[*stream, "steps", number - length, *path[4:]] = location
         elif shared is not None:
-            locations[*shared, *path[2:]] = place
+            locations[*shared, *path[2:]] = location

@@ -156,7 +156,7 @@ class Script:
 
 
 def start(node: Node) -> int:
-    """The first character of a node, or of its leftmost part with a known place."""
+    """The first character of a node, or of its leftmost part of which it is known."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return min(starts, default=0)
 

@@ -151,10 +151,10 @@ class _Writer:
     def _head(self, marked: Iterable[str]) -> str:
         return "\n\n".join([*self._settings(), *self._functions(), *self._tables(marked)])
 
-    def streams_at(self, places: Iterator[int]) -> set[str]:
+    def streams_at(self, characters: Iterator[int]) -> set[str]:
         """The streams in whose text these characters are."""
         found = set()
-        for at in places:
+        for at in characters:
             found |= {name for (first, name), (last, _) in zip(self._spans, self._spans[1:], strict=False) if first <= at < last}
         return found
 

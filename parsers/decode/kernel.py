@@ -1,7 +1,7 @@
 """Kernels over encoded texts: bytes out, end to end.
 
 All have one signature: where the texts lie, a table of 256 bytes, where the bytes go (no more than there were), int64[n]
-for where each row's bytes end, and int64[n] for the place of the first wrong byte, -1 where there is none.
+for where each row's bytes end, and int64[n] for the index of the first wrong byte, -1 where there is none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from etl.columns.intrinsics import load_byte, store_byte
 from etl.columns.kernels import kernel, kernel_function
 
 SKIP, PAD, WRONG = np.uint8(64), np.uint8(65), np.uint8(255)
-"""In a table, beside the values of digits: what is passed over, what fills up, what has no place there."""
+"""In a table, beside the values of digits: bytes that are skipped, padding, bytes that are not allowed."""
 
 _ONE = np.uint64(1)
 _PERCENT, _BACKSLASH, _PLUS, _SPACE, _X = np.uint8(0x25), np.uint8(0x5C), np.uint8(0x2B), np.uint8(0x20), np.uint8(0x78)

@@ -24,7 +24,7 @@ _SUFFIXES = (".yml", ".yaml", ".json")
 
 @dataclass
 class IngestFiles:
-    """Pipelines by name, with the places of their processors."""
+    """Pipelines by name, with the locations of their processors in their files."""
 
     pipelines: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     main: str = ""

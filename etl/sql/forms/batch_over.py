@@ -45,10 +45,10 @@ def with_all_rows(relation: Relation, calls: Mapping[str, Any]) -> Relation:
     order = first.args.get("order")
     options |= {"order_by": order_texts(order.expressions, scope)} if order else {}
     options |= _frame(first)
-    places: dict[tuple[str | int, ...], int] = {("aggregates", name): start(call) for name, call in calls.items()}
+    starts: dict[tuple[str | int, ...], int] = {("aggregates", name): start(call) for name, call in calls.items()}
     aliases = {text_key(call): name for name, call in calls.items()}
     scope = replace(scope, aliases={**scope.aliases, **aliases}, results={**scope.results, **results})
-    return relation.then(StepText({**options, "aggregates": functions}, at, places), scope=scope, is_exact=False, changes_at=None)
+    return relation.then(StepText({**options, "aggregates": functions}, at, starts), scope=scope, is_exact=False, changes_at=None)
 
 
 def _with_keys(relation: Relation, nodes: Sequence[Any], at: int) -> tuple[Relation, list[str]]:
@@ -69,7 +69,7 @@ def _with_keys(relation: Relation, nodes: Sequence[Any], at: int) -> tuple[Relat
 
 
 def order_texts(order: Sequence[Any], scope: Scope) -> dict[str, str]:
-    """ORDER BY as expressions and their ways; null is the smallest value, so another place of it needs an expression more."""
+    """ORDER BY as expressions and their directions; null is the smallest value, so another order of nulls adds an expression."""
     found: dict[str, str] = {}
     for one in order:
         text, is_descending = spark_text(one.this, scope), bool(one.args.get("desc"))

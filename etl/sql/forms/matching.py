@@ -48,17 +48,17 @@ class _Match:
             options["where"] = where
         if self.fields:
             options["fields"] = self.fields
-        places: dict[tuple[str | int, ...], int] = {("pattern",): start(self.clause.args["pattern"])}
+        starts: dict[tuple[str | int, ...], int] = {("pattern",): start(self.clause.args["pattern"])}
         if (after := self.clause.args.get("after")) and after.name != "past_last_event":
-            options["after_match"], places["after_match",] = self._after(after, names), start(after)
-        self._add(options, at, places)
+            options["after_match"], starts["after_match",] = self._after(after, names), start(after)
+        self._add(options, at, starts)
         scope = Scope((*keys, *columns))
         selected = {key.field: quoted(key.field) for key in keys} | values
-        self._add({"type": "select", "fields": selected}, at, {("fields", name): place for name, place in measured.items()})
+        self._add({"type": "select", "fields": selected}, at, {("fields", name): first for name, first in measured.items()})
         return replace(self.relation, scope=scope, window=None, is_exact=True)
 
-    def _add(self, options: dict[str, Any], at: int, places: dict[tuple[str | int, ...], int] | None = None) -> None:
-        self.relation = self.relation.then(StepText(options, at, places or {}))
+    def _add(self, options: dict[str, Any], at: int, starts: dict[tuple[str | int, ...], int] | None = None) -> None:
+        self.relation = self.relation.then(StepText(options, at, starts or {}))
 
     def _key(self, node: Any) -> SqlColumn:
         column = plain_column(node, self.relation.scope)
@@ -129,7 +129,7 @@ class _Match:
     def _measures(self, names: list[str], keys: list[SqlColumn]) -> tuple[list[SqlColumn], dict[str, str], dict[str, int]]:
         columns: list[SqlColumn] = []
         values: dict[str, str] = {}
-        places: dict[str, int] = {}
+        starts: dict[str, int] = {}
         taken = {key.name.lower() for key in keys}
         for item in self.clause.args.get("measures") or []:
             name = item.alias or item.output_name
@@ -144,8 +144,8 @@ class _Match:
             is_time = call_name(inner) in ("match_rowtime", "match_proctime")
             values[name] = "sequence_end" if is_time else self._measure(inner, names)
             columns.append(SqlColumn(name, name, "timestamp" if is_time else None, TimeAttribute(0) if is_time else None))
-            places[name] = start(item)
-        return columns, values, places
+            starts[name] = start(item)
+        return columns, values, starts
 
     def _measure(self, node: Any, names: list[str]) -> str:
         """An expression over the fields of a match."""

@@ -29,13 +29,13 @@ def step_rows(call: Any, rows_of: Callable[[Sequence[Any]], Relation]) -> Relati
         raise ScriptError("wrong-arguments", f"{call.name} takes a table", start(call), hint)
     relation = rows_of(inputs)
     options: dict[str, Any] = {"type": str(call.name).lower()}
-    places: dict[tuple[str | int, ...], int] = {}
+    starts: dict[tuple[str | int, ...], int] = {}
     for one in call.expressions:
         if isinstance(one, exp.Kwarg):
             name = one.this.name
             options[name] = _value(one.expression)
-            places[name,] = start(one.expression) or start(call)
-    step = StepText(options, start(call), places)
+            starts[name,] = start(one.expression) or start(call)
+    step = StepText(options, start(call), starts)
     return relation.then(step, scope=relation.scope.opened(), window=None, is_exact=False)
 
 

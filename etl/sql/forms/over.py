@@ -91,11 +91,11 @@ def _with_window(relation: Relation, calls: Mapping[str, Any], ttl: Mapping[str,
         **(frame := _frame(first)),
         **({} if "within" in frame else ttl),
     }
-    places: dict[tuple[str | int, ...], int] = {("aggregates", name): start(call) for name, call in calls.items()}
+    starts: dict[tuple[str | int, ...], int] = {("aggregates", name): start(call) for name, call in calls.items()}
     scope = replace(scope, aliases={**scope.aliases, **aliases})
     if not keys:
         relation = relation.then(StepText({"type": "set", "fields": {ONE_KEY: "1"}}, start(first)))
-    return relation.then(StepText(options, start(first), places), scope=scope, is_exact=False)
+    return relation.then(StepText(options, start(first), starts), scope=scope, is_exact=False)
 
 
 def _aggregate(call: Any, scope: Any) -> str:

@@ -180,8 +180,8 @@ class QueryValues:
     ) -> tuple[Relation, list[str]]:
         """The relation with the values of the query's items for its keys, and their fields."""
         number = len(self._compiled.value["streams"])
-        names = [f"value_{number}_{place}" for place in range(len(items))]
-        keys = {f"key_{number}_{place}": one.inner for place, one in enumerate(pairs)}
+        names = [f"value_{number}_{index}" for index in range(len(items))]
+        keys = {f"key_{number}_{index}": one.inner for index, one in enumerate(pairs)}
         try:
             right = self._queries.query(_by_key(select, dict(zip(names, items, strict=True)), keys, at))
         except ScriptError:

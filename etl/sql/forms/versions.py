@@ -84,4 +84,4 @@ def version_join(
     options |= {"match": "latest", "time": time.field, "late": duration(max(time.time.late or 0, versions.time.late or 0))}
     if versions.field != time.field:
         options["right_time"] = versions.field
-    return Relation(joined.inputs, (type(step)(options, step.at, step.places),), joined.scope, None, is_exact=False)
+    return Relation(joined.inputs, (type(step)(options, step.at, step.starts),), joined.scope, None, is_exact=False)
