@@ -56,6 +56,13 @@ class CallThread:
         """Whether a call was abandoned and still goes on."""
         return self._abandoned is not None and self._at_work.longer_than(0) != []
 
+    def late_result(self) -> Any:
+        """Return or raise what an abandoned call did that does not go on any more."""
+        answer, error = self._answers.get()
+        if error is not None:
+            raise error
+        return answer
+
     def run(self, call: Callable[[], T], what: str = "a call") -> T:
         """Return or raise what the call does. Raises RunStopping when the run stops and the call takes longer than the grace, and
         HungCallError when it takes too long."""

@@ -20,6 +20,8 @@ class Sample(NamedTuple):
     name: str
     labels: Mapping[str, str]
     value: float
+    since: float = 0.0
+    """When it was 0, seconds since the epoch, if that was later than the start of the process."""
 
 
 class MetricsFile:

@@ -103,16 +103,17 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def encode_metrics(samples: Iterable[Sample], resource: Mapping[str, str], began: float, now: float) -> dict[str, Any]:
-    """The document of OTLP: counters as sums since ``began``, all others as gauges."""
+    """The document of OTLP: counters as sums since ``began`` or since they were 0 later, all others as gauges."""
     by_name: dict[str, list[dict[str, Any]]] = {}
     for sample in samples:
         point = {"attributes": _attributes(sample.labels), "asDouble": float(sample.value), "timeUnixNano": _nanos(now)}
+        if sample.name.endswith("_total"):
+            point["startTimeUnixNano"] = _nanos(min(now, max(began, sample.since)))  # the clock may have been set back
         by_name.setdefault(sample.name, []).append(point)
     metrics: list[dict[str, Any]] = []
     for name, points in by_name.items():
         if name.endswith("_total"):
-            since = [{**point, "startTimeUnixNano": _nanos(began)} for point in points]
-            total = {"dataPoints": since, "aggregationTemporality": CUMULATIVE, "isMonotonic": True}
+            total = {"dataPoints": points, "aggregationTemporality": CUMULATIVE, "isMonotonic": True}
             metrics.append({"name": name, "sum": total})
         else:
             metrics.append({"name": name, "gauge": {"dataPoints": points}})

@@ -107,9 +107,11 @@ def server_samples(server: PipelineServer) -> Iterator[Sample]:
     for job in server.jobs():
         labels = {"pipeline": str(job.name)}
         yield Sample("sluice_up", labels, float(job.status == "running"))
-        yield Sample("sluice_restarts_total", labels, job.restarts)
+        yield Sample("sluice_restarts_total", labels, job.restarts, job.created)
         if job.run is not None:
-            yield from _masked_texts(samples(str(job.name), job.run.totals), server.secrets.mask)
+            totals = job.run.totals
+            for sample in _masked_texts(samples(str(job.name), totals), server.secrets.mask):
+                yield sample._replace(since=totals.created)
     yield from memory_samples()
 
 

@@ -108,7 +108,7 @@ class StatusDocument(ApiModel):
     version: int | None = Field(description="The version that runs now.")
     accepted_version: int | None = Field(description="The version that a start or restart runs.")
     error: str = Field(description="The last failure; empty while it runs.")
-    restarts: int = Field(description="Failures after which it started again.")
+    restarts: int = Field(description="Failures after which it started again, since the start of the server.")
     refused: RefusalDocument | None
     description: str | None
     rates: RatesDocument

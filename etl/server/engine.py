@@ -25,8 +25,8 @@ CHECK_SECONDS = 30.0
 
 T = TypeVar("T")
 
-_hung_checks: dict[str, CallThread] = {}
-"""Pipeline → its check that did not end."""
+_long_checks: dict[str, tuple[str, CallThread]] = {}
+"""Pipeline → the digest of a file, and its check that did not end in time."""
 
 
 class EngineRun(Protocol):
@@ -126,25 +126,35 @@ def check_file(
     Raises ConfigError if the file has problems, and HungCallError if the check takes too long: it opens the files of tables,
     rules and schemas, which may be on a file system that does not answer.
     """
-    checked = _in_time(name, lambda: inspect_content(file.path, file.content, env))
+    checked = _in_time(name, file.digest, lambda: inspect_content(file.path, file.content, env))
     if checked.pipeline is None:
-        raise ConfigError(checked.problems)
+        raise ConfigError(_named(checked.problems, name, file))
     pipeline = replace(checked.pipeline, name=name)
     shared = [problem for problem in together([*others, pipeline]) if problem.file == pipeline.file]
     shared += check_published([pipeline], lambda path: inspect(path, env).pipeline, others)
     if any(problem.severity == "error" for problem in shared):
-        raise ConfigError(shared)
-    return pipeline, [*checked.problems, *shared]
+        raise ConfigError(_named(shared, name, file))
+    return pipeline, _named([*checked.problems, *shared], name, file)
 
 
-def _in_time(name: str, check: Callable[[], T]) -> T:
-    """A check in a thread of its own; no other one of the same pipeline begins while it hangs."""
-    before = _hung_checks.get(name)
-    calls = before if before is not None and before.hangs else CallThread(lambda: False, max_seconds=CHECK_SECONDS)
+def _named(problems: Sequence[Problem], name: str, file: JobFile) -> list[Problem]:
+    """The problems with the file of the pipeline called as below the folder of jobs: clients need not know where that is."""
+    path, short = str(file.path), f"{name}{file.path.suffix}"
+    return [replace(problem, file=short) if problem.file == path else problem for problem in problems]
+
+
+def _in_time(name: str, digest: str, check: Callable[[], T]) -> T:
+    """A check in a thread of its own; no other one of the same pipeline begins while it goes on. What one found that took too
+    long is the answer to the next call for the same file."""
+    before, calls = _long_checks.get(name, ("", CallThread(lambda: False, max_seconds=CHECK_SECONDS)))
+    if before and not calls.hangs:
+        del _long_checks[name]
+        if before == digest:
+            found: T = calls.late_result()
+            return found
+        before, calls = "", CallThread(lambda: False, max_seconds=CHECK_SECONDS)
     try:
-        found = calls.run(check, f"the check of {name}")
-    except HungCallError:
-        _hung_checks[name] = calls
-        raise
-    _hung_checks.pop(name, None)
-    return found
+        return calls.run(check, f"the check of {name}")
+    except HungCallError as error:
+        _long_checks[name] = before or digest, calls
+        raise HungCallError(f"{error}; if it ends, its result counts: deploy the same file again") from None

@@ -97,6 +97,11 @@ class Job:
         self._restart = False
         self._error = ""
         self._failures = 0
+        """Starts that have failed one after the other."""
+        self._restarts = 0
+        """Failures of starts and of earlier runs."""
+        self.created = time.time()
+        """When it had no failures, seconds since the epoch."""
         self._retry_at: float | None = None
         self._closing = False
         self._letters: tuple[LetterVerb, LetterFilter] | None = None
@@ -201,8 +206,8 @@ class Job:
 
     @property
     def restarts(self) -> int:
-        """Failures after which it started again."""
-        return self._failures + (self.run.failures if self.run is not None else 0)
+        """Failures after which it started again, since the server knows it."""
+        return self._restarts + (self.run.failures if self.run is not None else 0)
 
     @property
     def running_version(self) -> int | None:
@@ -339,7 +344,8 @@ class Job:
             return
         self.pipeline, self.notes = prepared.pipeline, prepared.notes
         self._running, self._is_paused = version, False
-        self.run = prepared.start(self._take, self._wake)
+        before, self.run = self.run, prepared.start(self._take, self._wake)
+        self._restarts += before.failures if before is not None else 0
 
     def _settle_letters(self) -> None:
         """Replay or drop the letters, and report what has failed."""
@@ -383,6 +389,7 @@ class Job:
             self.refuse(Refusal.of(version.file, EtlError(f"version {version.number} does not start: {reason}")))
             return
         self._failures += 1
+        self._restarts += 1
         wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (self._failures - 1))
         self._error = reason
         self._retry_at = time.monotonic() + wait

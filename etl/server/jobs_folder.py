@@ -44,8 +44,8 @@ class FolderContent:
     files: Mapping[PipelineName, JobFile]
     refused: Mapping[str, str]
     """Path below the folder → why this file, or this folder of a namespace, is not read."""
-    unreadable: frozenset[PipelineName] = frozenset()
-    """Pipelines whose file is there and cannot be read, or is too large."""
+    unreadable: Mapping[PipelineName, Path] = field(default_factory=dict)
+    """Pipelines whose file is there and cannot be read, or is too large, and that file."""
     unreadable_namespaces: frozenset[str] = frozenset()
     """Namespaces whose folder is there and cannot be read."""
 
@@ -64,7 +64,7 @@ class JobsFolder:
         """All pipeline files. Raises EtlError if the folder cannot be read."""
         files: dict[PipelineName, JobFile] = {}
         refused: dict[str, str] = {}
-        unreadable: set[PipelineName] = set()
+        unreadable: dict[PipelineName, Path] = {}
         namespaces: set[str] = set()
         for folder in self._namespaces():
             try:
@@ -87,8 +87,8 @@ class JobsFolder:
                     files[name] = _read(path)
                 except (EtlError, OSError) as error:
                     refused[place] = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-                    unreadable.add(name)
-        return FolderContent(files, refused, frozenset(unreadable), frozenset(namespaces))
+                    unreadable[name] = path
+        return FolderContent(files, refused, unreadable, frozenset(namespaces))
 
     def path(self, name: PipelineName, language: Language) -> Path:
         """The file of a pipeline, in its language; that of an existing one keeps its suffix."""

@@ -125,12 +125,12 @@ def listening(app: Starlette, address: ListenAddress, tls: Tls | None = None) ->
     )
     logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong would fill the log
     try:
+        if tls is not None:
+            _check_tls(tls)
         config.load()
         listener = _bind(address)
-    except (OSError, ssl.SSLError) as error:
-        what = "with these files of TLS" if isinstance(error, ssl.SSLError) else ""
-        text = f"cannot listen at {address.host}:{address.port} (--listen) {what}".rstrip()
-        raise EtlError(f"{text}: {error.strerror or error}") from error
+    except OSError as error:
+        raise EtlError(f"cannot listen at {address.host}:{address.port} (--listen): {error.strerror or error}") from error
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
     thread.start()
@@ -141,6 +141,20 @@ def listening(app: Starlette, address: ListenAddress, tls: Tls | None = None) ->
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+def _check_tls(tls: Tls) -> None:
+    """Raise EtlError unless the files are a certificate and its key. Without this check a key with a passphrase would make the
+    library ask on the terminal."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=_no_passphrase)
+    except (OSError, ValueError) as error:
+        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        raise EtlError(f"cannot use {tls.certificate} and {tls.key} for TLS (--tls-cert, --tls-key): {reason}") from error
+
+
+def _no_passphrase() -> str:
+    raise ValueError("the key has a passphrase, which a server cannot be asked for; `openssl pkey -in KEY -out NEW` removes it")
 
 
 def _bind(address: ListenAddress) -> socket.socket:

@@ -190,7 +190,11 @@ class PipelineServer:
         """Make the pipelines agree with the folder."""
         with self._lock:
             content = self.folder.read()  # under the lock: else it could be older than what `deploy` has written
-            self.refused_files = content.refused
+            refused = dict(content.refused)
+            for name, path in content.unreadable.items():
+                if name in self._jobs or self.versions.list(name):
+                    self._take_unreadable(name, path, refused.pop(str(path.relative_to(self.folder.root))))
+            self.refused_files = refused
             for name, file in content.files.items():
                 self._take(name, file)
             self._remove_missing(content)
@@ -213,18 +217,30 @@ class PipelineServer:
             refusal = Refusal.of(file, error)
             if not is_known or job.refusal is None or job.refusal.reason != refusal.reason:
                 job.refuse(refusal)
-            self._fall_back(job, file)
+            self._fall_back(job, file.path)
             return
         self._refused_beside.pop(name, None)
         job.deploy(version, prepared, self._desired.get(name))
         job.report("deployed", f"version {version.number} is accepted")
 
-    def _fall_back(self, job: Job, file: JobFile) -> None:
+    def _take_unreadable(self, name: PipelineName, path: Path, reason: str) -> None:
+        """Refuse a file that cannot be read; the pipeline runs, or goes on, in its last accepted version."""
+        job = self._job(name)
+        if job.refusal is None or job.refusal.reason != reason:
+            job.refuse(Refusal("", reason, ()))
+        self._fall_back(job, path)
+
+    def _fall_back(self, job: Job, path: Path) -> None:
         """After the start of the server: run the last accepted version of a pipeline whose file is refused."""
         versions = self.versions.list(job.name)
         if job.version is None and versions:
             refusal = job.refusal
-            job.deploy(JobVersion(versions[-1].file(file.path), versions[-1].number), None, self._desired.get(job.name))
+            try:
+                last = JobVersion(versions[-1].file(path), versions[-1].number)
+            except OSError as error:
+                job.report("refused", f"version {versions[-1].number} cannot be read: {error.strerror}", "error")
+                return
+            job.deploy(last, None, self._desired.get(job.name))
             job.refusal = refusal
 
     def _remove_missing(self, content: FolderContent) -> None:

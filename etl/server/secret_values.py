@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +36,7 @@ class SecretValues:
             if not found <= self._values:
                 self._values |= found
                 longest_first = sorted(self._values, key=len, reverse=True)
-                self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+                self._pattern = re.compile("|".join("".join(map(_character, form)) for form in longest_first))
 
     def mask(self, text: str) -> str:
         """The text without secrets."""
@@ -57,10 +58,19 @@ class SecretValues:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as JSON has it."""
+    """A secret as it is, and as JSON and messages in Python have it."""
     yield secret
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield json.dumps(secret)[1:-1]
+    yield repr(secret)[1:-1]
+
+
+def _character(one: str) -> str:
+    """A pattern for a character of a secret, also as URLs and forms write it."""
+    encoded = re.sub("[A-F]", lambda found: f"[{found[0]}{found[0].lower()}]", quote(one, safe=""))
+    if encoded == one:
+        return re.escape(one)
+    return f"(?:{re.escape(one)}|{encoded}{'|[+]' if one == ' ' else ''})"
 
 
 def secrets_of(pipeline: Pipeline) -> Iterator[str]:

@@ -32,7 +32,7 @@ from etl.server.studio.worker_process import WorkerProcess
 from etl.server.tokens import Tokens
 from etl.spark.jvm.open_files import allow_files
 from etl.spark.masters import cores, is_local, local_master
-from etl.spark.state.folder import StateFolder, lock_state
+from etl.spark.state.folder import StateFolder, StateLock, lock_state
 
 CHECK_SECONDS = 1.0
 """Seconds between two looks whether Spark's JVM still runs."""
@@ -68,7 +68,7 @@ def serve(request: ServeRequest, on_message: OnMessage, stop: threading.Event, o
         stack.enter_context(private_files())
         state = StateFolder(request.state / FOLDER)
         state.prepare()
-        stack.enter_context(lock_state(state, "another server uses it: choose another folder with --state"))
+        lock = stack.enter_context(lock_state(state, "another server uses it: choose another folder with --state"))
         session = _session(request, state)
         stack.callback(session.stop)
         engine = SparkEngine(session, _run_request(request), request.env)
@@ -85,12 +85,13 @@ def serve(request: ServeRequest, on_message: OnMessage, stop: threading.Event, o
             server.start()
         session.started()
         on_ready(url)
-        _watch(session, stop)
+        _watch(session, lock, stop)
 
 
-def _watch(session: SharedSession, stop: threading.Event) -> None:
-    """Wait for the end. Raises EtlError when the JVM has ended."""
+def _watch(session: SharedSession, lock: StateLock, stop: threading.Event) -> None:
+    """Wait for the end. Raises EtlError when the JVM has ended, or the state folder was removed or replaced."""
     while not stop.wait(CHECK_SECONDS):
+        lock.check()
         if (error := session.jvm_error()) is not None:
             raise error
 
@@ -139,10 +140,11 @@ def _run_request(request: ServeRequest) -> RunRequest:
 @contextmanager
 def _announced(state: StateFolder, url: str) -> Iterator[None]:
     """While the body runs, clients on this machine find the server in its state folder."""
-    path = state.root / "server.json"
-    replace_file(path, json.dumps({"url": url, "pid": os.getpid()}).encode())
+    path, content = state.root / "server.json", json.dumps({"url": url, "pid": os.getpid()}).encode()
+    replace_file(path, content)
     try:
         yield
     finally:
         with suppress(OSError):
-            path.unlink()
+            if path.read_bytes() == content:  # else that of a server which has replaced the folder
+                path.unlink()

@@ -24,7 +24,7 @@ from etl.server.jobs_folder import JobFile
 from etl.spark.reports.totals import Totals
 from etl.spark.state.fingerprint import compare_checkpoints
 from etl.spark.state.folder import StateFolder, lock_state
-from etl.spark.state.incompatible_changes import refusal
+from etl.spark.state.incompatible_changes import refusal_on_server
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SparkEngine:
         run = service.runs[0]
         changes = compare_checkpoints(run.plan, run.state)[1]
         if changes:
-            raise ComponentError(refusal(changes, run.state))
+            raise ComponentError(refusal_on_server(name, changes, run.state))
         return SparkPipeline(pipeline, warnings, service)
 
     def replay(self, pipeline: Pipeline, letters: LetterFilter) -> SparkReplay:

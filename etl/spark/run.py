@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from etl.api import Offset
+from etl.api import ComponentError, Offset
 from etl.delivery.backoff import RunStopping
 from etl.delivery.driver_calls import DriverCalls, HungCallError
 from etl.plan.frames import spark_nodes
@@ -30,7 +30,7 @@ from etl.spark.run_signals import RunSignals
 from etl.spark.running_queries import RunningQueries, StartLimiter
 from etl.spark.state.checkpoint import read_committed_offsets, repair_checkpoint
 from etl.spark.state.fingerprint import match_checkpoints
-from etl.spark.state.folder import StateFolder, lock_state
+from etl.spark.state.folder import StateFolder, StateLock, lock_state
 from etl.spark.state.json_files import read_json
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class PipelineRun:
     signals: RunSignals = field(init=False)
     """What other threads ask of the run."""
     _failed: list[RunError] = field(default_factory=list)
+    _lock: StateLock | None = None
+    """The lock of the state folder, from `prepared` on."""
     _reports: ProgressReports = field(init=False)
     _planned: Plan = field(init=False)
     """The plan before its queries got the names of their checkpoints."""
@@ -156,7 +158,7 @@ class PipelineRun:
         """Lock the state folder, check that it fits the plan, repair the state of a killed run: all that needs no Spark."""
         self.state.prepare()
         with ExitStack() as stack:
-            stack.enter_context(lock_state(self.state))
+            self._lock = stack.enter_context(lock_state(self.state))
             stack.enter_context(self.signals.owning_folder())
             self.plan, self.notes = match_checkpoints(self.plan, self.state, self.new_state)
             self.notes += [note for query in self.plan.queries for note in repair_checkpoint(self.state, query.name)]
@@ -224,6 +226,7 @@ class PipelineRun:
                 for plan, query in running:
                     self._reports.gather(plan, query)
                     read_lags(self.state, plan, self.totals)
+                self._check_lock(queries)
             if self.signals.is_cancelled:
                 queries.session.sparkContext.cancelJobsWithTag(self.id)
             self._tick(queries.commits)
@@ -235,6 +238,15 @@ class PipelineRun:
         if self._failed:
             queries.session.sparkContext.cancelJobsWithTag(self.id)
         bounded_queries.join()  # it ends soon: a bounded query has only one micro-batch
+
+    def _check_lock(self, queries: Queries) -> None:
+        """End a run whose state folder was removed or replaced, within its micro-batch: it would write into that of another."""
+        try:
+            if self._lock is not None:
+                self._lock.check()
+        except ComponentError as error:
+            self._failed.append(RunError(str(error)))
+            queries.session.sparkContext.cancelJobsWithTag(self.id)
 
     def _tick(self, commits: SinkCommitters) -> None:
         """Let sinks do their periodic work. A failure, such as that of a call that was interrupted, ends the queries in order:

@@ -84,6 +84,16 @@ def test_counters_are_sums_and_the_rest_gauges() -> None:
     assert [point["asDouble"] for point in gauge["gauge"]["dataPoints"]] == [1.5]
 
 
+def test_a_counter_that_began_later_says_so() -> None:
+    later = [Sample("sluice_bytes_total", {"pipeline": name}, 7, since) for name, since in (("a", 2.0), ("b", 9.0), ("c", 1.0))]
+
+    document = encode_metrics(later, {}, 1.5, 2.25)
+
+    points = document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["sum"]["dataPoints"]
+    starts = [point["startTimeUnixNano"] for point in points]
+    assert starts == ["2000000000", "2250000000", "1500000000"], "not later than now, should the clock be set back"
+
+
 def test_a_collector_gets_metrics_while_the_run_lasts_and_at_its_end(collector: Collector) -> None:
     more = {"OTEL_EXPORTER_OTLP_HEADERS": "x-key=a%20b", "OTEL_RESOURCE_ATTRIBUTES": "env=test,service.name=x"}
     with exporting(settings(collector.url, OTEL_SERVICE_NAME="shop", **more), lambda: SAMPLES):

@@ -12,6 +12,7 @@ import pytest
 from jobs_and_client import LOOPBACK, Client, Jobs
 from running import Etl, wait_for
 from servers.certificates import Certificates
+from servers.command import run
 
 from etl.api import EtlError
 from etl.cli.server.connection import Connection
@@ -262,7 +263,18 @@ def test_clients_check_the_certificate_of_the_server(jobs: Jobs, tmp_path: Path,
 
     (tmp_path / "key.pem").write_text("no key")
     with (
-        pytest.raises(EtlError, match=r"cannot listen at .* with these files of TLS"),
+        pytest.raises(EtlError, match=r"cannot use .* for TLS \(--tls-cert, --tls-key\): "),
         listening(create_app(jobs.server), LOOPBACK, Tls(made.server.certificate, tmp_path / "key.pem")),
+    ):
+        pass
+
+
+def test_a_key_with_a_passphrase_is_refused_without_a_question(jobs: Jobs, tmp_path: Path) -> None:
+    made, key = Certificates(tmp_path / "certificates"), tmp_path / "key.pem"
+    run("openssl", "pkcs8", "-topk8", "-in", made.server.key, "-out", key, "-passout", "pass:secret-phrase")
+
+    with (
+        pytest.raises(EtlError, match="the key has a passphrase, which a server cannot be asked for"),
+        listening(create_app(jobs.server), LOOPBACK, Tls(made.server.certificate, key)),
     ):
         pass

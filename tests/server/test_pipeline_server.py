@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_engine import FakeEngine, FakePrepared
@@ -13,12 +15,14 @@ from jobs_and_client import Client, Jobs
 from running import wait_for
 
 from etl.api import EtlError
+from etl.config.loader import inspect_content
 from etl.config.model import Pipeline
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import read_messages
-from etl.server.jobs_folder import JobFile, JobsFolder
+from etl.server.jobs_folder import MAX_FILE_BYTES, JobFile, JobsFolder
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer
+from etl.server.records import Versions
 
 A = PipelineName("shop", "a")
 
@@ -206,8 +210,10 @@ def test_a_file_or_folder_that_cannot_be_read_stops_no_pipeline(jobs: Jobs, monk
 
     assert dict(jobs.server.refused_files) == {
         "far": "cannot read this folder: Permission denied; its pipelines stay as they are",
-        "shop/a.yaml": "the file is larger than 1 MiB, the limit for pipeline files",
     }
+    refusal = jobs.server.job(A).refusal
+    assert refusal is not None
+    assert refusal.reason == "the file is larger than 1 MiB, the limit for pipeline files"
     assert [jobs.status(name) for name in ("shop/a", "far/b")] == ["running", "running"]
 
 
@@ -302,6 +308,51 @@ def test_a_file_whose_check_hangs_is_refused_and_others_go_on(
     os.write(writer, b"message,x\n")
     os.close(writer)
     jobs.wait("shop/a", "running")
+
+
+def test_a_check_that_takes_long_counts_when_it_has_ended(
+    jobs: Jobs, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.server.engine.CHECK_SECONDS", 0.2)
+    monkeypatch.setattr("etl.delivery.call_thread.LONG_SECONDS", 0.1)
+    table, goes_on = tmp_path / "hosts.csv", threading.Event()
+    table.write_text("message,x\na,1\n")
+    lookup = f'tables: {{hosts: {{type: file, path: "{table}", key: message}}}}\n'
+    text = jobs.text("a", lookup).replace("steps:", "steps:\n- {type: lookup, table: hosts, on: message, add: {x: x}}")
+    checks = []
+
+    def inspect(*args: Any) -> Any:
+        checks.append(args)
+        assert goes_on.wait(60)
+        return inspect_content(*args)
+
+    monkeypatch.setattr("etl.server.engine.inspect_content", inspect)
+    refused = client("PUT", "/api/pipelines/shop/a", text)
+    assert "if it ends, its result counts: deploy the same file again" in refused.json["error"]["message"]
+    other = client("PUT", "/api/pipelines/shop/a", jobs.text("a"))
+    assert (other.status, len(checks)) == (422, 1), "no other check begins while it goes on"
+    goes_on.set()
+    wait_for(lambda: client("PUT", "/api/pipelines/shop/a", text).status == 200)
+
+    assert len(checks) == 1
+    assert client("PUT", "/api/pipelines/shop/a", jobs.text("a")).status == 200
+
+
+def test_the_last_version_of_a_file_that_cannot_be_read_runs_after_a_start(jobs: Jobs) -> None:
+    jobs.put("shop/a")
+    jobs.put("shop/new", jobs.text("new") + " " * MAX_FILE_BYTES)
+    Versions(jobs.server.engine.state("x").root.parent).add(A, JobFile(Path("a.yaml"), jobs.text("a").encode()))
+    jobs.put("shop/a", jobs.text("a") + " " * MAX_FILE_BYTES)
+
+    jobs.server.start()
+    jobs.wait("shop/a", "running")
+
+    job = jobs.server.job(A)
+    assert job.refusal is not None
+    assert "larger than 1 MiB" in job.refusal.reason
+    assert (job.running_version, jobs.status("shop/new")) == (1, "none")
+    jobs.put("shop/a", jobs.text("a"))
+    wait_for(lambda: job.refusal is None)
 
 
 def test_a_version_that_does_not_start_is_tried_once_also_after_a_refusal(jobs: Jobs) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import socket
 from contextlib import closing
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pyarrow as pa
 import pytest
@@ -14,9 +16,11 @@ from jobs_and_client import Client, Jobs
 from running import wait_for
 
 from etl.segment.taps import Taps
+from etl.server.api_routes import server_samples
 from etl.server.documents import DeadLetterPageDocument, NodeDocument, masked
 from etl.server.jobs_folder import JobFile, JobsFolder
 from etl.server.names import PipelineName
+from etl.server.secret_values import SecretValues
 from etl.spark.reports.step_measures import TableInUse
 
 A = "/api/pipelines/shop/a"
@@ -94,6 +98,42 @@ def test_secrets_are_masked_everywhere(jobs: Jobs, client: Client) -> None:
     assert "in-the-file" not in answers
     masked = client("GET", f"{A}/file").json["text"]
     assert client("PUT", A, masked).json["error"]["code"] == "masked-secret"
+
+
+@pytest.mark.parametrize("secret", ["a+b/c d", "ключ-é", 'it\'s "q"', "back\\slash", "line\nbreak"])
+def test_secrets_are_masked_as_json_python_and_urls_write_them(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.server.secret_values.secrets_of", lambda pipeline: [secret])
+    secrets, pipeline = SecretValues(), object()
+    secrets.add(pipeline)  # type: ignore[arg-type]
+
+    forms = [
+        secret,
+        json.dumps(secret),
+        repr(secret),
+        f"{secret!r:>3}",
+        quote(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
+    ]
+    forms += [quote(secret, safe="").replace("%2F", "%2f"), f"x={quote_plus(secret)}&y"]
+
+    for form in forms:
+        assert re.sub(r"^(x=|['\"])|(&y|['\"])$", "", secrets.mask(form)) == "***"
+    assert secrets.mask("a b") == "a b"
+
+
+def test_counters_of_a_new_run_begin_with_it(jobs: Jobs, client: Client) -> None:
+    jobs.put("shop/a")
+    jobs.wait("shop/a", "running")
+    before = {one.name: one.since for one in server_samples(jobs.server)}
+    client("POST", f"{A}/restart")
+    wait_for(lambda: len(jobs.engine.runs) == 2)
+    jobs.wait("shop/a", "running")
+
+    after = {one.name: one.since for one in server_samples(jobs.server)}
+
+    assert after["sluice_bytes_total"] > before["sluice_bytes_total"] > 0
+    assert after["sluice_restarts_total"] == before["sluice_restarts_total"] > 0
 
 
 def test_secrets_mask_texts_and_no_names_numbers_and_choices(jobs: Jobs, client: Client) -> None:

@@ -89,6 +89,8 @@ class Totals:
     """Start of reading the first split, seconds since the epoch."""
     ended: float | None = None
     """Delivery of the last micro-batch, seconds since the epoch."""
+    created: float = field(default_factory=time.time)
+    """When the counters were 0, seconds since the epoch."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, query: str, segment: Segment, receipts: Sequence[Receipt], emits: bool, results: bool = True) -> None:

@@ -165,10 +165,35 @@ def _unusable(root: Path, error: OSError) -> ComponentError:
 OTHER_FOLDER = "stop that run, or give this one a folder of its own with --state"
 
 
+@dataclass(frozen=True)
+class StateLock:
+    """The lock of a state folder that this process holds."""
+
+    state: StateFolder
+    file: IO[str]
+
+    def check(self) -> None:
+        """Raise ComponentError if the lock file is not the one in the folder any more: the folder was removed or replaced, and
+        another process may use the one that is there now."""
+        if not self._is_in_place():
+            raise ComponentError(
+                f"state folder {self.state.root} was removed or replaced while this process used it: what it knew is lost, and "
+                "another process may use it now; stop a run before you remove its state"
+            )
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.state.lock))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # a file system that does not answer now
+
+
 @contextmanager
-def lock_state(state: StateFolder, advice: str = OTHER_FOLDER) -> Iterator[None]:
+def lock_state(state: StateFolder, advice: str = OTHER_FOLDER) -> Iterator[StateLock]:
     """Lock the folder for this process while the body runs. Raises ComponentError that names the process that has the lock, and
-    gives ``advice``."""
+    gives ``advice``. A body that goes on for long calls `StateLock.check` from time to time."""
     try:
         opened = open(state.lock, "a+")  # noqa: SIM115
     except OSError as error:
@@ -178,8 +203,10 @@ def lock_state(state: StateFolder, advice: str = OTHER_FOLDER) -> Iterator[None]
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ComponentError(_holder_message(state, lock, advice)) from None
+        held = StateLock(state, lock)
+        held.check()  # it may have been removed between the two lines above
         _write_holder(state, lock)
-        yield
+        yield held
 
 
 def _write_holder(state: StateFolder, lock: IO[str]) -> None:

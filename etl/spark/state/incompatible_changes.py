@@ -33,13 +33,28 @@ def has_offsets_only(known: Fingerprint) -> bool:
 
 def refusal(changes: list[IncompatibleChange], state: StateFolder) -> str:
     """The error for changes that do not fit, and what can be done."""
-    lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
-    folders = ", ".join(sorted({str(state.query(change.query)) for change in changes}))
     return (
-        f"the pipeline no longer fits the checkpoint of its last run:{lines}\n"
-        f"what can be done: undo the change; or {_new_state(changes)}give this version a state folder of its own with --state; "
-        f"or remove {folders}, and the query starts over at its sources' start"
+        f"{_misfit(changes)}what can be done: undo the change; or {_new_state(changes)}give this version a state folder of its "
+        f"own with --state; or remove {_folders(changes, state)}, and the query starts over at its sources' start"
     )
+
+
+def refusal_on_server(name: str, changes: list[IncompatibleChange], state: StateFolder) -> str:
+    """The error for changes of a pipeline of a server, which has no options of its own."""
+    return (
+        f"{_misfit(changes)}what can be done: undo the change; or deploy this version under another name, with state of its own; "
+        f"or `etl stop {name}`, remove {_folders(changes, state)} on the server, deploy it again and `etl start {name}`: "
+        "the query then starts over at its sources' start"
+    )
+
+
+def _misfit(changes: list[IncompatibleChange]) -> str:
+    lines = "".join(f"\n  {change.query}: {change.what}" for change in changes)
+    return f"the pipeline no longer fits the checkpoint of its last run:{lines}\n"
+
+
+def _folders(changes: list[IncompatibleChange], state: StateFolder) -> str:
+    return ", ".join(sorted({str(state.query(change.query)) for change in changes}))
 
 
 def _new_state(changes: list[IncompatibleChange]) -> str:
