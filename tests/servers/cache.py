@@ -30,7 +30,7 @@ def once(name: str, make: Callable[[Path], None]) -> Path:
     whole = folder() / name
     if not whole.is_dir():
         whole.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(whole.parent / f".{name}.lock", name):
+        with alone(name):
             if not whole.is_dir():
                 _make(whole, make)
     return whole
@@ -56,12 +56,12 @@ def _make(whole: Path, make: Callable[[Path], None]) -> None:
 
 
 @contextmanager
-def _alone(lock: Path, name: str) -> Iterator[None]:
-    """Hold a file lock, which ends with its process."""
-    with lock.open("w") as held:
+def alone(name: str) -> Iterator[None]:
+    """Hold a file lock of the cache, which ends with its process."""
+    with (folder() / f".{name}.lock").open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another process that fetches {name}")
+            say(f"waiting for another that fetches {name}")
             fcntl.flock(held, fcntl.LOCK_EX)
         yield

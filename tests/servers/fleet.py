@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -84,18 +85,25 @@ def family_of(name: str) -> Set[str]:
 
 
 class Fleet:
-    """Servers by name. The first of a family that is asked for launches all of it that are wanted: they start in parallel."""
+    """Servers by name. The first of a family that is asked for launches all of it that are wanted: they start in parallel, and
+    meanwhile what the others need is fetched."""
 
     def __init__(self, wanted: Iterable[str], *, usual_ports: bool = False) -> None:
         self.wanted = [name for name in KINDS if name in set(wanted)]
         self.usual_ports = usual_ports
         self.servers: dict[str, Server] = {}
+        self._launched: set[str] = set()
+        self._threads = ThreadPoolExecutor(len(KINDS), "servers")
+        self._tasks: dict[str, Future[None]] = {}
+        """The fetch or launch of each server, which follow each other."""
 
     def start(self, name: str) -> Server:
         """The server, serving. One that does not start, as on a port that another took meanwhile, is tried once more."""
         family = family_of(name)
-        if not self.servers.keys() & family:
+        if not self._launched & family:
             self.launch(other for other in self.wanted if other in family)
+            self._fetch(other for other in self.wanted if other not in self.servers)
+        self._finish_task(name)
         try:
             return self._server(name).start()
         except StartError as error:
@@ -106,13 +114,36 @@ class Fleet:
     def launch(self, names: Iterable[str]) -> None:
         """Begin to start servers. What is missing for one is reported to those who ask for it."""
         for name in names:
-            with suppress(MissingError, OSError):
-                self._server(name).launch()
+            self._launched.add(name)
+            self._begin_task(name, self._server(name).launch)
 
     def discard(self, names: Set[str] | None = None) -> None:
         """End these, or all, and delete their data."""
         for name in list(self.servers if names is None else self.servers.keys() & names):
+            self._finish_task(name)
+            self._launched.discard(name)
             self.servers.pop(name).discard()
+
+    def _fetch(self, names: Iterable[str]) -> None:
+        """Begin to fetch what servers need that start later."""
+        for name in names:
+            self._begin_task(name, self._server(name).fetch)
+
+    def _begin_task(self, name: str, work: Callable[[], object]) -> None:
+        before = self._tasks.get(name)
+
+        def task() -> None:
+            if before is not None:
+                before.result()
+            with suppress(MissingError, OSError):
+                work()
+
+        self._tasks[name] = self._threads.submit(task)
+
+    def _finish_task(self, name: str) -> None:
+        """Wait for the fetch and the launch of a server. Raises what they did not expect."""
+        if task := self._tasks.pop(name, None):
+            task.result()
 
     def _server(self, name: str) -> Server:
         if name not in self.servers:

@@ -51,12 +51,17 @@ class Server:
         """Return whether it is ready; an OSError means not yet."""
         raise NotImplementedError
 
+    def fetch(self) -> None:
+        """Fetch the needed files and fill the folder, for a later start. Raises MissingError."""
+        if not self.prepared:
+            self.prepare()
+            self.prepared = True
+        self.command()
+
     def launch(self) -> None:
         """Begin to start without waiting, so that several servers start at once."""
         if self.process is None:
-            if not self.prepared:
-                self.prepare()
-                self.prepared = True
+            self.fetch()
             self.process = Process(self.command(), self.log)
 
     def start(self) -> Self:

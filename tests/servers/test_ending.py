@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -53,6 +54,15 @@ class Broken(Small):
 class Slow(Small):
     script: ClassVar[str] = "echo 'still thinking'; sleep 1000"
     patience: ClassVar[float] = 0.3
+
+
+class Meeting(Small):
+    """It is prepared together with another one, or not at all."""
+
+    barrier: ClassVar[threading.Barrier]
+
+    def prepare(self) -> None:
+        self.barrier.wait(LIMIT)
 
 
 class Absent(Small):
@@ -166,6 +176,30 @@ def test_the_first_request_starts_all_servers_of_its_family(monkeypatch: pytest.
     assert second.process is not None
     fleet.discard()
     assert not second.folder.exists()
+
+
+def test_servers_of_a_family_are_fetched_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Meeting, "barrier", threading.Barrier(2), raising=False)
+    monkeypatch.setattr("servers.fleet.KINDS", {name: lambda port: Meeting() for name in ("first", "second")})
+    fleet = Fleet(["first", "second"])
+
+    fleet.start("first")
+    fleet.start("second")
+
+    assert all(server.process is not None for server in fleet.servers.values())
+    fleet.discard()
+
+
+def test_files_of_the_other_family_are_fetched_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("servers.fleet.KINDS", {"first": lambda port: Small(), "kafka": lambda port: Small()})
+    fleet = Fleet(["first", "kafka"])
+
+    fleet.start("first")
+
+    wait(lambda: "kafka" in fleet.servers and fleet.servers["kafka"].prepared)
+    assert fleet.servers["kafka"].process is None
+    assert fleet.start("kafka").process is not None
+    fleet.discard()
 
 
 @pytest.mark.slow

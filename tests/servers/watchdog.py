@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from threading import Lock
 
 DELETING_TRIES = 20
 LOOK = 1.0
@@ -35,11 +36,12 @@ class Watchdog:
             bufsize=1,
             start_new_session=True,
         )
+        self.lock = Lock()
 
     def tell(self, order: str, what: object) -> None:
-        """Send one command."""
+        """Send one command. Threads that start servers may call it."""
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):
+        with self.lock, suppress(BrokenPipeError):
             self.process.stdin.write(f"{order} {what}\n")
             self.process.stdin.flush()
 
