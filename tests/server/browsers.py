@@ -77,11 +77,16 @@ class Page:
         return self.browser.find_element("link text", text)
 
     def until(self, condition: Callable[[], Any]) -> Any:
-        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+        """What the condition gives, once it is true. Fails with what the page shows and what the browser has reported."""
+        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, TimeoutException
         from selenium.webdriver.support.ui import WebDriverWait
 
         ignored = [NoSuchElementException, StaleElementReferenceException]
-        return WebDriverWait(self.browser, SECONDS, 0.05, ignored).until(lambda _: condition())
+        try:
+            return WebDriverWait(self.browser, SECONDS, 0.05, ignored).until(lambda _: condition())
+        except TimeoutException:
+            shown, log = self.find("body").text, self.browser.get_log("browser")
+            pytest.fail(f"not within {SECONDS} s on {self.browser.current_url}, which shows:\n{shown}\n{log}")
 
     def paste(self, text: str) -> None:
         """Paste into the field for lines."""

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -104,6 +105,38 @@ def test_only_new_dead_letters_are_counted(jobs: Jobs, client: Client, monkeypat
     os.utime(path, (2e9, 2e9))
     assert (path.stat().st_ino, path.stat().st_size) == (inode, size)
     assert client("GET", f"{A}/dead").json["groups"][0]["example"] == "old"
+
+
+def test_an_answer_from_before_is_not_complete(jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the letters of one pipeline are read, a viewer of another gets its last answer, and is told to ask again."""
+    first, other = A, f"{A[:-1]}b"
+    paths = {}
+    for address, name in ((first, "shop/a"), (other, "shop/b")):
+        client("PUT", address, jobs.text(name[-1]))
+        paths[name] = jobs.engine.state(name).dead_letters
+        jobs.wait(name, "running")
+    assert client("GET", f"{first}/dead").json["complete"]
+    is_reading, goes_on = Event(), Event()
+
+    def read(file: LetterFile, *given: Any, letters: Any = LetterFile._letters) -> Any:
+        if file.path == paths["shop/b"]:
+            is_reading.set()
+            assert goes_on.wait(60)
+        return letters(file, *given)
+
+    monkeypatch.setattr(LetterFile, "_letters", read)
+    for path in paths.values():
+        write_letters(path, ["new"])
+    reader = Thread(target=client, args=("GET", f"{other}/dead"))
+    reader.start()
+    assert is_reading.wait(60)
+    before = client("GET", f"{first}/dead").json
+    goes_on.set()
+    reader.join()
+    after = client("GET", f"{first}/dead").json
+
+    assert (before["groups"], before["complete"]) == ([], False)
+    assert ([one["example"] for one in after["groups"]], after["complete"]) == (["new"], True)
 
 
 @pytest.mark.slow

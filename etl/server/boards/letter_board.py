@@ -128,14 +128,15 @@ class LetterBoard:
         self._lock = threading.Lock()
 
     def look(self, pipeline: Pipeline, state: StateFolder, chosen: LetterFilter) -> CountedLetters:
-        """The open letters that are chosen, with what has come since the last look. Raises EtlError for letters that cannot be
-        read, and where a first look must wait too long for others."""
+        """The open letters that are chosen, with what has come since the last look. While other letters are read it is the
+        answer of the last look, as not complete. Raises EtlError for letters that cannot be read, and where a first look must
+        wait too long for others."""
         known = self._counts.get((pipeline.name, chosen))
         answer = None if known is None else known.answer
         if not self._lock.acquire(timeout=WAIT_SECONDS if answer is None else 0.0):
             if answer is None:
                 raise EtlError("the dead letters of other pipelines are being read; try later")
-            return answer
+            return replace(answer, complete=False)
         try:
             return self._read(pipeline, state, chosen)
         except FileNotFoundError:

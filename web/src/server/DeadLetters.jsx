@@ -9,17 +9,13 @@ import { Stopped } from "../studio/Lines.jsx";
 export function DeadLetters() {
   const { statuses, error } = useStatuses();
   const [found, setFound] = useState(new Map());
-  const [stored, setStored] = useState(new Set());
   const all = [...(statuses?.values() ?? [])];
+  const stored = useStored(all.map((one) => one.name));
   const some = all.filter((one) => one.counters.dead > 0 || stored.has(one.name));
   const key = some.map((one) => `${one.name} ${one.counters.dead}`).join(";");
   useEffect(() => {
     for (const { name } of some) get(apiPath(name)).then((one) => setFound((old) => new Map(old).set(name, one.rejected)), () => {});
   }, [key]);
-  const names = all.map((one) => one.name).join(";");
-  useEffect(() => {
-    for (const { name } of all) get(`${apiPath(name)}/dead`).then((one) => one.groups.length && setStored((old) => new Set(old).add(name)), () => {});
-  }, [names]);
   if (!statuses) return <p class="loading">{error ? error.message : "…"}</p>;
   return (
     <>
@@ -37,15 +33,37 @@ export function DeadLetters() {
   );
 }
 
+const RETRY_MS = 2000;
+
+/** Those of the pipelines that have stored letters or whose letters cannot be read. Each is asked until its answer is complete. */
+function useStored(names) {
+  const [stored, setStored] = useState(new Set());
+  useEffect(() => {
+    const control = new AbortController();
+    const { signal } = control;
+    const ask = async (name) => {
+      const one = await get(`${apiPath(name)}/dead`, signal).catch(() => null);
+      if (signal.aborted) return;
+      if (!one || one.groups.length) setStored((old) => new Set(old).add(name));
+      else if (!one.complete) setTimeout(() => ask(name), RETRY_MS);
+    };
+    names.forEach(ask);
+    return () => control.abort();
+  }, [names.join("\n")]);
+  return stored;
+}
+
 /** The open dead letters of a pipeline; ``rejected`` are those of the run, for pipelines that write them elsewhere. */
 export function DeadGroups({ name, rejected }) {
-  const { value } = usePolled(`${apiPath(name)}/dead`, 4000);
+  const { value, error } = usePolled(`${apiPath(name)}/dead`, 4000);
   const isStored = Boolean(value?.groups.length);
   const groups = isStored ? value.groups : rejected;
-  if (!groups.length) return <p class="empty">No dead letters.</p>;
+  const trouble = error && <p class="status bad" role="status">{error.message}</p>;
+  if (!groups.length) return trouble || <p class="empty">No dead letters.</p>;
   const ordered = groups.toSorted((one, other) => other.events - one.events);
   return (
     <div class="letters">
+      {trouble}
       {ordered.map((group) => (
         <article key={`${group.at} ${group.code}`}>
           <h3><b>{count(group.events)} ×</b> <span class="tag bad">{group.code}</span> at {group.at} {group.last && <small>last {time(group.last)}</small>}</h3>

@@ -24,7 +24,7 @@ export function Rules() {
     read();
     const timer = setInterval(read, EVERY_MS);
     return () => clearInterval(timer);
-  }, [names]);
+  }, [names, !statuses]);
   if (!rows) return <p class="loading">{error ? error.message : "…"}</p>;
   const shown = rows.filter((row) => row.rule.toLowerCase().includes(text.toLowerCase())).sort((one, other) => other[order] - one[order]);
   const sorted = (field) => ({ "aria-sort": order === field ? "descending" : "none" });
