@@ -28,15 +28,16 @@ from etl.cli.config_options import PipelineFile
 def command(files: tuple[Path, ...], name: str | None, sample: Path | None, timezone: str, output: Path | None) -> None:
     """Print the pipeline that does what the configuration of another tool does.
 
-    FILES are of Logstash, Fluent Bit, Vector, rsyslog or Telegraf, or ingest pipelines of Elasticsearch and OpenSearch: one
-    each, or as GET _ingest/pipeline gives them; pipelines that others call are found in files of their names beside them.
-    What has no counterpart stands as a comment at its place and in the report, on standard error.
+    FILES are of Logstash, Filebeat, Fluent Bit, Vector, rsyslog or Telegraf, or ingest pipelines of Elasticsearch and
+    OpenSearch: one each, or as GET _ingest/pipeline gives them; pipelines that others call are found in files of their
+    names beside them. What has no counterpart stands as a comment at its place and in the report, on standard error.
 
     \b
     Examples:
       etl import pipeline.yml > job.yaml
       etl import pipeline.json --sample /var/log/app.json -o job.yaml
       etl import /etc/logstash/conf.d/*.conf -o job.yaml
+      etl import /etc/filebeat/filebeat.yml -o job.yaml
     """
     from etl.migration.draft import NotCarriedError
     from etl.migration.origins import ImportRequest, import_configuration

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from textwrap import shorten
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from etl.expressions.analysis import analyse
 from etl.expressions.quoting import quoted
-from etl.migration.values import NULL, Value, both, choose, field_value, is_null
+from etl.migration.values import NOTHING, NULL, Value, as_type, both, choose, common_type, field_value, is_null
 from etl.types import parse_type
 
 FIELD_NAME = re.compile(r"[A-Za-z_@][\w@-]*(\.[A-Za-z_@][\w@-]*)*", re.ASCII)
@@ -88,6 +89,8 @@ class Draft:
     members: list[Members] = field(default_factory=list)
     functions: dict[str, str] = field(default_factory=dict)
     """Code in Python of the functions that steps call, by name."""
+    origins: list[Draft] = field(default_factory=list)
+    """Drafts of several streams, whose events these steps take."""
     _count: int = 0
     last_comments: list[str] = field(default_factory=list)
     """Comments for the next step, or for the end."""
@@ -106,6 +109,9 @@ class Draft:
         """Let a parser of open objects give the field, if one of them can have it."""
         if not FIELD_NAME.fullmatch(name) or self.under(name) or name in self.temporary:
             return
+        if self.origins:
+            self._declare_in_origins(name)
+            return
         found: list[Members] = []
         for one in reversed(self.members):
             if one.names is not None and not one.names.fullmatch(name):
@@ -119,6 +125,17 @@ class Draft:
             if one.merged is not None:
                 self.temporary.append(one.own_prefix + name.removeprefix(one.prefix))
                 self.types[self.temporary[-1]] = self.types[name]
+
+    def _declare_in_origins(self, name: str) -> None:
+        """Let each stream give the field that can, in one type."""
+        found = {id(one): one.field(name).type for one in self.origins}
+        types = [type_ for type_ in found.values() if type_ != NOTHING]
+        if not types:
+            return
+        self.types[name] = reduce(common_type, types)
+        for one in self.origins:
+            if found[id(one)] not in (NOTHING, self.types[name]):
+                one.set({name: as_type(one.field(name), self.types[name])})
 
     def comment(self, text: str) -> None:
         """Say something above the next step."""

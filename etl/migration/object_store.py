@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from etl.migration.given_options import GivenOptions
 
 _WILDCARDS = re.compile(r"[*?\[]")
+
+_UNQUOTED = "${}:?-"
+"""Signs of an option that stay as they are: those of a variable of the environment, and what is in an address."""
 
 LOGIN = "the login comes from the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role of the machine"
 
@@ -23,7 +27,7 @@ def with_connection(path: str, region: Any, endpoint: Any) -> str:
     """The glob with the region and the address of the server, where they are given."""
     scheme, separator, host = str(endpoint or "").rpartition("://")
     options = {"region": region, "endpoint_override": host, "scheme": scheme if separator else ""}
-    given = "&".join(f"{name}={value}" for name, value in options.items() if value)
+    given = "&".join(f"{name}={quote(str(value), safe=_UNQUOTED)}" for name, value in options.items() if value)
     return f"{path}?{given}" if given else path
 
 

@@ -125,6 +125,17 @@ def _vector(request: ImportRequest) -> Imported:
     return Imported(one.run(), one.report, "components")
 
 
+def _filebeat(request: ImportRequest) -> Imported:
+    from etl.migration.filebeat.configuration import FilebeatFiles
+    from etl.migration.filebeat.importer import FilebeatImport
+
+    files = FilebeatFiles()
+    for file in request.files:
+        files.add(file)
+    one = FilebeatImport(files, request.name, request.zone, request.samples)
+    return Imported(one.run().text(), one.report, "inputs, processors and outputs")
+
+
 def _telegraf(request: ImportRequest) -> Imported:
     from etl.migration.telegraf.importer import TelegrafImport
 
@@ -148,6 +159,8 @@ _KINDS: Sequence[tuple[Sequence[re.Pattern[str]], Callable[[ImportRequest], Impo
     ([re.compile(r"^\[sources\.", re.MULTILINE)], _vector),
     ([_SOURCES, _SINKS], _vector),
     ([_SINKS, _SOURCES], _vector),
+    ([re.compile(r"^filebeat(?:\.[\w.]+)?:", re.MULTILINE)], _filebeat),
+    ([re.compile(r"\A(?:\s|#[^\n]*\n|\ufeff)*-[ \t]+(?:type|id|enabled):", re.MULTILINE)], _filebeat),
     (
         [
             re.compile(r"^pipeline:[ \t]*(?:#.*)?$", re.MULTILINE),

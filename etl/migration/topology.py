@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,7 @@ class Topology:
 
     def begin(self) -> Draft:
         """The draft of the steps that all events take: behind the only source, or behind all of them."""
+        share_standard_input((one.options, one.comments) for one in self.origins.values())
         if len(self.origins) == 1:
             (self.draft,) = (one.draft for one in self.origins.values())
         else:
@@ -76,7 +77,7 @@ class Topology:
             for draft in drafts:
                 known = [name for name, type_ in self.draft.types.items() if draft.types.get(name, type_) != type_]
                 draft.set({name: as_type(draft.field(name), self.draft.types[name]) for name in known})
-            self.draft.members = [one for draft in drafts for one in draft.members]
+            self.draft.origins = drafts
             self.draft.certain = set.intersection(*(one.draft.certain for one in self.origins.values()))
         return self.draft
 
@@ -116,6 +117,15 @@ class Topology:
             if sink.own_steps:
                 parts.append(stream_text(f"to_{name}", sink.origin, sink.own_steps, []))
         return parts
+
+
+def share_standard_input(sources: Iterable[tuple[dict[str, Any], list[str]]]) -> None:
+    """Let the first of several sources read standard input; ``sources``: their options, and comments."""
+    standard = [one for one in sources if one[0].get("type") == "stdin"]
+    for options, comments in standard[1:]:
+        options.clear()
+        options.update({"type": "inline", "fields": {"message": "string"}, "rows": []})
+        comments.append("standard input has another reader; this source gives no events")
 
 
 def whole_text(name: str, parts: Sequence[Topology], description: str = "", comments: Sequence[str] = ()) -> str:

@@ -35,14 +35,19 @@ class TranslatedSteps:
 
     def attempt(self, name: str, options: Mapping[str, Any], where: Value | None, failed: Sequence[Any] = ()) -> Value | None:
         """Import a processor that may fail: the condition of its success. ``failed`` are processors for where it fails."""
+        failure = self.failure(name, options, where, failed)
+        return where if failure is None else both(where, negation(failure))
+
+    def failure(self, name: str, options: Mapping[str, Any], where: Value | None, failed: Sequence[Any] = ()) -> Value | None:
+        """Import a processor that may fail: a field that is true where it has failed; None if it cannot fail."""
         mark = self.draft.new_temporary("failed")
         handlers = [{"set": {"field": mark, "value": True}}, *failed]
         before = len(self.draft.steps)
         self.apply(name, {**options, "on_failure": handlers}, where)
         if mark not in self.draft.types or len(self.draft.steps) == before:
             self.draft.temporary.remove(mark)
-            return where
-        return both(where, negation(field_value(mark, TRUTH)))
+            return None
+        return field_value(mark, TRUTH)
 
     def _handle(self, processors: Sequence[Any], condition: Value | None, constants: Mapping[str, str]) -> None:
         for entry in processors:

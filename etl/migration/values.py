@@ -200,7 +200,25 @@ def negation(value: Value) -> Value:
         return FALSE if value == TRUE else TRUE
     if value.sql.endswith(" is null") and " " not in value.sql[:-8]:
         return Value(value.sql[:-8] + " is not null", TRUTH, value.reads)
+    if inner := _negated(value.sql):
+        return Value(f"coalesce({inner}, false)", TRUTH, value.reads)
     return Value(f"not coalesce({value.sql}, false)", TRUTH, value.reads)
+
+
+_BEGIN, _END = "not coalesce(", ", false)"
+
+
+def _negated(sql: str) -> str:
+    """What a whole expression is the negation of, as `negation` writes it; empty if it is none."""
+    if not (sql.startswith(_BEGIN) and sql.endswith(_END)):
+        return ""
+    inner = sql[len(_BEGIN) : -len(_END)]
+    depth = 0
+    for sign in re.sub(r"'(?:[^'\\]|\\.)*'", "", inner):
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0:
+            return ""
+    return inner
 
 
 def is_null(value: Value) -> Value:

@@ -325,3 +325,20 @@ def test_objects_of_s3_are_read_by_their_prefix(tmp_path: Path) -> None:
     assert [left.construct for left in one.report.left] == [
         *("input s3.delete", "input s3.access_key_id", "input s3.secret_access_key", "input sqs")
     ]
+
+
+def test_members_of_json_are_read_from_every_input_that_has_them(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "two.conf").write_text(
+        'input { file { path => "/a" codec => json } file { path => "/b" codec => json } snmp { } twitter { } }\n'
+        'filter { if [status] == "500" { mutate { add_tag => ["bad"] } } }\noutput { stdout { } }'
+    )
+    made = yaml.safe_load(etl.here("import", "two.conf", "-o", "job.yaml").out or (tmp_path / "job.yaml").read_text())
+    linted = etl.here("lint", "job.yaml")
+
+    read = [
+        next(step["fields"] for step in made["streams"][f"{name}_events"]["steps"] if step["type"] == "json")
+        for name in ("file", "file_2")
+    ]
+    assert [one["status"] for one in read] == ["string", "string"]
+    assert [one["type"] for one in made["sources"].values()] == ["file", "file", "stdin", "inline"]
+    assert linted.status == 0, linted.out + linted.err

@@ -122,7 +122,7 @@ def properties() -> Properties:
         ("$msg contains 'x'", "contains(message, 'x')"),
         ('$msg contains_i "X"', "contains(lower(message), lower('X'))"),
         ("$syslogseverity <= 3 or $pri == 13", "log.syslog.severity.code <= 3 or log.syslog.priority = 13"),
-        ("not ($programname != 'a')", "not coalesce(not coalesce(log.syslog.appname = 'a', false), false)"),
+        ("not ($programname != 'a')", "coalesce(log.syslog.appname = 'a', false)"),
         ("$!a!b startswith ['x', 'y']", "startswith(a.b, 'x') or startswith(a.b, 'y')"),
         ("re_match_i($hostname, '^w') and exists($!a!b)", "regexp_like(host.hostname, '(?i)^w') and a.b is not null"),
         ("prifilt('mail.*')", "log.syslog.facility.code in (2)"),

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from running import Etl
 
-from etl.migration.telegraf.importer import java_layout
+from etl.migration.go_layout import java_layout
 
 CONFIGURATION = """
 [agent]

@@ -129,7 +129,7 @@ def test_a_hash_has_the_bits_of_its_variant() -> None:
     assert [step.options["fields"] for step in draft.steps] == [{"a": "sha2(message, 512)"}]
 
 
-def test_objects_that_a_queue_announces(etl: Etl, tmp_path: Path) -> None:
+def test_objects_that_a_queue_announces(etl: Etl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = "https://sqs.eu-west-1.amazonaws.com/1/q"
     source = {
         "type": "aws_s3",
@@ -140,13 +140,33 @@ def test_objects_that_a_queue_announces(etl: Etl, tmp_path: Path) -> None:
     sink = {"type": "console", "inputs": ["s3"], "encoding": {"codec": "json"}}
     (tmp_path / "vector.yaml").write_text(yaml.safe_dump({"sources": {"s3": source}, "sinks": {"out": sink}}))
     made = etl.here("import", "vector.yaml", "-o", "job.yaml")
+    unset = etl.here("lint", "job.yaml")
+    monkeypatch.setenv("S3_BUCKET", "logs")
     linted = etl.here("lint", "job.yaml")
 
+    assert "the environment has no 'S3_BUCKET': the bucket that the notifications are about" in unset.out
     assert yaml.safe_load((tmp_path / "job.yaml").read_text())["sources"]["s3"] == {
         "type": "file",
-        "path": "s3://${S3_BUCKET:-bucket}/**?region=eu-west-1",
+        "path": "s3://${S3_BUCKET:?the bucket that the notifications are about}/**?region=eu-west-1",
         "notifications": {"queue": queue, "visibility": "300s", "region": "eu-west-1"},
     }
     assert "source aws_s3.bucket: the messages name it there" in made.err
     assert "source aws_s3.auth: the login comes from the environment" in made.err
+    assert linted.status == 0, linted.out + linted.err
+
+
+def test_members_of_json_are_read_from_every_input_that_has_them(etl: Etl, tmp_path: Path) -> None:
+    files = {name: {"type": "file", "include": [f"/{name}"]} for name in ("a", "b")}
+    parsed = {f"{name}_json": {"type": "remap", "inputs": [name], "source": ". = parse_json!(.message)"} for name in files}
+    both = {"type": "filter", "inputs": [*parsed], "condition": '.status == "500"'}
+    sink = {"type": "console", "inputs": ["both"], "encoding": {"codec": "json"}}
+    sources = {**files, "gone": {"type": "datadog_agent"}, "also_gone": {"type": "datadog_agent"}}
+    root = {"sources": sources, "transforms": {**parsed, "both": both}, "sinks": {"out": sink}}
+    (tmp_path / "vector.yaml").write_text(yaml.safe_dump(root))
+    etl.here("import", "vector.yaml", "-o", "job.yaml")
+    linted = etl.here("lint", "job.yaml")
+    made = yaml.safe_load((tmp_path / "job.yaml").read_text())
+
+    steps = [step for name in parsed for step in made["streams"][name]["steps"] if step["type"] == "json"]
+    assert [step["fields"].get("status") for step in steps] == ["string", "string"]
     assert linted.status == 0, linted.out + linted.err

@@ -14,6 +14,7 @@ from typing import Any
 
 from etl.migration.draft import NotCarriedError, clean_name
 from etl.migration.given_options import GivenOptions, kafka_security, leave_options
+from etl.migration.go_layout import java_layout
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport
 from etl.migration.strptime import java_pattern
@@ -47,35 +48,6 @@ _TIMES = {
     "ts-rfc822": "dd MMM yy HH:mm z",
     "ts-rfc1123": "EEE, dd MMM yyyy HH:mm:ss z",
 }
-_LAYOUT = {
-    "2006": "yyyy",
-    "January": "MMMM",
-    "Jan": "MMM",
-    "01": "MM",
-    "02": "dd",
-    "_2": "d",
-    "15": "HH",
-    "03": "hh",
-    "04": "mm",
-    "05": "ss",
-    "Monday": "EEEE",
-    "Mon": "EEE",
-    "PM": "a",
-    "MST": "z",
-    "Z07:00": "XXX",
-    "-07:00": "xxx",
-    "-0700": "Z",
-    "06": "yy",
-    "000000000": "SSSSSSSSS",
-    "000000": "SSSSSS",
-    "000": "SSS",
-}
-_PART = re.compile("|".join(sorted(map(re.escape, _LAYOUT), key=len, reverse=True)) + "|([A-Za-z]+)")
-
-
-def java_layout(layout: str) -> str:
-    """A layout of Go in Java's letters."""
-    return _PART.sub(lambda found: f"'{found[1]}'" if found[1] else _LAYOUT[found[0]], layout)
 
 
 @dataclass

@@ -59,7 +59,7 @@ def _objects(one: GivenOptions) -> Options:
     region = one.get("region")
     notifications = {"queue": str(sqs["queue_url"]), "visibility": f"{sqs.get('visibility_timeout_secs', 300)}s"}
     notifications |= {"region": str(region)} if region else {}
-    path = with_connection(object_glob("${S3_BUCKET:-bucket}"), region, one.get("endpoint"))
+    path = with_connection(object_glob("${S3_BUCKET:?the bucket that the notifications are about}"), region, one.get("endpoint"))
     return {"type": "file", "path": path, "notifications": notifications, **_multiline(one)}
 
 

@@ -17,7 +17,7 @@ from etl.migration.given_options import GivenOptions, existing_fields, leave_opt
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport
 from etl.migration.sampling import Member
-from etl.migration.topology import entry_text, merged_types, stream_text
+from etl.migration.topology import entry_text, merged_types, share_standard_input, stream_text
 from etl.migration.translated import TranslatedSteps
 from etl.migration.vector.endpoints import DATE, SINKS, SOURCES, WITHOUT_EFFECT
 from etl.migration.vector.journal import journal_events
@@ -58,6 +58,7 @@ class VectorImport:
 
     def run(self) -> str:
         sources = [self._source(name, one) for name, one in self._components("sources")]
+        share_standard_input(one for _, one in sources)
         origins = {identifier(name): self.drafts[identifier(name)] for name, _ in self._components("sources")}
         streams = self._components("transforms")
         if len(streams) > MAX_COMPONENTS:
@@ -131,8 +132,14 @@ class VectorImport:
         drafts = [self.drafts[name] for name in origins if name in self.drafts]
         draft = Draft(merged_types(drafts), [], set())
         draft.types = draft.types or {"message": "string"}
+        if len(drafts) == 1:
+            draft.members = list(drafts[0].members)
+        else:
+            draft.origins = drafts
+            for name in draft.types:
+                for one in drafts:
+                    one.field(name)  # a member of an open object is declared
         for one in drafts:
-            draft.members += [members for members in one.members if members not in draft.members]
             for name in one.temporary:
                 draft.types.pop(name, None)
         draft.certain = set.intersection(*(one.certain for one in drafts)) if drafts else set()
