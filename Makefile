@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BASE := $(VENV)/.base
 WARM := $(VENV)/.warm
 
-.PHONY: demo test test-quick servers cluster kills kills-state fuzz check format lint types imports generated refresh docs bench clean
+.PHONY: demo test test-quick servers cluster kills kills-state kills-receivers fuzz check format lint types imports generated refresh docs bench clean
 
 demo: $(BASE)
 	@rm -rf out/demo out/demo-state
@@ -57,6 +57,11 @@ kills: $(READY)
 kills-state: $(READY)
 	SLUICE_KILLS=$(or $(KILLS),10) SLUICE_KILLS_TOGETHER=$(or $(TOGETHER),1) SLUICE_KILLS_PAGE=docs/delivery-tests.md $(PYTEST) -v -k "$(STEPS)" \
 	  tests/delivery/test_state_killed.py
+
+# Each receiver, killed ten times while senders count acknowledgements: the third table of docs/delivery-tests.md.
+kills-receivers: $(READY)
+	KILLS=$(or $(KILLS),10) SLUICE_KILLS_PAGE=docs/delivery-tests.md $(PYTEST) -v \
+	  tests/connectors/shared/test_receivers_killed.py tests/connectors/mqtt/test_mqtt_killed.py
 
 # The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.
 SLUICE_FUZZ ?= 200000

@@ -11,10 +11,10 @@ from etl.delivery.dead_letters import SCHEMA
 from etl.plan.planner import plan as planned
 from etl.plan.query_plan import Plan
 from etl.running.otlp import OtlpSettings
-from etl.running.state_folders import SHARED, dead_letters, state_folder
+from etl.running.state_folders import dead_letters, state_folder
 from etl.spark.masters import cores, is_local
 from etl.spark.run import PipelineRun, RunMode
-from etl.spark.state.folder import StateFolder
+from etl.spark.state.folder import MOUNTED, StateFolder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +88,8 @@ def _with_tables(stream: Stream, state: StateFolder) -> Stream:
 def _check_cluster(plan: Plan, state: str | None) -> None:
     """Raises PlanError with everything that ties the pipeline to one host, because tasks run on other hosts than the driver."""
     found = [*_host_bound_sources(plan), *_host_bound_sinks(plan)]
-    if not state or not state.startswith(SHARED):
-        found.append(f"the state folder must be one that all hosts mount: --state {SHARED}/…")
+    if not state or not state.startswith(MOUNTED):
+        found.append(f"the state folder must be one that all hosts mount: --state {MOUNTED}/…")
     if found:
         raise PlanError(
             "this pipeline is tied to one host and cannot run on a cluster:" + "".join(f"\n  {line}" for line in found)
@@ -112,5 +112,5 @@ def _host_bound_sinks(plan: Plan) -> Iterator[str]:
             if path is not None:
                 yield (
                     f"sink {name!r} writes to {path} of whichever host runs the task; "
-                    f"use s3://, hdfs://, or {SHARED}{path} if all hosts mount it there"
+                    f"use s3://, hdfs://, or {MOUNTED}{path} if all hosts mount it there"
                 )

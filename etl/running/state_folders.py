@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from etl.api import EtlError, Sink
 from etl.catalogue import installed
 from etl.config.model import Pipeline
-from etl.spark.state.folder import StateFolder
-
-SHARED = "file://"
-"""The prefix of a path that every host of a cluster mounts at the same place."""
+from etl.spark.state.folder import StateFolder, state_path
 
 
 def state_folder(pipeline: Pipeline, chosen: str | None, several: bool = False) -> StateFolder:
@@ -21,7 +16,7 @@ def state_folder(pipeline: Pipeline, chosen: str | None, several: bool = False) 
 def _state_folder(pipeline: str, chosen: str, several: bool) -> str:
     """``--state`` itself for one pipeline, a folder below it for each of several. A pipeline that ran with others before keeps
     its folder. Raises EtlError if the folder holds the state of a pipeline that ran alone."""
-    root = Path(chosen.removeprefix(SHARED))
+    root = state_path(chosen)
     below = root / pipeline
     if StateFolder(root).has_run:
         if several:

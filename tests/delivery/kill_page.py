@@ -54,6 +54,23 @@ the steps that fail for some events. Of steps with *idle* or *quiet* the stream 
 clock.
 
 """
+RECEIVER_HEAD = ("receiver", "protocol", "killed", "events acknowledged", "missing", "stored twice", "when")
+RECEIVERS = (
+    *(("http", form) for form in ("ndjson", "elasticsearch", "splunk_hec", "loki", "opentelemetry")),
+    ("forward", "acks"),
+    ("beats", "Lumberjack"),
+    *(("mqtt", f"{version}, QoS {qos}") for version in ("5", "3.1.1") for qos in (2, 1)),
+)
+RECEIVER_TEXT = """
+## Receivers
+
+Written by `make kills-receivers`. Three senders send requests of 20 events without a pause (`mqtt`: one publishes batches of
+50 to a broker) and count what is acknowledged, while the receiver is killed with `kill -9` and started again on the same
+folder. Then the journal is read. A request whose acknowledgement was lost is sent no more, so that an event which is stored
+twice would be a defect of the receiver; with QoS 1 the broker sends such messages again. The receivers of `syslog`, which
+acknowledges nothing, and the sources `redis` and `journald`, which read and do not receive, are killed in the first table.
+
+"""
 SERVER_TEXT = """
 ## A server with many pipelines
 
@@ -83,6 +100,12 @@ def state_row_of(name: str, route: str, trial: Trial, found: Outcome) -> Sequenc
     return [name, route, str(trial.runs), kills, *(f"{number:,}" for number in numbers), f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
 
 
+def receiver_row_of(name: tuple[str, str], kills: int, acknowledged: int, missing: int, repeats: int) -> Sequence[str]:
+    """Return the row for a receiver that was killed while senders counted acknowledgements."""
+    counts = (f"{number:,}" for number in (kills, acknowledged, missing, repeats))
+    return [*name, *counts, f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
+
+
 def write(page: Path, *rows: Sequence[str]) -> None:
     """Add or replace rows; several trials may write at the same time."""
     with page.open("a+") as file:
@@ -95,7 +118,7 @@ def write(page: Path, *rows: Sequence[str]) -> None:
 
 def _rows(text: str) -> dict[tuple[str, str], Sequence[str]]:
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
-    return {(row[0], row[1]): row for row in cells if row[0] not in (HEAD[0], STATE_HEAD[0], "---")}
+    return {(row[0], row[1]): row for row in cells if row[0] not in (HEAD[0], STATE_HEAD[0], RECEIVER_HEAD[0], "---")}
 
 
 def _page(rows: Mapping[tuple[str, str], Sequence[str]]) -> str:
@@ -105,7 +128,10 @@ def _page(rows: Mapping[tuple[str, str], Sequence[str]]) -> str:
     machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {platform.system()} {platform.release()}"
     pairs = _table([HEAD, ["---"] * 3 + ["---:"] * (len(HEAD) - 3), *known])
     states = _table([STATE_HEAD, ["---"] * 2 + ["---:"] * (len(STATE_HEAD) - 2), *state])
-    return TEXT.format(events=EVENTS, machine=machine) + pairs + STATE_TEXT + states + SERVER_TEXT
+    received = [rows[key] for key in RECEIVERS if key in rows]
+    receivers = _table([RECEIVER_HEAD, ["---"] * 2 + ["---:"] * (len(RECEIVER_HEAD) - 2), *received])
+    whole = TEXT.format(events=EVENTS, machine=machine) + pairs + STATE_TEXT + states
+    return whole + (RECEIVER_TEXT + receivers if received else "") + SERVER_TEXT
 
 
 def _table(lines: Iterable[Sequence[str]]) -> str:

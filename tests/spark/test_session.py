@@ -17,7 +17,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from running import Engine, Etl, Ran, wait_for
 
-from etl.api import EtlError
+from etl.api import ComponentError, EtlError
 from etl.columns.cache_folder import folder
 from etl.spark.session import LOCAL_FILES, _set_python, start
 from etl.spark.startup.fast_start import SOCKET_PATH, socket_settings
@@ -169,6 +169,18 @@ def test_the_error_for_a_user_without_a_name_has_a_remedy(tmp_path: Path, monkey
     with pytest.raises(EtlError, match="choose a folder with --state, or set HOME"):
         StateFolder.of("nobody", None)
     assert StateFolder.of("nobody", str(tmp_path)).root == tmp_path
+
+
+@pytest.mark.parametrize("chosen", ["s3://bucket/state", "hdfs://name/state", "abfss://c@a.dfs.core.windows.net/x"])
+def test_a_state_in_a_store_of_objects_is_refused(chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ComponentError, match="the state cannot be at"):
+        StateFolder.of("one", chosen)
+    monkeypatch.setenv("ETL_STATE", chosen)
+    with pytest.raises(ComponentError, match="the state cannot be at"):
+        StateFolder.of("one", None)
+    monkeypatch.setenv("ETL_STATE", f"file://{tmp_path}")
+    assert StateFolder.of("one", None).root == tmp_path / "one"
+    assert StateFolder.of("one", f"file://{tmp_path}").root == tmp_path
 
 
 FOLLOW = """

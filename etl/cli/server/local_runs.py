@@ -14,6 +14,7 @@ from pathlib import Path
 
 from etl.api import EtlError
 from etl.cli.server.connection import Connection
+from etl.spark.state.folder import state_path
 
 SERVER_FOLDER = ".server"
 """The folder of a server's own records, as `etl.server.records.FOLDER`."""
@@ -68,7 +69,7 @@ class LocalRun:
 
 def states(chosen: str | None) -> Path:
     """The parent of the state folders: ``--state``, ``$ETL_STATE`` or ``~/.local/state/sluice``."""
-    return Path(chosen or os.environ.get("ETL_STATE") or os.path.expanduser("~/.local/state/sluice")).absolute()
+    return state_path(chosen or os.environ.get("ETL_STATE") or os.path.expanduser("~/.local/state/sluice")).absolute()
 
 
 def local_runs(root: Path) -> list[LocalRun]:

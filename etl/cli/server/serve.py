@@ -83,7 +83,7 @@ def command(
         raise click.UsageError("--tls-cert and --tls-key go together")
     request = ServeRequest(
         folder=folder,
-        state=Path(state).absolute() if state else StateFolder.of("server", None).root,
+        state=StateFolder.of("server", state).root,
         listen=ListenAddress.parse(listen),
         tokens=tokens,
         tls=Tls(tls_cert, tls_key) if tls_cert and tls_key else None,

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -36,6 +37,20 @@ from typing import IO
 
 from etl.api import ComponentError
 
+MOUNTED = "file://"
+"""The prefix of a path that every host of a cluster mounts at the same place."""
+
+
+def state_path(chosen: str) -> Path:
+    """The folder that ``--state`` or ``$ETL_STATE`` names. Raises ComponentError for one in a store of objects."""
+    path = chosen.removeprefix(MOUNTED)
+    if re.match(r"[a-z][a-z0-9+.-]*:/", path, re.IGNORECASE):
+        raise ComponentError(
+            f"the state cannot be at {chosen}: it is locked, mapped and renamed, as files are and objects of a store are not; "
+            f"choose a folder, on a cluster one that all hosts mount ({MOUNTED}/…). What sinks and dead letters write may be in s3://"
+        )
+    return Path(path)
+
 
 @dataclass(frozen=True)
 class StateFolder:
@@ -45,11 +60,12 @@ class StateFolder:
 
     @staticmethod
     def of(pipeline: str, chosen: str | None) -> StateFolder:
-        """``--state``, else ``$ETL_STATE``, else ``~/.local/state/sluice/<pipeline>``. Raises ComponentError without a home."""
+        """``--state``, else ``$ETL_STATE``, else ``~/.local/state/sluice/<pipeline>``. Raises ComponentError without a home, and
+        for a URI of a store."""
         if chosen:
-            return StateFolder(Path(chosen).absolute())
+            return StateFolder(state_path(chosen).absolute())
         base = os.environ.get("ETL_STATE")
-        home = Path(base or os.path.expanduser("~/.local/state/sluice"))
+        home = state_path(base or os.path.expanduser("~/.local/state/sluice"))
         if not base and not home.is_absolute():
             raise ComponentError("no home folder is known for the state: choose a folder with --state, or set HOME or ETL_STATE")
         return StateFolder((home / pipeline).absolute())

@@ -1,6 +1,7 @@
 """The receiver of the `mqtt` source is killed with SIGKILL while a publisher counts what the broker has acknowledged.
 
-``KILLS=10`` kills it ten times. With QoS 2 every acknowledged message is stored exactly once, with QoS 1 at least once.
+``KILLS=10`` kills it ten times (`make kills-receivers`). With QoS 2 every acknowledged message is stored exactly once, with
+QoS 1 at least once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import kill_page
 import pytest
 from mqtt_rig import batch_of, create_sink, create_source, messages, receiving, write
 from running import wait_for
@@ -79,5 +81,8 @@ def test_what_the_broker_has_accepted_is_stored(mosquitto: Mosquitto, tmp_path: 
 
     assert counts.keys() == set(acknowledged)
     repeated = sum(count - 1 for count in counts.values())
+    if "SLUICE_KILLS_PAGE" in os.environ:
+        row = kill_page.receiver_row_of(("mqtt", f"{version}, QoS {qos}"), KILLS, len(acknowledged), 0, repeated)
+        kill_page.write(Path(os.environ["SLUICE_KILLS_PAGE"]), row)
     print(f"QoS {qos}, MQTT {version}: {len(acknowledged)} acknowledged by the broker, {KILLS} kills, {repeated} stored twice")
     assert qos == 1 or not repeated

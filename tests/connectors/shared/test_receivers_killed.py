@@ -1,6 +1,7 @@
 """Receivers that are killed with SIGKILL while a sender counts acknowledgements: none of them is lost, and none stored twice.
 
-``KILLS=10`` kills each receiver ten times.
+The receiver of HTTP is killed with requests of each format. ``KILLS=10`` kills each ten times (`make kills-receivers`, which
+writes the third table of docs/delivery-tests.md).
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
+import kill_page
 import msgpack
 import pytest
 
 import connectors.beats.source
 import connectors.forward.source
 import connectors.http.source
+from connectors.shared.receiving.protobuf import write_bytes
 from etl.api import Limit, Rejects
 
 KILLS = int(os.environ.get("KILLS", "2"))
@@ -46,11 +49,16 @@ receiver.start()
 print(receiver.ports[0], flush=True)
 threading.Event().wait()
 """
-SOURCES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "http": (connectors.http.source.HttpSource, {"type": "http", "listen": ["http://127.0.0.1:0"]}),
-    "forward": (connectors.forward.source.ForwardSource, {"type": "forward", "listen": ["tcp://127.0.0.1:0"]}),
-    "beats": (connectors.beats.source.BeatsSource, {"type": "beats", "listen": ["tcp://127.0.0.1:0"]}),
+HTTP_FORMATS = ("ndjson", "elasticsearch", "splunk_hec", "loki", "opentelemetry")
+SOURCES: dict[tuple[str, str], tuple[Any, dict[str, Any]]] = {
+    **{
+        ("http", form): (connectors.http.source.HttpSource, {"type": "http", "listen": ["http://127.0.0.1:0"], "format": form})
+        for form in HTTP_FORMATS
+    },
+    ("forward", "acks"): (connectors.forward.source.ForwardSource, {"type": "forward", "listen": ["tcp://127.0.0.1:0"]}),
+    ("beats", "Lumberjack"): (connectors.beats.source.BeatsSource, {"type": "beats", "listen": ["tcp://127.0.0.1:0"]}),
 }
+"""Receivers with what they are sent."""
 
 
 def texts_of(number: int) -> list[str]:
@@ -67,17 +75,51 @@ def received(sock: socket.socket, size: int) -> bytes:
     return data
 
 
-def send_http(port: int, numbers: Any, acknowledged: list[int]) -> None:
+def text(number: int, value: str) -> bytes:
+    return write_bytes(number, value.encode())
+
+
+def loki_push(texts: list[str]) -> bytes:
+    streams = {"streams": [{"stream": {"job": "a"}, "values": [["1795766400000000000", one] for one in texts]}]}
+    return json.dumps(streams).encode()
+
+
+def otlp_request(texts: list[str]) -> bytes:
+    """Logs as Protocol Buffers: resource logs with scope logs with records, whose body is a text."""
+    records = b"".join(write_bytes(2, write_bytes(5, text(1, one))) for one in texts)
+    return write_bytes(1, write_bytes(2, records))
+
+
+REQUESTS: dict[str, tuple[str, str, Callable[[list[str]], bytes]]] = {
+    "ndjson": ("/", "application/x-ndjson", lambda texts: "\n".join(texts).encode()),
+    "elasticsearch": (
+        "/_bulk",
+        "application/x-ndjson",
+        lambda texts: "".join(f'{{"create":{{"_index":"i"}}}}\n{one}\n' for one in texts).encode(),
+    ),
+    "splunk_hec": (
+        "/services/collector",
+        "application/json",
+        lambda texts: "".join(json.dumps({"event": one}) for one in texts).encode(),
+    ),
+    "loki": ("/loki/api/v1/push", "application/json", loki_push),
+    "opentelemetry": ("/v1/logs", "application/x-protobuf", otlp_request),
+}
+"""Path, content type and body of a request of each format."""
+
+
+def send_http(port: int, numbers: Any, acknowledged: list[int], form: str) -> None:
+    path, kind, body = REQUESTS[form]
     with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         for number in numbers:
-            connection.request("POST", "/", "\n".join(texts_of(number)))
+            connection.request("POST", path, body(texts_of(number)), {"content-type": kind})
             with connection.getresponse() as response:
-                response.read()
-            if response.status == 200:
+                answer = response.read()
+            if response.status in (200, 204) and b'"errors":true' not in answer:
                 acknowledged.append(number)
 
 
-def send_forward(port: int, numbers: Any, acknowledged: list[int]) -> None:
+def send_forward(port: int, numbers: Any, acknowledged: list[int], form: str) -> None:
     with socket.create_connection(("127.0.0.1", port), 120) as sock:
         for number in numbers:
             entries = [[0, json.loads(text)] for text in texts_of(number)]
@@ -86,7 +128,7 @@ def send_forward(port: int, numbers: Any, acknowledged: list[int]) -> None:
             acknowledged.append(number)
 
 
-def send_beats(port: int, numbers: Any, acknowledged: list[int]) -> None:
+def send_beats(port: int, numbers: Any, acknowledged: list[int], form: str) -> None:
     with socket.create_connection(("127.0.0.1", port), 120) as sock:
         for number in numbers:
             frames = b"".join(
@@ -99,10 +141,10 @@ def send_beats(port: int, numbers: Any, acknowledged: list[int]) -> None:
             acknowledged.append(number)
 
 
-SENDERS: dict[str, Callable[[int, Any, list[int]], None]] = {"http": send_http, "forward": send_forward, "beats": send_beats}
+SENDERS: dict[str, Callable[[int, Any, list[int], str], None]] = {"http": send_http, "forward": send_forward, "beats": send_beats}
 
 
-def run_until_killed(kind: str, folder: Path, numbers: Any, acknowledged: list[int], sent: list[int]) -> None:
+def run_until_killed(kind: tuple[str, str], folder: Path, numbers: Any, acknowledged: list[int], sent: list[int]) -> None:
     """Start a receiver and three senders, and kill it when some of their requests have been acknowledged."""
     command = [sys.executable, "-c", RUN, json.dumps(SOURCES[kind][1]), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -117,7 +159,7 @@ def run_until_killed(kind: str, folder: Path, numbers: Any, acknowledged: list[i
                     yield number
 
             with suppress(OSError, HTTPException):
-                SENDERS[kind](port, counted(), acknowledged)
+                SENDERS[kind[0]](port, counted(), acknowledged, kind[1])
 
         senders = [threading.Thread(target=send) for _ in range(3)]
         for sender in senders:
@@ -132,8 +174,8 @@ def run_until_killed(kind: str, folder: Path, numbers: Any, acknowledged: list[i
 
 @pytest.mark.slow
 @pytest.mark.delivery
-@pytest.mark.parametrize("kind", SOURCES)
-def test_what_is_acknowledged_is_stored_once(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", SOURCES, ids="-".join)
+def test_what_is_acknowledged_is_stored_once(tmp_path: Path, kind: tuple[str, str]) -> None:
     numbers, acknowledged, sent = itertools.count(), [], []
     for _ in range(KILLS):
         run_until_killed(kind, tmp_path, numbers, acknowledged, sent)
@@ -151,6 +193,10 @@ def test_what_is_acknowledged_is_stored_once(tmp_path: Path, kind: str) -> None:
 
     assert not [batch for batch in batches if isinstance(batch, Rejects)]
     found = Counter(json.loads(text)["n"] for batch in batches for text in batch.column("message").to_pylist())
+    if "SLUICE_KILLS_PAGE" in os.environ:
+        missing = sum(f"{number}-{event}" not in found for number in acknowledged for event in range(EVENTS))
+        counts = (len(acknowledged) * EVENTS, missing, sum(found.values()) - len(found))
+        kill_page.write(Path(os.environ["SLUICE_KILLS_PAGE"]), kill_page.receiver_row_of(kind, KILLS, *counts))
     assert set(found.values()) == {1}
     whole = Counter(int(name.partition("-")[0]) for name in found)
     assert set(whole.values()) == {EVENTS}
