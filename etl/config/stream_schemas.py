@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -89,17 +89,32 @@ def change_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
 
 
 def case_findings(step: Step, incoming: Schema) -> Iterable[Finding]:
-    """Fields whose names differ only in case, which Spark takes for one, where Spark computes the step."""
-    on_arrow = step.spark_reason(incoming) is None if isinstance(step, ArrowStep) else not isinstance(step, SparkStep)
-    if on_arrow or len({name.lower() for name in incoming.names}) == len(incoming.names):
+    """Fields whose names differ only in case, which Spark takes for one, where Spark computes the step or a part of it."""
+    if len({name.lower() for name in incoming.names}) == len(incoming.names):
         return
-    needs = step.needs(incoming) if isinstance(step, SparkStep) else None
+    needed = [name for part, given in _parts_on_spark(step, incoming) for name in _needed_names(part, given)]
     first: dict[str, str] = {}
-    for name in incoming.names if needs is None else [name for name in incoming.names if name in needs]:
+    for name in dict.fromkeys(needed):
         other = first.setdefault(name.lower(), name)
         if other != name:
             message = f"Spark computes this step, and does not tell the fields {other!r} and {name!r} apart"
             yield Finding("field-conflict", message, hint="rename or drop one of them in an earlier step")
+
+
+def _needed_names(step: Step, incoming: Schema) -> list[str]:
+    needs = step.needs(incoming) if isinstance(step, SparkStep) else None
+    return [name for name in incoming.names if needs is None or name in needs]
+
+
+def _parts_on_spark(step: Step, incoming: Schema) -> Iterator[tuple[Step, Schema]]:
+    """The parts of a step that Spark computes, with the fields that each is given."""
+    if isinstance(step, SparkStep) or (isinstance(step, ArrowStep) and step.spark_reason(incoming)):
+        yield step, incoming
+        return
+    for part in step.parts(incoming):
+        if part is not step:
+            yield from _parts_on_spark(part, incoming)
+            incoming = part.fields(incoming)
 
 
 def _nesting_error(schema: Schema) -> str | None:

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.api import Finding, Schema, format_type, visible
 from etl.expressions import bound_node as b
@@ -26,7 +27,7 @@ from etl.expressions.signatures.spark_names import CODE_RUNNERS
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.expressions.signatures.struct_types import STRUCT_FUNCTIONS, find_struct_type
 from etl.expressions.tree import start
-from etl.expressions.widening import BOOLEAN, NULL, STRING, member_type
+from etl.expressions.widening import BOOLEAN, NULL, STRING, find_member, member_type
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -115,14 +116,28 @@ class Binder:
                 continue
             self.fields.add(name)
             self.edits.append((parts[0].meta["start"], parts[count - 1].meta["end"], f"`{name.replace('`', '``')}`"))
-            if count < len(parts):
-                inside = member_type(self.schema.field(name).type, [part.name for part in parts[count:]])
-                return b.spark_only(f"{'.'.join(part.name for part in parts)} reads inside a map or list", inside)
-            return b.column(name, self.schema.field(name).type)
+            whole = b.column(name, self.schema.field(name).type)
+            return self._member(whole, name, parts[count:]) if count < len(parts) else whole
         name = ".".join(part.name for part in parts)
         if name.lower() in _FUNCTIONS_WITHOUT_BRACKETS:
             return b.spark_only(_WHY_SPARK.get(name.lower(), f"{name} has no Arrow form"))
         return self._unknown_field(name, node)
+
+    def _member(self, whole: BoundNode, path: str, parts: list[Node]) -> BoundNode:
+        """A member of a struct, on Arrow; what is inside of a map or list, in Spark only."""
+        numbers: list[int] = []
+        type_ = whole.type
+        for part in parts:
+            number = find_member(type_, part.name) if pa.types.is_struct(type_) else None
+            if number is None and pa.types.is_struct(type_):
+                known = pa.schema([pa.field(f"{path}.{field.name}", field.type) for field in type_])
+                return self._unknown_field(f"{path}.{part.name}", part, known)
+            if number is None:
+                inside = member_type(whole.type, [one.name for one in parts])
+                return b.spark_only(f"{'.'.join([path, part.name])} reads inside a map or list", inside)
+            numbers.append(number)
+            path, type_ = f"{path}.{type_.field(number).name}", type_.field(number).type
+        return b.apply(type_, lambda value: pc.struct_field(value, numbers), whole)
 
     def variable(self, node: Node) -> BoundNode:
         """A variable of a lambda, or a member of one."""
@@ -148,8 +163,9 @@ class Binder:
         """Names of fields in lower case → the first such field."""
         return {name.lower(): name for name in reversed(self.schema.names)}
 
-    def _unknown_field(self, name: str, node: Node) -> BoundNode:
-        hint = hints.field_hint(name, node, visible(self.schema).names, self.schema)
+    def _unknown_field(self, name: str, node: Node, known: Schema | None = None) -> BoundNode:
+        schema = self.schema if known is None else known
+        hint = hints.field_hint(name, node, visible(schema).names, schema)
         self.report("unknown-field", f"there is no field {name!r} here", node, hint)
         return b.spark_only(f"there is no field {name!r}")
 
@@ -163,13 +179,19 @@ class Binder:
             if not self.functions[name].is_broken:
                 self.arrow_only.setdefault(name, node)
             return user_calls.bind_call(self.functions[name], [self.bind(argument) for argument in node.expressions])
-        args = [self.bind(argument) for argument in node.expressions[_units(name, node) :]]
+        given = node.expressions[_units(name, node) :]
+        if name == "struct":  # of which members may have names
+            given = [argument.unalias() for argument in given]
+        args = [self.bind(argument) for argument in given]
         if len(args) < len(node.expressions) or any(type(part).__name__ in _NAMED for part in node.expressions):
             return b.spark_only(f"{name}() has no Arrow form")
         return self.function(name, node, args)
 
     def function(self, name: str, node: Node, args: list[BoundNode]) -> BoundNode:
         """Bind a call of a function by its name."""
+        if name.removesuffix("_outer") in _ROW_MAKERS:
+            instead = "the step `unnest` makes events of an array; a step `sql` has it alone in its list, or in LATERAL VIEW"
+            raise MisuseError(f"{name}() makes several rows, and an expression has one value", "bad-expression", instead)
         if name in lookup.many_rows():
             raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
         if name in CODE_RUNNERS:
@@ -220,6 +242,9 @@ _FUNCTIONS_WITHOUT_BRACKETS = frozenset(
     ("current_date", "current_timestamp", "current_time", "localtime", "localtimestamp", "current_user")
 )
 """Names that Spark takes for function calls if no field has the name."""
+
+_ROW_MAKERS = frozenset(("explode", "posexplode", "inline", "stack", "json_tuple"))
+"""Functions that make rows of one event; some have a second form that ends in ``_outer``."""
 
 _NAMED = ("Kwarg", "PropertyEQ")
 """Node kinds of named arguments."""

@@ -72,6 +72,13 @@ def _common_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return None if any(type_ is None for _, type_ in members) else pa.struct(members)
 
 
+def find_member(type_: pa.StructType, name: str) -> int | None:
+    """The place of a struct's member, as it is written or else in another case; None if there is none."""
+    names = [field.name for field in type_]
+    lower = [one.lower() for one in names]
+    return names.index(name) if name in names else lower.index(name.lower()) if name.lower() in lower else None
+
+
 def member_type(type_: pa.DataType, names: list[str]) -> pa.DataType:
     """The type of a path: members of structs, values of maps, of a list those of each item; ``null`` if unknown."""
     for name in names:
@@ -80,8 +87,8 @@ def member_type(type_: pa.DataType, names: list[str]) -> pa.DataType:
             type_, depth = type_.value_type, depth + 1
         if pa.types.is_map(type_):
             type_ = type_.item_type
-        elif pa.types.is_struct(type_) and type_.get_field_index(name) >= 0:
-            type_ = type_.field(name).type
+        elif pa.types.is_struct(type_) and (member := find_member(type_, name)) is not None:
+            type_ = type_.field(member).type
         else:
             return NULL
         type_ = pa.list_(type_) if depth == 1 and type_ != NULL else type_ if not depth else NULL

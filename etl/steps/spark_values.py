@@ -58,7 +58,11 @@ class SparkValues(SparkStep):
         return next((reason for reason in reasons if reason), None)
 
     def spark_expressions(self, incoming: Schema) -> Mapping[tuple[str | int, ...], str]:
-        return {one.path: analyse(one.text, incoming).spark_sql for one in self.expressions.values()}
+        found: dict[tuple[str | int, ...], str] = {}
+        for one in self.expressions.values():  # of a query, several have one path
+            text = analyse(one.text, incoming).spark_sql
+            found[one.path] = f"{found[one.path]}\n{text}" if one.path in found else text
+        return found
 
     def apply(self, events: DataFrame) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812

@@ -348,7 +348,8 @@ def test_a_constant_array_keeps_its_type_over_no_events() -> None:
         ("named_struct('a', 1, 'b', s)", pa.struct([("a", pa.int32()), ("b", pa.string())])),
         ("struct(s, 1)", pa.struct([("s", pa.string()), ("col2", pa.int32())])),
         ("from_json(s, 'a int, b array<string>')", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])),
-        ("struct(s as x)", pa.null()),
+        ("struct(s as x, n + 1)", pa.struct([("x", pa.string()), ("col2", pa.int64())])),
+        ("from_csv(s, 'a int')", pa.struct([("a", pa.int32())])),
         ("greatest(variant_get(parse_json(s), '$'), 1) + 1", pa.null()),
         ("(0.5 / n) / 3", pa.decimal128(24, 24)),
         ("round(0.5)", pa.decimal128(1, 0)),
@@ -357,3 +358,30 @@ def test_a_constant_array_keeps_its_type_over_no_events() -> None:
 )
 def test_types_of_structs_and_of_unknown_parts(expression: str, type_: pa.DataType) -> None:
     assert analyse(expression, pa.schema([("s", pa.string()), ("n", pa.int64())])).type == type_
+
+
+STRUCTS = pa.schema([("r", pa.struct([("x", pa.int32()), ("Inner", pa.struct([("z", pa.string())]))]))])
+
+
+def test_members_of_a_struct_are_read_on_arrow_and_in_any_case() -> None:
+    rows = [{"r": {"x": 1, "Inner": {"z": "a"}}}, {"r": {"x": None, "Inner": None}}, {"r": None}]
+    batch = pa.RecordBatch.from_pylist(rows, STRUCTS)
+
+    assert compile_expression("r.x + 1", STRUCTS)(batch).values.to_pylist() == [2, None, None]
+    assert compile_expression("upper(R.inner.Z)", STRUCTS)(batch).values.to_pylist() == ["A", None, None]
+    assert compile_expression("r.inner", STRUCTS)(batch).values.to_pylist() == [{"z": "a"}, None, None]
+
+
+def test_a_member_that_a_struct_lacks_is_a_finding() -> None:
+    (finding,) = analyse("r.inner.y = 'a'", STRUCTS).findings
+
+    assert (finding.code, finding.at) == ("unknown-field", 8)
+    assert "r.Inner.y" in finding.message
+    assert "z" in str(finding.hint)
+
+
+def test_a_function_that_makes_rows_is_not_for_expressions() -> None:
+    (finding,) = analyse("upper(explode_outer(array('a')))", STRUCTS).findings
+
+    assert "makes several rows" in finding.message
+    assert "unnest" in str(finding.hint)

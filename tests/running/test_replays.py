@@ -176,6 +176,23 @@ def test_letters_without_a_way_say_why(shop: Pipeline, at: str, reason: str) -> 
         entry_point(shop, at)
 
 
+def test_rows_that_a_step_makes_are_not_made_again(tmp_path: Path) -> None:
+    shop = load(
+        Etl(tmp_path).pipeline("""
+            name: rows
+            source: {type: file, path: "{here}/web.log"}
+            steps:
+              - {type: sql, query: "SELECT 1 / size(split(message, ',')) AS n FROM events"}
+              - {type: sql, query: "SELECT explode(array(n, n)) AS n FROM events"}
+            sink: {type: console}
+        """)
+    )
+
+    assert describe_entry(shop, "steps[0] sql")[1] == ["steps[0:]"]
+    with pytest.raises(NoEntryError, match="makes several rows"):
+        entry_point(shop, "steps[1] sql")
+
+
 def test_events_of_letters_have_the_types_of_the_step(tmp_path: Path) -> None:
     schema = pa.schema(
         [("user.name", pa.string()), ("at", pa.timestamp("us", "UTC")), ("data", pa.binary()), ("tags", pa.list_(pa.int64()))]

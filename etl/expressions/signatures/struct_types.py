@@ -15,13 +15,13 @@ from etl.expressions.widening import NULL
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
 
-STRUCT_FUNCTIONS = frozenset(("named_struct", "struct", "from_json"))
+STRUCT_FUNCTIONS = frozenset(("named_struct", "struct", "from_json", "from_csv", "from_xml"))
 _MEMBER = re.compile(r"`?([\w@.\-]+)`?\s*:?\s+(.+)", re.DOTALL)
 
 
 def find_struct_type(name: str, node: Node, args: Sequence[BoundNode]) -> pa.DataType:
     """Return the type of a call, ``null`` if its members are unknown."""
-    if name == "from_json":
+    if name.startswith("from_"):
         text = args[1].value if len(args) > 1 and args[1].is_literal else None
         return _parse_ddl(text) if isinstance(text, str) else NULL
     values = args[1::2] if name == "named_struct" else args
@@ -32,13 +32,15 @@ def find_struct_type(name: str, node: Node, args: Sequence[BoundNode]) -> pa.Dat
 
 
 def _member_names(node: Node) -> list[str]:
-    """Return Spark's names for the members of ``struct(a, b + 1)``: the column's name, else ``col`` and the number."""
+    """Return Spark's names for the members of ``struct(a, b AS c, b + 1)``: the given one, the column's, else ``col`` and the
+    number."""
     parts = node.expressions
-    if any(type(part).__name__ in ("Alias", "PropertyEQ") for part in parts):
+    if any(type(part).__name__ == "PropertyEQ" for part in parts):
         return []
-    are_columns = [type(part).__name__ in ("Column", "Dot") for part in parts]
+    has_name = [type(part).__name__ in ("Column", "Dot", "Alias") for part in parts]
     return [
-        part.name if is_column else f"col{at}" for at, (part, is_column) in enumerate(zip(parts, are_columns, strict=True), 1)
+        part.output_name or part.name if named else f"col{at}"
+        for at, (part, named) in enumerate(zip(parts, has_name, strict=True), 1)
     ]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from etl.api import CHANGE, EtlError, FrameSource, JoiningStep, Schema, Source, SparkStep, StatefulStep, Step
+from etl.api import CHANGE, ArrowStep, EtlError, FrameSource, JoiningStep, Schema, Source, SparkStep, StatefulStep, Step
 from etl.config.model import Output, Pipeline, Stream
 from etl.config.stream_schemas import merge
 from etl.plan.graph import Graph
@@ -69,9 +69,12 @@ def entry_point(pipeline: Pipeline, at: str) -> EntryPoint:
         return EntryPoint(at, fields, {}, {name: replace(output, inputs=(_LETTERS,))}, {}, ())
     if step := _STEP.fullmatch(at):
         stream, index = _step(pipeline, at, **step.groupdict())
-        fields = next(node.incoming for node in graph.steps.values() if node.id.startswith(f"{stream.name}[{index}] "))
+        parts = [node for node in graph.steps.values() if node.id.startswith(f"{stream.name}[{index}] ")]
+        fields = parts[0].incoming
         if _keeps_state(stream.steps[index]):
             raise NoEntryError("the step keeps state: windows and other results of it do not take events again")
+        if any(isinstance(part.step, ArrowStep) and part.step.may_multiply_events() for part in parts[:-1]):
+            raise NoEntryError("the step makes several rows of an event: those that it has passed would come again")
         _refuse_changes(at, fields)
         cut = Stream(stream.name, (_LETTERS,), stream.steps[index:], first_step=index)
         return _ReachableGraph(graph, cut=cut).entry_point(at, fields)

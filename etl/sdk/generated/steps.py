@@ -1499,15 +1499,18 @@ class Steps:
         """Run one SELECT of Spark SQL over the stream's events, each event by itself.
 
         The query is ``SELECT … FROM events [LATERAL VIEW …] [WHERE …]``: it may compute and select columns, filter events, and
-        turn an event into several (``explode``). Dotted fields are members of structs, as everywhere: ``source.ip``; a
-        column's name in the result is its field, also with `` AS `source.ip` ``, and struct columns become dotted fields.
-        Aggregates, joins, ``ORDER BY``, ``LIMIT`` and subqueries are refused; the step ``window`` aggregates.
-        The query cannot read other tables or files, or run other code. Stateless; the order of events is kept within a partition.
+        turn an event into several (``explode``, ``posexplode``, ``inline``, ``stack``, ``json_tuple``). Dotted fields are members of
+        structs, as everywhere: ``source.ip``; a column's name in the result is its field, also with `` AS `source.ip` ``, and struct
+        columns become dotted fields. Aggregates, joins, ``ORDER BY``, ``LIMIT`` and subqueries are refused; the step ``window``
+        aggregates. The query cannot read other tables or files, or run other code. Stateless; the order of events is kept within a
+        partition.
 
         An event for which a value or the condition cannot be computed (a cast that fails, a division by zero) goes to the dead
-        letters with the code ``expression-failed``; ``try_cast``, ``try_divide`` and the like give null instead. Such an error ends
-        the run where a query makes rows (``explode``, ``LATERAL VIEW``), a struct, a map, or a type that only Spark knows. The step
-        runs on Arrow where its expressions do, as ``select`` and ``filter``; ``etl explain`` names what needs Spark.
+        letters with the code ``expression-failed``; ``try_cast``, ``try_divide`` and the like give null instead. But an error in an
+        expression that makes a map, such as ``str_to_map`` with a key twice, ends the run. If the events that are made of one batch
+        would take more than 512 MiB, those with the most bytes are rejected with the code ``too-many-elements``. Of an event that
+        becomes several, each row is rejected by itself, and ``etl dead replay`` does not replay it. The step runs on Arrow where its
+        expressions do, as ``select``, ``filter`` and ``unnest``; ``etl explain`` names what needs Spark.
 
         Example::
 

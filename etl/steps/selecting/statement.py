@@ -14,6 +14,7 @@ from typing import Any
 from etl.api import Finding
 from etl.expressions import BadExpressionError, parse_statements
 from etl.expressions.signatures.spark_names import CODE_RUNNERS
+from etl.steps.selecting.query_texts import split_at_commas, tokenize
 
 GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple"}
 
@@ -52,59 +53,17 @@ _SETS = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT"}
 
 @dataclass(frozen=True)
 class SelectStatement:
-    """A checked SELECT, split where `sql` inserts columns and conditions."""
+    """A checked SELECT, and the texts of its parts."""
 
     tree: Any
     """sqlglot's syntax tree."""
     written: Any
     """The same with functions as they are written, for `analyse_node`."""
     projections: str
+    """The text between SELECT and FROM."""
     table: str
     """What follows FROM up to WHERE, without the word ``events``: alias and lateral views."""
     where: str | None
-
-    def sql(self, table: str, hidden_columns: list[str], heartbeat: str | None) -> str:
-        """Return the SELECT over another table, with hidden columns. Rows that meet the condition ``heartbeat`` always pass."""
-        columns = ", ".join([self.projections, *hidden_columns])
-        where = f"({self.where}\n) or {heartbeat}" if self.where and heartbeat else self.where
-        alias = self.table if self._has_alias else f"as events {self.table}"
-        return f"select {columns} from {table} {alias}" + (f" where {where}" if where else "")
-
-    def item_texts(self) -> list[str]:
-        """The text of each item of the SELECT list, without its name and the table's."""
-        from sqlglot.dialects.spark import Spark
-
-        items: list[list[Any]] = [[]]
-        depth = 0
-        for token in Spark().tokenize(self.projections):
-            depth += _DEPTH.get(token.token_type.name, 0)
-            if token.token_type.name == "COMMA" and not depth:
-                items.append([])
-            else:
-                items[-1].append(token)
-        if len(items) != len(self.written.expressions):
-            return []
-        named = zip(items, self.written.expressions, strict=True)
-        return [self._without_table(self.projections, _without_alias(item) if node.alias else item) for item, node in named]
-
-    @property
-    def condition(self) -> str | None:
-        """The text after WHERE, without the table's name."""
-        from sqlglot.dialects.spark import Spark
-
-        return self._without_table(self.where, Spark().tokenize(self.where)) if self.where else None
-
-    def _without_table(self, text: str, tokens: list[Any]) -> str:
-        cuts = [
-            (token.start, after.end + 1)
-            for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False)
-            if after.text == "." and token.text.lower() == self.name.lower() and (before is None or before.text != ".")
-        ]
-        parts, at = [], tokens[0].start
-        for begin, end in cuts:
-            parts.append(text[at:begin])
-            at = end
-        return "".join([*parts, text[at : tokens[-1].end + 1]])
 
     @property
     def name(self) -> str:
@@ -112,20 +71,8 @@ class SelectStatement:
         return str(self._source.alias or "events")
 
     @property
-    def _has_alias(self) -> bool:
-        return bool(self._source.alias)
-
-    @property
     def _source(self) -> Any:
         return _from(self.tree).this
-
-
-_DEPTH = {"L_PAREN": 1, "R_PAREN": -1, "L_BRACKET": 1, "R_BRACKET": -1, "CASE": 1, "END": -1}
-
-
-def _without_alias(tokens: list[Any]) -> list[Any]:
-    """The tokens of an item without ``AS name``."""
-    return tokens[:-2] if tokens[-2].token_type.name == "ALIAS" else tokens[:-1]
 
 
 def read_select(query: str) -> SelectStatement | list[Finding]:
@@ -146,6 +93,9 @@ def read_select(query: str) -> SelectStatement | list[Finding]:
     cut = _split(query, tree)
     if findings or cut is None:
         return findings or [Finding("bad-sql", "the query has parts that are not allowed", hint=_SHAPE, at=0)]
+    if len(split_at_commas(tokenize(cut.projections))) != len(cut.written.expressions):
+        hint = "write cast(value as struct<…>), and not value::struct<…>"
+        return [Finding("bad-sql", "the list of columns cannot be divided at its commas", hint=hint, at=0)]
     return cut
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from running import Engine, Etl
 
-from etl.api import EtlError, Step
+from etl.api import EtlError, SparkStep, Step
 from etl.plan.segments import StepNode
 from etl.spark.reports.errors import explain_error
 from etl.steps.convert import Convert
@@ -27,7 +27,8 @@ def node(number: int, step: Step, **options: tuple[int, int]) -> StepNode:
 
 def computed(step: Step) -> Step:
     """What Spark computes for a step."""
-    return step.parts(FIELDS)[0]
+    first = step.parts(FIELDS)[0]
+    return first if isinstance(first, SparkStep) else computed(first)
 
 
 STEPS = (
@@ -37,7 +38,11 @@ STEPS = (
         computed(Set.model_validate({"fields": {"x": "1 + cast(\nmessage as int) + length(soundex(message))"}})),
         fields__x=(4, 30),
     ),
-    node(2, Sql(query="select upper(message) as a, cast(message as int) as b from events"), query=(5, 20)),
+    node(
+        2,
+        computed(Sql(query="select soundex(message) as a, cast(message as int) - length(soundex(message)) as b from events")),
+        query=(5, 20),
+    ),
     node(3, Convert.model_validate({"fields": {"message": "decimal(5,2)"}})),
 )
 
@@ -55,10 +60,8 @@ STEPS = (
             "it is cast( in s[1] set fields.x (line 4, column 30)",
         ),
         (
-            "== SQL (line 1, position 29) ==\n"
-            "select upper(message) as a, cast(message as int) as b from events_1 as events wh...\n"
-            "                            ^^^^^^^^^^^^^^^^^^^^\n",
-            "it is cast(message as int) in s[2] sql query (line 5, column 20)",
+            "== SQL (line 1, position 1) ==\ncast(`message` as int) - length(soundex(`message`))\n^^^^^^^^^^^^^^^^^^^^^^\n",
+            "it is cast(`message` as int) in s[2] sql query (line 5, column 20)",
         ),
         ('== DataFrame ==\n"cast" was called from\n/x/etl/steps/convert.py:88\n', "it is in s[3] convert (line 6, column 5)"),
         ("", "Spark computes s[0] filter (line 3, column 5), s[1] set (line 4, column 5), s[2] sql"),
