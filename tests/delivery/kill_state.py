@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -17,11 +16,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from function_cases import CODE
-from kill_processes import workers
-from kill_setup import KillSetup
+from kill_setup import KillSetup, trigger
 from kill_table import Output, SourceRow, Workspace
 from kill_trial import Outcome, Trial, Victim
-from running import wait_for
 from state_cases import BLOCK, FIELDS, READ_BY_SPARK, ROUTES, TIME_FORMAT, Case, Event, Row, event, line
 
 SLICE = BLOCK // 4
@@ -130,7 +127,7 @@ class StateSetup(KillSetup):
         return (
             f"name: {name}\n{f'functions: {{{named}}}' if named else ''}\nsources:\n{self.input.options}\n"
             f"streams:\n  all: {{from: [{self.input.names}], steps: [{steps}]}}\n{streams}"
-            f"sinks:\n{sinks}run: {{trigger: 100ms}}\n"
+            f"sinks:\n{sinks}run: {{trigger: {trigger(len(self.cases))}}}\n"
         )
 
     def _streams(self, number: int, case: Case) -> str:
@@ -234,15 +231,10 @@ class StateTrial(Trial):
         if run.poll() is None:
             run.send_signal(signal.SIGTERM)
 
-    def _kill_worker(self, run: subprocess.Popen[bytes]) -> str:
-        found: list[int] = []
-        wait_for(lambda: bool(found.extend(workers(run.pid)) or found) or run.poll() is not None, what="a worker")
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        return "workers killed" if found else ""
+    @property
+    def several_queries(self) -> bool:
+        """Each step is a query."""
+        return True
 
     def ticks(self) -> int:
         """The micro-batches without events that Spark's checkpoints still name."""

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -33,7 +33,8 @@ SLICES = 20
 """Number of parts in which the events of a run are written to the source, with pauses of random length."""
 PAUSE_SECONDS = 0.15
 MAX_KILL_DELAY_SECONDS = 0.8
-"""The victim is killed within this time, in seconds, after a micro-batch with new events has begun."""
+"""The victim is killed within this time, in seconds, after a micro-batch with new events has begun: for each two sources, whose
+micro-batches run beside each other."""
 STOP_SECONDS = 180.0
 
 Victim = Literal["driver", "worker", "jvm", "server"]
@@ -104,6 +105,11 @@ class Trial:
         self.runs = RUNS or FEW_RUNS
         self.log.append(f"SLUICE_SEED={self.seed}")
 
+    @property
+    def several_queries(self) -> bool:
+        """Whether the pipeline has queries of several sources."""
+        return len(self.setup.sources) > 1
+
     def __call__(self) -> list[Outcome]:
         """Do all runs that are killed, then one to the end; return the outcome of each sink."""
         for number, victim in enumerate(self._victims()):
@@ -142,7 +148,7 @@ class Trial:
                 time.sleep(self.random.uniform(0, PAUSE_SECONDS))  # kills at random moments
             if self.whole or piece == at:
                 self._wait_for_work(() if self.whole else begun, run)
-                time.sleep(self.random.uniform(0, MAX_KILL_DELAY_SECONDS))
+                time.sleep(self.random.uniform(0, MAX_KILL_DELAY_SECONDS * max(1, len(self.setup.sources) / 2)))
                 self.log.append(f"run {number}: {self._kill_victim(run, victim)}" + ("" if self.whole else f" at slice {at}"))
         if run.poll() is None and not self.whole:
             run.send_signal(signal.SIGTERM)
@@ -170,13 +176,12 @@ class Trial:
         return "driver killed"
 
     def _kill_worker(self, run: subprocess.Popen[bytes]) -> str:
+        """Kill a worker; each one where queries of several sources run, so that all of them have one that was killed."""
         found: list[int] = []
         wait_for(lambda: bool(found.extend(workers(run.pid)) or found) or run.poll() is not None, what="a worker")
-        try:
-            os.kill(self.random.choice(found), signal.SIGKILL)
-        except (ProcessLookupError, IndexError):
-            return ""
-        return "worker killed"
+        several = self.several_queries
+        killed = [pid for pid in (found if several else self.random.sample(found, min(1, len(found)))) if _is_killed(pid)]
+        return f"{len(killed)} workers killed" if several and killed else "worker killed" if killed else ""
 
     def _kill_jvm(self, run: subprocess.Popen[bytes]) -> str:
         for pid in jvms(run.pid):
@@ -232,6 +237,14 @@ class Trial:
 
     def _log_file(self, number: int) -> Path:
         return self.engine.etl.folder / f"killed-{number}.log"
+
+
+def _is_killed(pid: int) -> bool:
+    """Kill a process; False if it had ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
 
 
 def _last_number(folder: Path) -> int:

@@ -11,7 +11,7 @@ from running import Engine, Etl, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-FILES = 4_000
+FILES = 2_000
 PIPELINE = """
     name: many
     source: {type: file, path: "{here}/in.log"}
