@@ -8,7 +8,6 @@ import logging
 import mmap
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -19,9 +18,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
-from memory_files import new_folder
+from memory_files import is_usable, new_folder
 from running import ROOT, Engine, Etl
 from servers.fleet import BROKERS, asked
+from servers.watchdog import delete
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what lies in tests/delivery. With ``--forks``, tests of a file stay in one process, and so do those that share
     servers, because these start once a process: those with databases, with both, with brokers. Tests that use Spark go to any
-    process, which starts one session. What takes longest begins first, so that no process ends alone."""
+    process, which starts one session. What takes longest begins first, so that no process ends alone: servers, then runs that
+    are killed, which wait more than they work."""
     for item in items:
         if item.path.parent.name == "delivery":
             item.add_marker("delivery")
@@ -61,13 +62,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     from forked_workers import GROUP  # not above: pytest loads plugins after this module
 
-    with_spark, slow = ({group_of(item) for item in items if has_marker(item, name)} for name in ("spark", "slow"))
+    killed, with_spark, slow = (
+        {group_of(item) for item in items if has_marker(item, name)} for name in ("delivery", "spark", "slow")
+    )
 
     def order(item: pytest.Item) -> int:
         if names := asked(item):
             return (3 if "rocketmq_acl" in names else 2) if names <= BROKERS else int(bool(names & BROKERS))
         group = group_of(item)
-        return 4 if group in with_spark else 5 if group in slow else 6
+        return 4 if group in killed & with_spark else 5 if group in with_spark else 6 if group in slow else 7
 
     for item in items:
         item.stash[GROUP] = "servers" if order(item) < 4 else group_of(item)
@@ -126,20 +129,19 @@ def own_logger() -> Iterator[None]:
         relay._worker_pipeline["pipeline"] = ""
 
 
-IN_MEMORY = tuple(ROOT / "tests" / name for name in ("state", "steps", "sql", "connectors/file"))
-"""Folders of tests that write thousands of small files."""
-
-
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of the test's own; that of tests with many files is in memory, unless Spark writes to it, and then removed."""
-    if not any(map(request.path.is_relative_to, IN_MEMORY)) or has_marker(request.node, "spark"):
+    """A folder of the test's own. In memory, where tests wait for no disk, it is removed at the end."""
+    if LONG_TRIALS or not is_usable():
         yield new_folder_on_disk(request.node.name, tmp_path_factory.getbasetemp())
         return
     folder = new_folder()
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    delete(str(folder))
 
+
+LONG_TRIALS = "SLUICE_KILLS" in os.environ
+"""Whether pipelines are killed in trials of many events, which take too much memory."""
 
 _numbers = count()
 

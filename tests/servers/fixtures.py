@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from forked_workers import GROUP
+from memory_files import MEMORY, is_usable
 from servers.cache import MissingError
 from servers.certificates import Certificates
 from servers.fleet import BROKERS, DATABASES, Fleet, asked
@@ -21,6 +22,11 @@ WANTED = pytest.StashKey[Iterable[str]]()
 FLEET = pytest.StashKey[Fleet]()
 ASKED = pytest.StashKey[set[str]]()
 """Servers that the test at work uses, as far as its arguments, parameters and marks say."""
+
+
+def pytest_configure() -> None:
+    """Keep the data of servers in memory, unless they are to hold that of long trials."""
+    Server.parent = MEMORY if is_usable() and "SLUICE_KILLS" not in os.environ else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -32,10 +32,12 @@ class Server:
     """Seconds after which a start has failed: a busy machine with two cores starts several servers at once."""
     stopping: ClassVar[int] = signal.SIGTERM
     """Signal for an orderly end."""
+    parent: ClassVar[Path | None] = None
+    """Folder of the folders with data; None is that of temporary files. Tests have them in memory, and wait for no disk."""
     address: str
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix=f"sluice-{self.name}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"sluice-{self.name}-", dir=self.parent))
         watchdog().tell("keep", self.folder)
         self.process: Process | None = None
         self.prepared = False
