@@ -65,13 +65,14 @@ def inserted(drawn: Sequence[Row]) -> list[Row]:
 
 
 def changed(drawn: Sequence[Row]) -> list[Row]:
-    """A changelog in which a row without a room replaces an earlier one, and one without a value removes one."""
-    alive, found = list[Row](), list[Row]()
+    """A changelog in which a row without a room replaces an earlier one, and one without a value removes one. No row comes again
+    after it was removed: among rows of equal times it would have its first place or a new one, as files have been merged."""
+    alive, found, versions = list[Row](), list[Row](), set[str]()
     for number, row in enumerate(drawn):
         new = {**row, "n": number}
         if row["room"] is None and alive:
             old = alive.pop(number % len(alive))
-            new["n"] = old["n"]
+            new["n"] = old["n"] if _text({**new, "n": old["n"]}) not in versions else number
             found += [{**old, CHANGE: UPDATE_BEFORE}, {**new, CHANGE: UPDATE_AFTER}]
         elif row["x"] is None and alive:
             found.append({**alive.pop(number % len(alive)), CHANGE: DELETE})
@@ -79,6 +80,7 @@ def changed(drawn: Sequence[Row]) -> list[Row]:
         else:
             found.append({**new, CHANGE: INSERT})
         alive.append(new)
+        versions.add(_text(new))
     return found
 
 
