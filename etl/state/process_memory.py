@@ -6,7 +6,6 @@ import ctypes
 import mmap
 import sys
 from functools import cache
-from pathlib import Path
 
 
 def release_pages(address: int, size: int) -> None:
@@ -20,7 +19,8 @@ def mapped_bytes() -> int:
     """Bytes of files, libraries included, that are in the memory of this process; 0 on other systems than Linux."""
     if sys.platform != "linux":
         return 0
-    return int(Path("/proc/self/statm").read_text("ascii").split()[2]) * mmap.PAGESIZE
+    with open("/proc/self/statm", "rb", buffering=0) as file:  # a third of the time that Path.read_text takes
+        return int(file.read(256).split()[2]) * mmap.PAGESIZE
 
 
 def trim_heap() -> None:

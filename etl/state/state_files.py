@@ -58,6 +58,11 @@ MAPPED_BYTES = 256 << 20
 around each byte that is read: without a bound, look-ups in fifty million keys map gigabytes."""
 
 
+_MEASURED_TOGETHER = 32 << 20
+"""Bytes of the parts in which rows have been looked up since the memory was measured, from which on it is measured again: that
+takes 15 µs and more, and a small micro-batch looks up rows in many parts."""
+
+
 class DamagedStateError(ComponentError):
     """A file is not a state file, or is not as it was written."""
 
@@ -244,8 +249,8 @@ class StateFile:
         panes = self.panes(part)
         own = np.searchsorted(bounds, found, "right") - 1 + np.searchsorted(panes, np.int64(first))
         by_pane = _ByPane(rows.take(pa.array(found)), panes[own]) if len(found) else None
-        if self.bytes_of(part) >= _LARGE_PART:
-            limit_mapped_memory()
+        if (size := self.bytes_of(part)) >= _LARGE_PART:
+            limit_mapped_memory(size)
         return by_pane
 
     @cached_property
@@ -319,8 +324,19 @@ class StateFile:
         return DamagedStateError(f"state file {self.path} {text}; {_REMEDY}")
 
 
-def limit_mapped_memory() -> None:
-    """Give back the memory of all state files of this process where files take more than `MAPPED_BYTES`."""
+class _Unmeasured:
+    """What this process may have mapped since its memory was measured."""
+
+    bytes = 0
+
+
+def limit_mapped_memory(read: int = _MEASURED_TOGETHER) -> None:
+    """Give back the memory of all state files of this process where files take more than `MAPPED_BYTES`, after rows of so many
+    bytes were looked up or read. It may be `_MEASURED_TOGETHER` more meanwhile."""
+    _Unmeasured.bytes += read
+    if _Unmeasured.bytes < _MEASURED_TOGETHER:
+        return
+    _Unmeasured.bytes = 0
     if mapped_bytes() > MAPPED_BYTES:
         for files in list(_opened.values()):
             for _, file in list(files.values()):

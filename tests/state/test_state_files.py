@@ -335,6 +335,7 @@ def test_look_ups_in_large_files_give_their_memory_back(tmp_path: Path, monkeypa
     write_state_file(path, pa.table({HASH: hashes, HASH2: zeros.view(np.uint64)}), zeros, zeros, durable=False)
     file, wanted = open_state_file(path), hashes[::512]
     keys = EventsByKey.of(np.array([wanted, 0 * wanted]), np.zeros(len(wanted), np.int64))
+    monkeypatch.setattr(state_files, "_MEASURED_TOGETHER", 1)
 
     resident, found = [], []
     for most in (1 << 40, 0):
@@ -347,3 +348,17 @@ def test_look_ups_in_large_files_give_their_memory_back(tmp_path: Path, monkeypa
     assert found == [len(wanted)] * 4
     assert min(resident[:2]) > 8_000
     assert max(resident[2:]) < 200
+
+
+def test_memory_is_measured_once_for_many_look_ups_in_small_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each measurement reads a file of the system, and a micro-batch looks up rows in each part of each file."""
+    rows, path, measured = 1 << 17, tmp_path / "a", []
+    hashes, zeros = np.arange(rows, dtype=np.uint64) << np.uint64(47), np.zeros(rows, np.int64)
+    write_state_file(path, pa.table({HASH: hashes, HASH2: zeros.view(np.uint64)}), zeros, zeros, durable=False)
+    file = open_state_file(path)
+    monkeypatch.setattr(state_files, "mapped_bytes", lambda: measured.append(1) or 0)
+
+    for _ in range(64):
+        assert sum(map(len, file.rows_of_keys({0: hashes[:1]}))) == 1
+
+    assert 3 <= len(measured) <= 5  # 64 look-ups in a part of 2 MB, 32 MB for each measurement

@@ -20,8 +20,8 @@ TIME, COUNT = "\0time", "\0count"
 """Columns (int64) of state rows: the time of an event that passed, microseconds since the epoch; how many passed."""
 
 
-_LARGE_RUN = 1 << 15
-"""Rows of a run after a look-up in which memory is limited, which takes 15 µs."""
+LARGE_RUN = 1 << 15
+"""Rows of a run after a look-up in which memory is limited."""
 
 
 class EventsByKey(NamedTuple):
@@ -136,8 +136,8 @@ def rows_of_keys(groups: EventsByKey, known: Sequence[pa.Table]) -> Iterator[tup
         queries = own.get(int(part_of((None, run.column(HASH2)[:1].to_numpy()))[0])) if len(run) else None
         if queries is not None:
             found, rows = matching_keys((groups.hash[queries], groups.hash2[queries]), run)
-            if len(run) >= _LARGE_RUN:
-                limit_mapped_memory()
+            if len(run) >= LARGE_RUN:
+                limit_mapped_memory(run.nbytes)
             if len(found):
                 yield queries[found], run, rows
 
