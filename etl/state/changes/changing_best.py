@@ -13,8 +13,9 @@ from etl.api import CHANGE, PANE, Schema
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.changes.diffs import as_changes, change_order, difference
 from etl.state.keyed.decisions import TIME, EventsByKey
-from etl.state.keyed.event_rows import hashes_of, numbers, whole
+from etl.state.keyed.event_rows import hashes_of, numbers
 from etl.state.keyed.waiting_events import ORDER
+from etl.state.top.ranked_rows import RankedRows
 from etl.state.top.running_best import RunningBest
 
 
@@ -39,34 +40,32 @@ class ChangingBest(RunningBest):
     def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
         """The positions of rankings whose event is another one than before, and past rows."""
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME), numbers(rows, ORDER))
-        firsts, panes, known = self._past_best(groups, past, rows)
-        firsts, known = self._alive(firsts, known, groups, rows)
-        both = whole([known, rows.select(self._stored_columns(rows))])
-        owners = np.append(np.repeat(np.arange(len(groups.hash)), np.diff(firsts)), groups.numbers())
-        best, ranks = self.ranking.best(both)
+        ranked = self._alive(self._ranked_rows(groups, past, rows), groups)
+        owners = np.append(np.repeat(np.arange(len(groups.hash)), np.diff(ranked.firsts)), groups.numbers())
+        best, ranks = self.ranking.best(ranked.values)
         if self.ranking.ties == "row_number":
-            before = self._before(firsts, owners[best], ranks)
+            before = self._before(ranked.firsts, owners[best], ranks)
             changed = np.flatnonzero(before != best)
-            yield self._changes(both, before[changed], best[changed], ranks[changed])
+            yield self._changes(ranked, before[changed], best[changed], ranks[changed])
         else:
-            yield difference(self._ranked(known, *self.ranking.best(known)), self._ranked(both, best, ranks), self.fields, None)
-        yield from self._rows_to_keep(both, best, owners, panes, len(known), now)
+            known = self.ranking.best(ranked.values.slice(0, ranked.known_rows))
+            yield difference(self._with_ranks(ranked, *known), self._with_ranks(ranked, best, ranks), self.fields, None)
+        yield from self._rows_to_keep(ranked, best, owners, now)
 
-    def _ranked(self, rows: pa.Table, best: Numbers, ranks: Numbers) -> pa.Table:
+    def _with_ranks(self, ranked: RankedRows, best: Numbers, ranks: Numbers) -> pa.Table:
         """Rows with their ranks."""
-        return rows.select(self._events.names).take(pa.array(best)).append_column(self.rank, pa.array(ranks, pa.int64()))
+        return ranked.take(best, self._event_columns(ranked.new)).append_column(self.rank, pa.array(ranks, pa.int64()))
 
-    def _alive(self, firsts: Numbers, known: pa.Table, groups: EventsByKey, rows: pa.Table) -> tuple[Numbers, pa.Table]:
-        """Known rows without those of rankings that have expired by the times of the new events."""
-        if self.ttl.micros is None or not len(known):
-            return firsts, known
-        owners = np.repeat(np.arange(len(groups.hash)), np.diff(firsts))
+    def _alive(self, ranked: RankedRows, groups: EventsByKey) -> RankedRows:
+        """The rows without those of rankings that have expired by the times of the new events."""
+        if self.ttl.micros is None or not ranked.known_rows:
+            return ranked
+        owners = np.repeat(np.arange(len(groups.hash)), np.diff(ranked.firsts))
         latest = np.full(len(groups.hash), -(1 << 62))
-        np.maximum.at(latest, owners, numbers(known, TIME))
-        arrives = numbers(rows, TIME)[groups.order[groups.firsts[:-1]]]
-        alive = (arrives - latest < self.ttl.micros)[owners]
-        counts = np.bincount(owners[alive], minlength=len(groups.hash))
-        return np.append(0, np.cumsum(counts)), known.filter(pa.array(alive))
+        times = numbers(ranked.values, TIME)
+        np.maximum.at(latest, owners, times[: ranked.known_rows])
+        arrives = times[ranked.known_rows + groups.order[groups.firsts[:-1]]]
+        return ranked.filter_known((arrives - latest < self.ttl.micros)[owners])
 
     @staticmethod
     def _before(firsts: Numbers, owners: Numbers, ranks: Numbers) -> Numbers:
@@ -75,22 +74,22 @@ class ChangingBest(RunningBest):
         found: Numbers = np.where(at < firsts[owners + 1], at, -1)
         return found
 
-    def _changes(self, rows: pa.Table, before: Numbers, after: Numbers, ranks: Numbers) -> pa.RecordBatch:
+    def _changes(self, ranked: RankedRows, before: Numbers, after: Numbers, ranks: Numbers) -> pa.RecordBatch:
         """The changelog of these positions."""
-        ordered = np.lexsort((ranks, numbers(rows, ORDER)[after], numbers(rows, TIME)[after]))
+        times, orders = (numbers(ranked.values, name)[after] for name in (TIME, ORDER))
+        ordered = np.lexsort((ranks, orders, times))
         order = change_order(before[ordered], after[ordered])
-        of_events = rows.select(self._events.names).take(pa.array(order.rows))
+        of_events = ranked.take(order.rows, self._event_columns(ranked.new))
         return as_changes(of_events.append_column(self.rank, pa.array(ranks[ordered][order.positions])), order.kinds, self.fields)
 
-    def _rows_to_keep(
-        self, rows: pa.Table, best: Numbers, owners: Numbers, panes: Numbers, known: int, now: int
-    ) -> Iterator[pa.Table]:
+    def _rows_to_keep(self, ranked: RankedRows, best: Numbers, owners: Numbers, now: int) -> Iterator[pa.Table]:
         """Past rows: events that have become one of the best, and the other best ones where their key's pane is another one."""
-        new = best >= known
+        new, panes = best >= ranked.known_rows, ranked.panes
         times = np.full(len(panes), -(1 << 62))
-        np.maximum.at(times, owners[best[new]], numbers(rows, TIME)[best[new]])
+        np.maximum.at(times, owners[best[new]], numbers(ranked.values, TIME)[best[new]])
         later = np.where(times > -(1 << 62), self.ttl.expiry_panes(np.maximum(times, 0)), panes)
         written = (new | (later != panes)[owners[best]]) & (later > now)[owners[best]]
         chosen = best[written]
         if len(chosen):
-            yield rows.take(pa.array(chosen)).append_column(PANE, pa.array(later[owners[chosen]]))
+            stored = ranked.take(chosen, self._stored_columns(ranked.new))
+            yield stored.append_column(PANE, pa.array(later[owners[chosen]]))

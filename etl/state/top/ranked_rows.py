@@ -1,0 +1,85 @@
+"""Rows of rankings: the best ones of some keys so far, whose fields stay in the state files until a result needs them, and new
+ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from etl.state.aggregates.accumulator import Numbers
+from etl.state.keyed.decisions import LARGE_RUN, EventsByKey, rows_of_keys
+from etl.state.keyed.event_rows import whole
+from etl.state.state_files import limit_mapped_memory
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """State rows of some keys, in the runs in which they are."""
+
+    keys: Numbers
+    """int64[n]: the number of each row's key."""
+    runs: Sequence[tuple[pa.Table, Numbers]]
+    """Each run with the numbers of its rows, which are n in all."""
+
+    @classmethod
+    def of(cls, groups: EventsByKey, past: Sequence[pa.Table]) -> FoundRows:
+        """The state rows of these keys."""
+        found = list(rows_of_keys(groups, past))
+        keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _, _ in found)])
+        return cls(keys, [(run, rows) for _, run, rows in found])
+
+    def read(self, names: Sequence[str], needed: Numbers | None = None) -> pa.Table:
+        """These columns of all rows, or of those that are needed (bool[n], at least one). A run may have fewer columns."""
+        tables, first = [], 0
+        for run, rows in self.runs:
+            chosen = rows if needed is None else rows[needed[first : first + len(rows)]]
+            first += len(rows)
+            if len(chosen):
+                known = set(run.schema.names)
+                tables.append(run.select([name for name in names if name in known]).take(pa.array(chosen)))
+                if len(run) >= LARGE_RUN:
+                    limit_mapped_memory(run.nbytes)
+        return whole(tables)
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """The best rows of each key so far, by key and rank, and after them the new rows."""
+
+    firsts: Numbers
+    """int64[keys + 1]: where the best rows of each key so far begin."""
+    panes: Numbers
+    """int64[keys]: the pane of each key's rows so far."""
+    places: Numbers
+    """int64[known]: which row of ``found`` each of the best rows so far is."""
+    found: FoundRows
+    new: pa.Table
+    values: pa.Table
+    """Of all rows the columns by which they are ranked."""
+
+    @property
+    def known_rows(self) -> int:
+        """The number of the best rows so far."""
+        return len(self.places)
+
+    def filter_known(self, remains: Numbers) -> RankedRows:
+        """The rows without those of the best ones so far that do not remain (bool[known])."""
+        before = np.append(0, np.cumsum(remains))
+        values = self.values.filter(pa.array(np.append(remains, np.ones(len(self.new), bool))))
+        return replace(self, firsts=before[self.firsts], places=self.places[remains], values=values)
+
+    def take(self, rows: Numbers, names: Sequence[str]) -> pa.Table:
+        """These columns of rows by their numbers."""
+        is_known = rows < self.known_rows
+        new = self.new.select(names)
+        if not is_known.any():
+            return new.take(pa.array(rows - self.known_rows))
+        needed = np.zeros(len(self.found.keys), bool)
+        needed[self.places[rows[is_known]]] = True
+        numbers = np.cumsum(needed)
+        at = rows - self.known_rows + numbers[-1]
+        at[is_known] = numbers[self.places[rows[is_known]]] - 1
+        return whole([self.found.read(names, needed), new]).take(pa.array(at))
