@@ -374,3 +374,68 @@ def test_what_is_left_out_at_the_end_is_said_there(etl: Etl, tmp_path: Path) -> 
     (tmp_path / "x.yml").write_text(yaml.safe_dump({"processors": [grok("%{WORD:a}"), {"enrich": {}}]}))
 
     assert "# NOT CARRIED OVER: processors[1].enrich" in etl.here("import", "x.yml").out.partition("sinks:")[0]
+
+
+def test_options_without_a_counterpart_are_in_the_report() -> None:
+    ingest = imported(
+        {"set": {"field": "a", "value": "x", "colour": "red"}},
+        {"community_id": {"seed": 7}},
+        {"uppercase": {"field": "message", "tag": "t", "ignore_missing": True, "description": "d"}},
+    )
+
+    assert [one.construct for one in ingest.report.left] == ["processors[0].set.colour", "processors[1].community_id.seed"]
+    assert (ingest.report.total, ingest.report.carried) == (5, 3)
+
+
+def test_an_address_is_checked() -> None:
+    kept = steps(
+        grok("%{NOTSPACE:host.name}"),
+        {"convert": {"field": "host.name", "target_field": "host.ip", "type": "ip", "ignore_failure": True}},
+    )
+
+    assert kept[1]["fields"] == {"host.ip": "case when ip_version(host.name) is not null then host.name end"}
+
+
+def test_a_rename_that_overrides() -> None:
+    found = steps(
+        {"set": {"field": "a", "value": "old"}}, {"rename": {"field": "message", "target_field": "a", "override": True}}
+    )
+
+    assert found[-2:] == [
+        {"type": "set", "fields": {"a": "case when message is not null then message else a end"}},
+        {"type": "drop", "fields": ["message"]},
+    ]
+
+
+def test_a_loop_changes_each_element() -> None:
+    array = {"split": {"field": "message", "target_field": "parts", "separator": ","}}
+    loop = {"foreach": {"field": "parts", "processor": {"gsub": {"field": "_ingest._value", "pattern": "x", "replacement": "y"}}}}
+    guarded = {"foreach": {"field": "parts", "processor": {"trim": {"field": "_ingest._value", "if": "ctx.a != null"}}}}
+
+    assert steps(array, loop)[-1]["fields"] == {"parts": "transform(parts, x -> regexp_replace(x, 'x', 'y'))"}
+    assert "a loop with a condition" in str(imported(array, guarded).report.left[0])
+
+
+def test_options_of_csv_date_and_uri_parts() -> None:
+    made = steps(
+        {"csv": {"field": "message", "target_fields": ["when", "url_text"], "trim": True, "empty_value": "-"}},
+        {"date": {"field": "when", "target_field": "day", "formats": ["yyyy-MM-dd"], "output_format": "yyyy/MM"}},
+        {"uri_parts": {"field": "url_text", "keep_original": False}},
+    )
+
+    assert made[0]["trim"] is True
+    assert {
+        "when": "case when `when` is null then '-' else `when` end",
+        "url_text": "case when url_text is null then '-' else url_text end",
+    } in [step.get("fields") for step in made]
+    assert {"day": "date_format(day, 'yyyy/MM')"} in [step.get("fields") for step in made]
+    assert {"type": "drop", "fields": ["url.original"]} in made
+    assert "the language 'de'" in str(
+        imported({"date": {"field": "message", "formats": ["dd MMM yyyy"], "locale": "de"}}).report.left[0]
+    )
+
+
+def test_a_pipeline_that_may_be_missing() -> None:
+    assert steps(
+        {"pipeline": {"name": "other@custom", "ignore_missing_pipeline": True}}, {"set": {"field": "a", "value": "x"}}
+    ) == [{"type": "set", "fields": {"a": "'x'"}}]

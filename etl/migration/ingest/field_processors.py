@@ -96,7 +96,12 @@ def rename(one: Processor) -> None:
     names = {name: new + name[len(old) :] for name in members} if members else {old: new} if old in one.draft.types else {}
     if not names and not one.option("ignore_missing") and one.is_fatal:
         one.draft.comment(f"rename: no step before gives {old}")
-    if names:
+    if names and one.option("override"):
+        for name, target in names.items():
+            value = one.draft.field(name)
+            one.draft.set({target: choose(both(one.where, negation(is_null(value))), value, one.draft.field(target))})
+            one.draft.drop([name], one.where)
+    elif names:
         one.draft.rename(names, one.where)
 
 
@@ -127,7 +132,9 @@ def convert(one: Processor) -> None:
         raise NotCarriedError(f"the type {wanted!r} is unknown")
     if source.is_array:
         type_ = f"array<{type_}>"
-    changed = as_type(source, type_)
+    changed = _address(source) if wanted == "ip" else as_type(source, type_)
+    if wanted == "ip" and one.is_fatal:
+        one.draft.comment(f"convert: {one.target} is null where {one.field_name()} is no address; the event fails there")
     if one.is_fatal and one.where is None and source.type == TEXT and type_ != TEXT:
         changed = Value(changed.sql.replace("try_cast(", "cast(", 1), changed.type, changed.reads)
     before = one.draft.field(one.target)
@@ -136,6 +143,14 @@ def convert(one: Processor) -> None:
     one.draft.set({one.target: choose(one.where, changed, before)})
     if one.option("on_failure"):
         one.failed(both(negation(is_null(source)), is_null(changed)) or is_null(changed))
+
+
+def _address(source: Value) -> Value:
+    """The text of an address of IP; null for any other."""
+    if source.is_array:
+        return source
+    text = as_type(source, TEXT)
+    return Value(f"case when ip_version({text.sql}) is not null then {text.sql} end", TEXT, text.reads)
 
 
 _REMOVES_NULLS = re.compile(r"removeIf\(\s*(\w+)\s*->\s*\1\s*==\s*null\b")

@@ -83,6 +83,8 @@ def foreach(one: Processor) -> None:
     """``foreach`` with a processor that appends each element to another field, or changes the elements in place."""
     inner = one.need("processor")
     ((name, options),) = inner.items()
+    if "if" in options:
+        raise NotCarriedError("a loop with a condition on each element; expressions may do it: filter(tags, x -> x <> '')")
     source = one.source()
     if source is None:
         return
@@ -91,13 +93,14 @@ def foreach(one: Processor) -> None:
         before = one.draft.field(target)
         one.draft.set({target: choose(one.where, appended(before, source, options.get("allow_duplicates", True)), before)})
     elif name in _ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:
-        one.set(one.field_name(), Value(f"transform({source.sql}, x -> {_ELEMENTWISE[name]}(x))", source.type, source.reads))
+        FUNCTION_PROCESSORS[name](replace(one, name=name, options={**options, "field": one.field_name()}))
     else:
         raise NotCarriedError(f"a loop with {name}; expressions on arrays may do it: transform(tags, x -> lower(x))")
 
 
 ELEMENT = "_ingest._value"
-_ELEMENTWISE = {"lowercase": "lower", "uppercase": "upper", "trim": "trim"}
+_ELEMENTWISE = frozenset(["bytes", "gsub", "html_strip", "lowercase", "trim", "uppercase", "urldecode"])
+"""Processors that change each element of an array."""
 
 _IDS = {
     "source_ip": "source.ip",

@@ -39,6 +39,48 @@ OPTION_TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
+_COMMON = frozenset(["if", "tag", "description", "on_failure", "ignore_failure", "ignore_missing"])
+_TEXT_OF_FIELD = "field target_field"
+_READ: Mapping[str, str] = {
+    "append": "field value allow_duplicates media_type",
+    "community_id": "source_ip destination_ip source_port destination_port transport target_field",
+    "convert": "field target_field type",
+    "csv": "field target_fields separator quote trim empty_value",
+    "date": "field target_field formats timezone output_format locale",
+    "dissect": "field pattern append_separator",
+    "dot_expander": "field path override",
+    "drop": "",
+    "fail": "message",
+    "fingerprint": "fields target_field salt method",
+    "foreach": "field processor",
+    "grok": "field patterns pattern_definitions ecs_compatibility keep_empty_captures",
+    "gsub": "field target_field pattern replacement",
+    "join": "field target_field separator",
+    "json": "field target_field add_to_root allow_duplicate_keys strict_json_parsing keep_rest",
+    "kv": "field field_split value_split target_field include_keys exclude_keys prefix trim_key trim_value strip_brackets",
+    "network_direction": "source_ip destination_ip target_field internal_networks internal_networks_field",
+    "pipeline": "name ignore_missing_pipeline",
+    "registered_domain": "field target_field",
+    "remove": "field keep",
+    "rename": "field target_field override",
+    "script": "lang source inline id params",
+    "set": "field value copy_from override ignore_empty_value media_type",
+    "sort": "field target_field order",
+    "split": "field target_field separator preserve_trailing",
+    "uri_parts": "field target_field keep_original remove_if_successful",
+    "user_agent": "field target_field",
+    **dict.fromkeys(("bytes", "html_strip", "lowercase", "trim", "uppercase", "urldecode"), _TEXT_OF_FIELD),
+}
+"""Options of each processor that its import reads, or that change nothing here."""
+
+
+def unread_options(processor: str, options: Mapping[str, Any]) -> list[str]:
+    """The options of a processor that its import does not read."""
+    if processor not in _READ:
+        return []
+    return [name for name in options if name not in _COMMON and name not in _READ[processor].split()]
+
+
 def checked_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options that are set. Raises NotCarriedError for the first that has another type than the processors read."""
     given = {name: value for name, value in options.items() if value is not None or name == "value"}

@@ -13,7 +13,7 @@ from etl.migration.ingest.processor import Processor, as_list, build_parser, sta
 from etl.migration.ingest.templates import slots
 from etl.migration.sampling import member_path, pair_keys
 from etl.migration.topology import free_name
-from etl.migration.values import TEXT, TIME, Value, as_type, call, choose, field_value, is_null, negation, text_value
+from etl.migration.values import TEXT, TIME, Value, as_type, both, call, choose, field_value, is_null, negation, text_value
 from etl.scanner.pattern_error import PatternError
 
 ZONE_FIELD = "event.timezone"
@@ -47,6 +47,16 @@ _FORMATS = {"ISO8601": "iso8601", "UNIX": "epoch", "UNIX_MS": "epoch_millis"}
 
 
 def date(one: Processor) -> None:
+    _date(one)
+    target = one.option("target_field", "@timestamp")
+    if (form := one.option("output_format")) and one.draft.field(target).type == TIME:
+        text = call("date_format", [one.draft.field(target), text_value(_letters(str(form)))], TEXT)
+        one.draft.set({target: text})
+
+
+def _date(one: Processor) -> None:
+    if not str(one.option("locale", "en")).lower().startswith(("en", "root")) and "{{" not in str(one.option("locale")):
+        raise NotCarriedError(f"the language {one.option('locale')!r} of names of months; English names are read")
     target = one.option("target_field", "@timestamp")
     if target == one.field_name() and one.source() is None:
         return
@@ -225,12 +235,20 @@ def csv(one: Processor) -> None:
         options["delimiter"] = one.option("separator")
     if one.option("quote"):
         options["quote"] = one.option("quote")
+    if one.option("trim"):
+        options["trim"] = True
     one.parse("csv", options)
+    if one.option("empty_value") is not None:
+        empty = text_value(str(one.option("empty_value")))
+        fields = {name: one.draft.field(name) for name in as_list(names) if name}
+        one.draft.set({name: choose(both(one.where, is_null(value)), empty, value) for name, value in fields.items()})
 
 
 def uri_parts(one: Processor) -> None:
     target = one.option("target_field", "url")
     one.parse("url", {"target": target, "decode": True})
+    if one.option("keep_original") is False:
+        one.draft.drop([f"{target}.original"], one.where)
     if one.option("remove_if_successful") and one.field_name() != f"{target}.original":
         one.draft.drop([one.field_name()])
 

@@ -12,7 +12,7 @@ from typing import Any
 from etl.migration.draft import Draft, NotCarriedError
 from etl.migration.ingest.field_processors import FIELD_PROCESSORS, NO_COUNTERPART
 from etl.migration.ingest.function_processors import FUNCTION_PROCESSORS
-from etl.migration.ingest.options import checked_options
+from etl.migration.ingest.options import checked_options, unread_options
 from etl.migration.ingest.painless.expressions import Expressions
 from etl.migration.ingest.painless.parser import parse_condition
 from etl.migration.ingest.parser_processors import PARSER_PROCESSORS, ZONE_FIELD
@@ -84,7 +84,7 @@ class IngestImport:
 
     def _leave(self, pipeline: str, at: Sequence[str | int], entry: Any, reason: str) -> None:
         name = next(iter(entry)) if isinstance(entry, dict) and entry else "?"
-        shown = f"{at[0]}[{'].['.join(str(one) for one in at[1:])}].{name}"
+        shown = f"{_shown(at)}.{name}"
         self.report.left.append(NotCarried(self.locate(pipeline, at), shown, reason))
         self.draft.comment(f"NOT CARRIED OVER: {shown}: {reason}")
 
@@ -105,6 +105,9 @@ class IngestImport:
         if where is not None and name in ("pipeline", "rename", "remove") and where.reads:
             where = self.draft.keep(where)
         if name == "pipeline":
+            if options.get("ignore_missing_pipeline") and _called_name(options) not in self.pipelines:
+                self.draft.comment(f"the pipeline {_called_name(options)!r} is not among the files, and may be missing there")
+                return
             self._pipeline(self._called(options), where)
             return
         run = PROCESSORS.get(name)
@@ -114,6 +117,11 @@ class IngestImport:
         def further(processors: Sequence[Any], condition: Value | None, values: Mapping[str, str]) -> None:
             self._processors(pipeline, (*at, name, "on_failure"), processors, condition, (), values)
 
+        for option in unread_options(name, options):
+            self.report.total += not constants
+            shown = f"{_shown(at)}.{name}.{option}"
+            self.report.left.append(NotCarried(self.locate(pipeline, (*at, name, option)), shown, _UNREAD))
+            self.draft.comment(f"NOT CARRIED OVER: {shown}: {_UNREAD}")
         run(
             Processor(
                 name,
@@ -149,6 +157,14 @@ class IngestImport:
         if knows_zone and ZONE_FIELD not in self.draft.types:
             evaluator.fields[ZONE_FIELD] = text_value(self.timezone)
         return evaluator.condition(parse_condition(str(text)))
+
+
+_UNREAD = "an option without a counterpart; the processor does its work without it"
+
+
+def _shown(at: Sequence[str | int]) -> str:
+    """A path of processors as reports show it."""
+    return f"{at[0]}[{'].['.join(str(one) for one in at[1:])}]"
 
 
 def _list(value: Any) -> Sequence[Any]:
