@@ -31,6 +31,19 @@ def with_connection(path: str, region: Any, endpoint: Any) -> str:
     return f"{path}?{given}" if given else path
 
 
+def object_folder(bucket: str, prefix: str) -> str:
+    """The folder of objects whose keys begin with a prefix: what follows its last slash begins their names there."""
+    folder = prefix if prefix.endswith("/") or not prefix else f"{prefix.rpartition('/')[0]}/".lstrip("/")
+    return f"s3://{bucket}/{folder.lstrip('/')}"
+
+
+def leave_connection(given: GivenOptions) -> None:
+    """Note region and address of a sink, which reads them from the environment."""
+    for name, variable in (("region", "AWS_REGION"), ("endpoint", "AWS_ENDPOINT_URL")):
+        if given.get(name):
+            given.leave(name, f"{variable}={given[name]} in the environment says it")
+
+
 def leave_login(given: GivenOptions, names: Iterable[str]) -> None:
     """Note the options that say who logs in."""
     for name in names:

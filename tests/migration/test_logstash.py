@@ -342,3 +342,29 @@ def test_members_of_json_are_read_from_every_input_that_has_them(etl: Etl, tmp_p
     assert [one["status"] for one in read] == ["string", "string"]
     assert [one["type"] for one in made["sources"].values()] == ["file", "file", "stdin", "inline"]
     assert linted.status == 0, linted.out + linted.err
+
+
+def test_an_output_to_s3_is_a_folder_of_parts(etl: Etl, tmp_path: Path) -> None:
+    (tmp_path / "out.conf").write_text(
+        'input { file { path => "/a" } }\noutput {\n'
+        's3 { bucket => "logs" prefix => "app/%{+YYYY}/" region => "eu-west-1" encoding => "gzip" size_file => 1000'
+        ' time_file => 5 access_key_id => "k" canned_acl => "private" codec => json_lines }\n'
+        's3 { bucket => "b" prefix => "raw/day" rotation_strategy => "time" }\ns3 { }\n}'
+    )
+    made = etl.here("import", "out.conf", "-o", "job.yaml")
+    linted = etl.here("lint", "job.yaml")
+    sinks = yaml.safe_load((tmp_path / "job.yaml").read_text())["sinks"]
+
+    assert sinks["s3"] == {
+        "from": "events",
+        "type": "file",
+        "path": "s3://logs/app/{yyyy}/",
+        "compression": "gzip",
+        "roll": {"max_bytes": 1000, "max_age": "5m"},
+        "time_field": "@timestamp",
+    }
+    assert (sinks["s3_2"]["path"], sinks["s3_2"]["roll"]) == ("s3://b/raw/", {"max_age": "15m"})
+    assert "output s3.region: AWS_REGION=eu-west-1 in the environment" in made.err
+    assert "output s3.prefix: the beginning of names" in made.err
+    assert "output s3: the option 'bucket' is missing" in made.err
+    assert linted.status == 0, linted.out + linted.err

@@ -215,6 +215,8 @@ def test_what_has_no_counterpart_stands_in_the_report(tmp_path: Path) -> None:
         'action(type="omrelp" target="x")',
         "call other",
         "*.* /var/log/all;Own",
+        "call_indirect $!name;",
+        "foreach ($.one in $!list) do { stop }",
     ]
     (tmp_path / "rsyslog.conf").write_text("\n".join(lines))
     one = RsyslogImport(read_configurations([tmp_path / "rsyslog.conf"]))
@@ -227,8 +229,13 @@ def test_what_has_no_counterpart_stands_in_the_report(tmp_path: Path) -> None:
         "action omrelp",
         "call other",
         "action omfile",
+        "call_indirect $!name",
+        "foreach",
     ]
-    assert text.count("NOT CARRIED OVER") == 5
+    assert text.count("NOT CARRIED OVER") == 7
+    assert "a stream with a `filter` for each name" in text
+    assert "the step `unnest`" in text
+    assert "a table under `tables` and the step `lookup`" in text
     assert "its condition: the property 'uuid'" in text
 
 

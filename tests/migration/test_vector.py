@@ -170,3 +170,21 @@ def test_members_of_json_are_read_from_every_input_that_has_them(etl: Etl, tmp_p
     steps = [step for name in parsed for step in made["streams"][name]["steps"] if step["type"] == "json"]
     assert [step["fields"].get("status") for step in steps] == ["string", "string"]
     assert linted.status == 0, linted.out + linted.err
+
+
+def test_a_sink_to_s3_is_a_folder_of_parts(etl: Etl, tmp_path: Path) -> None:
+    sink = {"type": "aws_s3", "inputs": ["a"], "bucket": "logs", "key_prefix": "app/", "region": "eu-west-1"}
+    more = {"encoding": {"codec": "json"}, "storage_class": "STANDARD", "batch": {"timeout_secs": 60}}
+    (tmp_path / "vector.yaml").write_text(yaml.safe_dump({"sources": {"a": {"type": "stdin"}}, "sinks": {"s": {**sink, **more}}}))
+    made = etl.here("import", "vector.yaml", "-o", "job.yaml")
+    linted = etl.here("lint", "job.yaml")
+
+    assert yaml.safe_load((tmp_path / "job.yaml").read_text())["sinks"]["s"] == {
+        "from": "a",
+        "type": "file",
+        "path": "s3://logs/app/",
+        "compression": "gzip",
+        "roll": {"max_age": "60s", "max_bytes": 10_000_000},
+    }
+    assert "sink aws_s3.storage_class: a setting of the bucket here" in made.err
+    assert linted.status == 0, linted.out + linted.err

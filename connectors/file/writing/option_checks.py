@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -15,6 +16,10 @@ from etl.api import Finding, Schema, format_type, unknown_field
 _FORMATS: dict[str, Format] = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 
 
+_OPTIONS = re.compile(r"\?(?:region|endpoint_override|scheme)=.*")
+"""Options of the connection to a store, as paths of the source ``file`` have them."""
+
+
 def check_path(path: str) -> Iterator[Finding]:
     """Yield findings for unbalanced braces, paths that leave their folder, and folders without a slash."""
     pieces = parse_template(path).pieces
@@ -22,6 +27,9 @@ def check_path(path: str) -> Iterator[Finding]:
         yield Finding("bad-path", f"{path!r} has a brace that is not closed or not opened", ("path",))
     if any("/../" in f"/{literal}/" for literal in pieces[2::2]):
         yield Finding("bad-path", "'..' after a brace would leave the folder before it", ("path",))
+    if "://" in path and (options := _OPTIONS.search(path)):
+        hint = "region and address of the store are those of the environment: AWS_REGION, AWS_ENDPOINT_URL"
+        yield Finding("bad-path", f"{options[0]!r} would be part of a folder's name", ("path",), hint)
     if "\0" in path:
         yield Finding("bad-path", "a path cannot contain a NUL character", ("path",))
     elif len(pieces) > 1 and not pieces[0].rpartition("/")[0].strip("/"):

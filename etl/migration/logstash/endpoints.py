@@ -11,7 +11,7 @@ from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.logstash.configuration import Plugin
 from etl.migration.logstash.references import TIME_FIELD, environment, field_name, sink_text
-from etl.migration.object_store import leave_login, object_glob, with_connection
+from etl.migration.object_store import leave_connection, leave_login, object_folder, object_glob, with_connection
 
 Options = dict[str, Any]
 
@@ -277,6 +277,28 @@ def _file_sink(given: GivenOptions) -> Options:
     return {**sink, **({"time_field": TIME_FIELD} if "%{+" in str(given.get("path", "")) else {})}
 
 
+def _object_sink(given: GivenOptions) -> Options:
+    if not given.get("bucket"):
+        raise NotCarriedError("the option 'bucket' is missing")
+    if "codec" in given and (name := _text_format(given)):
+        given.leave("codec", f"{name} alone; events are written as JSON")
+    prefix = sink_text(given.get("prefix", ""))
+    if prefix and not prefix.endswith("/"):
+        given.leave("prefix", "the beginning of names of objects; they are part-<time>-<number> here, in the folder before it")
+    sink: Options = {"type": "file", "path": object_folder(sink_text(given["bucket"]), prefix)}
+    leave_connection(given)
+    if given.get("encoding") == "gzip":
+        sink["compression"] = "gzip"
+    strategy = str(given.get("rotation_strategy", "size_and_time"))
+    roll: Options = {"max_bytes": int(given.get("size_file", 5 << 20))} if "size" in strategy else {}
+    roll |= {"max_age": f"{given.get('time_file', 15)}m"} if "time" in strategy else {}
+    leave_login(given, ("access_key_id", "secret_access_key", "session_token", "role_arn", "aws_credentials_file"))
+    for name in ("canned_acl", "storage_class", "server_side_encryption", "server_side_encryption_algorithm", "ssekms_key_id"):
+        if given.get(name) and not given.is_off(name):
+            given.leave(name, "a setting of the bucket here")
+    return {**sink, "roll": roll, **({"time_field": TIME_FIELD} if "%{+" in str(given.get("prefix", "")) else {})}
+
+
 def _http(given: GivenOptions) -> Options:
     method = str(given.get("http_method", "post")).upper()
     form = "json" if given.get("format") == "json_batch" else "object"
@@ -353,6 +375,7 @@ OUTPUTS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "kafka": _kafka_sink,
     "stdout": lambda given: {"type": "console"},
     "http": _http,
+    "s3": _object_sink,
     "syslog": _syslog_sink,
     "email": _email_sink,
     "tcp": _line_sink("TCP"),
@@ -366,14 +389,14 @@ NO_OUTPUT: Mapping[str, str] = {
     "exec": "programs are not started",
     "pipeline": "streams of one file take events from each other by `from`",
     "redis": "the sink `redis` writes lists, streams and channels: say which server and key",
-    "s3": "the sink `file` writes to object stores: s3://bucket/path/",
     "statsd": "`etl run` has metrics of its own",
 }
 """Outputs without a counterpart, and what to do instead."""
 
 WITHOUT_EFFECT = re.compile(
     r"""
-    temporary_directory | use_aws_bundled_ca |
+    temporary_directory | use_aws_bundled_ca | restore | upload_workers_count | upload_queue_size | upload_multipart_threshold |
+    validate_credentials_on_root_bucket | retry_count | retry_delay | additional_settings |
     id | enable_metric | workers | codec | type | tags | add_field | threads | client_id | client_rack | pool_max |
     pool_max_per_route | timeout | sincedb_path | sincedb_write_interval | sincedb_clean_after | stat_interval |
     discover_interval | close_older | max_open_files | file_chunk_size | file_chunk_count | file_sort_by |

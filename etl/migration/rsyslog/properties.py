@@ -232,9 +232,16 @@ class Properties:
     def _call(self, name: str, arguments: list[Node]) -> Value:
         make = _FUNCTIONS.get((name, len(arguments)))
         if make is None:
-            raise NotCarriedError(f"the function {name}() with {len(arguments)} arguments")
+            raise NotCarriedError(_NO_FUNCTION.get(name, f"the function {name}() with {len(arguments)} arguments"))
         return make(self, arguments)
 
+
+_NO_FUNCTION = {
+    "lookup": "the function lookup(): a table under `tables` and the step `lookup` do the same",
+    "dyn_inc": "the function dyn_inc(): the step `window` counts",
+    "http_request": "the function http_request(): a table over HTTP and the step `lookup`",
+}
+"""Functions without a counterpart, and what to do instead."""
 
 _COMPARED = frozenset(["==", "!=", "<", "<=", ">", ">=", "contains", "contains_i", "startswith", "startswith_i", "endswith"])
 

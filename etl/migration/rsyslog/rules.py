@@ -91,7 +91,7 @@ class Rules:
             case Command("call", name):
                 self._call(one, name, where)
             case Command(name, argument):
-                raise NotCarriedError("loops over arrays" if name == "foreach" else f"{argument!r} is not found or known here")
+                raise NotCarriedError(_NO_COMMAND.get(name, f"{argument!r} is not found or known here"))
             case _:
                 raise NotCarriedError("a statement that is unknown here")
 
@@ -238,6 +238,13 @@ class Rules:
         self.properties.success = good or TRUE
         self.draft.temporary.append(text)
         self._count()
+
+
+_NO_COMMAND = {
+    "foreach": "a loop over an array: the step `unnest` makes an event of each element, `transform(items, x -> …)` changes them",
+    "call_indirect": "a ruleset whose name is in the event: a stream with a `filter` for each name does it",
+}
+"""Statements without a counterpart, and what to do instead."""
 
 
 def _with_time(members: dict[str, str], options: dict[str, Any]) -> dict[str, str]:

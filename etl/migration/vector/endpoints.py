@@ -10,7 +10,7 @@ from etl.migration.draft import NotCarriedError, clean_name
 from etl.migration.given_options import GivenOptions, kafka_security
 from etl.migration.ingest.processor import as_list
 from etl.migration.journal import FOLDER
-from etl.migration.object_store import leave_login, object_glob, with_connection
+from etl.migration.object_store import leave_connection, leave_login, object_folder, object_glob, with_connection
 from etl.migration.strptime import java_pattern
 
 Options = dict[str, Any]
@@ -259,6 +259,26 @@ def _file_sink(one: GivenOptions) -> Options:
     return _timed(sink, "path")
 
 
+def _object_sink(one: GivenOptions) -> Options:
+    if not one.get("bucket"):
+        raise NotCarriedError("the option 'bucket' is missing. Its events are discarded")
+    if _encoded_as(one):
+        one.leave("encoding.codec", "'text'; events are written as JSON")
+    prefix = _template(one.get("key_prefix", "date=%F/").replace("%F", "%Y-%m-%d"))
+    if prefix and not prefix.endswith("/"):
+        one.leave("key_prefix", "the beginning of names of objects; they are part-<time>-<number> here, in the folder before it")
+    path = object_folder(str(one["bucket"]), prefix)
+    leave_connection(one)
+    leave_login(one, ("auth", "assume_role"))
+    for name in ("acl", "storage_class", "server_side_encryption", "ssekms_key_id", "tags", "grant_read", "grant_full_control"):
+        if name in one:
+            one.leave(name, "a setting of the bucket here")
+    batch = one.members("batch")
+    age = {"max_age": f"{batch.get('timeout_secs', 300)}s", "max_bytes": int(batch.get("max_bytes", 10_000_000))}
+    gzip = _compression(one, "gzip", "zstd") if "compression" in one else {"compression": "gzip"}
+    return _timed({"type": "file", "path": path, "roll": age, **gzip}, "path")
+
+
 def _kafka_sink(one: GivenOptions) -> Options:
     sink = {**_kafka_client(one), "topic": _template(one.get("topic", "vector"))}
     if one.get("key_field"):
@@ -306,6 +326,7 @@ SINKS: Mapping[str, Callable[[GivenOptions], Options]] = {
     "console": _console,
     "blackhole": lambda one: {"type": "discard"},
     "file": _file_sink,
+    "aws_s3": _object_sink,
     "kafka": _kafka_sink,
     "http": _http,
     "elasticsearch": _elasticsearch,
@@ -316,6 +337,8 @@ SINKS: Mapping[str, Callable[[GivenOptions], Options]] = {
 
 WITHOUT_EFFECT = re.compile(
     r"""
+    filename_append_uuid | filename_extension | filename_time_format | content_encoding | content_type | force_path_style |
+    framing |
     poll_secs | client_concurrency | max_number_of_messages |
     type | inputs | data_dir | buffer | batch | healthcheck | healthchecks | acknowledgements | request | distribution | target |
     print_interval_secs | rate | glob_minimum_cooldown_ms | fingerprint | oldest_first | max_read_bytes | max_line_bytes |

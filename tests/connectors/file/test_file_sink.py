@@ -944,6 +944,7 @@ FIELDS = pa.schema(
         ({"path": "/{host}/x.json"}, ["no-literal-prefix"]),
         ({"path": "out/{host/x.json"}, ["bad-path"]),
         ({"path": "out/{host}/../../x.json"}, ["bad-path"]),
+        ({"path": "s3://b/x/?region=eu-west-1"}, ["bad-path", "cannot-append"]),
         ({"path": "out/x.csv"}, ["extension-mismatch"]),
         ({"path": "out/x.json.gz", "compression": "none"}, ["extension-mismatch"]),
         ({"path": "out/x.parquet", "format": "parquet"}, ["parquet-single-file"]),
