@@ -123,8 +123,8 @@ class _Builder:
 
     def _lead_through_spark(self, frame: Frame, stage: StepNode) -> None:
         """Let Spark compute a frame of sources, whose rows go to a stage."""
-        self.on_spark.setdefault(stage.id, []).append(frame)
         step = frame.branch.steps[-1].step if isinstance(frame, Map) else None
+        self.on_spark.setdefault(stage.id, []).append(_in_reading_tasks(frame))
         for side in step.sides if isinstance(step, SideStep) and isinstance(stage.step, JoiningStep) else (0,):
             self.inputs[self._number(stage, side)].sources |= {name for leaf in frame_sources(frame) for name in _names(leaf)}
 
@@ -168,6 +168,23 @@ def apply_step(node: StepNode, frame: Frame) -> Frame:
     if isinstance(node.step, SparkStep):
         return AppliedSparkStep(node, frame)
     return Map(Branch((node,), node.outgoing, emits=True), frame)
+
+
+def _in_reading_tasks(frame: Frame) -> Frame:
+    """Steps on Arrow directly after our sources run in the tasks that read these, as where Spark has no part in it: so also the
+    times of filtered events are those of the side of a join, which such a step makes."""
+    if not isinstance(frame, Map) or not isinstance(frame.child, Read) or frame.branch.branches:
+        return frame
+    segment, steps = frame.child.segment, frame.branch.steps
+    roots = {name: _with_steps(root, steps) for name, root in segment.roots.items()}
+    return replace(frame.child, segment=replace(segment, roots=roots), schema=frame.branch.outgoing)
+
+
+def _with_steps(branch: Branch, steps: tuple[StepNode, ...]) -> Branch:
+    """A branch of a read with further steps after each end that emits."""
+    if branch.emits:
+        return replace(branch, steps=(*branch.steps, *steps), outgoing=steps[-1].outgoing)
+    return replace(branch, branches=tuple(_with_steps(one, steps) for one in branch.branches))
 
 
 def _unite(frames: list[Frame], schema: Schema) -> Frame:

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import ALWAYS, NEVER, OFFSET, Schema, format_duration
+from etl.api import ALWAYS, NEVER, OFFSET, SIDE, Schema, format_duration
 from etl.columns.texts import materialize
 from etl.plan.segments import Watermark
 
@@ -42,7 +42,8 @@ class EventTime:
     def __init__(self, watermark: Watermark, read_at: float | None = None, max_ahead_seconds: float | None = None) -> None:
         self.field = watermark.field
         self.arrival = watermark.arrival
-        self.latest: int | None = None
+        self._latest: dict[int | None, int] = {}
+        """By side of a join; None for events that have none."""
         self._now = round((time.time() if read_at is None else read_at) * 1e6)
         self._ahead = max_ahead_seconds
         self._last = ALWAYS - 1 if max_ahead_seconds is None else min(self._now + round(max_ahead_seconds * 1e6), ALWAYS - 1)
@@ -59,11 +60,17 @@ class EventTime:
         at = batch.schema.get_field_index(self.field)
         if at < 0 or not pa.types.is_timestamp(batch.schema.field(at).type):
             return  # a later step sets the field, or parses it
-        wrong = self.out_of_range(batch)
-        times = batch.column(self.field) if wrong is None else batch.column(self.field).filter(pc.invert(wrong))
-        latest = pc.max(times).cast(pa.timestamp("us", tz="UTC"), safe=False).value
-        if latest is not None and (self.latest is None or latest > self.latest):
-            self.latest = latest
+        known = batch.select([name for name in (self.field, SIDE) if name in batch.schema.names])
+        wrong = self.out_of_range(known)
+        for side, events in events_by_side(known if wrong is None else known.filter(pc.invert(wrong))):
+            latest = pc.max(events.column(self.field)).cast(pa.timestamp("us", tz="UTC"), safe=False).value
+            if latest is not None:
+                self._latest[side] = max(latest, self._latest.get(side, latest))
+
+    @property
+    def latest(self) -> int | None:
+        """The largest time so far, microseconds since the epoch."""
+        return max(self._latest.values(), default=None)
 
     def out_of_range(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Which events have a time that does not count, null without one; None if all times count."""
@@ -89,11 +96,13 @@ class EventTime:
     def observe_arrival(self) -> None:
         """Update ``latest`` with the time of reading, if that is the event time."""
         if self.arrival:
-            self.latest = self._now
+            self._latest[None] = self._now
 
     def heartbeat(self, schema: Schema) -> pa.RecordBatch:
-        """One row with the largest event time; its ``_offset`` is null."""
-        return heartbeat(schema, self.field, self.latest or 0)
+        """A row with the largest event time, or one for each side of a join that has events; their ``_offset`` is null."""
+        sides = {side: latest for side, latest in self._latest.items() if side is not None} or self._latest
+        beats = [heartbeat(schema, self.field, latest, side) for side, latest in sides.items()]
+        return pa.Table.from_batches(beats).combine_chunks().to_batches()[0]
 
 
 class BatchTails:
@@ -139,10 +148,28 @@ def _in_unit(micros: int, unit: str) -> int:
     return max(-(1 << 63), min(value, (1 << 63) - 1))
 
 
-def heartbeat(schema: Schema, field: str, micros: int) -> pa.RecordBatch:
-    """One row with only the event time set. It advances Spark's watermark and is removed afterwards."""
-    arrays = [pa.array([micros], pa.int64()).cast(f.type) if f.name == field else pa.nulls(1, f.type) for f in schema]
+def heartbeat(schema: Schema, field: str, micros: int, side: int | None = None) -> pa.RecordBatch:
+    """One row with only the event time set, and the side of a join. It advances the watermark and is removed afterwards."""
+    given = {field: micros, SIDE: side}
+    arrays = [
+        pa.array([given.get(one.name)], pa.int64()).cast(one.type) if one.name in given else pa.nulls(1, one.type)
+        for one in schema
+    ]
     return pa.RecordBatch.from_arrays([*arrays, pa.nulls(1, pa.int64())], names=[*schema.names, OFFSET])
+
+
+def events_by_side(batch: pa.RecordBatch) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+    """The events of each side of a join, or with None those of another step."""
+    if SIDE not in batch.schema.names or not batch.num_rows:
+        yield None, batch
+        return
+    sides = batch.column(SIDE)
+    extremes = pc.min_max(sides)
+    first, last = extremes["min"].as_py(), extremes["max"].as_py()
+    if first == last and not sides.null_count:
+        yield first, batch
+    elif first is not None:
+        yield from ((side, batch.filter(pc.equal(sides, side))) for side in range(first, last + 1))
 
 
 def without_heartbeats(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.api import ALWAYS, NEVER, OFFSET
+from etl.api import ALWAYS, NEVER, OFFSET, SIDE, TIMESTAMP
 from etl.plan.segments import Watermark
 from etl.segment.event_time import TAIL_BYTES, TAIL_ROWS, BatchTails, EventTime
 
@@ -42,6 +42,19 @@ def test_a_batch_of_times_that_do_not_count_has_no_event_time() -> None:
     found.observe(batch("s", READ_AT + 2 * DAY, None))
 
     assert found.latest is None
+
+
+@pytest.mark.parametrize(("sides", "beats"), [([1, 1], [(1, 7)]), ([0, 1, 0], [(0, 9), (1, 7)]), ([None], [(None, 5)])])
+def test_the_heartbeat_of_a_join_says_the_side(sides: list[int | None], beats: list[tuple[int | None, int]]) -> None:
+    times = pa.array([5, 7, 9][: len(sides)], TIMESTAMP)
+    events = {"time": times, SIDE: pa.array(sides, pa.int8()), OFFSET: pa.array(range(len(sides)))}
+    known = event_time()
+
+    known.observe(pa.record_batch({"time": times, OFFSET: events[OFFSET]} if sides == [None] else events))
+    found = known.heartbeat(pa.schema({"time": TIMESTAMP, SIDE: pa.int8(), "key": pa.string()}))
+
+    assert [*zip(found[SIDE].to_pylist(), found["time"].cast(pa.int64()).to_pylist(), strict=True)] == beats
+    assert found["key"].null_count == found[OFFSET].null_count == len(beats)
 
 
 @pytest.mark.slow

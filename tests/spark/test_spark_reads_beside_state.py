@@ -58,6 +58,27 @@ def test_results_are_those_of_all_events_across_a_restart(engine: Engine, etl: E
     assert rows(etl, "firsts", "key", "n") == [("a", 1), ("b", 2), ("c", 32)]
 
 
+FILTERED = """
+    sources:
+      ours: {type: file, path: "{here}/ours.json"}
+      sparks:
+        {type: spark, format: json, path: "{here}/in", streaming: true, fields: {at: timestamp, key: string, n: bigint}}
+    streams:
+      visits: {from: ours, steps: [{type: json, fields: {at: timestamp, key: string, n: bigint}}, {type: filter, where: n > 0}]}
+      alone: {from: [visits, sparks], steps: [{type: join, on: key, time: at, within: 10m, late: 0s, kind: left}]}
+    sinks: {o: {from: alone, type: file, path: "{here}/alone.json"}}
+"""
+
+
+def test_filtered_events_of_our_own_source_move_the_clock_of_a_join(engine: Engine, etl: Etl) -> None:
+    write(etl, "ours.json", (5, "a", 1), (59, "z", 0))
+    write(etl, "in/a.json", (6, "b", 1), (59, "b", 1))
+
+    engine(FILTERED)
+
+    assert rows(etl, "alone", "key", "n", "right.n") == [("a", 1, None)]
+
+
 ONCE = """
     sources: {sparks: {type: spark, format: json, path: "{here}/in", fields: {at: timestamp, key: string, n: bigint}}}
     streams:

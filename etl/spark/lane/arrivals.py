@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.api import OFFSET, SIDE, TIMESTAMP, Rejects, Schema, StatefulStep, with_columns
+from etl.api import OFFSET, TIMESTAMP, Rejects, Schema, StatefulStep, with_columns
 from etl.delivery.backoff import Backoff
 from etl.plan.segments import Branch, Segment, Watermark
 from etl.receipts import NO_SEGMENT, ROWS_SEGMENTS, Receipt
-from etl.segment.event_time import EventTime, without_heartbeats
+from etl.segment.event_time import EventTime, events_by_side, without_heartbeats
 from etl.segment.restartable_segment import RestartableSegment
 from etl.segment.segment_run import SegmentRun
 from etl.spark.driver_rows import receipts_row
@@ -152,10 +152,10 @@ class _PartitionRows:
         return with_columns(batch, {ARRIVAL: times})
 
     def _observe(self, batch: pa.RecordBatch) -> None:
-        for side, events in _by_side(batch):
+        for side, events in events_by_side(batch):
             last = pc.max(events.column(self._time.field)).cast(pa.timestamp("us", "UTC"), safe=False).value
             if last is not None:
-                at = self._target.inputs.get(side, self._input)
+                at = self._target.inputs.get(side or 0, self._input)
                 self._latest[at] = max(last, self._latest.get(at, last))
 
     def _reject_times(self, events: pa.RecordBatch, code: str, reason: str) -> None:
@@ -171,12 +171,3 @@ class _PartitionRows:
             lambda: SegmentRun(segment, "", self._context, self._query.dead_letters), tuple, backoff, self._rejected
         )
         return restartable.run_to_end()
-
-
-def _by_side(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each side of a join, or of the one input of another step."""
-    if SIDE not in batch.schema.names:
-        yield 0, batch
-        return
-    for side in (0, 1):
-        yield side, batch.filter(pc.equal(batch.column(SIDE), side))
