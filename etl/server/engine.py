@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from etl.config.checks.published import check_published
-from etl.config.checks.targets import together
+from etl.config.checks.targets import beside
 from etl.config.loader import inspect, inspect_content
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
@@ -27,6 +27,10 @@ T = TypeVar("T")
 
 _long_checks: dict[str, tuple[str, CallThread]] = {}
 """Pipeline → the digest of a file, and its check that did not end in time."""
+
+
+class ConflictError(ConfigError):
+    """The file has problems beside the pipelines that run, which end with those."""
 
 
 class EngineRun(Protocol):
@@ -123,17 +127,17 @@ def check_file(
 ) -> tuple[Pipeline, Sequence[Problem]]:
     """The pipeline of a file beside ``others`` that run, and warnings about it.
 
-    Raises ConfigError if the file has problems, and HungCallError if the check takes too long: it opens the files of tables,
-    rules and schemas, which may be on a file system that does not answer.
+    Raises ConfigError if the file has problems, as a ConflictError if it has them beside the others, and HungCallError if the
+    check takes too long: it opens the files of tables, rules and schemas, which may be on a file system that does not answer.
     """
     checked = _in_time(name, file.digest, lambda: inspect_content(file.path, file.content, env))
     if checked.pipeline is None:
         raise ConfigError(_named(checked.problems, name, file))
     pipeline = replace(checked.pipeline, name=name)
-    shared = [problem for problem in together([*others, pipeline]) if problem.file == pipeline.file]
+    shared = beside(pipeline, others)
     shared += check_published([pipeline], lambda path: inspect(path, env).pipeline, others)
     if any(problem.severity == "error" for problem in shared):
-        raise ConfigError(_named(shared, name, file))
+        raise ConflictError(_named(shared, name, file))
     return pipeline, _named([*checked.problems, *shared], name, file)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -26,7 +27,7 @@ class JobFile:
     path: Path
     content: bytes = field(repr=False)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of the content and the language."""
         return hashlib.sha256(self.path.suffix.encode() + b"\0" + self.content).hexdigest()

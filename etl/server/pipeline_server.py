@@ -15,7 +15,7 @@ from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.server.boards.letter_board import LetterBoard
 from etl.server.boards.sample_board import SampleBoard
 from etl.server.boards.threshold_board import ThresholdBoard
-from etl.server.engine import Engine, PreparedPipeline, check_file
+from etl.server.engine import ConflictError, Engine, PreparedPipeline, check_file
 from etl.server.job import Job, JobVersion, Refusal
 from etl.server.jobs_folder import FolderContent, JobFile, JobsFolder, Language, check_size
 from etl.server.names import PipelineName
@@ -55,7 +55,9 @@ class PipelineServer:
         self._leaving: list[Job] = []
         """Removed pipelines whose run has not ended yet."""
         self._refused_beside: dict[PipelineName, frozenset[str]] = {}
-        """Pipeline whose file is refused → the files of those that ran beside it then."""
+        """Pipeline whose file is refused, and not for the file itself → the files of the pipelines that ran then."""
+        self._files: frozenset[str] = frozenset()
+        """The files of the pipelines that run, or are to run, at the last look."""
         self._gone: set[PipelineName] = set()
         """Pipelines whose file was not there at the last look; at the next one they are removed."""
         self._lock = threading.RLock()
@@ -190,6 +192,7 @@ class PipelineServer:
         """Make the pipelines agree with the folder."""
         with self._lock:
             content = self.folder.read()  # under the lock: else it could be older than what `deploy` has written
+            self._note_files()
             refused = dict(content.refused)
             for name, path in content.unreadable.items():
                 if name in self._jobs or self.versions.list(name):
@@ -206,14 +209,16 @@ class PipelineServer:
             job.refusal = None
             return
         is_known = job is not None and job.refusal is not None and job.refusal.digest == file.digest
-        if is_known and self._refused_beside.get(name) in (None, self._files_beside(name)):
+        if is_known and self._refused_beside.get(name) in (None, self._files):
             return
         job = self._job(name)
         try:
             prepared = self.engine.prepare(str(name), file, self._others(name))
             version = JobVersion(file, self.versions.add(name, file))
         except Exception as error:  # also a defect of a component: the folder is followed on
-            self._refused_beside[name] = _HUNG if isinstance(error, HungCallError) else self._files_beside(name)
+            self._refused_beside.pop(name, None)
+            if isinstance(error, ConflictError) or not isinstance(error, ConfigError):
+                self._refused_beside[name] = _HUNG if isinstance(error, HungCallError) else self._files
             refusal = Refusal.of(file, error)
             if not is_known or job.refusal is None or job.refusal.reason != refusal.reason:
                 job.refuse(refusal)
@@ -274,12 +279,13 @@ class PipelineServer:
 
     def _others(self, name: PipelineName) -> Sequence[Pipeline]:
         """The pipelines that run, or are to run, beside this one."""
-        return [job.pipeline for job in self._beside(name) if job.pipeline is not None]
+        return [job.pipeline for job in self._candidates() if job.name != name and job.pipeline is not None]
 
-    def _files_beside(self, name: PipelineName) -> frozenset[str]:
-        return frozenset(job.version.file.digest + str(job.name) for job in self._beside(name) if job.version is not None)
+    def _note_files(self) -> None:
+        files = frozenset(job.version.file.digest + str(job.name) for job in self._candidates() if job.version is not None)
+        if files != self._files:  # else the same object, so that comparing it takes no time
+            self._files = files
 
-    def _beside(self, name: PipelineName) -> list[Job]:
-        """Other pipelines that may run; a removed one counts until its run has ended."""
-        jobs = [*list(self._jobs.values()), *self._leaving]
-        return [job for job in jobs if job.name != name and job.may_run]
+    def _candidates(self) -> list[Job]:
+        """Pipelines that may run; a removed one counts until its run has ended."""
+        return [job for job in [*self._jobs.values(), *self._leaving] if job.may_run]

@@ -20,7 +20,8 @@ from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import Sink, Source
 from etl.config import check
-from etl.config.checks.targets import read_target
+from etl.config.checks.targets import beside, read_target, together
+from etl.config.loader import inspect
 
 COPY = "source: {type: file, path: PATH}\nsink: {type: file, path: OUT}\n"
 
@@ -36,7 +37,18 @@ def lint_problems(*texts: str) -> list[tuple[str, int, int, str, str]]:
     names = [f"{letter}.yaml" for letter in "abc"[: len(texts)]]
     for name, text in zip(names, texts, strict=True):
         Path(name).write_text(text)
-    return [(p.file, p.line, p.column, p.code, p.severity) for p in check(names, {}, "error")]
+    found = [(p.file, p.line, p.column, p.code, p.severity) for p in check(names, {}, "error")]
+    check_beside(names)
+    return found
+
+
+def check_beside(names: list[str]) -> None:
+    """The last file has the same problems beside the others as together with them."""
+    pipelines = [one for name in names if (one := inspect(name, {}).pipeline) is not None]
+    if len(pipelines) == len(names):
+        places = [(one.file, one.line, one.column, one.code) for one in together(pipelines)]
+        found = [(one.file, one.line, one.column, one.code) for one in beside(pipelines[-1], pipelines[:-1])]
+        assert found == [place for place in places if place[0] == names[-1]]
 
 
 def copy(path: str, out: str) -> str:
@@ -143,6 +155,8 @@ def test_one_pipeline_may_read_what_another_writes_but_not_in_a_circle() -> None
 
     assert lint_problems(*chain) == []
     assert lint_problems(*chain, copy("c.log", "a.log")) == [("c.yaml", 2, 1, "reads-own-output", "warning")]
+    first = copy("in.log", "in.jsonl")
+    assert lint_problems(first, copy("b.log", "c.log"), copy("c.log", "b.log"))[0][:4] == ("c.yaml", 2, 1, "reads-own-output")
 
 
 def test_pipelines_of_one_name_share_a_state_folder() -> None:

@@ -160,10 +160,22 @@ class Writer(NamedTuple):
 def together(pipelines: Sequence[Pipeline], most: Severity = "error") -> list[Problem]:
     """Problems of these pipelines in one command: shared outputs, inputs and names, loops over several; at most ``most``
     severe."""
-    writers = [_writers(pipeline) for pipeline in pipelines]
-    outputs = [*_same_targets(writers), *_loops(pipelines, writers)]
+    feeds = _Feeds(pipelines)
+    outputs = [*_same_targets(combinations(feeds.writers, 2)), *_loops(pipelines, feeds)]
     problems = in_file_order([*_same_names(pipelines), *_same_inputs(pipelines), *outputs])
     return problems if most == "error" else [replace(problem, severity=most) for problem in problems]
+
+
+def beside(pipeline: Pipeline, others: Sequence[Pipeline]) -> list[Problem]:
+    """Problems of a pipeline beside ``others``, which have been compared with each other: those of `together` that are in its
+    file."""
+    pipelines = [*others, pipeline]
+    feeds, last = _Feeds(pipelines), len(others)
+    found = [*_same_names(pipelines), *_same_inputs(pipelines)]
+    found += _same_targets((before, feeds.writers[last]) for before in feeds.writers[:last])
+    if circle := _circle_from(last, feeds):
+        found.append(_loop_problem(feeds[last][circle[1]], [pipelines[at].name for at in [*circle, last]]))
+    return in_file_order(problem for problem in found if problem.file == pipeline.file)
 
 
 def _writers(pipeline: Pipeline) -> list[Writer]:
@@ -183,8 +195,8 @@ def _same_names(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
             yield _problem(one, ("name",), "same-pipeline-name", message, hint, "warning")
 
 
-def _same_targets(writers: Sequence[Sequence[Writer]]) -> Iterator[Problem]:
-    for before, mine in combinations(writers, 2):
+def _same_targets(pairs: Iterable[tuple[Sequence[Writer], Sequence[Writer]]]) -> Iterator[Problem]:
+    for before, mine in pairs:
         for writer, other in product(mine, before):
             if shared := _find_shared(other.targets, writer.targets):
                 hint = "give each its own: in one command they would write over each other"
@@ -203,18 +215,31 @@ def _same_inputs(pipelines: Sequence[Pipeline]) -> Iterator[Problem]:
         first |= {what: one for source in one.sources.values() for what in _exclusive(source) if what not in first}
 
 
-def _loops(pipelines: Sequence[Pipeline], writers: Sequence[Sequence[Writer]]) -> Iterator[Problem]:
+class _Feeds(dict[int, Mapping[int, Writer]]):
+    """Pipeline → the pipelines that read what it writes, and its sink that writes it; by number, found when it is needed."""
+
+    def __init__(self, pipelines: Sequence[Pipeline]) -> None:
+        super().__init__()
+        self._pipelines = pipelines
+        self.writers = [_writers(pipeline) for pipeline in pipelines]
+
+    def __missing__(self, at: int) -> Mapping[int, Writer]:
+        others, mine = enumerate(self._pipelines), self.writers[at]
+        self[at] = {to: writer for to, other in others if to != at and (writer := _find_feeding_writer(mine, other))}
+        return self[at]
+
+
+def _loops(pipelines: Sequence[Pipeline], feeds: _Feeds) -> Iterator[Problem]:
     """Pipelines that feed each other in a circle; each circle once, at the sink that closes it."""
-    feeds = {
-        at: {to: writer for to, other in enumerate(pipelines) if to != at and (writer := _find_feeding_writer(mine, other))}
-        for at, mine in enumerate(writers)
-    }
-    for begin in feeds:
+    for begin in range(len(pipelines)):
         circle = _circle_from(begin, feeds)
         if circle and begin == min(circle):
-            names = " → ".join(repr(pipelines[at].name) for at in [*circle, begin])
-            closing = feeds[circle[-1]][begin]
-            yield closing.problem("reads-own-output", f"pipelines feed each other: {names}", _LOOP, "warning")
+            yield _loop_problem(feeds[circle[-1]][begin], [pipelines[at].name for at in [*circle, begin]])
+
+
+def _loop_problem(writer: Writer, names: Iterable[str]) -> Problem:
+    message = f"pipelines feed each other: {' → '.join(map(repr, names))}"
+    return writer.problem("reads-own-output", message, _LOOP, "warning")
 
 
 def _find_feeding_writer(writers: Iterable[Writer], other: Pipeline) -> Writer | None:

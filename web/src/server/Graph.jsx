@@ -28,6 +28,7 @@ export function Graph({ graph, rates, chosen, onChoose }) {
   return (
     <div class="scroll flat" tabIndex={0} role="region" aria-label="Graph">
       <svg class="graph" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group" aria-label="Graph of the pipeline">
+        <clipPath id="graph-node-text"><rect x="12" width={WIDTH - 20} height={HEIGHT} /></clipPath>
         {graph.edges.map(({ origin, target }) => <Edge key={`${origin} ${target}`} from={places.get(origin)} to={places.get(target)} events={rates.get(origin) ?? 0} />)}
         {graph.nodes.map((node) => <GraphNode key={node.id} node={node} place={places.get(node.id)} chosen={node.id === chosen} onChoose={onChoose} />)}
       </svg>
@@ -58,10 +59,13 @@ function GraphNode({ node, place, chosen, onChoose }) {
   };
   return (
     <g class={`graph-node ${node.kind}${chosen ? " chosen" : ""}`} transform={`translate(${place.x},${place.y})`} role="button" tabIndex={0} aria-pressed={chosen} aria-label={`${node.kind} ${node.name}`} onClick={choose} onKeyDown={choose}>
+      <title>{`${node.name}: ${title}`}</title>
       <rect width={WIDTH} height={HEIGHT} rx="10" />
-      <text class="title" x="12" y="20">{cut(node.name, 22)}</text>
-      <text class="type" x="12" y="37">{cut(title, 28)}</text>
-      <text class={node.dead ? "marks bad" : "marks"} x="12" y="54">{compact(node.events)} events{marks && `, ${marks}`}</text>
+      <g clip-path="url(#graph-node-text)">
+        <text class="title" x="12" y="20">{cut(node.name, 21)}</text>
+        <text class="type" x="12" y="37">{cut(title, 27)}</text>
+        <text class={node.dead ? "marks bad" : "marks"} x="12" y="54">{compact(node.events)} events{marks && `, ${marks}`}</text>
+      </g>
     </g>
   );
 }

@@ -1,14 +1,14 @@
 // One pipeline: its graph with live rates, what the chosen node did, charts, dead letters, versions, messages, and its file.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, post } from "../shared/api.js";
-import { compact, count, plural, rate, seconds, shown, time } from "../shared/format.js";
+import { bytes, compact, count, plural, rate, seconds, shown, time } from "../shared/format.js";
 import { Link, apiPath, go } from "../shared/link.jsx";
 import { usePolled, useRates } from "../shared/live.js";
 import { Chart, perSecond } from "./Chart.jsx";
 import { DeadGroups } from "./DeadLetters.jsx";
 import { difference } from "./difference.js";
 import { Graph } from "./Graph.jsx";
-import { Actions, Status, Trouble } from "./parts.jsx";
+import { Actions, Loading, Status, Trouble, useTitle } from "./parts.jsx";
 import { Thresholds } from "./Thresholds.jsx";
 
 export function Pipeline({ name }) {
@@ -18,7 +18,8 @@ export function Pipeline({ name }) {
   const [node, setNode] = useState(null);
   const [view, setView] = useState("graph");
   const rates = useRates(useMemo(() => graph && new Map(graph.nodes.map((each) => [each.id, each.events])), [graph]), at);
-  if (!one) return <p class="loading">{error ? error.message : "…"}</p>;
+  useTitle(name);
+  if (!one) return <Loading error={error} />;
   const views = { graph: "Graph", charts: "Charts", near: "Near thresholds", dead: `Dead letters · ${compact(one.counters.dead)}`, versions: "Versions", messages: "Messages", file: "File" };
   return (
     <>
@@ -115,8 +116,8 @@ function Samples({ api, name }) {
 const pairs = (values) => Object.entries(values).map(([key, value]) => `${key} ${count(value)}`).join(", ");
 
 function Charts({ api }) {
-  const { value } = usePolled(`${api}/history`, 2000);
-  if (!value) return <p class="loading">…</p>;
+  const { value, error } = usePolled(`${api}/history`, 2000);
+  if (!value) return <Loading error={error} />;
   const speed = (name, field, colour) => ({ name, colour, values: perSecond(value.time, value[field]) });
   return (
     <section class="card charts">
@@ -127,22 +128,25 @@ function Charts({ api }) {
 }
 
 function Versions({ api }) {
-  const { value: versions } = usePolled(`${api}/versions`, 5000);
+  const { value: versions, error } = usePolled(`${api}/versions`, 5000);
   const [pair, setPair] = useState(null);
   const [message, setMessage] = useState("");
-  if (!versions) return <p class="loading">…</p>;
+  if (!versions) return <Loading error={error} />;
+  if (!versions.length) return <section class="card"><p class="empty">No accepted version.</p></section>;
   const compare = async (number) => {
     const [old, now] = await Promise.all([get(`${api}/file?version=${number}`), get(`${api}/file`)]);
     setPair({ number, against: now.number, rows: difference(old.text, now.text) });
+    setMessage("");
   };
-  const rollback = (number) => post(`${api}/rollback?to=${number}`).then(() => setMessage(`version ${number} runs again, as a new version`), (error) => setMessage(error.message));
+  const explain = (problem) => setMessage(problem.message);
+  const rollback = (number) => post(`${api}/rollback?to=${number}`).then(() => setMessage(`version ${number} runs again, as a new version`), explain);
   return (
     <>
       <section class="card">
         <table><thead><tr><th scope="col">version</th><th scope="col">accepted</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{versions.toReversed().map((one) => (
             <tr key={one.number}><td>{one.number} {one.running && <span class="tag good">runs</span>}</td><td>{time(one.time)}</td>
-              <td class="actions"><button class="quiet small" onClick={() => compare(one.number)}>compare with now</button>{!one.running && <button class="quiet small" onClick={() => rollback(one.number)}>run again</button>}</td></tr>
+              <td class="actions"><button class="quiet small" onClick={() => compare(one.number).catch(explain)}>compare with now</button>{!one.running && <button class="quiet small" onClick={() => rollback(one.number)}>run again</button>}</td></tr>
           ))}</tbody></table>
         {message && <p class="note" role="status">{message}</p>}
       </section>
@@ -154,8 +158,8 @@ function Versions({ api }) {
 const Difference = ({ rows }) => (rows.every((row) => row.sign === " ") ? <p class="empty">No difference.</p> : <pre class="difference" tabIndex={0}>{rows.map((row, index) => <span key={index} class={row.sign === "+" ? "plus" : row.sign === "-" ? "minus" : ""}>{row.sign} {row.text}{"\n"}</span>)}</pre>);
 
 function Messages({ api }) {
-  const { value } = usePolled(`${api}/logs?limit=200`, 2000);
-  if (!value) return <p class="loading">…</p>;
+  const { value, error } = usePolled(`${api}/logs?limit=200`, 2000);
+  if (!value) return <Loading error={error} />;
   if (!value.length) return <section class="card"><p class="empty">No messages.</p></section>;
   return (
     <section class="card"><ol class="messages" tabIndex={0} aria-label="Messages">
@@ -166,8 +170,9 @@ function Messages({ api }) {
 
 function File({ api, one }) {
   const [file, setFile] = useState(null);
-  useEffect(() => void get(`${api}/file`).then(setFile, () => {}), [api, one.version]);
-  if (!file) return <p class="loading">…</p>;
+  const [error, setError] = useState(null);
+  useEffect(() => void get(`${api}/file`).then((found) => (setFile(found), setError(null)), setError), [api, one.accepted_version]);
+  if (!file || error) return <Loading error={error} />;
   const open = () => {
     sessionStorage.setItem("sluice-studio-yaml", JSON.stringify(file.text));
     sessionStorage.setItem("sluice-studio-name", JSON.stringify(one.name));

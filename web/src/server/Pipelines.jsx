@@ -3,18 +3,21 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, pipelinePath } from "../shared/link.jsx";
 import { useStatuses } from "../shared/live.js";
 import { compact, plural, rate, seconds } from "../shared/format.js";
-import { Actions, Sparkline, Status, Trouble } from "./parts.jsx";
+import { Actions, Loading, Sparkline, Status, Trouble, useTitle } from "./parts.jsx";
 
 const SAMPLES = 60;
 
 export function Pipelines() {
   const { statuses, error } = useStatuses();
   const [text, setText] = useState("");
+  const [onlyBad, setOnlyBad] = useState(false);
   const lines = useHistory(statuses);
-  const shown = useMemo(() => [...(statuses?.values() ?? [])].filter((one) => one.name.includes(text)).sort((a, b) => a.name.localeCompare(b.name)), [statuses, text]);
-  if (!statuses) return <p class="loading">{error ? error.message : "…"}</p>;
+  const all = useMemo(() => [...(statuses?.values() ?? [])].sort((a, b) => a.name.localeCompare(b.name)), [statuses]);
+  useTitle("Pipelines");
+  if (!statuses) return <Loading error={error} />;
+  const bad = all.filter(isInTrouble).length;
+  const shown = all.filter((one) => one.name.includes(text) && (!onlyBad || isInTrouble(one)));
   const total = (field) => shown.reduce((sum, one) => sum + one.rates[field], 0);
-  const bad = shown.filter((one) => ["failed", "waiting", "refused"].includes(one.status) || one.refused).length;
   return (
     <>
       <header class="page-head">
@@ -25,6 +28,7 @@ export function Pipelines() {
           <div><dt>out/s</dt><dd>{rate(total("delivered_per_second"))}</dd></div>
           <div class={bad ? "bad" : ""}><dt>in trouble</dt><dd>{bad}</dd></div>
         </dl>
+        {(bad > 0 || onlyBad) && <button class="quiet small" aria-pressed={onlyBad} onClick={() => setOnlyBad(!onlyBad)}>only those in trouble</button>}
         <span class="grow" />
         {statuses.size > 5 && <input type="search" class="search" placeholder="Filter" aria-label="Filter by name" value={text} onInput={(event) => setText(event.target.value)} />}
         <Link to="/studio" class="button primary">New pipeline</Link>
@@ -38,15 +42,17 @@ export function Pipelines() {
       ) : (
         <section class="card"><div class="scroll flat" tabIndex={0} role="region" aria-label="Pipelines">
           <table class="pipelines">
-            <thead><tr><th scope="col">pipeline</th><th scope="col">state</th><th scope="col" class="num">in/s</th><th scope="col" class="num">out/s</th><th scope="col" class="num">dead</th><th scope="col" class="num">lag</th><th scope="col">last minute</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+            <thead><tr><th scope="col">pipeline</th><th scope="col">state</th><th scope="col" class="num">in/s</th><th scope="col" class="num">out/s</th><th scope="col" class="num">dead</th><th scope="col" class="num">lag</th><th scope="col" class="trend">last minute</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
             <tbody>{shown.map((one) => <Row key={one.name} one={one} values={lines.get(one.name) ?? []} />)}</tbody>
           </table>
         </div></section>
       )}
-      {text && <p class="note">{plural(shown.length, "pipeline")} with “{text}”.</p>}
+      {(text || onlyBad) && <p class="note">{plural(shown.length, "pipeline")}{text && ` with “${text}”`}{onlyBad && " in trouble"}.</p>}
     </>
   );
 }
+
+const isInTrouble = (one) => ["failed", "waiting", "refused"].includes(one.status) || Boolean(one.refused || one.error);
 
 function Row({ one, values }) {
   const [namespace, name] = one.name.split("/");
@@ -54,11 +60,11 @@ function Row({ one, values }) {
     <tr>
       <td><Link to={pipelinePath(one.name)} class="name"><small>{namespace}/</small>{name}</Link>{one.description && <small class="about">{one.description}</small>}<Trouble one={one} /></td>
       <td><Status status={one.status} /></td>
-      <td class="num">{rate(one.rates.read_per_second)}</td>
-      <td class="num">{rate(one.rates.delivered_per_second)}</td>
-      <td class={`num${one.counters.dead ? " bad" : ""}`}>{compact(one.counters.dead)}</td>
-      <td class="num">{seconds(one.counters.lag_seconds)}</td>
-      <td><Sparkline values={values} label={`events a second of ${one.name}`} /></td>
+      <td class="num" data-label="in/s">{rate(one.rates.read_per_second)}</td>
+      <td class="num" data-label="out/s">{rate(one.rates.delivered_per_second)}</td>
+      <td class={`num${one.counters.dead ? " bad" : ""}`} data-label="dead">{compact(one.counters.dead)}</td>
+      <td class="num" data-label="lag">{seconds(one.counters.lag_seconds)}</td>
+      <td class="trend"><Sparkline values={values} label={`events a second of ${one.name}`} /></td>
       <td><Actions one={one} compact /></td>
     </tr>
   );

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, poll, stream } from "./api.js";
 
 const RETRY_MS = 2000;
+const SHOW_MS = 250; // events of many pipelines come one after the other: each of them would render all rows
 
 /** Name → status of all pipelines, from the server's events; ``error`` while there is no connection. */
 export function useStatuses() {
@@ -13,14 +14,18 @@ export function useStatuses() {
     const follow = async () => {
       const { signal } = (control = new AbortController());
       const statuses = new Map();
-      const show = () => setState({ statuses: new Map(statuses), error: null });
+      let waiting = 0;
+      const show = () => {
+        waiting = 0;
+        if (!signal.aborted) setState({ statuses: new Map(statuses), error: null });
+      };
       try {
         for (const one of (await get("/api/pipelines", signal)).pipelines) statuses.set(one.name, one);
         show();
         for await (const { event, data } of stream("/api/events", signal)) {
           if (event === "pipeline") statuses.set(data.name, data);
           else if (event === "removed") statuses.delete(data.name);
-          show();
+          waiting ||= setTimeout(show, SHOW_MS);
         }
       } catch (error) {
         if (error.name === "AbortError") return;
