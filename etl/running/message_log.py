@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,15 +28,17 @@ class MessageLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._last = 0
+        self._last: int | None = None
+        """The id of the last message, once it is known."""
 
     def append(self, message: Message) -> dict[str, Any]:
         """Write a message; returns it with its ``id``, which grows from message to message."""
         with self._lock:
-            self._last = max(self._last + 1, time.time_ns() // 1000)
+            last = _last_id(self._path) if self._last is None else self._last
+            self._last = max(last + 1, time.time_ns() // 1000)  # greater also after the clock was set back
             entry = {
                 "id": self._last,
-                "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._last / 1e6)),
+                "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "level": message.level,
                 "event": message.event,
                 "pipeline": message.pipeline,
@@ -86,11 +88,25 @@ def earlier(path: Path) -> Path:
     return path.with_name(f"{path.stem}.1{path.suffix}")
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    """The messages of a file; a line that is cut off is left out."""
+def _last_id(path: Path) -> int:
+    """The id of the last message of a log; 0 where none is found."""
+    tail = 2 * LONGEST_TEXT
     with suppress(OSError), path.open("rb") as file:
-        for line in file:
-            with suppress(ValueError):
-                entry = json.loads(line)
-                if isinstance(entry, dict) and isinstance(entry.get("id"), int):
-                    yield entry
+        file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
+        return max((entry["id"] for entry in _parsed(file)), default=0)
+    return 0
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    """The messages of a file."""
+    with suppress(OSError), path.open("rb") as file:
+        yield from _parsed(file)
+
+
+def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The messages of lines; one that is cut off is left out."""
+    for line in lines:
+        with suppress(ValueError):
+            entry = json.loads(line)
+            if isinstance(entry, dict) and isinstance(entry.get("id"), int):
+                yield entry

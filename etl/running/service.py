@@ -184,6 +184,8 @@ class _Stages:
             SupervisedRun(run, service.several, restarts, self.on_message, upstream.get(run.plan.pipeline, NO_UPSTREAM))
             for run in self._runs
         ]
+        for one in supervised:
+            one.outage = partial(self.relay.outage, one.name)
         service.supervised[:] = supervised
         return supervised
 

@@ -54,6 +54,8 @@ class SupervisedRun:
     """A call of one of its components that does not return; empty if none is that long at work."""
     slow: str = ""
     """A call that is as long at work as one that hangs, but may be healthy; empty if none is."""
+    outage: Callable[[], str] = str
+    """Gives what the run waits for and tries again, such as a sink that is down; empty if nothing."""
     _attempt: ExitStack = field(default_factory=ExitStack)
     """What ends with the attempt: the lock of the state folder, receivers, committers."""
     _commits: SinkCommitters | None = None
@@ -65,8 +67,8 @@ class SupervisedRun:
 
     @property
     def problem(self) -> str:
-        """What is or may be wrong now: a call that hangs or takes long, or the last failure."""
-        return self.hanging or self.slow or self.error
+        """What is or may be wrong now: a call that hangs or takes long, the last failure, or what it waits for."""
+        return self.hanging or self.slow or self.error or self.outage()
 
     def prepare(self) -> None:
         """Lock the state folder, start the receivers, report what the user must know. Raises EtlError."""

@@ -107,7 +107,7 @@ class StatusDocument(ApiModel):
     desired: Desired
     version: int | None = Field(description="The version that runs now.")
     accepted_version: int | None = Field(description="The version that a start or restart runs.")
-    error: str = Field(description="The last failure; empty while it runs.")
+    error: str = Field(description="The last failure, or what it waits for and tries again; empty while it runs well.")
     restarts: int = Field(description="Failures after which it started again, since the start of the server.")
     refused: RefusalDocument | None
     description: str | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,13 @@ from etl.server.secret_values import SecretValues
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at the folder, and between two samples of the totals."""
+
+RECHECK_SECONDS = 30.0
+"""Seconds after which a refused file is checked again: a file of rules may be there now, the disk may have room, the state may be
+gone."""
+
+FEW_REFUSED = 10
+"""Refused files of which each is checked so often; each of more waits longer, so that all together cost the same."""
 
 _HUNG = frozenset({""})
 """Stands for the files beside one whose check hung: it is checked again at each look, which begins when that has ended."""
@@ -56,6 +65,8 @@ class PipelineServer:
         """Removed pipelines whose run has not ended yet."""
         self._refused_beside: dict[PipelineName, frozenset[str]] = {}
         """Pipeline whose file is refused, and not for the file itself → the files of the pipelines that ran then."""
+        self._recheck_at: dict[PipelineName, float] = {}
+        """Pipeline whose file was refused → when it is checked again at the latest, on the monotonic clock."""
         self._files: frozenset[str] = frozenset()
         """The files of the pipelines that run, or are to run, at the last look."""
         self._gone: set[PipelineName] = set()
@@ -126,12 +137,24 @@ class PipelineServer:
         with self._lock:
             prepared = self.engine.prepare(str(name), file, self._others(name))
             self.secrets.add(prepared.pipeline)
-            self.folder.write(name, content, language)
+            version = JobVersion(file, self._write(name, file))
             job = self._job(name)
             self._refused_beside.pop(name, None)
-            job.deploy(JobVersion(file, self.versions.add(name, file)), prepared, self._desired.get(name))
+            job.deploy(version, prepared, self._desired.get(name))
         job.report("deployed", f"version {job.version.number if job.version else ''} is accepted")
         return job
+
+    def _write(self, name: PipelineName, file: JobFile) -> int:
+        """Write a version to the records and to the folder, or to neither; returns its number. Raises OSError."""
+        known = self.versions.list(name)
+        number = self.versions.add(name, file)
+        try:
+            self.folder.write(name, file.content, file.language)
+        except OSError:
+            if not known or number != known[-1].number:
+                self.versions.undo(name, number)
+            raise
+        return number
 
     def validate(self, name: PipelineName, content: bytes, language: Language) -> PreparedPipeline:
         """Check a file as `deploy` does, and change nothing. Raises EtlError."""
@@ -209,16 +232,14 @@ class PipelineServer:
             job.refusal = None
             return
         is_known = job is not None and job.refusal is not None and job.refusal.digest == file.digest
-        if is_known and self._refused_beside.get(name) in (None, self._files):
+        if is_known and not self._must_recheck(name):
             return
         job = self._job(name)
         try:
             prepared = self.engine.prepare(str(name), file, self._others(name))
             version = JobVersion(file, self.versions.add(name, file))
         except Exception as error:  # also a defect of a component: the folder is followed on
-            self._refused_beside.pop(name, None)
-            if isinstance(error, ConflictError) or not isinstance(error, ConfigError):
-                self._refused_beside[name] = _HUNG if isinstance(error, HungCallError) else self._files
+            self._note_refusal(name, error)
             refusal = Refusal.of(file, error)
             if not is_known or job.refusal is None or job.refusal.reason != refusal.reason:
                 job.refuse(refusal)
@@ -227,6 +248,22 @@ class PipelineServer:
         self._refused_beside.pop(name, None)
         job.deploy(version, prepared, self._desired.get(name))
         job.report("deployed", f"version {version.number} is accepted")
+
+    def _note_refusal(self, name: PipelineName, error: Exception) -> None:
+        """Decide when a refused file that does not change is checked again: at each look if its check goes on, when other
+        pipelines run if they were the reason, and later in any case."""
+        self._refused_beside.pop(name, None)
+        if isinstance(error, HungCallError):
+            self._refused_beside[name] = _HUNG
+        elif isinstance(error, ConflictError) or not isinstance(error, ConfigError):
+            self._refused_beside[name] = self._files
+        refused = sum(job.refusal is not None for job in self._jobs.values())
+        self._recheck_at[name] = time.monotonic() + RECHECK_SECONDS * max(1.0, refused / FEW_REFUSED)
+
+    def _must_recheck(self, name: PipelineName) -> bool:
+        """Whether a refused file that has not changed may be accepted now."""
+        is_due = time.monotonic() >= self._recheck_at.get(name, math.inf)
+        return is_due or self._refused_beside.get(name, self._files) is not self._files
 
     def _take_unreadable(self, name: PipelineName, path: Path, reason: str) -> None:
         """Refuse a file that cannot be read; the pipeline runs, or goes on, in its last accepted version."""
@@ -265,6 +302,7 @@ class PipelineServer:
         job.report("removed", "its file is removed; it stops after its micro-batch")
         job.close()
         self._refused_beside.pop(name, None)
+        self._recheck_at.pop(name, None)
         self._leaving = [one for one in self._leaving if not one.wait(0)] + [job]
 
     def _job(self, name: PipelineName) -> Job:

@@ -31,7 +31,8 @@ class Sample:
 
 
 class Rates:
-    """The samples of one pipeline. A new run counts from zero: its first sample begins a new series."""
+    """The samples of one pipeline. A new run counts from zero: its first sample begins a new series. So does the first one after
+    the clock was set back."""
 
     def __init__(self) -> None:
         self._samples: deque[Sample] = deque(maxlen=HISTORY)
@@ -48,7 +49,7 @@ class Rates:
             totals.lag_seconds,
         )
         with self._lock:
-            if self._samples and sample.read < self._samples[-1].read:
+            if self._samples and (sample.read < self._samples[-1].read or sample.time < self._samples[-1].time):
                 self._samples.clear()
             self._samples.append(sample)
 

@@ -91,7 +91,7 @@ class Versions:
     def list(self, name: PipelineName) -> list[Version]:
         """The versions of a pipeline, oldest first."""
         folder = self._folder(name)
-        found = [(match, path) for path in folder.glob("*") if (match := _VERSION.fullmatch(path.name))]
+        found = [(match, path) for path in folder.glob("*") if (match := _VERSION.fullmatch(path.name)) and path.is_file()]
         return sorted((Version(int(match[1]), path, path.stat().st_mtime) for match, path in found), key=lambda one: one.number)
 
     def add(self, name: PipelineName, file: JobFile) -> int:
@@ -106,6 +106,12 @@ class Versions:
         for old in known[: max(0, len(known) + 1 - MAX_VERSIONS)]:
             old.path.unlink(missing_ok=True)
         return number
+
+    def undo(self, name: PipelineName, number: int) -> None:
+        """Forget the version that was added last, which could not be deployed."""
+        for version in self.list(name):
+            if version.number == number:
+                version.path.unlink(missing_ok=True)
 
     def find(self, name: PipelineName, number: int) -> Version:
         """A version. Raises EtlError if it is not kept."""

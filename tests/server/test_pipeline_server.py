@@ -17,6 +17,7 @@ from running import wait_for
 from etl.api import EtlError
 from etl.config.loader import inspect_content
 from etl.config.model import Pipeline
+from etl.config.problems import ConfigError, Problem
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import read_messages
 from etl.server.jobs_folder import MAX_FILE_BYTES, JobFile, JobsFolder
@@ -336,6 +337,51 @@ def test_a_check_that_takes_long_counts_when_it_has_ended(
 
     assert len(checks) == 1
     assert client("PUT", "/api/pipelines/shop/a", jobs.text("a")).status == 200
+
+
+def test_a_file_that_was_refused_for_what_is_around_it_is_accepted_later(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etl.server.pipeline_server.RECHECK_SECONDS", 0.2)
+    versions, add, prepare, problems = jobs.server.versions, jobs.server.versions.add, jobs.engine.prepare, []
+    problems.append(Problem("a.yaml", 1, 1, "missing-file", "$.tables.hosts.path", "there is no file"))
+
+    def prepare_with_rules(name: str, file: JobFile, others: Sequence[Pipeline]) -> FakePrepared:
+        if name == "shop/a" and problems:
+            raise ConfigError(problems)
+        return prepare(name, file, others)
+
+    def add_unless_full(name: PipelineName, file: JobFile) -> int:
+        if name.name == "c" and problems:
+            raise OSError(28, "No space left on device")
+        return add(name, file)
+
+    monkeypatch.setattr(jobs.engine, "prepare", prepare_with_rules)
+    monkeypatch.setattr(versions, "add", add_unless_full)
+    jobs.engine.unfit.add("b.log")
+    for name in "abc":
+        jobs.put(f"shop/{name}")
+    jobs.server.start()
+    for name in "abc":
+        jobs.wait(f"shop/{name}", "refused")
+    said = [len(read_messages(jobs.engine.state(f"shop/{name}").messages, 100, 0)) for name in "abc"]
+
+    problems.clear()
+    jobs.engine.unfit.clear()
+
+    for name in "abc":
+        jobs.wait(f"shop/{name}", "running")
+    assert said == [1, 1, 1]
+
+
+def test_a_version_that_cannot_be_written_to_the_folder_is_none(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.server.deploy(A, jobs.text("a").encode(), "yaml")
+    monkeypatch.setattr(jobs.server.folder, "root", jobs.folder / "a-file")
+    (jobs.folder / "a-file").touch()
+
+    for text in (jobs.text("a", "run: {trigger: 1s}\n"), jobs.text("a")):
+        with pytest.raises(OSError, match="a-file"):
+            jobs.server.deploy(A, text.encode(), "yaml")
+
+    assert [one.number for one in jobs.server.versions.list(A)] == [1]
 
 
 def test_the_last_version_of_a_file_that_cannot_be_read_runs_after_a_start(jobs: Jobs) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,6 +28,9 @@ _worker_pipeline = {"pipeline": ""}
 
 POLL_SECONDS = 0.2
 """Seconds between two readings of the log."""
+
+ATTEMPT_SECONDS = 120.0
+"""Seconds that an attempt may take: when no notice has come for so long after its pause, its task has ended without one."""
 
 
 class _MessageFormatter(logging.Formatter):
@@ -72,15 +76,31 @@ class LogRelay:
     show: Callable[[str, str, str], None]
     limiters: dict[str, NoticeLimiter] = field(default_factory=dict)
     """Pipeline → its limiter; two pipelines may have sources of the same name."""
+    clock: Callable[[], float] = time.monotonic
+    _outages: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
+    """Pipeline and what it waits for → the last notice, and until when it counts (seconds of ``clock``)."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def forward(self, level: int, text: str, notice: Notice | None = None, process: int = 0, pipeline: str = "") -> None:
         """Forward a message of a process, unless its level is too low or its notice is limited."""
         with self._lock:
+            if notice is not None:
+                self._note_outage(pipeline, notice)
             limiter = self.limiters.setdefault(pipeline, NoticeLimiter())
             is_shown = level >= self.level and _should_show(limiter, text, notice, process)
         if is_shown:
             self.show("info" if level == NOTICE else logging.getLevelName(level).lower(), text, pipeline)
+
+    def outage(self, pipeline: str) -> str:
+        """What a pipeline waits for, as its last notice says; empty if it waits for nothing."""
+        with self._lock:
+            now = self.clock()
+            return next((text for (of, _), (text, until) in self._outages.items() if of == pipeline and now < until), "")
+
+    def _note_outage(self, pipeline: str, notice: Notice) -> None:
+        self._outages.pop((pipeline, notice.subject), None)
+        if notice.cause:
+            self._outages[pipeline, notice.subject] = str(notice), self.clock() + notice.pause + ATTEMPT_SECONDS
 
 
 def _should_show(limiter: NoticeLimiter, text: str, notice: Notice | None, process: int) -> bool:

@@ -10,7 +10,8 @@ import sys
 import pytest
 from running import ROOT
 
-from etl.spark.reports.log_relay import MARK, LogRelay, forward_driver_logs
+from etl.delivery.notices import Notice
+from etl.spark.reports.log_relay import ATTEMPT_SECONDS, MARK, LogRelay, forward_driver_logs
 
 WORKER = """
 import logging
@@ -47,3 +48,22 @@ def test_overlapping_runs_restore_the_logger() -> None:
 
     assert shown == ["one is still at work"]
     assert (logger.level, logger.propagate, logger.handlers) == before
+
+
+def test_the_outage_of_a_pipeline_is_its_last_notice_until_it_ends() -> None:
+    now = [0.0]
+    relay = LogRelay(logging.ERROR, lambda *_: None, clock=lambda: now[0])
+    assert relay.outage("a") == ""
+
+    for tries in (1, 2):
+        relay.forward(logging.WARNING, "x", Notice("sink 'main'", "refused", tries, 7.0, 4.0), pipeline="a")
+    assert relay.outage("a") == "sink 'main': refused; trying again in 4.0 s (2nd time, since 7.0 s)"
+    assert relay.outage("b") == ""
+    relay.forward(logging.WARNING, "x", Notice("sink 'main'", "", 2, 9.0), pipeline="a")
+    assert relay.outage("a") == ""
+
+    relay.forward(logging.WARNING, "x", Notice("source 'in'", "refused", 1, 0.0, 4.0), pipeline="a")
+    now[0] = ATTEMPT_SECONDS + 3
+    assert relay.outage("a")
+    now[0] += 2
+    assert relay.outage("a") == "", "its task was killed"
