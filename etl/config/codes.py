@@ -17,7 +17,8 @@ _FILE = {
     "undefined-env": "`${NAME}` names a variable that the environment lacks. Set it, or give a default: `${NAME:-value}`.",
     "secret-in-file": "The file contains a password, token or key, which all its readers see. Write `${NAME}`, and set the "
     "variable NAME in the environment.",
-    "bad-env": "`${` is not followed by the name of a variable and `}`. Write `$${` for the characters `${`.",
+    "bad-env": "`${` is not followed by the name of a variable and `}`: write `$${` for the characters `${`. Or the value of the "
+    "variable is not UTF-8.",
     "unexpanded-variable": "A path begins with `$NAME` or `%NAME%`, as shells write variables: write `${NAME}`. `~` is the home "
     "folder of who runs the pipeline.",
     "bad-override": "`--set` takes `path=value`, where the path leads to an option of a component that the file has.",

@@ -47,6 +47,11 @@ def _text(text: str, env: Mapping[str, str], report: Report, path: OptionPath) -
         if name is None:
             return "${"
         given = env.get(name)
+        if given is not None and not is_unicode(given):
+            _fail(
+                report, path, found, "bad-env", f"the value of {name!r} in the environment is not UTF-8", "set it as UTF-8 text"
+            )
+            return found[0]
         if given or (given is not None and found["default"] is None and found["message"] is None):
             report.mask(given, f"${{{name}}}")
             return given
@@ -60,6 +65,11 @@ def _text(text: str, env: Mapping[str, str], report: Report, path: OptionPath) -
 
     report.substituted[path] = text
     return _REFERENCE.sub(replace, text)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text of the environment or command line was UTF-8: Python stands in surrogates for the bytes of others."""
+    return not re.search("[\ud800-\udfff]", text)
 
 
 def _fail(report: Report, path: OptionPath, found: re.Match[str], code: str, message: str, hint: str) -> None:

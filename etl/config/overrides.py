@@ -8,6 +8,7 @@ from typing import Any
 
 from etl.api import nearest
 from etl.config.document.parser import parse
+from etl.config.environment import is_unicode
 from etl.config.model import OptionPath
 from etl.config.report import Report
 
@@ -27,6 +28,11 @@ def override(root: dict[str, Any], overrides: Iterable[str], report: Report) -> 
     A path leads over keys and list indexes: ``sources.auth.path``, ``steps.0.where``, ``steps[0].where``.
     """
     for text in overrides:
+        if not is_unicode(text):
+            report.add_at(
+                (1, 1), (), "bad-override", f"--set {text.partition('=')[0]!r}: the text is not UTF-8", "give UTF-8 text"
+            )
+            continue
         found = _OVERRIDE.fullmatch(text)
         if not found:
             report.add_at(

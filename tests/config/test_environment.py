@@ -11,7 +11,7 @@ from etl.config.document.parser import parse
 from etl.config.environment import read_env_file, substitute
 from etl.config.report import Report
 
-ENV = {"A": "1", "EMPTY": "", "YAML": "[x]: {"}
+ENV = {"A": "1", "EMPTY": "", "YAML": "[x]: {", "BYTES": "a\udcff"}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,7 @@ def test_values(text: str, expected: str) -> None:
         ("a: x ${NONE}", 6, "undefined-env", "the environment has no 'NONE'"),
         ("a: ' ${NONE:?set it}'", 6, "undefined-env", "the environment has no 'NONE': set it"),
         ("a: ${EMPTY:?set it}", 4, "undefined-env", "the environment has no 'EMPTY': set it"),
+        ("a: x ${BYTES}", 6, "bad-env", "the value of 'BYTES' in the environment is not UTF-8"),
         ("a: ok ${1X}", 7, "bad-env", "'${' begins no ${NAME}, ${NAME:-default} or ${NAME:?message}"),
     ],
 )

@@ -167,7 +167,7 @@ def test_a_secret_that_lost_its_colon_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_bad_overrides_are_problems(tmp_path: Path) -> None:
-    given = ("nonsense", "source.a.path=1", "sources.a.max_files=0", "streams.early.steps[4].where=x")
+    given = ("nonsense", "source.a.path=1", "sources.a.max_files=0", "streams.early.steps[4].where=x", "sources.a.path=\udcff")
 
     found = checked(tmp_path, LONG, overrides=given)
 
@@ -175,6 +175,7 @@ def test_bad_overrides_are_problems(tmp_path: Path) -> None:
         ("bad-override", "did you mean 'sources'?"),
         ("bad-override", "such as sources.auth.path=/tmp/x.log"),
         ("bad-override", "here are: 0 to 0"),
+        ("bad-override", "give UTF-8 text"),
         ("minimum", "the value was given by --set"),
     }
 

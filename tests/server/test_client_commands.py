@@ -116,9 +116,21 @@ def test_errors_of_the_server_are_errors_of_the_command(etl: Command, words: tup
 def test_what_is_no_server_is_named() -> None:
     for url, error in (
         ("http://127.0.0.1:1", "no server answers at http://127.0.0.1:1: "),
-        ("ftp://x", "is not the URL of a server"),
+        *(
+            (url, "is not the URL of a server")
+            for url in ("ftp://x", "a b", "x:99999", "x:y", "x:0", "[::1", "a..b", "a\udcff", "x?y", "x/y")
+        ),
+        ("http://me:secret@x", "its token is that of the environment, ETL_TOKEN"),
     ):
-        assert error in str(Command(url)("ps").exception)
+        told = str(Command(url)("ps").exception)
+        assert (error in told, "secret" in told) == (True, False), told
+
+
+@pytest.mark.parametrize("token", ["abc\nd", "abcä", "abc\udcff"])
+def test_what_is_no_token_is_an_error_that_does_not_repeat_it(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ETL_TOKEN", token)
+
+    assert str(Command("http://127.0.0.1:1")("ps").exception).startswith("ETL_TOKEN: a token has printable ASCII")
 
 
 @pytest.fixture

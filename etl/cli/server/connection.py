@@ -5,13 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import ssl
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from etl.api import EtlError
 
@@ -68,11 +69,12 @@ class Connection:
 
     @staticmethod
     def of(url: str) -> Connection:
-        """The server at a URL, with the token of the environment. Raises EtlError."""
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-            raise EtlError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8321")
-        return Connection(parts.geturl().rstrip("/"), os.environ.get(TOKEN, ""))
+        """The server at a URL, with the token of the environment. Raises EtlError, which does not repeat a login or token."""
+        parts = _server_url(url if "://" in url else f"http://{url}")
+        token = os.environ.get(TOKEN, "")
+        if not re.fullmatch(r"[!-~]*", token):
+            raise EtlError(f"{TOKEN}: a token has printable ASCII characters only, and no space or line break")
+        return Connection(parts.geturl().rstrip("/"), token)
 
     @contextmanager
     def kept_open(self) -> Iterator[Connection]:
@@ -170,3 +172,19 @@ class Connection:
             return value
         hint = f"; set {TOKEN}" if status == http.HTTPStatus.UNAUTHORIZED else ""
         raise RefusedError(f"{error['message']}{hint}", error["code"], error.get("problems", []))
+
+
+def _server_url(url: str) -> SplitResult:
+    """The parts of the URL of a server. Raises EtlError."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        host.encode("idna")
+    except ValueError as error:
+        raise EtlError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8321: {error}") from None
+    if parts.username is not None:
+        raise EtlError(f"the URL of a server has no login before {host!r}: its token is that of the environment, {TOKEN}")
+    is_server = parts.scheme in ("http", "https") and re.fullmatch(r"[^\s/?#]+", host) and port != 0
+    if not is_server or parts.path.strip("/") or parts.query or parts.fragment:
+        raise EtlError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8321")
+    return parts
