@@ -10,6 +10,7 @@ import logging
 import socket
 import ssl
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -29,6 +30,9 @@ from connectors.shared.receiving.tcp_address import TcpAddress
 
 IDLE_SECONDS = 300.0
 """Seconds after which a connection that sends nothing is closed."""
+
+SILENT_SECONDS = 10.0
+"""How long a connection has to be silent before a new one may take its place; its sender sends again what is not acknowledged."""
 
 RETRY_SECONDS = 0.5
 """How long events wait before they are stored again, when the journal or the disk was full."""
@@ -85,13 +89,25 @@ class Connection:
     ) -> None:
         self._reader, self._writer, self._commits = reader, writer, commits
         self._all_held, self._held = held, 0
+        self._heard, self._stores = time.monotonic(), False
         peer = writer.get_extra_info("peername")
         self.sender = Sender.from_socket_name(peer[0], peer[1]) if peer else Sender("")
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when nothing has come; None while events of it are being stored."""
+        return None if self._stores else self._heard
+
+    def end(self) -> None:
+        """End the connection at once."""
+        self._writer.transport.abort()
 
     async def read_some(self) -> bytes:
         """Return the next bytes, none at the end. Raises TimeoutError."""
         async with asyncio.timeout(IDLE_SECONDS):
-            return await self._reader.read(CHUNK_BYTES)
+            data = await self._reader.read(CHUNK_BYTES)
+        self._heard = time.monotonic()
+        return data
 
     async def read_exactly(self, size: int) -> bytes:
         """Return the next bytes. Raises IncompleteReadError at the end, TimeoutError."""
@@ -100,8 +116,10 @@ class Connection:
             while left > CHUNK_BYTES:
                 parts.append(await self._reader.readexactly(CHUNK_BYTES))
                 left -= CHUNK_BYTES
+                self._heard = time.monotonic()
                 self.hold(held + size - left)
             parts.append(await self._reader.readexactly(left))
+        self._heard = time.monotonic()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def hold(self, size: int) -> None:
@@ -123,6 +141,13 @@ class Connection:
         ``contexts`` is what events have in common, ``context_of_row`` the context of each where there are several.
         Raises OSError or EOFError if the sender has gone: it sends the events again; SenderError if they cannot be stored.
         """
+        self._stores = True
+        try:
+            await self._store(frames, contexts, context_of_row, keep_alive)
+        finally:
+            self._stores, self._heard = False, time.monotonic()
+
+    async def _store(self, frames: Frames, contexts: Sequence[str | None], context_of_row: Any, keep_alive: bytes) -> None:
         self.hold(len(frames.data))
         loop = asyncio.get_running_loop()
         senders = [self.sender._replace(context=context) for context in contexts]
@@ -162,7 +187,7 @@ class TcpReceiver:
         self._options, self._protocol, self._folder = options, protocol, folder
         self.ports: list[int] = []
         """Ports of the addresses, in their order."""
-        self._open, self._held = 0, BufferedBytes()
+        self._open, self._held = set[Connection](), BufferedBytes()
         self._allowed, self._counters = AllowedNetworks(options.allow), ReceiveCounters(options.owner)
         self._closing = ExitStack()
 
@@ -221,12 +246,12 @@ class TcpReceiver:
             if reason := self._refusal(connection.sender.address):
                 self._counters.count(reason, f"of {connection.sender.address}")
                 return
-            self._open += 1
+            self._open.add(connection)
             try:
                 await self._protocol.serve(connection)
             finally:
                 connection.hold(0)
-                self._open -= 1
+                self._open.discard(connection)
         except SenderError as error:
             self._counters.count("damaged", f"of {connection.sender.address}: {error}")
         except (OSError, EOFError, asyncio.CancelledError):
@@ -237,9 +262,20 @@ class TcpReceiver:
             writer.transport.abort()
 
     def _refusal(self, address: str) -> str:
-        if self._open >= self._options.connections:
-            return "too-many"
-        return "" if self._allowed(address) else "not-allowed"
+        if not self._allowed(address):
+            return "not-allowed"
+        return "" if len(self._open) < self._options.connections or self._end_silent() else "too-many"
+
+    def _end_silent(self) -> bool:
+        """End the connection that is silent for longest, if it is for some seconds, so that it keeps out no other."""
+        since = {one: one.silent_since for one in self._open}
+        silent = [(at, id(one), one) for one, at in since.items() if at is not None]
+        if not silent or time.monotonic() - min(silent)[0] < SILENT_SECONDS:
+            return False
+        longest = min(silent)[2]
+        self._open.discard(longest)
+        longest.end()
+        return True
 
 
 def _set_result(future: asyncio.Future[str], problem: str) -> None:

@@ -41,7 +41,12 @@ class TcpSource(JournalSource):
         le=256 << 20,
         examples=["64MiB"],
     )
-    connections: int = Field(default=1000, description="Maximum number of open connections; more are closed.", ge=1, le=100_000)
+    connections: int = Field(
+        default=1000,
+        description="Maximum number of open connections; a further one takes the place of that silent for longest, after 10 s.",
+        ge=1,
+        le=100_000,
+    )
     journal: AcknowledgedJournalOptions = Field(
         default=AcknowledgedJournalOptions(), description="How events are stored until they are delivered."
     )

@@ -72,7 +72,8 @@ class Sources:
             tls: Certificates, for tls:// addresses. Default: none.
             allow: Networks that may send, in CIDR notation; without it all may send. Default: [].
             max_message_bytes: A connection that sends a larger message, after decompression, ends. Default: 16MiB.
-            connections: Maximum number of open connections; more are closed. Default: 1000.
+            connections: Maximum number of open connections; a further one takes the place of that silent for longest,
+                after 10 s. Default: 1000.
             journal: How events are stored until they are delivered. Default: see below.
         """
         return self._source("beats", locals(), ("listen",))
@@ -375,7 +376,8 @@ class Sources:
             tls: Certificates, for tls:// addresses. Default: none.
             allow: Networks that may send, in CIDR notation; without it all may send. Default: [].
             max_message_bytes: A connection that sends a larger message, after decompression, ends. Default: 16MiB.
-            connections: Maximum number of open connections; more are closed. Default: 1000.
+            connections: Maximum number of open connections; a further one takes the place of that silent for longest,
+                after 10 s. Default: 1000.
             journal: How events are stored until they are delivered. Default: see below.
             shared_key: Key that senders must prove to have; without it there is no handshake. Default: none.
         """

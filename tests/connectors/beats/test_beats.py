@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import struct
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -150,7 +151,7 @@ def test_senders_wait_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest
             with socket.create_connection(("127.0.0.1", receiver.ports[0])) as gone:
                 gone.sendall(window([b'{"gone":1}'], True))
                 assert acknowledged(gone) == 0
-            wait_for(lambda: receiver._open == 1)
+            wait_for(lambda: len(receiver._open) == 1)
             with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as large, suppress(ConnectionError):
                 large.sendall(b"2W\x00\x00\x00\x01" + frame(1, bytes(700_000)))  # more than all may hold in memory
                 assert large.recv(1) == b""
@@ -178,6 +179,26 @@ def test_limits_of_connections_and_networks(tmp_path: Path, caplog: pytest.LogCa
     assert damaged.startswith("beats: 1 connections ended because of what they sent, the last of 127.0.0.1: b'GE' does not begin")
     with connected(create_source(tmp_path, allow=["192.0.2.0/24"])) as (_, refused), suppress(ConnectionError):
         assert refused.recv(1) == b""
+
+
+def test_a_new_connection_takes_the_place_of_a_silent_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp_server, "SILENT_SECONDS", 0.05)
+    source = create_source(tmp_path, connections=2)
+    with connected(source) as (receiver, first):
+        first.sendall(b"2W")
+        with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as second:
+            second.sendall(window([b'{"n":1}'], False))
+            acknowledged(second)
+            time.sleep(0.1)
+            with socket.create_connection(("127.0.0.1", receiver.ports[0]), 30) as third:
+                third.sendall(window([b'{"n":2}'], False))
+                acknowledged(third)
+                second.sendall(window([b'{"n":3}'], False))
+                acknowledged(second)
+            with suppress(ConnectionError):
+                assert first.recv(1) == b""
+
+    assert sorted(messages(source)) == ['{"n":1}', '{"n":2}', '{"n":3}']
 
 
 def test_what_lint_says() -> None:
