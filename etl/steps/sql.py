@@ -81,7 +81,7 @@ class Sql(Step):
             return ()
         scope = Scope(read, visible(incoming))
         where = [] if scope.condition is None else [_Where(where=scope.condition)]
-        views = [step for table, call in scope.views.items() for step in _rows_steps(call, scope.view_fields(table))]
+        views = [step for view in scope.views for step in _rows_steps(view.call, view.fields)]
         before = where if where and not _reads_views(where[0], scope) else []
         columns, made = _column_texts(scope)
         return (*before, *views, *(where if not before else ()), *made, _Columns(fields=columns))
@@ -173,7 +173,7 @@ def _check_query(scope: Scope) -> Iterator[Finding]:
     for node, _ in calls[1:]:
         hint = "write LATERAL VIEW for one of them"
         yield Finding("bad-sql", "the list has two functions that make rows", hint=hint, at=start_offset(node))
-    views = list(scope.views.values())
+    views = [view.call for view in scope.views]
     for call in (*views, *(call for _, call in calls)):
         argument_findings = [finding for node in call.nodes for finding in scope.analyse(node).findings]
         yield from argument_findings or call.findings()

@@ -98,6 +98,8 @@ class GeneratorCall:
     """Of the arguments; ``null`` if only Spark knows one."""
     names: tuple[str, ...]
     """Those that the query gives to the columns; none for the names that Spark gives."""
+    quoted: tuple[str, ...] = ()
+    """Names that are texts, as they are written."""
 
     def columns(self) -> list[tuple[str, pa.DataType]]:
         """The names and types of the columns of its rows."""
@@ -110,6 +112,13 @@ class GeneratorCall:
     def findings(self) -> Iterator[Finding]:
         """Arguments of another type, and another number of names than columns."""
         at = start_offset(self.node)
+        for text in self.quoted[:1]:
+            yield Finding(
+                "bad-sql", f"{text} is a text and no name in Spark SQL", hint=f"write `{text[1:-1]}`, in backticks", at=at
+            )
+        if self._has_wrong_arguments:
+            yield Finding("wrong-arguments", f"write {_WRITTEN[self.generator.function]}", at=at)
+            return
         mistake = self.generator.mistake(self.types)
         if mistake is not None:
             yield Finding("wrong-type", mistake, at=at)
@@ -119,6 +128,25 @@ class GeneratorCall:
             hint = f"name all of them, such as {', '.join(given)}" if len(given) > 1 else "give one name"
             message = f"{self.generator.function} makes {_count(len(given))}, and the query names {len(self.names)}"
             yield Finding("wrong-columns", message, hint=hint, at=at)
+
+    @property
+    def _has_wrong_arguments(self) -> bool:
+        match self.generator.function:
+            case "stack":
+                return not self.generator.rows or not self.arguments
+            case "json_tuple":
+                return len(self.arguments) < 2
+            case _:
+                return len(self.arguments) != 1
+
+
+_WRITTEN = {
+    "explode": "explode(array) or explode(map)",
+    "posexplode": "posexplode(array) or posexplode(map)",
+    "inline": "inline(array of structs)",
+    "stack": "stack(2, value, …), with a number of rows and their values, row by row",
+    "json_tuple": "json_tuple(text, 'key', …)",
+}
 
 
 def _count(columns: int) -> str:

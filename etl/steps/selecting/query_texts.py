@@ -28,10 +28,21 @@ def split_at_commas(tokens: Sequence[Any]) -> list[list[Any]]:
 
 def call_arguments(tokens: Sequence[Any]) -> list[list[Any]]:
     """The tokens of each argument of the call that they begin with: ``name(a, b) …``."""
-    first = next(at for at, token in enumerate(tokens) if token.token_type.name == "L_PAREN")
-    last = next(at for at, (_, depth) in enumerate(_with_depth(tokens)) if at > first and not depth)
+    first, last = _brackets(tokens)
     inside = tokens[first + 1 : last]
     return split_at_commas(inside) if inside else []
+
+
+def quoted_names(text: str, tokens: Sequence[Any]) -> tuple[str, ...]:
+    """The texts in the place of names behind the call that they begin with, as they are written."""
+    behind = tokens[_brackets(tokens)[1] + 1 :]
+    return tuple(text[token.start : token.end + 1] for token in behind if token.token_type.name == "STRING")
+
+
+def _brackets(tokens: Sequence[Any]) -> tuple[int, int]:
+    """Where the brackets of the first call are."""
+    first = next(at for at, token in enumerate(tokens) if token.token_type.name == "L_PAREN")
+    return first, next(at for at, (_, depth) in enumerate(_with_depth(tokens)) if at > first and not depth)
 
 
 def lateral_views(tokens: Sequence[Any]) -> list[list[Any]]:

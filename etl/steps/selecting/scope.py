@@ -15,6 +15,7 @@ from etl.steps.selecting.generators import Generator, GeneratorCall
 from etl.steps.selecting.query_texts import (
     call_arguments,
     lateral_views,
+    quoted_names,
     split_at_commas,
     tokenize,
     with_field_names,
@@ -35,6 +36,17 @@ class Column:
     """The expression that has its value."""
 
 
+@dataclass(frozen=True)
+class View:
+    """A lateral view."""
+
+    table: str
+    """Its name in lower case, or a number."""
+    call: GeneratorCall
+    fields: tuple[str, ...]
+    """The fields that have the values of its columns."""
+
+
 class Scope:
     """The tables of a query, and its expressions over fields."""
 
@@ -44,9 +56,9 @@ class Scope:
         """The fields of the events, in the order of ``*``."""
         self._fields = self.events
         self._view_fields: dict[str, dict[str, str]] = {}
-        """Lateral view → column → the field that has its values; in lower case but for the field."""
-        self.views: dict[str, GeneratorCall] = {}
-        """Lateral view, as it is named or numbered → its call, in the order in which they make rows."""
+        """Lateral view → column → the field that has its values; in lower case but for the field. Views may share a name."""
+        self.views: list[View] = []
+        """In the order in which they make rows."""
         laterals = read.written.args.get("laterals") or ()
         for lateral, tokens in zip(laterals, lateral_views(tokenize(read.table)), strict=True):
             self._add_view(lateral, tokens)
@@ -58,8 +70,8 @@ class Scope:
         table = alias.name if alias and alias.name else f"view {len(self.views)}"
         taken = {name.split(".")[0].lower() for name in self._fields.names}
         fields = {name: f"{table} {name}" if name.lower() in taken else name for name, _ in call.columns()}
-        self.views[table.lower()] = call
-        self._view_fields[table.lower()] = {name.lower(): field for name, field in fields.items()}
+        self.views.append(View(table.lower(), call, tuple(fields.values())))
+        self._view_fields.setdefault(table.lower(), {}).update((name.lower(), field) for name, field in fields.items())
         for name, type_ in call.columns():
             self._fields = self._fields.append(pa.field(fields[name], type_))
 
@@ -72,11 +84,8 @@ class Scope:
             rows, nodes, texts = _whole_number(nodes[0]), nodes[1:], texts[1:]
         generator = Generator(function, is_outer or name.endswith("_outer"), rows)
         types = tuple(self.analyse(one).type for one in nodes)
-        return GeneratorCall(node, tuple(nodes), generator, tuple(self.text(text, one) for one in texts), types, names)
-
-    def view_fields(self, table: str) -> list[str]:
-        """The fields that have the values of a lateral view's columns."""
-        return list(self._view_fields[table].values())
+        quoted = quoted_names(text, tokens)
+        return GeneratorCall(node, tuple(nodes), generator, tuple(self.text(text, one) for one in texts), types, names, quoted)
 
     @cached_property
     def items(self) -> list[tuple[Any, str | GeneratorCall | None]]:
@@ -147,9 +156,9 @@ class Scope:
         """All columns of the query's tables, in the order of ``*``."""
         for field in self.events:
             yield Column(self.read.name.lower(), field.name, field.type, quote_name(field.name))
-        for table, call in self.views.items():
-            for name, type_ in call.columns():
-                yield from _leaves(Column(table, name, type_, quote_name(self._view_fields[table][name.lower()])))
+        for view in self.views:
+            for (name, type_), field in zip(view.call.columns(), view.fields, strict=True):
+                yield from _leaves(Column(view.table, name, type_, quote_name(field)))
 
     def members(self, node: Any) -> list[tuple[str, Column]]:
         """Of a struct of the events that a node names as a whole: the rest of each member's name, and its column."""

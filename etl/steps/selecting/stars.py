@@ -37,13 +37,13 @@ def check_star(node: Any, scope: Scope) -> Iterator[Finding]:
 
 def _is_unknown(scope: Scope) -> bool:
     """Whether only Spark knows the type, and so the members, of a column of a lateral view."""
-    return any(pa.types.is_null(column.type) for column in scope.columns() if column.table in scope.views)
+    return any(pa.types.is_null(type_) for view in scope.views for _, type_ in view.call.columns())
 
 
 def _find_starred(node: Any, scope: Scope) -> Iterator[tuple[str, Column]]:
     """Those of a star without its EXCEPT."""
     path = _star_path(node)
-    table = path[0] if path and (path[0] in scope.views or path[0] == scope.read.name.lower()) else None
+    table = path[0] if path and (path[0] in [view.table for view in scope.views] or path[0] == scope.read.name.lower()) else None
     prefix = "".join(f"{name}." for name in (path[1:] if table else path))
     for column in scope.columns():
         if table in (None, column.table) and column.name.lower().startswith(prefix):
