@@ -75,11 +75,11 @@ def _measure_splits(row: Row, master: str) -> None:
     fresh("cluster-in")
 
 
-def _run(master: str, workers: int, name: str, places: Mapping[str, str]) -> tuple[Mapping[str, Any], measure.Cost]:
+def _run(master: str, workers: int, name: str, overrides: Mapping[str, str]) -> tuple[Mapping[str, Any], measure.Cost]:
     folder = fresh("cluster")
     argv = [sys.executable, "-m", "etl", "run", str(PIPELINES / f"{name}.yaml"), "--once", "--log-format", "json"]
     argv += ["--master", master, "--state", f"file://{folder}/state", "--conf", f"spark.cores.max={workers}"]
-    for path, value in {**places, "sinks.out.path": f"file://{folder}/out/"}.items():
+    for path, value in {**overrides, "sinks.out.path": f"file://{folder}/out/"}.items():
         argv += ["--set", f"{path}={value}"]
     cost, _, err = measure.run(argv, folder)
     done = last_event(err, "done")

@@ -57,8 +57,8 @@ def etl(pipeline: str, *options: str, output: str = "out.json") -> Callable[[Pat
     """A pipeline of this folder, run by the command line as a user does."""
 
     def argv(source: Path, folder: Path, cores: int) -> list[str]:
-        places = [f"sources.log.path={source}", f"sinks.out.path={folder}/{output}"]
-        settings = [text for place in places for text in ("--set", place)]
+        overrides = [f"sources.log.path={source}", f"sinks.out.path={folder}/{output}"]
+        settings = [text for text in overrides for text in ("--set", text)]
         master = ["--master", f"local[{cores}]", "--state", str(folder / "state"), "--log-format", "json"]
         return [sys.executable, "-m", "etl", "run", str(PIPELINES / pipeline), "--once", *master, *settings, *options]
 

@@ -213,7 +213,7 @@ def by_engine(node: Node, loader: Loader, folder: Path) -> None:
 
 def argv(node: Node, table: str, folder: Path) -> list[str]:
     """The command."""
-    places = {"source.path": folder / "in.jsonl", "sink.url": node.url, "sink.user": node.server.user, "sink.table": table}
-    options = [word for name, value in places.items() for word in ("--set", f"{name}={value}")]
+    overrides = {"source.path": folder / "in.jsonl", "sink.url": node.url, "sink.user": node.server.user, "sink.table": table}
+    options = [word for name, value in overrides.items() for word in ("--set", f"{name}={value}")]
     state = ["--master", "local[2]", "--state", str(folder / f"state-{time.monotonic_ns()}")]
     return [sys.executable, "-m", "etl", "run", str(PIPELINES / "database.yaml"), *options, *state]

@@ -186,7 +186,7 @@ def by_engine(node: Node, loader: Loader, folder: Path) -> None:
 
 def argv(node: Node, index: str, folder: Path) -> list[str]:
     """The command."""
-    places = {"source.path": folder / "in.jsonl", "sink.urls": f'["{node.server.address}"]', "sink.index": index}
-    options = [word for name, value in places.items() for word in ("--set", f"{name}={value}")]
+    overrides = {"source.path": folder / "in.jsonl", "sink.urls": f'["{node.server.address}"]', "sink.index": index}
+    options = [word for name, value in overrides.items() for word in ("--set", f"{name}={value}")]
     state = ["--master", "local[2]", "--state", str(folder / f"state-{index}")]
     return [sys.executable, "-m", "etl", "run", str(PIPELINES / "elasticsearch.yaml"), *options, *state]

@@ -144,9 +144,9 @@ def by_engine(broker: Broker, row: Row, cost: Row, lines: Path, topic: str | Non
     target = topic or broker.topic()
     reading = {"source.servers": f'["{broker.address}"]', "source.topics": f"[{target}]", "sink.path": str(folder / "out.json")}
     writing = {"sink.servers": f'["{broker.address}"]', "sink.topic": target, "source.path": str(lines), "sink.delivery": how}
-    name, places = ("kafka", reading) if topic else ("kafka-sink", writing)
+    name, overrides = ("kafka", reading) if topic else ("kafka-sink", writing)
     server = broker.cpu()
-    spent, _, told = measured(argv(name, places, folder, "--once"), folder, every=1.0)
+    spent, _, told = measured(argv(name, overrides, folder, "--once"), folder, every=1.0)
     done = last_event(told, "done")
     if done["events"] != messages:
         raise RuntimeError(f"{done['events']:,} of {messages:,} messages were read")
@@ -165,8 +165,8 @@ def delay(broker: Broker, row: Row, how: str) -> None:
     """How long messages take from one topic to another while `RATE` of them come every second."""
     folder, source, target = fresh("kafka"), broker.topic(), broker.topic()
     servers = f'["{broker.address}"]'
-    places = {"source.servers": servers, "source.topics": f"[{source}]", "sink.servers": servers, "sink.topic": target}
-    with Command(argv("kafka-filter", {**places, "sink.delivery": how}, folder), folder, every=1.0) as command:
+    overrides = {"source.servers": servers, "source.topics": f"[{source}]", "sink.servers": servers, "sink.topic": target}
+    with Command(argv("kafka-filter", {**overrides, "sink.delivery": how}, folder), folder, every=1.0) as command:
         millis = _delays(broker, source, target, command)
         command.terminate()
         cost = command.wait(60)
@@ -201,9 +201,9 @@ def _delays(broker: Broker, source: str, target: str, command: Command) -> list[
     return found
 
 
-def argv(name: str, places: Mapping[str, str], folder: Path, *more: str) -> Sequence[str]:
+def argv(name: str, overrides: Mapping[str, str], folder: Path, *more: str) -> Sequence[str]:
     """The command."""
-    options = [word for path, value in places.items() for word in ("--set", f"{path}={value}")]
+    options = [word for path, value in overrides.items() for word in ("--set", f"{path}={value}")]
     place = [*more, "--master", "local[2]", "--state", str(folder / "state"), "--log-format", "json"]
     return [sys.executable, "-m", "etl", "run", str(PIPELINES / f"{name}.yaml"), *options, *place]
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 with limits that hold off slow and idle clients: the protocol of every HTTP server that uvicorn runs here.
+"""HTTP/1.1 with limits that hold off slow and idle clients: protocol and server wherever uvicorn serves HTTP here.
 
 Needs the extra ``sluice-etl[server]``.
 """
@@ -6,13 +6,22 @@ Needs the extra ``sluice-etl[server]``.
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_HEAD_BYTES = 32 << 10
 """Bytes of the head of a request."""
+
+TICK_SECONDS = 1.0
+"""How often the header ``Date`` is renewed."""
+
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.001, 0.05
+"""A server that stops looks so often whether all requests are answered; each time it waits twice as long."""
 
 
 class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvicorn is not installed everywhere
@@ -169,3 +178,46 @@ class LimitedProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]  # uvic
         """Close the connection, unless a request is being processed."""
         if not self._has_request():
             self.transport.abort()
+
+
+class StoppableServer(uvicorn.Server):  # type: ignore[misc, unused-ignore]
+    """A server that ends as soon as it can after a call of `stop`. uvicorn looks ten times a second whether it has to end,
+    and waits for 0.1 s before it looks whether all connections are closed."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def stop(self) -> None:
+        """Accept no more connections, answer the requests that have begun, and end. Any thread may call it, at any time."""
+        self.should_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: the server has ended
+                self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def main_loop(self) -> None:
+        """Run until `stop` is called."""
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), TICK_SECONDS)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close sockets and idle connections, wait for requests, at most ``timeout_graceful_shutdown`` seconds."""
+        for server in self.servers:
+            server.close()
+        for sock in sockets or []:
+            sock.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await self._wait_for_requests()
+        for task in self.server_state.tasks:
+            task.cancel()
+
+    async def _wait_for_requests(self) -> None:
+        loop = asyncio.get_running_loop()
+        limit, pause = loop.time() + (self.config.timeout_graceful_shutdown or 0), _FIRST_PAUSE_SECONDS
+        while (self.server_state.connections or self.server_state.tasks) and loop.time() < limit:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _MAX_PAUSE_SECONDS)

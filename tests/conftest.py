@@ -49,6 +49,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``--forks``, pass over tests/delivery if all its tests are deselected."""
+    from forked_workers import deselects  # not above: pytest loads plugins after this module
+
+    return (config.option.forks > 1 and collection_path.name == "delivery" and deselects(config, {"delivery"})) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what lies in tests/delivery. With ``--forks``, tests of a file stay in one process, and so do those that share

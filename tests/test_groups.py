@@ -127,3 +127,13 @@ def test_the_first_failure_ends_all_processes_when_one_asks_for_it(tmp_path: Pat
 
     assert code == 1
     assert "stopping after 1 failures" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("expression", "code"), [("not (spark or slow)", 0), ("not (spark)", 2), ("not slow", 2)])
+def test_files_whose_tests_are_all_deselected_are_not_imported(tmp_path: Path, expression: str, code: int) -> None:
+    marked = "import pytest\npytestmark = [pytest.mark.slow, pytest.mark.x]\nraise ImportError\ndef test_two(): pass"
+
+    found, printed = run_forked(tmp_path, {"test_a.py": "def test_one(): pass", "test_b.py": marked}, "-m", expression)
+
+    assert (found, "1 passed" in printed) == (code, code == 0)

@@ -6,6 +6,7 @@ received, dropped and counted.
 
 from __future__ import annotations
 
+import socket
 import ssl
 import time
 from contextlib import suppress
@@ -31,7 +32,7 @@ _PERIODIC_SECONDS = 1.0
 
 
 class ReceiveLoop:
-    """Serves sockets in one thread. Listeners call `add_connection`, the owner calls everything else."""
+    """Serves sockets in one thread. Listeners call `add_connection`, any thread `wake`, the owner everything else."""
 
     def __init__(self, journal: JournalWriter, loss_counters: LossCounters, max_connections: int) -> None:
         self._journal, self._loss_counters, self._max_connections = journal, loss_counters, max_connections
@@ -39,6 +40,8 @@ class ReceiveLoop:
         self._connections: set[Connection] = set()
         self._selector, self._stream_selector = DefaultSelector(), DefaultSelector()
         self._selector.register(self._stream_selector, EVENT_READ)
+        self._wakes, self._wake_end = socket.socketpair()
+        self._selector.register(self._wakes, EVENT_READ, self._wakes)
         self._is_paused = False
         self._builder = BlockBuilder()
         self._periodic_work_at = 0.0
@@ -62,6 +65,8 @@ class ReceiveLoop:
         """Wait at most ``seconds`` for messages and append them to the journal; returns whether any arrived."""
         self._pause_streams(not self._journal.has_space())
         for key, _ in self._selector.select(min(seconds, _PAUSED_WAIT_SECONDS) if self._is_paused else seconds):
+            if key.data is self._wakes:
+                continue
             for ready in [key] if key.data is not None else [one for one, _ in self._stream_selector.select(0)]:
                 self._serve(ready)
         came = self._builder.bytes
@@ -70,6 +75,11 @@ class ReceiveLoop:
         if seconds and 0 < came < SMALL_RECORD_BYTES:
             time.sleep(_PAUSE_SECONDS)
         return came > 0
+
+    def wake(self) -> None:
+        """End the wait of this run and of all that follow: the receiver stops."""
+        with suppress(OSError):  # the loop is closed already
+            self._wake_end.send(b"\0")
 
     def close_listeners(self) -> None:
         """Close listening sockets; datagrams not yet received are lost."""
@@ -88,6 +98,8 @@ class ReceiveLoop:
         self._connections.clear()
         self._stream_selector.close()
         self._selector.close()
+        self._wakes.close()
+        self._wake_end.close()
 
     def _pause_streams(self, paused: bool) -> None:
         if paused == self._is_paused:

@@ -77,6 +77,7 @@ class SyslogReceiver:
     def stop(self) -> None:
         """Close the sockets after the messages that were sent before are in the journal."""
         self._stopping.set()
+        self._loop.wake()
         self._thread.join(_STOP_TIMEOUT_SECONDS)
         self._journal.cancel_retries()
         self._thread.join()

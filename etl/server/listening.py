@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from etl.api import EtlError
-from etl.limited_http import MAX_HEAD_BYTES, LimitedProtocol
+from etl.limited_http import MAX_HEAD_BYTES, LimitedProtocol, StoppableServer
 from etl.running.metrics_server import ListenAddress
 from etl.server.access import HEALTH_PATHS, SECURITY_HEADERS
 from etl.server.boards.shared_answers import SharedAnswers
@@ -131,14 +131,14 @@ def listening(app: Starlette, address: ListenAddress, tls: Tls | None = None) ->
         listener = _bind(address)
     except OSError as error:
         raise EtlError(f"cannot listen at {address.host}:{address.port} (--listen): {error.strerror or error}") from error
-    server = uvicorn.Server(config)
+    server = StoppableServer(config)
     thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
     thread.start()
     try:
         yield ListenAddress(address.host, listener.getsockname()[1])
     finally:
         app.state.events.end()
-        server.should_exit = True
+        server.stop()
         thread.join()
         listener.close()
 

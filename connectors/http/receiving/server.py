@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import uvicorn
 
 from connectors.shared.receiving.allowed_networks import AllowedNetworks
-from etl.limited_http import MAX_HEAD_BYTES, LimitedProtocol
+from etl.limited_http import MAX_HEAD_BYTES, LimitedProtocol, StoppableServer
 
 if TYPE_CHECKING:
     import ssl
@@ -73,14 +73,14 @@ class HttpServer:
         limits = {"admission": admission, "max_connections": admission.max_connections}
         protocol = type("ReceivingProtocol", (AdmittedProtocol,), limits)
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what clients do wrong would fill the log
-        self._servers = [(uvicorn.Server(self._config(app, protocol, one.tls)), one.sock) for one in sockets]
+        self._servers = [(StoppableServer(self._config(app, protocol, one.tls)), one.sock) for one in sockets]
         self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name="http-receiver", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Accept no more requests; those that have begun are answered, for at most ten seconds."""
         for server, _ in self._servers:
-            server.should_exit = True
+            server.stop()
         self._thread.join()
 
     def _run(self) -> None:

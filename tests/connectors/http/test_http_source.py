@@ -335,6 +335,26 @@ def test_a_request_is_answered_after_its_sync(tmp_path: Path, monkeypatch: pytes
     assert len(messages(source)) == 20
 
 
+def test_a_stop_waits_for_the_requests_that_have_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs, going, answers = threading.Event(), threading.Event(), []
+    source = create_source(tmp_path)
+    with receiving(source) as receiver:
+        monkeypatch.setattr(os, "fdatasync", lambda file: (syncs.set(), going.wait(120)))
+        sender = threading.Thread(target=lambda: answers.append(send(receiver, "/", b"x")))
+        sender.start()
+        assert syncs.wait(120)
+        stop = threading.Thread(target=receiver.stop)
+        stop.start()
+        wait_for(lambda: is_refused(receiver.ports[0]))
+        assert stop.is_alive()
+        going.set()
+        stop.join()
+        sender.join()
+
+    assert [answer.status for answer in answers] == [200]
+    assert messages(source) == ["x"]
+
+
 def test_events_of_a_run_are_read_by_the_next(tmp_path: Path) -> None:
     source = create_source(tmp_path)
     for number in range(3):
