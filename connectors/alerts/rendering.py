@@ -1,4 +1,4 @@
-"""Templates → texts of events, in which values cannot act: no mentions, links or markup, no control characters."""
+"""Templates → texts of events, in which values have no effect: no mentions, links or markup, no control characters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INVISIBLE = r"[\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2060}-\x{2069}\x{feff}]+"
 """Zero width characters, and those that change the direction of writing."""
 
 _ACTIVE_ENDS = tuple("@<!#:~&\\")
-"""Characters of a template that could act together with the beginning of a value."""
+"""Characters of a template that could form a mention, a link or markup with the beginning of a value."""
 
 
 def render(template: TextTemplate, batch: pa.RecordBatch, escape: Escape) -> pa.Array:
@@ -85,4 +85,4 @@ def _replace(values: pa.Array, pattern: str, by: str) -> pa.Array:
 
 
 _WITHOUT_MARKUP = (one_line, plain_text)
-"""Escapes for texts in which nothing acts."""
+"""Escapes for texts that are shown as they are."""

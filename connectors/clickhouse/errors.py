@@ -30,7 +30,7 @@ TEMPORARY_CODES = frozenset(
 
 
 def error_code(response: Response) -> int | None:
-    """Return ClickHouse's code of an error; None if the response is none of ClickHouse's."""
+    """Return ClickHouse's code of an error; None if the response does not come from ClickHouse."""
     header = response.headers.get(CODE_HEADER, "")
     if header.isdecimal():
         return int(header[:6])

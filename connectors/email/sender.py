@@ -86,7 +86,7 @@ class MailSender:
         if self._client is not None:
             return self._client
         server = self.server
-        context = (server.tls or ClientTls()).context()
+        context = None if server.encryption == "none" else (server.tls or ClientTls()).context()
         options: dict[str, Any] = {"local_hostname": self.frame.domain, "timeout": server.timeout}
         client = smtplib.SMTP_SSL(context=context, **options) if server.encryption == "tls" else smtplib.SMTP(**options)
         client._host = server.host  # type: ignore[attr-defined]  # the name that TLS checks, which only the constructor sets
@@ -94,7 +94,7 @@ class MailSender:
         self._in_time(lambda: self._log_in(client, context))
         return client
 
-    def _log_in(self, client: smtplib.SMTP, context: ssl.SSLContext) -> None:
+    def _log_in(self, client: smtplib.SMTP, context: ssl.SSLContext | None) -> None:
         server = self.server
         code, greeting = client.connect(server.host, server.port)
         if code != 220:

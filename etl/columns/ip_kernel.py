@@ -61,7 +61,7 @@ def _parse(at: Any, size: Any) -> Any:
 
 @kernel
 def parse_addresses(address: Any, length: Any, high: Any, low: Any, valid: Any) -> None:
-    """uint64[n] twice: the upper and lower half of each address; ``valid`` is False where the text is none."""
+    """uint64[n] twice: the upper and lower half of each address; ``valid`` is False where the text is not one."""
     for row in range(address.shape[0]):
         valid[row] = False
         if length[row] >= 0:

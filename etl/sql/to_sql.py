@@ -236,7 +236,7 @@ class _Writer:
         return matched
 
     def _note_query(self, name: str) -> None:
-        """That a stream has a query that goes by the watermarks of its sources."""
+        """Note that a stream has a query that uses the watermarks of its sources."""
         self._has_queries = True
         self._marked |= self._sources(name) & self._marks.keys()
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from etl.columns import python_values
 
 WRONG_VALUES = (Exception, SystemExit)
-"""What the conversion of values raises that have another type than declared: they may be of the user's own classes."""
+"""Errors of converting values of another type than declared, which may be of the user's own classes."""
 
 
 def to_array(values: list[Any], type_: pa.DataType) -> pa.Array:

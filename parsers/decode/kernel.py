@@ -90,7 +90,7 @@ def percent(address: Any, length: Any, table: Any, out: Any, ends: Any, wrong: A
 
 @kernel_function
 def _decode_escape(at: Any, end: Any, table: Any) -> Any:
-    """The byte that the escape at ``at`` (a backslash) stands for, and how long the escape is; 0 when it is none."""
+    """The byte that the escape at ``at`` (a backslash) stands for, and the length of the escape; 0 where no escape begins."""
     left = end - at
     if left < np.uint64(2):
         return np.uint8(0), 0

@@ -112,7 +112,7 @@ class Weblog(Parser):
         return parse
 
     def _layouts(self) -> list[LineLayout]:
-        """Those of all formats that can be read; `check` finds the others."""
+        """The fields of all formats that can be read; `check` reports the others."""
         made: list[LineLayout] = []
         for text in self.formats:
             try:

@@ -12,6 +12,8 @@ import pytest
 from etl.columns.texts import Texts
 from etl.tables.hash_kernel import hash_texts
 
+pytestmark = pytest.mark.slow
+
 COUNT = 200_000
 FAMILIES = {
     "addresses in text": (str(ipaddress.IPv4Address(n * 7919 % (1 << 32))) for n in range(COUNT)),
@@ -23,7 +25,6 @@ FAMILIES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("texts", FAMILIES.values(), ids=FAMILIES)
 def test_different_texts_have_different_hashes(texts: Iterable[str]) -> None:
     column = Texts.of(pa.array(dict.fromkeys(texts), pa.string()))

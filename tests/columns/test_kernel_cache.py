@@ -82,6 +82,7 @@ def test_each_signature_is_a_file_which_the_next_process_loads(cache: Path) -> N
     assert sum(again.stats.cache_hits.values()) == 2
 
 
+@pytest.mark.slow
 def test_another_constant_is_compiled_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel(_sum)(np.int64(9)) == 9 + 3 + 1
 

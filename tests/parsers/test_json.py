@@ -349,6 +349,7 @@ def is_object(text: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from parsers.weblog.parser import Weblog
 
@@ -144,6 +145,7 @@ def vectors(acceptance: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_vectors(acceptance: Path) -> None:
     wrong, passed = [], 0
     for vector in vectors(acceptance):

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_recipe_lines import Line, events_of
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.sampled_from(["fw01", "FW-1", "fw_1", "gate", "fw1.example.org", "1st-gate", "A", "vpn-gw-02a.example.co"])
 ADDRESSES = st.sampled_from(["192.0.2.1", "10.1.2.3", "203.0.113.254"])
 PRIORITIES = st.one_of(st.just(""), st.integers(0, 191).map("<{}>".format))
@@ -32,7 +34,6 @@ CASES = {
 EXPECTED = {"source.ip": "192.0.2.1", "source.port": 5, "destination.port": 53, "network.transport": "udp"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", CASES)
 def test_any_header_leaves_the_message_as_it_is(recipe: str) -> None:
     headers, body = CASES[recipe]

@@ -61,6 +61,7 @@ SCRIPT_PARTS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(RULE_PARTS) | st.characters(), max_size=40))
 def test_rules(parts: list[str]) -> None:

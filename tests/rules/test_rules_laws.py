@@ -320,6 +320,7 @@ PATTERNS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PATTERNS), st.text("aAbBcCde.- x&`", max_size=12))
 def test_every_match_contains_a_required_literal(pattern: str, text: str) -> None:

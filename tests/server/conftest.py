@@ -23,8 +23,8 @@ def engine(tmp_path: Path) -> FakeEngine:
 @pytest.fixture
 def jobs(tmp_path: Path, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     """A server that has not started."""
-    monkeypatch.setattr("etl.server.pipeline_server.WATCH_SECONDS", 0.05)
-    monkeypatch.setattr("etl.server.job.FIRST_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("etl.server.pipeline_server.WATCH_SECONDS", 0.02)
+    monkeypatch.setattr("etl.server.job.FIRST_WAIT_SECONDS", 0.02)
     folder = tmp_path / "jobs"
     folder.mkdir()
     server = PipelineServer(JobsFolder(folder), engine.root, engine)

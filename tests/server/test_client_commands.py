@@ -41,7 +41,8 @@ class Command:
 
 
 @pytest.fixture
-def etl(client: Client) -> Command:
+def etl(client: Client, monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setattr("etl.cli.server.changes._POLL_SECONDS", 0.01)
     return Command(f"http://{client.address.host}:{client.address.port}")
 
 

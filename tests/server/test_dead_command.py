@@ -34,7 +34,8 @@ class Dead:
 
 
 @pytest.fixture
-def dead(jobs: Jobs, client: Client) -> Dead:
+def dead(jobs: Jobs, client: Client, monkeypatch: pytest.MonkeyPatch) -> Dead:
+    monkeypatch.setattr("etl.cli.dead.server_letters.POLL_SECONDS", 0.01)
     client("PUT", A, jobs.text())
     return Dead(f"http://{client.address.host}:{client.address.port}")
 

@@ -51,11 +51,12 @@ def test_the_image_is_debian_without_root_and_with_a_health_check(part: str) -> 
     assert re.search(f"^{re.escape(part)}", (DEPLOY / "Containerfile").read_text(), re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_executors_in_kubernetes_start_with_what_spark_tells_them(tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     java.chmod(0o755)
-    told = {
+    environment = {
         "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@sluice-driver:7078",
         "SPARK_EXECUTOR_ID": "3",
         "SPARK_EXECUTOR_CORES": "1",
@@ -67,10 +68,10 @@ def test_executors_in_kubernetes_start_with_what_spark_tells_them(tmp_path: Path
         "SPARK_JAVA_OPT_0": "-Dspark.driver.port=7078",
         "SPARK_JAVA_OPT_1": "-Dname=two words",
     }
-    places = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin"}
+    path = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin"}
     words = [DEPLOY / "executor.sh", "executor"]
 
-    started = subprocess.run(words, env=told | places, capture_output=True, text=True, check=True).stdout.splitlines()
+    started = subprocess.run(words, env=environment | path, capture_output=True, text=True, check=True).stdout.splitlines()
 
     assert started[2:5] == ["-Dspark.driver.port=7078", "-Dname=two words", "-Xms512m"]
     assert Path(started[started.index("-cp") + 1].strip(":*")).is_dir()

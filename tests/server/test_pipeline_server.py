@@ -93,6 +93,7 @@ def test_a_replay_stops_the_run_and_lets_it_go_on(jobs: Jobs) -> None:
 
     jobs.server.replay(A, LetterFilter(code="grok-failed"))
     jobs.wait("shop/a", "replaying")
+    wait_for(lambda: jobs.engine.replays != [])  # the status says so a moment before
     assert first.is_stopped
     assert [(one.name, one.letters.code) for one in jobs.engine.replays] == [("shop/a", "grok-failed")]
     with pytest.raises(EtlError, match="is going on"):
@@ -289,7 +290,7 @@ def test_a_file_whose_check_hangs_is_refused_and_others_go_on(
 ) -> None:
     jobs.put("shop/b")
     jobs.wait("shop/b", "running")
-    monkeypatch.setattr("etl.server.engine.CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("etl.server.engine.CHECK_SECONDS", 0.1)
     monkeypatch.setattr("etl.delivery.call_thread.LONG_SECONDS", 0.1)
     table = tmp_path / "hosts.csv"
     os.mkfifo(table)
@@ -415,6 +416,6 @@ def test_a_version_that_does_not_start_is_tried_once_also_after_a_refusal(jobs: 
     jobs.put("shop/a", jobs.text("a", "run: {trigger: 100d}\n"))
     wait_for(lambda: any(b"100d" in run.file.content for run in jobs.engine.runs))
     jobs.wait("shop/a", "running")
-    time.sleep(0.5)  # ten looks at the folder
+    time.sleep(0.2)  # ten looks at the folder
 
     assert sum(b"100d" in run.file.content for run in jobs.engine.runs) == 1

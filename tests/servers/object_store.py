@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,19 +11,25 @@ from servers.ports import HOST
 
 REGION = "us-east-1"
 
+POLL_SECONDS = 0.02
+"""How often the server looks whether it has to end; that of moto looks every 0.5 s."""
+
 
 class ObjectStore:
     """The server, and how clients reach it."""
 
     def __init__(self) -> None:
-        from moto.server import ThreadedMotoServer  # half a second that no collection of tests pays
+        from moto.moto_server import werkzeug_app as moto  # half a second that no collection of tests pays
+        from werkzeug.serving import make_server
 
-        self.server = ThreadedMotoServer(HOST, 0, verbose=False)
+        app = moto.DomainDispatcherApplication(moto.create_backend_app)
+        self._server = make_server(HOST, 0, app, threaded=True, request_handler=moto.MotoRequestHandler)
+        self._thread = Thread(target=self._server.serve_forever, args=(POLL_SECONDS,), name="object store", daemon=True)
 
     @property
     def address(self) -> str:
         """Host and port."""
-        return ":".join(map(str, self.server.get_host_and_port()))
+        return f"{HOST}:{self._server.server_port}"
 
     @property
     def login(self) -> Mapping[str, str]:
@@ -42,8 +49,10 @@ class ObjectStore:
         return boto3.client(service, endpoint_url=f"http://{self.address}", **login)
 
     def __enter__(self) -> Self:
-        self.server.start()
+        self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.server.stop()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

@@ -194,6 +194,7 @@ MEASURES = st.sampled_from(["{0}.x", "FIRST({0}.x)", "COUNT({0}.x)", "UPPER(LAST
 SKIPS = st.sampled_from(["", "AFTER MATCH SKIP TO NEXT ROW", "AFTER MATCH SKIP PAST LAST ROW", "AFTER MATCH SKIP TO FIRST {0}"])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     _row_patterns(), st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("ABCD"), CONDITIONS), max_size=4),

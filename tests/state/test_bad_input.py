@@ -30,6 +30,8 @@ from etl.steps.keyed.top import Top
 from etl.steps.sequences.sequence import Sequence
 from etl.steps.window import Window
 
+pytestmark = pytest.mark.slow
+
 TIMED: dict[str, Any] = {"time": "at", "late": "1m"}
 KEYED: dict[str, Any] = {**TIMED, "keys": ["k"]}
 WINDOW: dict[str, Any] = {**TIMED, "group_by": ["k"], "aggregates": {"n": "count(*)", "users": "count(distinct x)"}}
@@ -130,7 +132,6 @@ def kind_of(value: Any) -> Any:
     return hash(value) if isinstance(value, str) and len(value) > 99 else value
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("name", STEPS)
 def test_results_do_not_depend_on_what_keys_are(name: str, kind: str, tmp_path: Path) -> None:
@@ -144,7 +145,6 @@ def test_results_do_not_depend_on_what_keys_are(name: str, kind: str, tmp_path: 
     assert sum(map(len, found)) > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "start", [datetime(1, 1, 2), datetime(1582, 10, 15), datetime(1969, 12, 31, 23, 50), datetime(9999, 12, 1)]
 )
@@ -172,7 +172,6 @@ def results_since(start: datetime, name: str, folder: Path) -> list[Counter[str]
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_results_do_not_depend_on_how_much_a_task_holds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [f"k{number}" for number in range(40)]
@@ -183,7 +182,6 @@ def test_results_do_not_depend_on_how_much_a_task_holds(name: str, tmp_path: Pat
     assert with_keys(run(name, keys, pa.string(), tmp_path / "pieces"), str) == with_keys(whole, str)
 
 
-@pytest.mark.slow
 def test_a_task_that_reads_large_keys_holds_few_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """64 MB of keys of 1 MB, of which a task holds 4 MB and, while it writes, copies of these."""
     monkeypatch.setattr("etl.state.row_files.BYTES_IN_MEMORY", 4 << 20)
@@ -207,7 +205,6 @@ def test_a_task_that_reads_large_keys_holds_few_of_them(tmp_path: Path, monkeypa
     assert max(held) < 16 << 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [{"size": "365d"}, {"size": "365d", "slide": "73d"}])
 def test_the_state_of_a_window_of_a_year_does_not_grow_with_its_events(lengths: dict[str, Any], tmp_path: Path) -> None:
     year = datetime(1970, 1, 1, tzinfo=UTC) + 56 * timedelta(days=365)

@@ -166,6 +166,7 @@ def test_a_map_is_no_key() -> None:
         key_hashes(pa.table({"k": pa.array([None], type_)}), ["k"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 2)), max_size=300))
 def test_rows_are_sorted_by_hashes_as_by_all_keys(rows: list[tuple[int, int, int]]) -> None:
     first, second, third = np.array(rows, np.uint64).reshape(-1, 3).T

@@ -15,7 +15,7 @@ from etl.cli.server.local_runs import LocalRun
 from etl.cli.server.targets import add_target_options, find
 
 POLL_SECONDS = 0.5
-"""Seconds between two looks."""
+"""Seconds between two requests or reads."""
 
 
 @click.command()
@@ -92,7 +92,7 @@ def _local(run: LocalRun, stream: str, where: str | None, file: str | None) -> I
 
 
 class _Table:
-    """Events as lines of columns, which are those of the first event; a head stands above every 20."""
+    """Events as lines of columns, which are those of the first event, with a line of names before every 20 events."""
 
     def __init__(self) -> None:
         self._names: list[str] = []

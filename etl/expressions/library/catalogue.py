@@ -75,7 +75,7 @@ def find(name: str) -> LibraryFunction | None:
 
 
 def script_function(name: str) -> str:
-    """The function of expressions that a script means by a name: Flink's, else Spark's, else that of RocketMQ Streams."""
+    """The function that a name means in a script: Flink's, else Spark's, else that of RocketMQ Streams."""
     name = name.lower()
     if name in same_as_spark():
         return same_as_spark()[name]

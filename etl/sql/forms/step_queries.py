@@ -89,7 +89,7 @@ def _over(step: Step, rows: str, table: str) -> str:
     frame = ""
     if "rows" in step:
         frame = f" ROWS BETWEEN {int(step['rows']) - 1} PRECEDING AND CURRENT ROW"
-    elif "within" in step:  # of which the end does not count, and of RANGE it does
+    elif "within" in step:  # its end is exclusive, that of RANGE inclusive
         frame = f" RANGE BETWEEN {interval(step['within'], less=0.001)} PRECEDING AND CURRENT ROW"
     over = f"OVER ({_partition([identifier(str(key)) for key in step['keys']])}ORDER BY {time}{frame})"
     items = "".join(f",\n  {text} {over} AS {identifier(str(name))}" for name, text in step["aggregates"].items())
@@ -102,7 +102,10 @@ def _partition(keys: Sequence[str]) -> str:
 
 
 def time_to_live_hint(duration: Any, rows: str = "t") -> tuple[str, str]:
-    """The hint that says how long a step remembers rows, and these rows' name, which it has, as FROM gives it."""
+    """The hint with the time for which a step remembers rows, and the alias of these rows in FROM, which the hint names.
+
+    Both are empty for rows that are remembered for ever.
+    """
     if duration is None or str(duration) == FOR_EVER:
         return "", ""
     return f" /*+ STATE_TTL({quoted_value(rows.strip('`'))} = {quoted_value(str(duration))}) */", f" AS {rows}"
@@ -118,14 +121,14 @@ def interval(duration: Any, less: float = 0) -> str:
 
 
 _FORMS: Mapping[str, Callable[[Step, str, str], str]] = {"window": _window, "top": _top, "dedupe": _dedupe, "over": _over}
-"""Type of a step → what writes its query."""
+"""Type of a step → the function that writes its query."""
 
 
 _LOOKUP_OPTIONS = frozenset({"type", "table", "on", "add", "miss", "several"})
 
 
 def comments_on(step: Step) -> list[str]:
-    """Why a step for whose kind there are queries is a function."""
+    """Why a step is written as a table function, although steps of its type have queries."""
     kind = str(step["type"])
     if kind not in (*_FORMS, "join", "lookup", "sequence"):
         return []
@@ -138,7 +141,7 @@ def comments_on(step: Step) -> list[str]:
 
 
 def has_watermark(step: Step) -> bool:
-    """Whether a step has a query that goes by the watermark of a table."""
+    """Whether a step has a query that uses the watermark of a table."""
     return (
         str(step.get("type")) in (*_FORMS, "join", "sequence")
         and isinstance(step.get("time"), str)
@@ -147,7 +150,7 @@ def has_watermark(step: Step) -> bool:
 
 
 def watermark_of(step: Step) -> str | None:
-    """The clause of CREATE TABLE that says by which time a step goes; None if its lateness is not a constant."""
+    """The clause of CREATE TABLE with the event time of a step and its lateness; None if the lateness is not a constant."""
     try:
         late = interval(step.get("late", "10s"))
     except (ValueError, AttributeError, TypeError):

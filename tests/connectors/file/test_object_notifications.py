@@ -204,7 +204,8 @@ def test_messages_that_are_not_for_the_source(service: Service) -> None:
         assert service.messages == 1, "what is no notification stays for the queue's own dead letter queue"
 
 
-def test_a_message_that_comes_again_is_told_once(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.slow
+def test_a_message_that_comes_again_is_reported_once(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     with run(service) as reader:
         for message in ("1", "2", "1", "1"):
             assert reader.receiver._announcement(QueueMessage(message, "handle", "no notification")) is None

@@ -24,6 +24,8 @@ from servers.ports import HOST, free
 from connectors.lake.sink import LakeSink
 from etl.api import BatchId
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("n", pa.int64()), ("host", pa.string())])
 
 
@@ -87,7 +89,6 @@ def iceberg_storage(store: StoreProcess) -> Mapping[str, str]:
     }
 
 
-@pytest.mark.slow
 def test_a_table_of_delta_lake_on_s3(store: StoreProcess, tmp_path: Path) -> None:
     options = {"format": "delta", "table": "s3://lake/delta/events", "partition_by": ["host"], "storage": delta_storage(store)}
     sink = LakeSink.model_validate(options)
@@ -111,7 +112,6 @@ def test_a_table_of_delta_lake_on_s3(store: StoreProcess, tmp_path: Path) -> Non
     assert sink.lake_table().compact(1 << 20, "zstd") == 2
 
 
-@pytest.mark.slow
 def test_a_table_of_iceberg_on_s3(store: StoreProcess, tmp_path: Path) -> None:
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": "s3://lake/iceberg"}
     options = {"format": "iceberg", "table": "logs.events", "catalog": catalog, "storage": iceberg_storage(store)}

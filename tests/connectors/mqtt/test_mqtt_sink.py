@@ -176,7 +176,7 @@ def test_a_broker_that_is_silent_is_a_temporary_failure() -> None:
 
     for qos in (0, 1):
         with played(script) as address, pytest.raises(TimeoutError, match=r"has not (acknowledged|answered)"):
-            write(create_sink(address, timeout="500ms", qos=qos), batch_of(text=["a"]))
+            write(create_sink(address, timeout="50ms", qos=qos), batch_of(text=["a"]))
 
 
 def test_limits_of_the_broker() -> None:

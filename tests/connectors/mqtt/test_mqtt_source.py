@@ -15,13 +15,20 @@ from servers import ports
 from servers.certificates import Certificates
 from servers.mosquitto_server import Mosquitto
 
-from connectors.mqtt import packet_ids, packets
+from connectors.mqtt import packet_ids, packets, receiver, session_commits
 from connectors.mqtt.connection import RefusedError
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.writer import JournalWriter
 from etl.api import ComponentError
 
 OLD_AND_NEW = pytest.mark.parametrize("version", ["5", "3.1.1"])
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker, and a disk that is full, are tried again soon."""
+    monkeypatch.setattr(receiver, "_FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(session_commits, "RETRY_SECONDS", 0.02)
 
 
 def stored(source: Any) -> int:

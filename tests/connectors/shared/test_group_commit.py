@@ -21,6 +21,12 @@ from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.writer import JournalWriter
 
 
+@pytest.fixture(autouse=True)
+def short_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is tried again soon."""
+    monkeypatch.setattr(group_commit, "_SPACE_CHECK_SECONDS", 0.01)
+
+
 def event(text: bytes) -> Frames:
     return Frames(text, [np.array([[0], [len(text)]])])
 

@@ -51,6 +51,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda size: monkeypatch.setattr(line_cutter, "BLOCK_BYTES", size)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(pieces, max_size=40).map(b"".join), st.sampled_from([4, 8, 64, 4096]), st.sampled_from([1, 7, 1000]))
 def test_lines_equal_lines_cut_one_by_one(data: bytes, block: int, longest: int) -> None:
@@ -60,6 +61,7 @@ def test_lines_equal_lines_cut_one_by_one(data: bytes, block: int, longest: int)
         assert cut(data, longest=longest) == plain(data, longest=longest)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["latin-1", "gbk", "shift_jis", "gb18030", "cp1252", "euc_kr"]))
 def test_other_charsets_equal_lines_decoded_one_by_one(data: bytes, codec: str) -> None:

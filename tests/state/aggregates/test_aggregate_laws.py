@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from etl.state.aggregates import group
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     "count(*)",
     "count(*) filter (where c)",
@@ -35,7 +37,6 @@ TEXTS = [
 ACCUMULATORS = accumulators(TEXTS)
 
 
-@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.data(),
