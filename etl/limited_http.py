@@ -209,15 +209,20 @@ class StoppableServer(uvicorn.Server):  # type: ignore[misc, unused-ignore]
             server.close()
         for sock in sockets or []:
             sock.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
         await self._wait_for_requests()
         for task in self.server_state.tasks:
             task.cancel()
 
     async def _wait_for_requests(self) -> None:
+        """Close each connection when its request is answered; return when all are closed, or at the limit."""
         loop = asyncio.get_running_loop()
         limit, pause = loop.time() + (self.config.timeout_graceful_shutdown or 0), _FIRST_PAUSE_SECONDS
-        while (self.server_state.connections or self.server_state.tasks) and loop.time() < limit:
+        connections = self.server_state.connections
+        closing: set[Any] = set()
+        is_first = True  # those that were accepted just before the sockets were closed are not among the connections yet
+        while is_first or ((connections or self.server_state.tasks) and loop.time() < limit):
+            for connection in connections - closing:
+                closing.add(connection)
+                connection.shutdown()
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+            is_first, pause = False, min(2 * pause, _MAX_PAUSE_SECONDS)

@@ -193,8 +193,8 @@ class Running:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 300, what: str = "the condition") -> None:
-    """Return when the condition holds; fail after a limit. Looks again after 1 ms, then after twice as long, up to 50 ms."""
-    end, pause = time.monotonic() + seconds, 0.001
+    """Return when the condition holds; fail after a limit."""
+    end = time.monotonic() + seconds
     while True:
         begun = time.thread_time()
         if condition():
@@ -202,5 +202,4 @@ def wait_for(condition: Callable[[], bool], seconds: float = 300, what: str = "t
         if time.monotonic() >= end:
             faulthandler.dump_traceback(sys.__stderr__)  # where the threads of a run in this process wait
             raise AssertionError(f"{what} did not come true in {seconds} s")
-        time.sleep(max(pause, 10 * (time.thread_time() - begun)))  # looking takes a tenth of a core at most
-        pause = min(2 * pause, 0.05)
+        time.sleep(max(0.05, 10 * (time.thread_time() - begun)))  # looking takes a tenth of a core at most

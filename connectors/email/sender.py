@@ -121,8 +121,8 @@ class MailSender:
         timer.start()
         try:
             return call()
-        except OSError:
-            if is_over.is_set():
+        except OSError as error:
+            if is_over.is_set() or isinstance(error.__context__, TimeoutError):  # the socket's own, at the same moment
                 raise TimeoutError from None
             raise
         finally:

@@ -15,18 +15,21 @@ from etl.scanner import warm_up
 
 _SCHEMA = pa.schema([("timestamp", pa.string())])
 
+_finished: list[int] = []
+"""Exit codes of such processes: each search in this process would start another one."""
+
 
 @contextmanager
 def compiling_time_kernel() -> Iterator[None]:
-    """Compile the kernel while the body runs, unless this machine has compiled it before; waits for it at the end."""
-    if warm_up.marker().exists():
+    """Compile the kernel while the body runs, unless this machine or process has compiled it before; waits for it at the end."""
+    if _finished or warm_up.marker().exists():
         yield
         return
     process = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:
-        process.wait()
+        _finished.append(process.wait())
 
 
 def _compile_kernel() -> None:

@@ -111,6 +111,7 @@ def test_a_replay_stops_the_run_and_lets_it_go_on(jobs: Jobs) -> None:
     jobs.wait("shop/a", "running")
     jobs.server.replay(A, LetterFilter())
     jobs.wait("shop/a", "replaying")
+    wait_for(lambda: len(jobs.engine.replays) == 3)
     jobs.server.want(A, "stopped")
     jobs.wait("shop/a", "stopped")
     assert jobs.engine.replays[-1].ends.is_set()

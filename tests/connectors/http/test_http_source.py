@@ -345,9 +345,11 @@ def test_a_stop_waits_for_the_requests_that_have_begun(tmp_path: Path, monkeypat
         assert syncs.wait(120)
         stop = threading.Thread(target=receiver.stop)
         stop.start()
-        wait_for(lambda: is_refused(receiver.ports[0]))
-        assert stop.is_alive()
-        going.set()
+        try:
+            wait_for(lambda: is_refused(receiver.ports[0]))
+            assert stop.is_alive()
+        finally:
+            going.set()
         stop.join()
         sender.join()
 

@@ -27,7 +27,7 @@ OLD_AND_NEW = pytest.mark.parametrize("version", ["5", "3.1.1"])
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker, and a disk that is full, are tried again soon."""
-    monkeypatch.setattr(receiver, "_FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(receiver, "_FIRST_PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(session_commits, "RETRY_SECONDS", 0.02)
 
 
