@@ -108,7 +108,7 @@ def _needed_names(step: Step, incoming: Schema) -> list[str]:
 
 def _parts_on_spark(step: Step, incoming: Schema) -> Iterator[tuple[Step, Schema]]:
     """The parts of a step that Spark computes, with the fields that each is given."""
-    if isinstance(step, SparkStep) or (isinstance(step, ArrowStep) and step.spark_reason(incoming)):
+    if step.spark_reason(incoming) is not None if isinstance(step, ArrowStep) else isinstance(step, SparkStep):
         yield step, incoming
         return
     for part in step.parts(incoming):
