@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,15 +24,17 @@ def locate_fields(parser: Parser, texts: Sequence[str], values: Sequence[Mapping
 
 
 def _search_values(text: str, row: Mapping[str, Any]) -> list[TextSpan]:
-    """Spans of the values that the text holds, those of one field not in those of another."""
+    """Spans of the values that the text holds, those of one field not in those of another; a value is not a part of a word or
+    number, such as the 4 of ``14:00`` for a process 4."""
     spans: list[TextSpan] = []
     for field, value in sorted(row.items(), key=lambda item: -len(str(item[1]))):
         shown = str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
-        start = text.find(shown) if shown else -1
-        while start >= 0 and any(span.start < start + len(shown) and start < span.end for span in spans):
-            start = text.find(shown, start + 1)
-        if start >= 0:
-            spans.append(TextSpan(field, start, start + len(shown)))
+        before, after = ("(?<!\\w)" if shown[:1].isalnum() else "", "(?!\\w)" if shown[-1:].isalnum() else "")
+        for found in re.finditer(f"{before}(?={re.escape(shown)}{after})", text):
+            span = TextSpan(field, found.start(), found.start() + len(shown))
+            if shown and not any(other.start < span.end and span.start < other.end for other in spans):
+                spans.append(span)
+                break
     return sorted(spans, key=lambda span: span.start)
 
 
