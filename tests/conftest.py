@@ -8,6 +8,7 @@ import logging
 import mmap
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
-from memory_files import is_usable, new_folder
+from memory_files import folder_of_run, new_folder
 from running import ROOT, Engine, Etl
 from servers.fleet import BROKERS, asked
 from servers.watchdog import delete
@@ -116,10 +117,21 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the folders of fixtures in memory, too, unless the command line names another one."""
+    if not (LONG_TRIALS or config.option.basetemp) and (folder := folder_of_run()) is not None:
+        (base := folder / "pytest").mkdir(mode=0o700, exist_ok=True)
+        config._tmp_path_factory._basetemp = base  # type: ignore[attr-defined]
+
+
 def pytest_unconfigure() -> None:
     """Collect garbage once: what is left is not looked at again by the five collections with which pytest ends."""
     gc.collect()
     gc.freeze()
+    folder = folder_of_run()
+    if folder is not None and folder.name.endswith(f"-{os.getpid()}"):
+        shutil.rmtree(folder, ignore_errors=True)  # not by a fork
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +151,7 @@ def own_logger() -> Iterator[None]:
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of the test's own. In memory, where tests wait for no disk, it is removed at the end."""
-    if LONG_TRIALS or not is_usable():
+    if LONG_TRIALS or folder_of_run() is None:
         yield new_folder_on_disk(request.node.name, tmp_path_factory.getbasetemp())
         return
     folder = new_folder()

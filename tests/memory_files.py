@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path, PosixPath
 
 MEMORY = Path("/dev/shm")
+PREFIX = "sluice-run-"
+"""Of the names of the folders of test runs, which end with the number of their first process."""
 FREE_BYTES = 2 << 30
 """Memory that must be free there."""
 
@@ -20,9 +22,25 @@ class _Folder(PosixPath):
     """A path whose folder is removed when nobody holds the path any more."""
 
 
+@cache
+def folder_of_run() -> Path | None:
+    """The folder in memory of this test run and its forks; None if this system has none. Removes those of runs that were killed.
+
+    Servers of other users read what is below, if they know its name.
+    """
+    if not is_usable():
+        return None
+    for left in MEMORY.glob(f"{PREFIX}*"):
+        if not Path("/proc", left.name.removeprefix(PREFIX)).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = MEMORY / f"{PREFIX}{os.getpid()}"
+    folder.mkdir(mode=0o711, exist_ok=True)
+    return folder
+
+
 def new_folder() -> Path:
     """A new folder in memory, or where temporary files are if this system has none; the caller removes it."""
-    return Path(tempfile.mkdtemp(prefix="sluice-tests-", dir=MEMORY if is_usable() else None))
+    return Path(tempfile.mkdtemp(prefix="sluice-tests-", dir=folder_of_run()))
 
 
 def passing_folder() -> Path:

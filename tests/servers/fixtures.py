@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from forked_workers import GROUP
-from memory_files import MEMORY, is_usable
+from memory_files import folder_of_run
 from servers.cache import MissingError
 from servers.certificates import Certificates
 from servers.fleet import BROKERS, DATABASES, Fleet, asked
@@ -26,7 +26,7 @@ ASKED = pytest.StashKey[set[str]]()
 
 def pytest_configure() -> None:
     """Keep the data of servers in memory, unless they are to hold that of long trials."""
-    Server.parent = MEMORY if is_usable() and "SLUICE_KILLS" not in os.environ else None
+    Server.parent = None if "SLUICE_KILLS" in os.environ else folder_of_run()
 
 
 @pytest.hookimpl(tryfirst=True)
