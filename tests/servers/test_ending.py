@@ -173,7 +173,7 @@ def test_the_first_request_starts_all_servers_of_its_family(monkeypatch: pytest.
     fleet.start("first")
 
     second = fleet.servers["second"]
-    assert second.process is not None
+    wait(lambda: second.process is not None)
     fleet.discard()
     assert not second.folder.exists()
 
