@@ -72,6 +72,12 @@ class Lookup(ArrowStep):
         default="first",
         description="Of several rows with one key: the first, an event for each, or a list of all their values.",
     )
+    replaces: Sequence[FieldName] | None = Field(
+        default=None,
+        description="Fields of `add` that an event may have before, and that are replaced; that it has another is an error of "
+        "lint. None means that all may be replaced.",
+        examples=[["user_name"]],
+    )
     defaults: Mapping[FieldName, str | int | float | bool] = Field(
         default={}, description="Values of new fields where the table lacks the key, instead of null."
     )
@@ -102,6 +108,13 @@ class Lookup(ArrowStep):
             if name not in incoming.names:
                 path = ("on", at) if len(self.on) > 1 else ("on",)
                 yield unknown_field(name, incoming, path)
+        for name, column in self.add.items():
+            if self.replaces is not None and name not in self.replaces and name in incoming.names:
+                message = f"events have a field {name!r}, which the column {column!r} of {self.table!r} would replace"
+                yield Finding("name-conflict", message, ("add", name), f"give the column another name, in SQL {column} AS other")
+        for at, name in enumerate(self.replaces or ()):
+            if name not in self.add:
+                yield Finding("unknown-field", f"{name!r} is not a field of `add`", ("replaces", at), nearest(name, self.add))
         for name in self.defaults:
             if name not in self.add:
                 yield Finding("unknown-field", f"{name!r} is not a field of `add`", ("defaults", name), nearest(name, self.add))

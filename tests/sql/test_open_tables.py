@@ -56,7 +56,8 @@ PAIRS = {"type": "join", "prefix": "right.", "on": {"k": "k"}}
         (
             "* FROM a LEFT JOIN two FOR SYSTEM_TIME AS OF PROCTIME() AS n ON a.q = n.j AND n.i = a.p WHERE n.v > 1",
             [
-                {"type": "lookup", "table": "two", "on": ["p", "q"], "add": {"two_v": "v"}, "several": "all", "miss": "keep"},
+                {"type": "lookup", "table": "two", "on": ["p", "q"], "add": {"two_v": "v"}, "several": "all", "miss": "keep"}
+                | {"replaces": []},
                 {"type": "filter", "where": "two_v > 1"},
             ],
         ),
@@ -87,7 +88,15 @@ PAIRS = {"type": "join", "prefix": "right.", "on": {"k": "k"}}
             "* FROM a LEFT JOIN typed FOR SYSTEM_TIME AS OF PROCTIME() ON a.id = typed.id",
             [
                 {"type": "lookup", "table": "typed", "on": "id", "add": {"typed_id": "id", "v": "v"}}
-                | {"several": "all", "miss": "keep"}
+                | {"several": "all", "miss": "keep", "replaces": []}
+            ],
+        ),
+        (  # v may be a field of the rows, id is not
+            "a.k, v FROM a JOIN typed FOR SYSTEM_TIME AS OF PROCTIME() ON a.k = typed.id",
+            [
+                {"type": "lookup", "table": "typed", "on": "k", "add": {"id": "id", "v": "v"}}
+                | {"several": "all", "miss": "drop", "replaces": ["id"]},
+                {"type": "select", "fields": {"k": "k", "v": "v"}},
             ],
         ),
     ],

@@ -199,6 +199,9 @@ def test_several_fields_are_one_key() -> None:
     [
         ({"on": "no"}, {}, ["unknown-field"]),
         ({"add": {"x": "no"}}, {}, ["unknown-column"]),
+        ({"add": {"ip": "category"}, "replaces": []}, {}, ["name-conflict"]),
+        ({"add": {"ip": "category"}, "replaces": ["ip"]}, {}, []),
+        ({"replaces": ["kinds"]}, {}, ["unknown-field"]),
         ({"defaults": {"no": 1}}, {}, ["unknown-field"]),
         ({"on": ["ip", "ip"]}, {}, ["wrong-key"]),
         ({"match": "range"}, {}, ["wrong-key"]),

@@ -962,6 +962,7 @@ class Steps:
         match: Literal["exact", "cidr", "range", "prefix", "suffix", "like", "regex"] = UNSET,
         miss: Literal["keep", "drop", "dead_letter"] = UNSET,
         several: Literal["first", "all", "list"] = UNSET,
+        replaces: str | Sequence[str] | None = UNSET,
         defaults: Mapping[str, str | int | float | bool] = UNSET,
     ) -> Stream:
         """Add columns of a table to the events whose key it has.
@@ -995,6 +996,8 @@ class Steps:
             miss: What happens to an event whose key the table lacks; kept, its new fields are null. Default: keep.
             several: Of several rows with one key: the first, an event for each, or a list of all their values.
                 Default: first.
+            replaces: Fields of `add` that an event may have before, and that are replaced; that it has another is an
+                error of lint. None means that all may be replaced. Default: none.
             defaults: Values of new fields where the table lacks the key, instead of null. Default: {}.
         """
         return self._step("lookup", locals(), ("table",))

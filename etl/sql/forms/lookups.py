@@ -58,6 +58,9 @@ def lookup_rows(
     options["add"] = {added[column.name]: column.name for column in columns}
     options["several"] = "all"
     options["miss"] = "keep" if is_left else "drop"
+    replaced = _replaced_fields(select, list(options["add"]), aliases if with_all else None)
+    if relation.scope.is_open and len(replaced) < len(added):
+        options["replaces"] = replaced
     if not options["add"]:
         hint = f"name those that are needed with {name!r} before them, or declare the columns of the table"
         raise ScriptError("wrong-columns", f"the query names no column of {table.name!r}, which declares none", at, hint)
@@ -126,6 +129,17 @@ def _added_fields(
     taken = {*keys, *(leaf.field for column in left.columns for leaf in leaves(column)), *(set(named) - set(aliases))}
     names = {one.name: aliases.get(one.name, one.name) for one in right.columns}
     return {name: f"{plain_name(table)}_{name}" if field in taken else field for name, field in names.items()}
+
+
+def _replaced_fields(select: Any, added: Sequence[str], aliases: Mapping[str, str] | None) -> list[str]:
+    """The added fields that may replace one of rows with unknown fields: beside ``*`` those that the list of SELECT names
+    (``aliases``), else those that the query does not name without a table, which might mean the field of the rows."""
+    from sqlglot import exp
+
+    if aliases is not None:
+        return [field for field in added if field in aliases.values()]
+    named = {column.name.lower() for column in select.find_all(exp.Column) if not column.table}
+    return [field for field in added if field.lower() not in named]
 
 
 def _used_columns(select: Any, table: str, keys: Sequence[str]) -> list[str]:
