@@ -12,7 +12,7 @@ import click
 from etl.api import nearest
 from etl.catalogue import NamedPattern, installed, type_name
 from etl.cli.config_options import PipelineFile
-from etl.expressions.library.catalogue import all_functions, find, script_names
+from etl.expressions.library.catalogue import all_functions, find, names_in_scripts, script_names
 from etl.expressions.library.flink.names import UNSUPPORTED
 from etl.expressions.library.pages import describe
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
@@ -70,7 +70,7 @@ def _own_text(name: str, pipeline: Path) -> str | None:
 def _hint(name: str) -> str:
     components = {type_name(component) for component in installed().components}
     patterns = {pattern.name for pattern in installed().patterns}
-    functions = {function.name for function in all_functions()} | SPARK_FUNCTIONS
+    functions = {function.name for function in all_functions()} | SPARK_FUNCTIONS | set(names_in_scripts())
     return nearest(name, components | patterns | functions) or "see: etl list, etl list patterns, etl list functions"
 
 
@@ -80,7 +80,11 @@ def _function_texts(name: str) -> list[str]:
 
     named = (find(name), *map(find, script_names(name)))
     found = {one.name: one for one in named if one is not None}.values()
-    texts = ["\n".join([click.style(f"{one.call} (function, {one.dialect})", bold=True), "", *describe(one)]) for one in found]
+    texts = []
+    for one in found:
+        head = click.style(f"{one.call} (function, {one.dialect})", bold=True)
+        scripts = [f"In SQL scripts it is {name.upper()}.", ""] if one.name != name else []
+        texts.append("\n".join([head, "", *scripts, *describe(one)]))
     if name in UNSUPPORTED:
         texts.append(f"{name} is a function of Flink that is not here: {UNSUPPORTED[name]}.")
     if name in SPARK_FUNCTIONS:

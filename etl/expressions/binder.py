@@ -200,7 +200,8 @@ class Binder:
         if library is not None:
             return self._library_call(library, node, args)
         if name not in SPARK_FUNCTIONS:
-            hint = hints.function_hint(name, SPARK_FUNCTIONS | set(catalogue.functions("own")), catalogue.script_names(name))
+            names = SPARK_FUNCTIONS | set(catalogue.functions("own"))
+            hint = hints.function_hint(name, names, catalogue.script_names(name), catalogue.names_in_scripts())
             self.report("unknown-function", f"there is no function {name!r}", node, hint)
             return b.spark_only(f"{name}() has no Arrow form")
         type_ = self.check_signature(node, args, lambda: lookup.result_type(name, args))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from etl.api import Schema, nearest
+from etl.api import Schema, closest, nearest
 from etl.expressions.library import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from sqlglot.expressions import Expr as Node
 
@@ -65,10 +65,12 @@ def _type(column: Node, schema: Schema) -> pa.DataType | None:
     return schema.field(name).type if name in schema.names else None
 
 
-def function_hint(name: str, names: Collection[str], prefixed: Collection[str] = ()) -> str | None:
+def function_hint(
+    name: str, names: Collection[str], prefixed: Collection[str] = (), scripts: Mapping[str, str] | None = None
+) -> str | None:
     """Spark's function that has this name in other languages, or the one with the nearest name.
 
-    ``prefixed``: functions that have this name in scripts.
+    ``prefixed``: functions that have this name in scripts; ``scripts``: all names in scripts → the functions.
     """
     why = catalogue.unsupported_functions().get(name)
     if why is not None:
@@ -78,7 +80,12 @@ def function_hint(name: str, names: Collection[str], prefixed: Collection[str] =
     other = _OTHER_NAMES.get(name)
     if other is not None and other.isidentifier():
         return f"Spark's name is {other!r}" if other != "ip_in" else "that is 'ip_in' here: ip_in(address, '10.0.0.0/8')"
-    return f"write x {other}" if other else nearest(name, names)
+    if other is not None:
+        return f"write x {other}"
+    near = closest(name, [*names, *(scripts or ())])
+    if near is None or near in names or scripts is None:
+        return nearest(name, names)
+    return f"did you mean {near!r} in a SQL script, {scripts[near]!r} in expressions of YAML?"
 
 
 def method_hint(node: Node, names: Collection[str]) -> str | None:

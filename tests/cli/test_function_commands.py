@@ -31,6 +31,12 @@ def test_a_function_of_spark_says_where_it_runs() -> None:
 
 def test_an_unknown_function_has_a_hint() -> None:
     assert "did you mean 'entropy'?" in _run("describe", "entropi")
+    assert "did you mean 'json_value'?" in _run("describe", "json_valu")
+
+
+def test_a_function_of_scripts_has_its_name_there() -> None:
+    assert "In SQL scripts it is JSON_VALUE." in _run("describe", "json_value")
+    assert "In SQL scripts" not in _run("describe", "flink_json_value") + _run("describe", "ip_in")
 
 
 def test_a_function_is_described_once() -> None:

@@ -85,6 +85,19 @@ def test_a_wrong_call_is_found(text: str, code: str, message: str) -> None:
     assert (finding.code, finding.message) == (code, message)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("entropi('a')", "did you mean 'entropy'?"),
+        ("json_valu('a', 'b')", "did you mean 'json_value' in a SQL script, 'flink_json_value' in expressions of YAML?"),
+        ("json_value('a', 'b')", "in expressions of YAML it is 'flink_json_value' or 'rsql_json_value'"),
+        ("no_such_function('a')", None),
+    ],
+)
+def test_the_hint_of_an_unknown_function_knows_those_of_scripts(text: str, hint: str | None) -> None:
+    assert [finding.hint for finding in analyse(text, pa.schema([])).findings] == [hint]
+
+
 def test_a_function_of_values_is_called_once_for_each_distinct_combination() -> None:
     calls = []
 

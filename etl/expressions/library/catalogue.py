@@ -100,6 +100,11 @@ def script_names(name: str) -> tuple[str, ...]:
     return tuple(get_close_matches(name, functions(dialect), n=1, cutoff=0.7))
 
 
+def names_in_scripts() -> Mapping[str, str]:
+    """The names that only scripts have, in lower case → the functions of expressions."""
+    return {name.removeprefix(prefix): name for prefix, dialect in reversed(PREFIXES.items()) for name in functions(dialect)}
+
+
 def same_as_spark() -> Mapping[str, str]:
     """Flink's functions that are Spark's: the name in scripts → Spark's name, both in lower case."""
     from etl.expressions.library.flink.names import SAME_AS_SPARK
