@@ -20,9 +20,9 @@ demo: $(BASE)
 # Tests start hundreds of Python processes: each finds the modules compiled, also where the environment forbids to write them.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-# Every test, in five processes: those that wait for a server or a killed run leave two cores to the others. About 2 GB each, so
-# there are fewer where the machine has less than 15 GB.
-WORKERS ?= $(shell awk '/^MemTotal/ {n = int($$2 / 3000000); print (n > 5 ? 5 : n < 1 ? 1 : n)}' /proc/meminfo 2>/dev/null || echo 3)
+# Every test, in three processes: those that wait for a server or a killed run leave two cores to the others. About 2 GB each, so
+# there are fewer where the machine has less than 9 GB. With five, Python processes of killed runs did not start in time.
+WORKERS ?= $(shell awk '/^MemTotal/ {n = int($$2 / 3000000); print (n > 3 ? 3 : n < 1 ? 1 : n)}' /proc/meminfo 2>/dev/null || echo 3)
 test: $(READY) $(WARM)
 	@$(PYTEST) --forks $(WORKERS)
 

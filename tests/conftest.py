@@ -150,13 +150,20 @@ def own_logger() -> Iterator[None]:
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of the test's own. In memory, where tests wait for no disk, it is removed at the end."""
+    """A folder of the test's own. In memory, where tests wait for no disk, its files are removed at the end."""
     if LONG_TRIALS or folder_of_run() is None:
         yield new_folder_on_disk(request.node.name, tmp_path_factory.getbasetemp())
         return
     folder = new_folder()
     yield folder
-    delete(str(folder))
+    if not has_marker(request.node, "spark"):
+        delete(str(folder))
+        return
+    for path in folder.iterdir():  # the empty folder stays: it is the working directory of Python processes of the session
+        if path.is_dir() and not path.is_symlink():
+            delete(str(path))
+        else:
+            path.unlink(missing_ok=True)
 
 
 LONG_TRIALS = "SLUICE_KILLS" in os.environ

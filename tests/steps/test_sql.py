@@ -284,6 +284,7 @@ def test_events_with_more_rows_than_fit_into_memory_are_rejected(monkeypatch: py
         ("SELECT explode(tags) AS a, explode(tags) AS b FROM events", "bad-sql"),
         ("SELECT upper(explode(tags)) AS a FROM events", "bad-expression"),
         ("SELECT tags FROM events LATERAL VIEW explode(tags) t AS tags", "ambiguous-column"),
+        ("SELECT *, r FROM events LATERAL VIEW explode(array(struct(user_name AS a, 1 AS b))) t AS r", "duplicate-column"),
         ("SELECT r.b FROM events LATERAL VIEW explode(array(struct(user_name AS a))) t AS r", "unknown-field"),
         ("SELECT user_name::struct<a:int,b:int> AS x FROM events", "bad-sql"),
     ],

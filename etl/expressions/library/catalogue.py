@@ -102,7 +102,9 @@ def script_names(name: str) -> tuple[str, ...]:
 
 def names_in_scripts() -> Mapping[str, str]:
     """The names that only scripts have, in lower case → the functions of expressions."""
-    return {name.removeprefix(prefix): name for prefix, dialect in reversed(PREFIXES.items()) for name in functions(dialect)}
+    return {
+        name.removeprefix(prefix): name for prefix, dialect in reversed(list(PREFIXES.items())) for name in functions(dialect)
+    }
 
 
 def same_as_spark() -> Mapping[str, str]:
