@@ -82,10 +82,21 @@ def function_hint(
         return f"Spark's name is {other!r}" if other != "ip_in" else "that is 'ip_in' here: ip_in(address, '10.0.0.0/8')"
     if other is not None:
         return f"write x {other}"
-    near = closest(name, [*names, *(scripts or ())])
-    if near is None or near in names or scripts is None:
+    near, in_scripts = closest(name, names), closest(name, scripts or ())
+    if scripts is None or in_scripts is None or _likeness(name, near) + _CLEARLY > _likeness(name, in_scripts):
         return nearest(name, names)
-    return f"did you mean {near!r} in a SQL script, {scripts[near]!r} in expressions of YAML?"
+    return f"did you mean {in_scripts!r} in a SQL script, {scripts[in_scripts]!r} in expressions of YAML?"
+
+
+_CLEARLY = 0.1
+"""By how much a name of scripts must be more like a word than one of expressions."""
+
+
+def _likeness(name: str, other: str | None) -> float:
+    """From 0 to 1."""
+    from difflib import SequenceMatcher
+
+    return 0.0 if other is None else SequenceMatcher(None, name, other).ratio()
 
 
 def method_hint(node: Node, names: Collection[str]) -> str | None:
