@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,15 @@ def answers(of: Learner, lines: list[str]) -> list[Any]:
 
 
 @pytest.fixture
-def at_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Automata are stored and compiled after any scan; returns the folder of the files."""
+def at_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Automata are stored and compiled after any scan, by processes that end with the test; gives the folder of the files."""
+    children: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr(background_compiler, "_children", children)
     monkeypatch.setattr(learning, "SAVE_AFTER", 0)
     monkeypatch.setattr(learning, "STABLE_SECONDS", 0.0)
-    return own_cache
+    yield own_cache
+    for child in children:  # else one would fail, as the folder is removed
+        child.wait(timeout=60)
 
 
 def wait() -> None:
