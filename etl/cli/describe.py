@@ -83,7 +83,7 @@ def _function_texts(name: str) -> list[str]:
     texts = []
     for one in found:
         head = click.style(f"{one.call} (function, {one.dialect})", bold=True)
-        scripts = [f"In SQL scripts it is {name.upper()}.", ""] if one.name != name else []
+        scripts = [f"In SQL scripts it is {name.upper()}.", ""] if names_in_scripts().get(name) == one.name else []
         texts.append("\n".join([head, "", *scripts, *describe(one)]))
     if name in UNSUPPORTED:
         texts.append(f"{name} is a function of Flink that is not here: {UNSUPPORTED[name]}.")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from etl.migration.draft import Draft
+from etl.migration.draft import Draft, NotCarriedError
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport, NotCarried
 
@@ -43,6 +43,10 @@ class GivenOptions(Mapping[str, Any]):
         """Whether a switch is given and off."""
         return str(self.get(name, "")).lower() in ("false", "off", "no", "0")
 
+    def number(self, name: str, default: int = 0) -> int:
+        """A whole number. Raises NotCarriedError for another value."""
+        return whole_number(self.get(name, default), name)
+
     def texts(self, names: Mapping[str, str]) -> dict[str, str]:
         """Options that a component here has under other names: theirs to ours."""
         return {ours: str(self[theirs]) for theirs, ours in names.items() if self.get(theirs) not in (None, "")}
@@ -64,6 +68,14 @@ class GivenOptions(Mapping[str, Any]):
 
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+
+
+def whole_number(value: Any, name: str) -> int:
+    """The value as a whole number. Raises NotCarriedError if it is none."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise NotCarriedError(f"`{name}` is a whole number, and not {value!r}") from None
 
 
 def existing_fields(options: dict[str, Any], draft: Draft, given: GivenOptions) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def test_an_unknown_function_has_a_hint() -> None:
 
 def test_a_function_of_scripts_has_its_name_there() -> None:
     assert "In SQL scripts it is JSON_VALUE." in _run("describe", "json_value")
-    assert "In SQL scripts" not in _run("describe", "flink_json_value") + _run("describe", "ip_in")
+    assert "In SQL scripts" not in "".join(_run("describe", name) for name in ("flink_json_value", "flink_json_valu", "ip_in"))
 
 
 def test_a_function_is_described_once() -> None:

@@ -282,9 +282,29 @@ def test_files_that_cannot_be_read(etl: Etl, tmp_path: Path, text: str) -> None:
 
 def test_strange_values_end_in_words(tmp_path: Path) -> None:
     kinds: list[Any] = [1, {"type": "log"}, {"type": "aws-s3"}, {"type": "gcs"}, {"type": "syslog"}, {"paths": 3, "parsers": "x"}]
-    processors = [{"dissect": 1}, {"rename": {"fields": [1]}}]
+    processors = [
+        {"dissect": 1},
+        {"rename": {"fields": [1]}},
+        {"replace": {"fields": [{"field": "message"}, 1]}},
+        {"truncate_fields": {"fields": ["message"], "max_characters": "x"}},
+        {"decode_json_fields": {"fields": ["message"], "max_depth": []}},
+    ]
     found, said = sources(tmp_path, [*kinds, {"type": "log", "paths": ["a"], "processors": processors}])
 
     assert len(found) == 6
     assert "the option 'paths' is missing" in said
     assert "`fields` is a list of {from: …, to: …}" in said
+    assert "`fields` is a list of {field: …, pattern: …, replacement: …}" in said
+    assert "`max_characters` is a whole number, and not 'x'" in said
+    assert "`max_depth` is a whole number, and not []" in said
+
+
+def test_characters_of_a_configuration_do_not_end_a_text(etl: Etl) -> None:
+    configuration = """
+filebeat.inputs:
+- paths: [a.log]
+  processors:
+  - dissect: {tokenizer: '%{a} %{b}', target_prefix: x, trim_values: all, trim_chars: "']"}
+output.console: {pretty: true}
+"""
+    events(etl, configuration, ["'one' two]"], [{"message": "'one' two]", "x.a": "one", "x.b": "two"}])

@@ -121,6 +121,7 @@ def test_what_is_no_server_is_named() -> None:
             (url, "is not the URL of a server")
             for url in ("ftp://x", "a b", "x:99999", "x:y", "x:0", "[::1", "a..b", "a\udcff", "x?y", "x/y")
         ),
+        ("http://me:secret@x:y", "is not the URL of a server"),
         ("http://me:secret@x", "its token is that of the environment, ETL_TOKEN"),
     ):
         told = str(Command(url)("ps").exception)

@@ -181,7 +181,8 @@ def _server_url(url: str) -> SplitResult:
         host, port = parts.hostname or "", parts.port
         host.encode("idna")
     except ValueError as error:
-        raise EtlError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8321: {error}") from None
+        shown = re.sub("//[^/]*@", "//…@", url)  # without a login
+        raise EtlError(f"{shown!r} is not the URL of a server, such as http://127.0.0.1:8321: {error}") from None
     if parts.username is not None:
         raise EtlError(f"the URL of a server has no login before {host!r}: its token is that of the environment, {TOKEN}")
     is_server = parts.scheme in ("http", "https") and re.fullmatch(r"[^\s/?#]+", host) and port != 0

@@ -29,9 +29,11 @@ from etl.migration.values import (
     is_null,
     negation,
     split_literal,
+    text_value,
 )
 
-_TYPES = {"integer": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "boolean": TRUTH, "ip": TEXT, "string": TEXT}
+TYPES = {"integer": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "boolean": TRUTH, "ip": TEXT, "string": TEXT}
+"""Names of types in Filebeat → those of expressions."""
 _KEY = re.compile(r"%\{([^{}]*)\}")
 _PARTS = re.compile(r"(?P<sign>[+?&*]?)(?P<name>[^|/>]*?)(?P<order>/\d+)?(?P<length>#\d+)?(?P<pad>->)?(?:\|(?P<type>\w+))?")
 
@@ -70,7 +72,7 @@ def _tokenizer(text: str, prefix: str, types: dict[str, str]) -> str:
         if not part["name"] or part["sign"] == "?":
             return f"%{{?{part['name'] or ''}{part['pad'] or ''}}}" if part["name"] else f"%{{{part['pad'] or ''}}}"
         name = clean_name(prefix + part["name"])
-        type_ = _TYPES.get(part["type"] or "string")
+        type_ = TYPES.get(part["type"] or "string")
         if type_ is None:
             raise NotCarriedError(f"the type {part['type']!r}")
         types[name] = type_
@@ -85,7 +87,7 @@ def _trimmed(value: Value, given: GivenOptions) -> Value:
     patterns = {"left": f"^[{signs}]+", "right": f"[{signs}]+$", "all": f"^[{signs}]+|[{signs}]+$"}
     if side not in patterns or value.is_null:
         return value
-    return call("regexp_replace", [value, Value(f"'{patterns[side]}'", TEXT), Value("''", TEXT)], TEXT)
+    return call("regexp_replace", [value, text_value(patterns[side]), text_value("")], TEXT)
 
 
 def _decode_json(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
@@ -93,7 +95,7 @@ def _decode_json(steps: TranslatedSteps, given: GivenOptions, where: Value | Non
     for option in ("process_array", "document_id"):
         if given.get(option):
             given.leave(option, "objects become fields, and the sink chooses the document's id")
-    if int(given.get("max_depth", 1)) > 1:
+    if given.number("max_depth", 1) > 1:
         given.leave("max_depth", "a text inside the JSON stays a text: a step `json` for its field reads it")
     given.get("add_error_key"), given.get("expand_keys")
     failure: Value | None = None

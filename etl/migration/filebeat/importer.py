@@ -207,7 +207,7 @@ class FilebeatImport:
         self.report.total += 1
         option, ours = names
         try:
-            if "mappings" in rule or ours not in rule:
+            if not isinstance(rule, Mapping) or "mappings" in rule or ours not in rule:
                 raise NotCarriedError("a rule with mappings; a step `set` with CASE gives the name")
             test = condition(steps.draft, rule["when"]) if "when" in rule else TRUE
             steps.draft.check(test)

@@ -59,7 +59,7 @@ def multiline(one: GivenOptions) -> Options:
         return {}
     found: Options = {"end" if before else "start" if negate else "continue": str(pattern)}
     if given.get("max_lines"):
-        found["max_lines"] = int(given["max_lines"])
+        found["max_lines"] = given.number("max_lines")
     if given.get("timeout"):
         found["timeout"] = str(given["timeout"])
     return {"multiline": found}
@@ -234,7 +234,7 @@ def _journal(one: GivenOptions) -> list[Options]:
 def _mqtt(one: GivenOptions) -> list[Options]:
     hosts = [re.sub(r"^\w+://", "", str(host)) for host in as_list(one.get("hosts") or [])]
     source: Options = {"type": "mqtt", "servers": [host if ":" in host else f"{host}:1883" for host in hosts]}
-    source |= {"topics": [str(topic) for topic in as_list(one.get("topics") or [])], "qos": int(one.get("qos", 0))}
+    source |= {"topics": [str(topic) for topic in as_list(one.get("topics") or [])], "qos": one.number("qos")}
     login = one.texts({"username": "user", "password": "password", "client_id": "client_id"})
     clean = {"clean_start": True} if one.is_on("clean_session") else {}
     return [{**source, **login, **clean, **client_tls(one)}]

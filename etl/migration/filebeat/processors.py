@@ -13,17 +13,15 @@ from typing import Any
 from etl.migration.draft import NotCarriedError, clean_name
 from etl.migration.filebeat.conditions import condition
 from etl.migration.filebeat.configuration import leaves
-from etl.migration.filebeat.decoding import DECODERS
-from etl.migration.given_options import GivenOptions
+from etl.migration.filebeat.decoding import DECODERS, TYPES
+from etl.migration.given_options import GivenOptions, whole_number
 from etl.migration.ingest.painless.methods import appended
 from etl.migration.ingest.processor import as_list
 from etl.migration.translated import TranslatedSteps
 from etl.migration.values import (
     FALSE,
     NULL,
-    NUMBER,
     TEXT,
-    TRUTH,
     WHOLE,
     Value,
     as_type,
@@ -230,16 +228,13 @@ def _copy(steps: TranslatedSteps, old: str, new: str, where: Value | None) -> No
     steps.draft.set({new: choose(free, steps.draft.field(old), before)})
 
 
-_TYPES = {"integer": WHOLE, "long": WHOLE, "float": NUMBER, "double": NUMBER, "string": TEXT, "boolean": TRUTH, "ip": TEXT}
-
-
 def _convert(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
     draft, moves = steps.draft, given.get("mode", "copy") == "rename"
     for one, (old, new) in zip(as_list(given.get("fields") or []), _pairs(given), strict=True):
         source = draft.field(old)
         if source.is_null:
             continue
-        type_ = _TYPES.get(str(one.get("type")), "") if one.get("type") else source.type
+        type_ = TYPES.get(str(one.get("type")), "") if one.get("type") else source.type
         if not type_:
             raise NotCarriedError(f"the type {one.get('type')!r} is unknown")
         made = as_type(source, f"array<{type_}>" if source.is_array else type_)
@@ -267,6 +262,8 @@ def _convert_in_place(steps: TranslatedSteps, name: str, made: Value, where: Val
 
 def _replace(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
     for one in as_list(given.get("fields") or []):
+        if not isinstance(one, Mapping) or not {"field", "pattern"} <= set(one):
+            raise NotCarriedError("`fields` is a list of {field: …, pattern: …, replacement: …}")
         name, pattern = clean_name(str(one["field"])), str(one["pattern"])
         source = steps.draft.field(name)
         if source.is_null:
@@ -279,14 +276,13 @@ def _replace(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -
 
 
 def _truncate(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
-    characters = given.get("max_characters")
-    if characters is None:
+    if given.get("max_characters") is None:
         given.leave("max_bytes", "texts are cut by characters: `max_characters`")
         return None
     for name in _names(given):
         source = steps.draft.field(name)
         if source.type == TEXT:
-            made = call("substring", [source, Value("1", WHOLE), Value(str(int(characters)), WHOLE)], TEXT)
+            made = call("substring", [source, Value("1", WHOLE), Value(str(given.number("max_characters")), WHOLE)], TEXT)
             steps.draft.set({name: choose(where, made, source)})
     return None
 
@@ -325,7 +321,7 @@ def _extract_array(steps: TranslatedSteps, given: GivenOptions, where: Value | N
     if not source.is_array:
         raise NotCarriedError("no step before gives an array of this name")
     for target, index in leaves(given.members("mappings")):
-        item = Value(f"get({source.sql}, {int(index)})", source.type[6:-1], source.reads)
+        item = Value(f"get({source.sql}, {whole_number(index, target)})", source.type[6:-1], source.reads)
         name = clean_name(target)
         if given.is_on("omit_empty") and item.type == TEXT:
             item = Value(f"nullif({item.sql}, '')", TEXT, item.reads)
