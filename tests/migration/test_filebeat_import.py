@@ -304,7 +304,7 @@ def test_characters_of_a_configuration_do_not_end_a_text(etl: Etl) -> None:
 filebeat.inputs:
 - paths: [a.log]
   processors:
-  - dissect: {tokenizer: '%{a} %{b}', target_prefix: x, trim_values: all, trim_chars: "']"}
+  - dissect: {tokenizer: '%{a} %{b}', target_prefix: x, trim_values: left, trim_chars: "'"}
 output.console: {pretty: true}
 """
-    events(etl, configuration, ["'one' two]"], [{"message": "'one' two]", "x.a": "one", "x.b": "two"}])
+    events(etl, configuration, ["'one' 'two"], [{"message": "'one' 'two", "x.a": "one'", "x.b": "two"}])
