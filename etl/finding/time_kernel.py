@@ -16,7 +16,7 @@ from etl.scanner import warm_up
 _SCHEMA = pa.schema([("timestamp", pa.string())])
 
 _finished: list[int] = []
-"""Exit codes of such processes: each search in this process would start another one."""
+"""Exit codes of the processes that have compiled the kernel for this one; a second search starts none."""
 
 
 @contextmanager

@@ -24,9 +24,10 @@ def warn_of_missing_input(run: PipelineRun, on_message: OnMessage, fed: Collecti
             continue
         for finding in CallThread(lambda: run.stopped).run(partial(_errors, source)):
             text = "; ".join([f"source {name!r}: {finding.message}", *([finding.hint] if finding.hint else [])])
+            text += "" if text.endswith("?") else ";"
             if finding.code == "missing-input" and run.mode.once and name not in run.committed_offsets:
-                raise EtlError(f"{text}; a run without --once waits for it")
-            on_message(Message("source", f"{text}; {consequence}", "warning", run.plan.pipeline, {"source": name}))
+                raise EtlError(f"{text} a run without --once waits for it")
+            on_message(Message("source", f"{text} {consequence}", "warning", run.plan.pipeline, {"source": name}))
 
 
 def silent_sources(run: PipelineRun) -> Iterator[str]:

@@ -324,19 +324,19 @@ class StateFile:
         return DamagedStateError(f"state file {self.path} {text}; {_REMEDY}")
 
 
-class _Unmeasured:
-    """What this process may have mapped since its memory was measured."""
+class _LookedUp:
+    """Parts in which this process has looked up rows."""
 
-    bytes = 0
+    bytes_since_measuring = 0
 
 
 def limit_mapped_memory(read: int = _MEASURED_TOGETHER) -> None:
     """Give back the memory of all state files of this process where files take more than `MAPPED_BYTES`, after rows of so many
     bytes were looked up or read. It may be `_MEASURED_TOGETHER` more meanwhile."""
-    _Unmeasured.bytes += read
-    if _Unmeasured.bytes < _MEASURED_TOGETHER:
+    _LookedUp.bytes_since_measuring += read
+    if _LookedUp.bytes_since_measuring < _MEASURED_TOGETHER:
         return
-    _Unmeasured.bytes = 0
+    _LookedUp.bytes_since_measuring = 0
     if mapped_bytes() > MAPPED_BYTES:
         for files in list(_opened.values()):
             for _, file in list(files.values()):

@@ -12,11 +12,12 @@ from etl.migration.draft import Draft, DraftStep, NotCarriedError, clean_name
 from etl.migration.filebeat.conditions import condition
 from etl.migration.filebeat.configuration import FilebeatFiles
 from etl.migration.filebeat.decoding import decode_json, parse_syslog, read_into_event
+from etl.migration.filebeat.field_processors import add_fields, add_tags
 from etl.migration.filebeat.inputs import INPUTS, NO_INPUT, WITHOUT_EFFECT, container_format, name_of
 from etl.migration.filebeat.journal import journal_records
 from etl.migration.filebeat.outputs import NO_OUTPUT, OUTPUTS, TIME_FIELD, sink_text
 from etl.migration.filebeat.outputs import WITHOUT_EFFECT as OUTPUT_WITHOUT_EFFECT
-from etl.migration.filebeat.processors import Processors, add_fields, add_tags
+from etl.migration.filebeat.processors import ProcessorTranslation
 from etl.migration.given_options import GivenOptions, existing_fields, leave_options
 from etl.migration.ingest.processor import as_list
 from etl.migration.report import ImportReport, NotCarried
@@ -47,7 +48,7 @@ class FilebeatImport:
         if not topology.origins:
             topology.origins["log"] = Origin({"type": "stdin"}, comments=["the configuration has no input that is enabled"])
         draft = topology.begin()
-        Processors(self._steps(draft), self._location).run(self.files.root.get("processors"))
+        ProcessorTranslation(self._steps(draft), self._location).run(self.files.root.get("processors"))
         self._outputs(topology, draft)
         topology.finish()
         self.report.remarks += [one for origin in topology.origins.values() for one in origin.draft.remarks]
@@ -122,7 +123,7 @@ class FilebeatImport:
             values = owner.get("fields")
             if isinstance(values, Mapping):
                 add_fields(steps, values, "" if owner.get("fields_under_root") is True else "fields.", None)
-        Processors(steps, self._location).run(one.get("processors"))
+        ProcessorTranslation(steps, self._location).run(one.get("processors"))
 
     def _parsers(self, steps: TranslatedSteps, one: Mapping[str, Any]) -> None:
         if isinstance(json := one.get("json"), Mapping):

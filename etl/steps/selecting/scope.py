@@ -37,8 +37,8 @@ class Column:
 
 
 @dataclass(frozen=True)
-class View:
-    """A lateral view."""
+class LateralView:
+    """``LATERAL VIEW``: rows that a generator makes of each event."""
 
     table: str
     """Its name in lower case, or a number."""
@@ -57,7 +57,7 @@ class Scope:
         self._fields = self.events
         self._view_fields: dict[str, dict[str, str]] = {}
         """Lateral view → column → the field that has its values; in lower case but for the field. Views may share a name."""
-        self.views: list[View] = []
+        self.views: list[LateralView] = []
         """In the order in which they make rows."""
         laterals = read.written.args.get("laterals") or ()
         for lateral, tokens in zip(laterals, lateral_views(tokenize(read.table)), strict=True):
@@ -70,7 +70,7 @@ class Scope:
         table = alias.name if alias and alias.name else f"view {len(self.views)}"
         taken = {name.split(".")[0].lower() for name in self._fields.names}
         fields = {name: f"{table} {name}" if name.lower() in taken else name for name, _ in call.columns()}
-        self.views.append(View(table.lower(), call, tuple(fields.values())))
+        self.views.append(LateralView(table.lower(), call, tuple(fields.values())))
         self._view_fields.setdefault(table.lower(), {}).update((name.lower(), field) for name, field in fields.items())
         for name, type_ in call.columns():
             self._fields = self._fields.append(pa.field(fields[name], type_))
