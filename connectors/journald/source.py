@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from pydantic import Field
 from connectors.journald.entry_filter import MAX_CONDITIONS, EntryFilter, Severity
 from connectors.journald.journal_fields import DEFAULT_FIELDS, FIELD_NAME, check_fields
 from connectors.journald.journal_file import NotAJournalError, read_header
-from connectors.journald.journal_files import FoundFile, files_at, find_files, open_by_id
+from connectors.journald.journal_files import FoundFile, candidates, files_at, find_files, open_by_id
 from connectors.journald.journal_positions import JournalPositions, limit_positions, plan_splits, update_positions
 from etl.api import Backlog, FieldName, Finding, Limit, Offset, Rejects, Schema, Size, Source, Split, TypeName, parse_type
 
@@ -130,7 +131,6 @@ class JournaldSource(Source):
 
     def probe(self) -> Iterable[Finding]:
         """Check that there are journal files, and that they can be read."""
-        from connectors.journald.journal_probe import probe_files
 
         return probe_files(self.path)
 
@@ -226,3 +226,30 @@ class JournaldSource(Source):
         except (OSError, NotAJournalError):
             id_ = ""
         return files_at(self.path, id_, found, positions.files)
+
+
+_HINT = "grant the right to read it: add the user to the group systemd-journal"
+
+
+def probe_files(path: str) -> Iterator[Finding]:
+    """Yield findings: a path that is missing or has no journal, and files that cannot be read."""
+    if not os.path.exists(path):
+        hint = "journald keeps its files in memory: read /run/log/journal" if path == "/var/log/journal" else None
+        yield Finding("missing-input", f"{path!r} does not exist", ("path",), hint)
+        return
+    errors = {one: error for one in candidates(path) if (error := _error(one))}
+    if errors:
+        first, reason = next(iter(errors.items()))
+        more = f", and {len(errors) - 1:,} more" if len(errors) > 1 else ""
+        yield Finding("unreadable-file", f"{first!r} cannot be read{more}: {reason}", ("path",), _HINT)
+    elif not any(True for _ in candidates(path)):
+        hint = "give the folder of the *.journal files, or of the machines' folders"
+        yield Finding("no-files", f"{path!r} has no journal file", ("path",), hint)
+
+
+def _error(path: str) -> str | None:
+    try:
+        read_header(path)
+    except (OSError, NotAJournalError) as error:
+        return str(error)
+    return None

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, SecretStr
 
 from connectors.http.connection_settings import check_secrets
 from connectors.http.sink_options import LoginOptions
+from connectors.http.writer import RequestWriter
 from connectors.loki.push_bodies import PUSH_PATH, PushBodies
-from connectors.loki.writer import LokiWriter
 from connectors.shared.distinct_limit import DistinctLimit
+from connectors.shared.row_groups import sort_by_group
 from connectors.shared.text_template import TextTemplate, check_fields, check_templates, check_time_field
-from etl.api import Batching, FieldName, Finding, Guarantee, Schema, Task, visible
+from etl.api import Batching, FieldName, Finding, Guarantee, Rejects, Result, Schema, Task, visible
 
 LabelName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -101,3 +105,35 @@ class LokiSink(LoginOptions):
         labels = {name: TextTemplate.parse(label) for name, label in self.labels.items()}
         bodies = PushBodies(labels, self.value_field, self.time_field, self.metadata)
         return LokiWriter(self.shared_client(), bodies, self.statuses(), DistinctLimit(self.max_streams))
+
+
+NO_LABELS, TOO_MANY_STREAMS = "no-labels", "too-many-streams"
+
+
+@dataclass
+class LokiWriter(RequestWriter):
+    """Writer: one request a batch, sorted by streams. Events without labels, or of too many streams, are rejected."""
+
+    bodies: PushBodies
+    limit: DistinctLimit
+
+    def write(self, batch: pa.RecordBatch) -> Result:
+        """Send the events of streams within the limit."""
+        rejected: list[Rejects] = []
+        labels = self.bodies.stream_labels(batch)
+        rows = pa.array(range(batch.num_rows), pa.int64())
+        bare = pc.equal(labels, "{}")
+        if bare.true_count:
+            rejected.append(Rejects(batch.filter(bare), NO_LABELS, "no label has a value, and a stream needs one"))
+            labels, rows = labels.filter(pc.invert(bare)), rows.filter(pc.invert(bare))
+        beyond = self.limit.find_beyond(labels)
+        if beyond is not None:
+            reason = f"its stream would exceed max_streams, {self.limit.maximum:,}"
+            rejected.append(Rejects(batch.take(rows.filter(beyond)), TOO_MANY_STREAMS, reason))
+            labels, rows = labels.filter(pc.invert(beyond)), rows.filter(pc.invert(beyond))
+        order = rows.take(sort_by_group(labels))
+        if not len(order):
+            return Result(rejected=rejected)
+        result = super().write(batch.take(order))
+        retryable = None if result.retryable is None else order.take(result.retryable).sort()
+        return Result(retryable, [*rejected, *result.rejected], result.cause, result.after)

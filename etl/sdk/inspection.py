@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from etl.config.loader import CheckedPipeline, inspect_document
+from etl.config.model import Pipeline
+from etl.config.problems import ConfigError, Problem, in_file_order
+from etl.sdk.assembly import Assembled, assemble
 from etl.sdk.call_site import call_site
 from etl.sdk.nodes import Definition
 
@@ -75,14 +81,12 @@ class Inspectable:
 
         ``env`` replaces the environment, of which values such as ``${NAME}`` are taken.
         """
-        from etl.sdk.checking import check
 
         return Problems(check(self._definition(), env).problems)
 
     def model(self, env: Mapping[str, str] | None = None) -> Model:
         """The checked pipeline that the engine runs. Raises ConfigError with all problems."""
         from etl.sdk.call_site import refuse_while_loading
-        from etl.sdk.checking import load
 
         refuse_while_loading()
         return load(self._definition(), env)
@@ -167,3 +171,38 @@ class Inspectable:
         else:
             found = try_events(pipeline, events, call_site(("n",)), (), None, drain)
         display(Trial({name: found[name].first(n) for name in found.outputs}, found.dead_letters.first(n)))
+
+
+def check(definition: Definition, env: Mapping[str, str] | None = None) -> CheckedPipeline:
+    """The pipeline, None when there are errors, and all problems."""
+    try:
+        assembled = assemble(definition)
+    except ConfigError as error:
+        return CheckedPipeline(None, error.problems)
+    file = definition.site.file
+    checked = inspect_document(file, assembled.document(), os.environ if env is None else env)
+    problems = [_place(problem, file, assembled) for problem in checked.problems]
+    pipeline = checked.pipeline and _with_locations(checked.pipeline, assembled)
+    return CheckedPipeline(pipeline, tuple(in_file_order(problems)))
+
+
+def load(definition: Definition, env: Mapping[str, str] | None = None) -> Pipeline:
+    """The pipeline. Raises ConfigError with all problems when one is an error."""
+    checked = check(definition, env)
+    if checked.pipeline is None:
+        raise ConfigError(checked.problems)
+    return checked.pipeline
+
+
+def _place(problem: Problem, file: str, assembled: Assembled) -> Problem:
+    """The problem at its place in Python; one in another file, such as a file of rules, stays there."""
+    if problem.file != file:
+        return problem
+    found, (line, column) = assembled.locate((problem.line, problem.column))
+    return replace(problem, file=found, line=line, column=column)
+
+
+def _with_locations(pipeline: Pipeline, assembled: Assembled) -> Pipeline:
+    """The pipeline with the locations of those parts that are in its own file, which messages of a run name by line only."""
+    found = {path: assembled.locate(location) for path, location in pipeline.locations.items()}
+    return replace(pipeline, locations={path: at for path, (file, at) in found.items() if file == pipeline.file})

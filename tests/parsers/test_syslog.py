@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parsers.syslog.line_reader import FACILITIES, SEVERITIES
 from parsers.syslog.parser import Syslog
-from parsers.syslog.priorities import FACILITIES, SEVERITIES
 
 NEW_YEAR = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
 SHORT = {"log.syslog.": "", "host.hostname": "host", "event.sequence": "sequence"}
