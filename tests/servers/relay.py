@@ -22,19 +22,22 @@ class Relay:
         self.port = ports.free()[0]
         self.address = f"{ports.HOST}:{self.port}"
         self._door: socket.socket | None = None
-        self._open: set[socket.socket] = set()
+        self._sockets: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._is_closed = False
 
     def open(self) -> None:
         """Accept connections from now on."""
         self._door = socket.create_server((ports.HOST, self.port))
-        threading.Thread(target=self._serve, args=(self._door,), daemon=True).start()
+        threading.Thread(target=self._serve, args=(self._hold(self._door),), daemon=True).start()
 
     def close(self) -> None:
         """Accept no more connections, and close the open ones."""
-        for one in [*([self._door] if self._door else []), *self._open]:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+        with self._lock:
+            self._is_closed = True
+            sockets = [*self._sockets]
+        for one in sockets:
+            _close(one)
 
     def __enter__(self) -> Self:
         return self
@@ -42,14 +45,28 @@ class Relay:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def _hold(self, opened: socket.socket) -> socket.socket:
+        """Hold a socket until `close`. Raises ConnectionAbortedError, and closes it, if that has been called meanwhile."""
+        with self._lock:
+            if not self._is_closed:
+                self._sockets.add(opened)
+                return opened
+        opened.close()
+        raise ConnectionAbortedError("the relay is closed")
+
     def _serve(self, door: socket.socket) -> None:
         with suppress(OSError):
             while True:
-                client, _ = door.accept()
-                server = socket.create_connection(self.target)
-                self._open |= {client, server}
+                client = self._hold(door.accept()[0])
+                server = self._hold(socket.create_connection(self.target))
                 for ends in ((client, server), (server, client)):
                     threading.Thread(target=_pass, args=ends, daemon=True).start()
+
+
+def _close(opened: socket.socket) -> None:
+    with suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
+    opened.close()
 
 
 def _pass(source: socket.socket, target: socket.socket) -> None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from running import wait_for
 from servers import fixtures, ports
 from servers.cache import MissingError
 from servers.fleet import Fleet
 from servers.process import Command
+from servers.relay import Relay
 from servers.server import Server, StartError
 
 from connectors.kafka.clients import admin_client
@@ -217,3 +220,20 @@ def kafka_threads() -> int:
     """The threads of librdkafka in this process."""
     names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
     return sum(name.startswith("rdk:") for name in names)
+
+
+def test_a_relay_that_is_closed_while_it_connects_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    connected: list[socket.socket] = []
+
+    def connect_and_close(address: tuple[str, int]) -> socket.socket:
+        connected.append(connect(address))
+        relay.close()
+        return connected[0]
+
+    connect = socket.create_connection
+    with socket.create_server(("127.0.0.1", 0)) as target, Relay(f"127.0.0.1:{target.getsockname()[1]}") as relay:
+        relay.open()
+        monkeypatch.setattr(socket, "create_connection", connect_and_close)
+        with closing(connect(("127.0.0.1", relay.port), timeout=60)) as client:
+            assert client.recv(1) == b"", "the relay has closed what it accepted"
+        wait_for(lambda: connected[0].fileno() < 0, what="the end of the connection to the server")
