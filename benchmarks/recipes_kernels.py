@@ -18,7 +18,7 @@ from connectors.discard import DiscardSink
 from etl.api import OFFSET
 from etl.config.model import Output
 from etl.delivery.dead_letters import SCHEMA
-from etl.finding.candidates import Candidate, recipe_candidate
+from etl.inference.candidates import Candidate, recipe_candidate
 from etl.plan.planner import plan
 from etl.resources import recipes
 from etl.testing.given_source import GivenSource, read_lines

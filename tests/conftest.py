@@ -89,7 +89,7 @@ def group_of(item: pytest.Item) -> str:
     """The file of a test that uses no servers, or its folder, where each process would read all recipes to find those that
     match."""
     path = item.path.relative_to(ROOT)
-    return str(path.parent if path.parent.name == "finding" else path)
+    return str(path.parent if path.parent.name == "inference" else path)
 
 
 def has_marker(item: pytest.Item, *names: str) -> bool:

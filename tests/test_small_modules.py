@@ -27,7 +27,7 @@ REASONS = {
     "etl.expressions.dataframes": "the part for PySpark, which nothing else of the package imports",
     "etl.expressions.library.flink.times.zones": "time zones as Flink names them",
     "etl.expressions.values.longer_texts": "values of columns, below the functions of the library",
-    "etl.finding.grok.pattern_parts": "belongs to grok; what imports it is for all parsers",
+    "etl.inference.grok.pattern_parts": "belongs to grok; what imports it is for all parsers",
     "etl.rules.correlation.sliding_windows": "the part of the evaluation that is about time, for its laws",
     "etl.rules.predicates.time_part": "a family of predicates is a module",
     "etl.rules.sigma.counts": "a rewriting of conditions, before pySigma reads them",

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from etl.api import Finding
-from etl.finding.fields import percent
-from etl.finding.match_stops import Grok, MatchStop
-from etl.finding.sample import MAX_LINES, open_sample
+from etl.inference.fields import percent
+from etl.inference.match_stops import Grok, MatchStop
+from etl.inference.sample import MAX_LINES, open_sample
 from etl.testing.values import to_plain
 from etl.testing.yaml_writer import format_flow_mapping
 

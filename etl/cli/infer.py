@@ -9,11 +9,11 @@ import click
 
 from etl.api import EtlError, nearest
 from etl.cli.activity import activity
-from etl.finding.fields import fields_block, find_fields, percent
-from etl.finding.grok.proposal import describe_patterns
-from etl.finding.match import Match
-from etl.finding.sample import MAX_LINES, Sample, open_sample
-from etl.finding.search import ENOUGH, find_matches
+from etl.inference.fields import fields_block, find_fields, percent
+from etl.inference.grok.proposal import describe_patterns
+from etl.inference.match import Match
+from etl.inference.sample import MAX_LINES, Sample, open_sample
+from etl.inference.search import ENOUGH, find_matches
 from etl.testing.yaml_writer import format_flow_mapping
 
 EXAMPLES = """

@@ -12,7 +12,7 @@ import click
 from etl.resources import recipes, scripts
 
 if TYPE_CHECKING:
-    from etl.finding.match import Match
+    from etl.inference.match import Match
 
 STARTER_NAME = "pipeline.yaml"
 STARTER = """\
@@ -132,10 +132,10 @@ def _infer_pipeline(origin: Path, doing: Callable[[str], None]) -> tuple[Match, 
     """The best match for a file, and a pipeline with a test that uses it."""
     from etl.api import EtlError
     from etl.cli.infer import nothing_reads
-    from etl.finding.generated_test import add_test
-    from etl.finding.pipeline_file import pipeline_text
-    from etl.finding.sample import open_sample
-    from etl.finding.search import find_matches
+    from etl.inference.generated_test import add_test
+    from etl.inference.pipeline_file import pipeline_text
+    from etl.inference.sample import open_sample
+    from etl.inference.search import find_matches
 
     with open_sample(origin) as sample:
         found = find_matches(sample, doing=doing)
@@ -170,7 +170,7 @@ def _suffix(recipe: str) -> str:
 def _recipe(name: str) -> str:
     from difflib import get_close_matches
 
-    from etl.finding.pipeline_file import recipe_text
+    from etl.inference.pipeline_file import recipe_text
 
     found = recipes() | scripts()
     if name not in found:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from etl.api import Schema
     from etl.config.model import Pipeline
     from etl.rules.correlation.model import Correlation
-    from etl.rules.rule import Problem, Rule, RuleSet
+    from etl.rules.rule import Rule, RuleProblem, RuleSet
     from etl.rules.sigma.taxonomy import Taxonomy
     from etl.steps.detection.rule_sources import RuleSources
 
-    Located = TypeVar("Located", Rule, Problem, Correlation)
+    Located = TypeVar("Located", Rule, RuleProblem, Correlation)
 
 
 @dataclass(frozen=True)

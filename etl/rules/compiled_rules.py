@@ -13,7 +13,7 @@ from etl.rules.conditions.tree import Condition, leaves
 from etl.rules.predicates.predicate import ANY_FIELD
 from etl.rules.predicates.sql import Sql
 from etl.rules.reload.taxonomy_cache import current_taxonomy
-from etl.rules.rule import Problem, Rule, RuleSet
+from etl.rules.rule import Rule, RuleProblem, RuleSet
 from etl.rules.sigma.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class StreamSchema:
     taxonomy: str | None
     schema: Schema
 
-    def problems(self, rules: RuleSet) -> Sequence[Problem]:
+    def problems(self, rules: RuleSet) -> Sequence[RuleProblem]:
         """The problems of these rules with this stream. Raises TaxonomyError."""
         return compile_rules(rules, current_taxonomy(self.taxonomy).taxonomy, self.schema).problems
 
@@ -45,12 +45,12 @@ class CompiledRules:
     other_sources: tuple[Rule, ...]
     """Rules for events of other log sources."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[RuleProblem, ...]
     missing: dict[str, int]
     """Fields that the stream lacks, and how many rules use each."""
 
     version: str
-    outdated: tuple[Problem, ...] = ()
+    outdated: tuple[RuleProblem, ...] = ()
     """See `RuleSet.outdated`."""
 
     def engine(self, schema: Schema, switches: Switches | None = None) -> Engine:
@@ -72,7 +72,7 @@ def compile_rules(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> Compile
         if adapted is None:
             other_sources.append(rule)
         elif error := _find_sql_error(adapted.condition, schema):
-            problems.append(Problem(rule.file, rule.line, error, rule.title))
+            problems.append(RuleProblem(rule.file, rule.line, error, rule.title))
         else:
             compiled.append(adapted)
             for name in required_fields([adapted]) - fields:
@@ -95,7 +95,7 @@ def drop_bad_sql(rules: RuleSet, columns: Sequence[str] | None) -> RuleSet:
     ``columns`` are the stream's fields, None if they are unknown.
     """
     wrong = {rule: message for rule in rules.rules if (message := _find_error_for_any_type(rule, columns))}
-    problems = [*rules.problems, *(Problem(rule.file, rule.line, message, rule.title) for rule, message in wrong.items())]
+    problems = [*rules.problems, *(RuleProblem(rule.file, rule.line, message, rule.title) for rule, message in wrong.items())]
     kept = tuple(rule for rule in rules.rules if rule not in wrong)
     return replace(rules, rules=kept, problems=tuple(sorted(problems, key=lambda one: (one.file, one.line))))
 

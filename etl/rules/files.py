@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from etl.api import FileSearch
-from etl.rules.rule import Problem
+from etl.rules.rule import RuleProblem
 
 SUFFIXES = (".yml", ".yaml")
 LARGEST_BYTES = 16 << 20
@@ -58,7 +58,7 @@ def file_states(patterns: Sequence[str]) -> FileStates:
     return tuple(states)
 
 
-def read_documents(path: str) -> tuple[list[Document], list[Problem]]:
+def read_documents(path: str) -> tuple[list[Document], list[RuleProblem]]:
     """The documents of a file, and what is wrong with the file."""
     try:
         if os.path.getsize(path) > LARGEST_BYTES:
@@ -66,31 +66,31 @@ def read_documents(path: str) -> tuple[list[Document], list[Problem]]:
         with open(path, encoding="utf-8") as file:
             return parse_documents(path, file.read())
     except (OSError, ValueError) as error:
-        return [], [Problem(path, 1, str(error))]
+        return [], [RuleProblem(path, 1, str(error))]
 
 
-def parse_documents(name: str, text: str) -> tuple[list[Document], list[Problem]]:
+def parse_documents(name: str, text: str) -> tuple[list[Document], list[RuleProblem]]:
     """The documents of a text, and what is wrong with it; ``name`` is the file of its documents and problems."""
-    problems: list[Problem] = []
+    problems: list[RuleProblem] = []
     try:
         if len(text) > LARGEST_BYTES:
             raise ValueError(_TOO_LARGE)
         return list(_parse(name, text, problems)), problems
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problems.append(Problem(name, line, f"no YAML: {error.problem or error.context}"))
+        problems.append(RuleProblem(name, line, f"no YAML: {error.problem or error.context}"))
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        problems.append(Problem(name, 1, str(error) or type(error).__name__))
+        problems.append(RuleProblem(name, 1, str(error) or type(error).__name__))
     return [], problems
 
 
-def _parse(path: str, text: str, problems: list[Problem]) -> Iterator[Document]:
+def _parse(path: str, text: str, problems: list[RuleProblem]) -> Iterator[Document]:
     for node, item in nodes_with_values(text):
         line = node.start_mark.line + 1
         if isinstance(item, dict):
             yield Document(path, line, item)
         elif item is not None:
-            problems.append(Problem(path, line, f"a rule is a mapping, and this is {str(item)[:40]!r}"))
+            problems.append(RuleProblem(path, line, f"a rule is a mapping, and this is {str(item)[:40]!r}"))
 
 
 def nodes_with_values(text: str) -> Iterator[tuple[yaml.Node, Any]]:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from etl.rules.files import nodes_with_values
-from etl.rules.rule import Problem
+from etl.rules.rule import RuleProblem
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indexes from a document to a value."""
@@ -31,7 +31,7 @@ class ProblemLocation:
     key: KeyPath = ()
 
 
-def locate_problem(problem: Problem) -> ProblemLocation:
+def locate_problem(problem: RuleProblem) -> ProblemLocation:
     """The key that the problem is about; the first line of the rule if the key is unknown or the file is gone."""
     try:
         rules = _read_rules(problem.file, os.stat(problem.file).st_mtime_ns)
@@ -45,7 +45,7 @@ def locate_problem(problem: Problem) -> ProblemLocation:
     return ProblemLocation(mark.line + 1, mark.column + 1, key)
 
 
-def locate_problems(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+def locate_problems(problems: tuple[RuleProblem, ...]) -> tuple[RuleProblem, ...]:
     """The problems with the lines of the keys that they are about, sorted by file and line."""
     located = (replace(one, line=locate_problem(one).line) for one in problems)
     return tuple(sorted(located, key=lambda one: (one.file, one.line)))

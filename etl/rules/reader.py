@@ -12,7 +12,7 @@ from etl.rules.correlation.families import resolve_names
 from etl.rules.correlation.model import Correlation
 from etl.rules.files import Document, read_documents
 from etl.rules.predicates.sql import Sql
-from etl.rules.rule import LEVELS, Problem, Rule, RuleSet
+from etl.rules.rule import LEVELS, Rule, RuleProblem, RuleSet
 from etl.rules.sigma.reader import is_sigma, read_sigma
 from etl.rules.sigma.values import Placeholders
 
@@ -23,7 +23,7 @@ def read_rules(
     paths: Sequence[str], inline: Sequence[Mapping[str, Any]] = (), placeholders: Placeholders | None = None
 ) -> RuleSet:
     """The rules of files and of the pipeline itself. A rule that cannot be read becomes a problem, and the others stay."""
-    problems: list[Problem] = []
+    problems: list[RuleProblem] = []
     files: dict[str, tuple[Document, ...]] = {}
     if inline:
         files["rules"] = tuple(Document("rules", number, data) for number, data in enumerate(inline, 1))
@@ -37,15 +37,15 @@ def read_rules(
 
 
 def rules_from_documents(
-    files: Mapping[str, Sequence[Document]], placeholders: Placeholders, problems: Sequence[Problem] = ()
+    files: Mapping[str, Sequence[Document]], placeholders: Placeholders, problems: Sequence[RuleProblem] = ()
 ) -> RuleSet:
     """The rules of documents, with ``problems`` of the files and those of the documents."""
-    found: list[Rule | Correlation | Problem] = []
+    found: list[Rule | Correlation | RuleProblem] = []
     found += (read_own_rule(one) for documents in files.values() for one in documents if not is_sigma(one.data))
     sigma = [[one for one in documents if is_sigma(one.data)] for documents in files.values()]
     if any(sigma):
         found += read_sigma(sigma, placeholders)
-    wrong = [*problems, *(one for one in found if isinstance(one, Problem))]
+    wrong = [*problems, *(one for one in found if isinstance(one, RuleProblem))]
     rules = tuple(_drop_repeated_rules([one for one in found if isinstance(one, Rule)], wrong))
     correlations = tuple(_drop_repeated_correlations([one for one in found if isinstance(one, Correlation)], rules, wrong))
     return RuleSet(rules, tuple(sorted(wrong, key=lambda one: (one.file, one.line))), correlations=correlations)
@@ -55,7 +55,9 @@ def drop_own_ids(own: RuleSet, found: RuleSet) -> RuleSet:
     """The rules of files and tables without those that have the id of one of the step's own rules; these become problems."""
     known = {rule.id: rule.line for rule in own.rules}
     problems = [
-        Problem(rule.file, rule.line, f"its id {rule.id!r} is that of rules[{known[rule.id] - 1}] of the step itself", rule.title)
+        RuleProblem(
+            rule.file, rule.line, f"its id {rule.id!r} is that of rules[{known[rule.id] - 1}] of the step itself", rule.title
+        )
         for rule in found.rules
         if rule.id in known
     ]
@@ -69,11 +71,11 @@ def combine(own: RuleSet, found: RuleSet) -> RuleSet:
     return replace(others, rules=(*own.rules, *others.rules), problems=(*own.problems, *others.problems))
 
 
-def read_own_rule(document: Document) -> Rule | Problem:
+def read_own_rule(document: Document) -> Rule | RuleProblem:
     """A rule with a Spark SQL condition, or what is wrong with it."""
     data, name = document.data, document.data.get("name")
     if wrong := _find_mistake(data):
-        return Problem(document.file, document.line, wrong, str(name or ""))
+        return RuleProblem(document.file, document.line, wrong, str(name or ""))
     return Rule(
         id=str(data.get("id", name)),
         title=str(data.get("title", name)),
@@ -109,7 +111,7 @@ def _find_mistake(data: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _drop_repeated_rules(rules: Sequence[Rule], problems: list[Problem]) -> Iterator[Rule]:
+def _drop_repeated_rules(rules: Sequence[Rule], problems: list[RuleProblem]) -> Iterator[Rule]:
     """Of rules with one id the first. The id of a Sigma rule without one is its title, which other rules may have."""
     known: dict[str, Rule] = {}
     for rule in rules:
@@ -121,7 +123,7 @@ def _drop_repeated_rules(rules: Sequence[Rule], problems: list[Problem]) -> Iter
 
 
 def _drop_repeated_correlations(
-    correlations: Iterable[Correlation], rules: Sequence[Rule], problems: list[Problem]
+    correlations: Iterable[Correlation], rules: Sequence[Rule], problems: list[RuleProblem]
 ) -> Iterator[Correlation]:
     """Correlations whose id no rule and no earlier correlation has."""
     known: dict[str, Rule | Correlation] = {rule.id: rule for rule in rules}
@@ -133,5 +135,5 @@ def _drop_repeated_correlations(
             problems.append(_repeated_id(one, first))
 
 
-def _repeated_id(one: Rule | Correlation, first: Rule | Correlation) -> Problem:
-    return Problem(one.file, one.line, f"its id {one.id!r} is that of {first.file}:{first.line}", one.title)
+def _repeated_id(one: Rule | Correlation, first: Rule | Correlation) -> RuleProblem:
+    return RuleProblem(one.file, one.line, f"its id {one.id!r} is that of {first.file}:{first.line}", one.title)

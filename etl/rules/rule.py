@@ -42,7 +42,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RuleProblem:
     """Why a rule or a file is left out."""
 
     file: str
@@ -69,8 +69,8 @@ class RuleSet:
     """Rules that are used together, and the problems of those that could not be loaded."""
 
     rules: tuple[Rule, ...]
-    problems: tuple[Problem, ...] = ()
-    outdated: tuple[Problem, ...] = ()
+    problems: tuple[RuleProblem, ...] = ()
+    outdated: tuple[RuleProblem, ...] = ()
     """Problems of new versions of files; the rules are those of the last good versions."""
     correlations: tuple[Correlation, ...] = ()
     empty: tuple[str, ...] = ()

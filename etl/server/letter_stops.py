@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from etl.api import Parser
 from etl.config.model import Pipeline
-from etl.finding.match_stops import MatchStop
+from etl.inference.match_stops import MatchStop
 from etl.server.studio.marked_texts import match_stops
 
 MAX_CHARACTERS = 4096

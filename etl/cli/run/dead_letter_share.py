@@ -80,7 +80,7 @@ def _match_stops(plan: Plan, at: str, example: str) -> Iterator[str]:
 
 
 def _grok(node: StepNode, pattern: str) -> Any:
-    from etl.finding.match_stops import Grok
+    from etl.inference.match_stops import Grok
 
     names = ("pattern_set", "pattern_definitions", "pattern_files")
     return Grok(pattern, {name: getattr(node.step, name) for name in names if hasattr(node.step, name)})

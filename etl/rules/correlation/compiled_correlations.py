@@ -13,7 +13,7 @@ from etl.api import Schema, format_type, visible
 from etl.rules.correlation.families import Family, find_families
 from etl.rules.correlation.model import Correlation
 from etl.rules.correlation.routes import Route, find_routes, group_name, group_types, is_groupable
-from etl.rules.rule import Problem, Rule, RuleSet
+from etl.rules.rule import Rule, RuleProblem, RuleSet
 from etl.rules.sigma.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class CompiledCorrelations:
 
     titles: Mapping[str, str]
     version: str
-    problems: tuple[Problem, ...]
-    unknown_groups: tuple[Problem, ...] = ()
+    problems: tuple[RuleProblem, ...]
+    unknown_groups: tuple[RuleProblem, ...] = ()
     """Problems of correlations whose group fields alerts do not have."""
 
     @cached_property
@@ -69,7 +69,7 @@ def compile_correlations(rules: RuleSet, taxonomy: Taxonomy, schema: Schema) -> 
     for family in find_families(rules.correlations):
         found = find_routes(family, here, taxonomy)
         if wrong := _find_missing_rule(family, here) or _find_missing_field(found, visible(schema)):
-            problems.append(Problem(family.head.file, family.head.line, wrong, family.head.title))
+            problems.append(RuleProblem(family.head.file, family.head.line, wrong, family.head.title))
         else:
             good[family.head.id], routes[family.head.id] = family, found
     heads = [family.head for family in good.values()]
@@ -87,10 +87,10 @@ def drop_unknown_groups(compiled: CompiledCorrelations, fields: Collection[str])
     return replace(compiled, families=good, routes={head: compiled.routes[head] for head in good}, unknown_groups=problems)
 
 
-def _unknown_group(one: Correlation, names: Sequence[str]) -> Problem:
+def _unknown_group(one: Correlation, names: Sequence[str]) -> RuleProblem:
     listed = " and ".join(repr(name) for name in names)
     why = f"it groups by {listed}, for which alerts of this run have no field"
-    return Problem(
+    return RuleProblem(
         one.file, one.line, f"{why}; restart the pipeline, for a rule of a table with the name in `group_fields`", one.title
     )
 

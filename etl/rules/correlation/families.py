@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from etl.api import nearest
 from etl.rules.correlation.model import BooleanExpression, Correlation, Expression, RulePresent, Threshold
-from etl.rules.rule import Problem, Rule, RuleSet
+from etl.rules.rule import Rule, RuleProblem, RuleSet
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ def resolve_names(rules: RuleSet) -> RuleSet:
     """The set with ids instead of names in correlations; a correlation that names a missing rule becomes a problem."""
     names = _names(rules)
     kept: dict[str, Correlation] = {}
-    problems: list[Problem] = []
+    problems: list[RuleProblem] = []
     waiting = list(rules.correlations)
     while waiting:
         ready = [one for one in waiting if not _is_blocked(one, waiting, names)]
         for one in ready or waiting:
             wrong = _find_mistake(one, names, kept, rules) if ready else "it builds on itself"
             if wrong:
-                problems.append(Problem(one.file, one.line, wrong, one.title))
+                problems.append(RuleProblem(one.file, one.line, wrong, one.title))
             else:
                 kept[one.id] = _replace_names(one, names)
         waiting = [one for one in waiting if one not in ready] if ready else []

@@ -16,7 +16,7 @@ from etl.rules.correlation.model import (
     rules_in,
     words_in,
 )
-from etl.rules.rule import Problem
+from etl.rules.rule import RuleProblem
 from etl.rules.wording import count_noun
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ class UnsupportedCorrelationError(ValueError):
     """A correlation cannot run; the message says why."""
 
 
-def to_correlation(document: Document, made: Any) -> Correlation | Problem:
+def to_correlation(document: Document, made: Any) -> Correlation | RuleProblem:
     """The correlation of a SigmaCorrelationRule, ``made`` from a document."""
     try:
         return _correlation(document, made)
     except UnsupportedCorrelationError as error:
-        return Problem(document.file, document.line, str(error), str(made.title or ""))
+        return RuleProblem(document.file, document.line, str(error), str(made.title or ""))
 
 
 def _correlation(document: Document, made: Any) -> Correlation:

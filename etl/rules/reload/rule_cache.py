@@ -19,7 +19,7 @@ from etl.columns import disk_cache
 from etl.rules.compiled_rules import StreamSchema
 from etl.rules.files import NO_RULE, Document, FileStates, file_states, parse_documents, read_documents
 from etl.rules.reader import rules_from_documents
-from etl.rules.rule import Problem, RuleSet
+from etl.rules.rule import RuleProblem, RuleSet
 
 log = logging.getLogger("sluice.rules")
 
@@ -77,11 +77,11 @@ def _read(
     return replace(found, outdated=tuple(reload.outdated))
 
 
-_logged: dict[str, Problem] = {}
+_logged: dict[str, RuleProblem] = {}
 """The problem that was logged last of each bad file."""
 
 
-def _log_once(path: str, problem: Problem) -> None:
+def _log_once(path: str, problem: RuleProblem) -> None:
     """Log a problem once in a process, not again with each change of another file."""
     if _logged.get(path) != problem:
         _logged[path] = problem
@@ -98,8 +98,8 @@ class _Reload:
         self._unchanged = set(before.state)
         self._good: list[tuple[str, int, int]] = []
         self.documents: dict[str, tuple[Document, ...]] = {}
-        self.problems: list[Problem] = []
-        self.outdated: list[Problem] = []
+        self.problems: list[RuleProblem] = []
+        self.outdated: list[RuleProblem] = []
 
     def read(self, state: tuple[str, int, int]) -> None:
         """Read a file, or a text, in this state."""
@@ -129,7 +129,7 @@ class _Reload:
         path = state[0]
         documents, wrong = self._read_documents(path)
         if not documents and not wrong:
-            wrong = [Problem(path, 1, f"{NO_RULE} any more; to end its rules, remove it")]
+            wrong = [RuleProblem(path, 1, f"{NO_RULE} any more; to end its rules, remove it")]
         if wrong := wrong or self._new_problems(path, documents, known):
             _log_once(path, wrong[0])
             self.outdated += wrong
@@ -138,7 +138,7 @@ class _Reload:
             self._good.append(state)
         self.documents[path] = known if wrong else documents
 
-    def _new_problems(self, path: str, documents: Sequence[Document], known: Sequence[Document]) -> list[Problem]:
+    def _new_problems(self, path: str, documents: Sequence[Document], known: Sequence[Document]) -> list[RuleProblem]:
         """The problems of a file's rules that its last good version does not have: one bad rule does not block changes."""
         now, before = (
             self._stream.problems(rules_from_documents({path: some}, self._placeholders)) if some else ()
@@ -147,6 +147,6 @@ class _Reload:
         known_before = {(problem.rule, problem.message) for problem in before}
         return [problem for problem in now if (problem.rule, problem.message) not in known_before]
 
-    def _read_documents(self, path: str) -> tuple[tuple[Document, ...], list[Problem]]:
+    def _read_documents(self, path: str) -> tuple[tuple[Document, ...], list[RuleProblem]]:
         documents, wrong = parse_documents(path, self._texts[path]) if path in self._texts else read_documents(path)
         return tuple(documents), wrong

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from etl.columns import disk_cache
-from etl.rules.rule import Problem
+from etl.rules.rule import RuleProblem
 from etl.rules.sigma.taxonomy import Taxonomy, TaxonomyError, read_taxonomy, taxonomy_path
 
 log = logging.getLogger("sluice.rules")
@@ -23,7 +23,7 @@ class CurrentTaxonomy:
     """The taxonomy that rules use now."""
 
     taxonomy: Taxonomy
-    outdated: tuple[Problem, ...] = ()
+    outdated: tuple[RuleProblem, ...] = ()
     """What is wrong with the file; the taxonomy is the last good one."""
 
 
@@ -51,7 +51,7 @@ def _read(path: str, _: tuple[int, int] | None) -> CurrentTaxonomy:
         if last_good is None:
             raise
         log.warning("%s; names of fields, log sources and placeholders stay as they were", error)
-        return CurrentTaxonomy(last_good, (Problem(path, 1, str(error)),))
+        return CurrentTaxonomy(last_good, (RuleProblem(path, 1, str(error)),))
     if now != last_good:
         disk_cache.save(file, now)
     return CurrentTaxonomy(now)

@@ -10,7 +10,7 @@ from etl.rules.correlation.model import Correlation
 from etl.rules.correlation.reader import to_correlation
 from etl.rules.files import Document
 from etl.rules.predicates.predicate import UnsupportedError
-from etl.rules.rule import Problem, Rule
+from etl.rules.rule import Rule, RuleProblem
 from etl.rules.search.regex_search import BadRegexError
 from etl.rules.sigma.counts import expand_counts
 from etl.rules.sigma.hints import add_hint
@@ -28,11 +28,11 @@ def is_sigma(data: object) -> bool:
     return isinstance(data, Mapping) and bool({"detection", "correlation", "filter", "action"} & set(data))
 
 
-def read_sigma(files: Sequence[Sequence[Document]], placeholders: Placeholders) -> Iterator[Rule | Correlation | Problem]:
+def read_sigma(files: Sequence[Sequence[Document]], placeholders: Placeholders) -> Iterator[Rule | Correlation | RuleProblem]:
     """The rules and correlations of files, each given as its documents; filters apply to the rules of all files."""
     if (missing := find_missing_package()) is not None:
         yield from (
-            Problem(one.file, one.line, missing, str(one.data.get("title", ""))) for documents in files for one in documents
+            RuleProblem(one.file, one.line, missing, str(one.data.get("title", ""))) for documents in files for one in documents
         )
         return
     from sigma.correlations import SigmaCorrelationRule
@@ -41,7 +41,7 @@ def read_sigma(files: Sequence[Sequence[Document]], placeholders: Placeholders) 
     filters: list[Any] = []
     for documents in files:
         for document, made in _load(documents):
-            if isinstance(made, Problem):
+            if isinstance(made, RuleProblem):
                 yield made
             elif isinstance(made, SigmaCorrelationRule):
                 yield to_correlation(document, made)
@@ -111,12 +111,12 @@ def _add_modifiers() -> None:
     modifier_mapping.setdefault("utf16le", SigmaWideModifier)
 
 
-def _to_problem(document: Document, data: Mapping[str, Any], error: object) -> Problem:
+def _to_problem(document: Document, data: Mapping[str, Any], error: object) -> RuleProblem:
     names = tuple(str(data[key]) for key in ("id", "name") if data.get(key))
-    return Problem(document.file, document.line, add_hint(error), str(data.get("title") or data.get("name") or ""), names)
+    return RuleProblem(document.file, document.line, add_hint(error), str(data.get("title") or data.get("name") or ""), names)
 
 
-def _to_rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: Placeholders) -> Rule | Problem:
+def _to_rule(document: Document, rule: Any, filters: Sequence[Any], placeholders: Placeholders) -> Rule | RuleProblem:
     from sigma.exceptions import SigmaError
 
     try:

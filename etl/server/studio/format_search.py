@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from etl.api import EtlError
-from etl.finding.fields import find_fields
-from etl.finding.match import Match
-from etl.finding.pipeline_file import pipeline_text
-from etl.finding.sample import Sample, open_sample
-from etl.finding.search import find_matches
+from etl.inference.fields import find_fields
+from etl.inference.match import Match
+from etl.inference.pipeline_file import pipeline_text
+from etl.inference.sample import Sample, open_sample
+from etl.inference.search import find_matches
 from etl.server.studio.pasted_lines import pasted_lines
 from etl.server.studio.plain_events import browser_value
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from etl.api import Parser, TextSpan
-from etl.finding.match_stops import Grok, MatchStop
+from etl.inference.match_stops import Grok, MatchStop
 
 MAX_STOPS = 50
 """Most failed texts whose stops are searched: each pattern is tried piece by piece."""

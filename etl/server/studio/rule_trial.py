@@ -12,7 +12,7 @@ from etl.rules.compiled_rules import drop_bad_sql
 from etl.rules.problem_locations import locate_problem
 from etl.rules.reader import read_rules
 from etl.rules.report import report_lines
-from etl.rules.rule import Problem, Rule, RuleSet
+from etl.rules.rule import Rule, RuleProblem, RuleSet
 from etl.rules.sigma.taxonomy import read_taxonomy
 from etl.rules.test_events import find_failure
 
@@ -47,7 +47,7 @@ def _count(rules: RuleSet) -> int:
     return len(rules.rules) + len(rules.correlations)
 
 
-def _problem(problem: Problem) -> dict[str, Any]:
+def _problem(problem: RuleProblem) -> dict[str, Any]:
     """A problem as the editor shows it, at the key that it is about."""
     location = locate_problem(problem)
     place = {"line": location.line, "column": location.column}

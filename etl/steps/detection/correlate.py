@@ -17,7 +17,7 @@ from etl.steps.detection.rule_sources import RuleCacheKey, RuleSources
 
 if TYPE_CHECKING:
     from etl.rules.correlation.compiled_correlations import CompiledCorrelations
-    from etl.rules.rule import Problem, RuleSet
+    from etl.rules.rule import RuleProblem, RuleSet
 
 _OWN = "correlations"
 """The file name of correlations in the pipeline itself."""
@@ -125,7 +125,7 @@ class Correlate(RuleSources):
                 message = f"correlations group by {name!r}, which alerts have already"
                 yield Finding("name-conflict", message, ("files",), "map the field to another name")
 
-    def _own_finding(self, problem: Problem) -> Finding:
+    def _own_finding(self, problem: RuleProblem) -> Finding:
         """The finding about a correlation of the pipeline itself, at its key."""
         from etl.rules.problem_locations import find_key
 

@@ -13,7 +13,7 @@ from etl.rules.compiled_rules import compile_rules
 from etl.rules.files import NO_RULE, find_rule_files
 from etl.rules.problem_locations import locate_problem
 from etl.rules.reader import drop_own_ids, read_rules
-from etl.rules.rule import Problem, RuleSet
+from etl.rules.rule import RuleProblem, RuleSet
 from etl.rules.sigma.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def file_findings(patterns: Sequence[str], own: RuleSet, names: Taxonomy, incomi
             yield rule_finding(problem)
 
 
-def rule_finding(problem: Problem) -> Finding:
+def rule_finding(problem: RuleProblem) -> Finding:
     """The finding about a rule of a file, at its key there."""
     found = locate_problem(problem)
     location = FileLocation(problem.file, found.line, found.column, found.key)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from etl.rules.correlation.model import Correlation
     from etl.rules.reload.changes import RuleIndex
     from etl.rules.reload.rule_cache import RuleText
-    from etl.rules.rule import Problem, Rule, RuleSet
+    from etl.rules.rule import Rule, RuleProblem, RuleSet
     from etl.rules.sigma.taxonomy import Taxonomy
     from etl.tables.table_store import TableRequest
 
@@ -193,7 +193,7 @@ _left_out: dict[str, tuple[str, ...]] = {}
 """Options of a step → the last logged problems of its rules."""
 
 
-def log_left_out(key: RuleCacheKey[Any], problems: Sequence[Problem]) -> None:
+def log_left_out(key: RuleCacheKey[Any], problems: Sequence[RuleProblem]) -> None:
     """Log that rules are left out, when some are, and others than at the last time."""
     from etl.rules.wording import count_noun
 
