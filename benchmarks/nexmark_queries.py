@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from tempfile import mkdtemp
 
 import psutil  # type: ignore[import-untyped]
 
@@ -52,8 +53,7 @@ def script(data: Path, query: str, events: Path, output: Path) -> str:
 
 def run(session: SharedSession, data: Path, query: str, events: Path, output: Path) -> tuple[float, float]:
     """Seconds and CPU seconds of a query over all events. Raises EtlError."""
-    folder = output / f"{query}-{events.name}"
-    folder.mkdir()
+    folder = Path(mkdtemp(prefix=f"{query}-", dir=output))
     (folder / "count_char.py").write_text(COUNT_CHAR, "utf-8")
     path = folder / f"{query}.sql"
     path.write_text(script(data, query, events, folder), "utf-8")

@@ -84,9 +84,10 @@ def _write_stubs(file: Path, stubs: str) -> None:
 
 def _pipeline(file: Path, stubs: str = "") -> Any:
     document = read_script(file.read_bytes(), installed(), file.parent, stubs)
-    if document.value is None and stubs:
-        _refuse([f"{file}:{flaw.location[0]}:{flaw.location[1]}: {flaw.code}: {flaw.message}" for flaw in document.flaws])
-    if document.value is None:
+    errors = [flaw for flaw in document.flaws if flaw.severity == "error"]
+    if errors and stubs:
+        _refuse([f"{file}:{flaw.location[0]}:{flaw.location[1]}: {flaw.code}: {flaw.message}" for flaw in errors])
+    if errors or document.value is None:
         for problem in inspect(file).problems:
             click.echo(str(problem), err=True)
         raise click.exceptions.Exit(1)

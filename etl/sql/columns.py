@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,23 @@ from etl.sql.statements import ScriptError, start
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
+
+
+UNKNOWN_FIELD = "column_that_does_not_exist_"
+"""Beginning of the fields of columns that do not exist and are reported: the rest of their statement is checked with them."""
+
+_reported: ContextVar[Collection[int]] = ContextVar("reported_columns", default=frozenset())
+"""The characters of the script at which such columns are."""
+
+
+@contextmanager
+def reported_columns(starts: Collection[int]) -> Iterator[None]:
+    """Compile columns at these characters, if they do not exist, to fields whose names begin with `UNKNOWN_FIELD`."""
+    token = _reported.set(starts)
+    try:
+        yield
+    finally:
+        _reported.reset(token)
 
 
 @dataclass(frozen=True)
@@ -180,6 +199,8 @@ class Scope:
             return next((one for one in known if one.name == name), None) or SqlColumn(
                 name, table.field_of(name, at) if table is not None else name
             )
+        if not found and at in _reported.get():
+            return SqlColumn(parts[-1], f"{UNKNOWN_FIELD}{at}")
         if not found:
             raise self._unknown(parts, at)
         if len(found) > 1:
@@ -201,6 +222,10 @@ class Scope:
     def _unknown(self, parts: list[str], at: int) -> ScriptError:
         names = [one.name for one in self.columns]
         near = get_close_matches(parts[-1], names, 1)
+        tables = dict.fromkeys(one.qualifier for one in self.columns if one.qualifier)
+        if len(parts) > 1 and tables and not self.has_table(parts) and not self.has(parts[0]):
+            hint = f"FROM has no table {parts[0]!r}: those here are {', '.join(tables)}"
+            return ScriptError("unknown-field", f"there is no column {'.'.join(parts)!r}", at, hint)
         hint = f"is {near[0]!r} meant?" if near else f"the columns are {', '.join(dict.fromkeys(names)) or 'none'}"
         return ScriptError("unknown-field", f"there is no column {'.'.join(parts)!r}", at, hint)
 

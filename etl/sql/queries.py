@@ -43,10 +43,20 @@ class Queries:
         self._conditions = QueryConditions(compiled, self)
         self._view_relations: dict[str, Relation] = {}
         self._compiling: list[str] = []
+        self._read_views: set[str] = set()
         self._depth = 0
+
+    def unused_views(self) -> list[CreateView]:
+        """The views that no query has read so far."""
+        return [view for name, view in self.tables.views.items() if name not in self._read_views]
+
+    def check_view(self, view: CreateView) -> None:
+        """Compile a view. Raises ScriptError."""
+        self._view(view)
 
     def _view(self, view: CreateView) -> Relation:
         key = view.name.lower()
+        self._read_views.add(key)
         if key in self._compiling:
             chain = " → ".join([*self._compiling[self._compiling.index(key) :], key])
             raise ScriptError("cycle", f"the view {view.name!r} reads itself: {chain}", view.at)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Container, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -44,40 +46,69 @@ _RESULT = "result"
 def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None, java_functions: str = "") -> CompiledScript:
     """Compile all statements; errors are collected, one for each statement. ``folder``: that of the script, for its functions.
     ``java_functions``: the file with functions in place of those in Java, where the script names none."""
-    script = read_script(text)
-    named = [one.option.value for one in script.statements if isinstance(one, SetOption) and one.option.name == JAVA_FUNCTIONS]
-    with no_functions(named[-1] if named else java_functions), dialect_of(script.statements), noted_patterns() as patterns:
-        compiled = _compile(script, catalogue, folder or Path())
-    compiled.warnings += patterns
-    return compiled
+    return Compilation(catalogue, folder or Path(), java_functions).compile(read_script(text))
 
 
-def _compile(script: Script, catalogue: Catalogue, folder: Path) -> CompiledScript:
-    compiler = _Compiler(catalogue, folder)
-    compiler.compiled.errors += script.errors
-    compiler.compiled.warnings += script.warnings
-    if has_rsql_tables(script.statements):
-        give_rsql_meaning(script.statements)
-    for statement in script.statements:
-        try:
-            compiler.add(statement)
-        except ScriptError as error:
-            if error.code != "unknown-name" or error.name not in script.unread:
-                compiler.compiled.errors.append(error)
-        except RecursionError:
-            compiler.compiled.errors.append(
-                ScriptError("sql-syntax", "the statement is nested too deeply", getattr(statement, "at", 0))
-            )
-    compiled = compiler.compiled
-    compiled.warnings += _unused_classes(script)
-    if not compiled.errors and not compiled.value["sinks"]:
-        _report_no_query(script, compiled, catalogue)
-    add_idle(compiled)
-    if not compiled.errors:
-        share_equal_steps(compiled)
-        drop_unused_columns(compiled.value)
-    compiled.value = {key: value for key, value in compiled.value.items() if value or key in ("sources", "streams", "sinks")}
-    return compiled
+@dataclass(frozen=True)
+class Rest:
+    """What compiles the rest of a script with mistakes."""
+
+    declared: Sequence[Statement]
+    """The statements as they are in the script, whose tables decide its dialect."""
+    without: Container[int]
+    """Numbers of the statements that are left out."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What a script is compiled with."""
+
+    catalogue: Catalogue
+    folder: Path
+    java_functions: str = ""
+
+    def compile(self, script: Script, rest: Rest | None = None) -> CompiledScript:
+        """Compile the statements, whose expressions change. ``rest``: that they are those of a script without its mistakes."""
+        declared = rest.declared if rest else script.statements
+        named = [one.option.value for one in declared if isinstance(one, SetOption) and one.option.name == JAVA_FUNCTIONS]
+        functions = no_functions(named[-1] if named else self.java_functions)
+        with functions, dialect_of(declared), noted_patterns() as patterns:
+            if has_rsql_tables(declared):
+                give_rsql_meaning(script.statements)
+            compiled = self._compile(script, rest)
+        compiled.warnings += patterns
+        return compiled
+
+    def _compile(self, script: Script, rest: Rest | None) -> CompiledScript:
+        compiler = _Compiler(self.catalogue, self.folder)
+        compiled = compiler.compiled
+        compiled.errors += script.errors
+        compiled.warnings += script.warnings
+        for number, statement in enumerate(script.statements):
+            if rest and number in rest.without:
+                continue
+            try:
+                compiler.add(statement)
+            except ScriptError as error:
+                compiled.failed[number] = error
+            except RecursionError:
+                at = getattr(statement, "at", 0)
+                compiled.failed[number] = ScriptError("sql-syntax", "the statement is nested too deeply", at)
+        if not rest and not any(isinstance(one, Drop) for one in script.statements):  # a view may be of a table that was dropped
+            mistakes = compiler.unused_view_mistakes()
+            compiled.warnings += [one for one in mistakes if one.name not in script.unread]
+        compiled.errors += (
+            one for one in compiled.failed.values() if one.code != "unknown-name" or one.name not in script.unread
+        )
+        compiled.warnings += _unused_classes(script)
+        if not rest and not compiled.errors and not compiled.value["sinks"]:
+            _report_no_query(script, compiled, self.catalogue)
+        add_idle(compiled)
+        if not compiled.errors:
+            share_equal_steps(compiled)
+            drop_unused_columns(compiled.value)
+        compiled.value = {key: value for key, value in compiled.value.items() if value or key in ("sources", "streams", "sinks")}
+        return compiled
 
 
 def _unused_classes(script: Script) -> list[ScriptError]:
@@ -155,6 +186,20 @@ class _Compiler:
                 self._declare_function(statement)
             case Insert():
                 self._insert(statement)
+
+    def unused_view_mistakes(self) -> list[ScriptError]:
+        """The errors of views that no query reads, which do not run. Called last: caches get sources that the value lacks."""
+        found: list[ScriptError] = []
+        views = self._queries.unused_views()
+        value = deepcopy(self.compiled.value) if views else self.compiled.value
+        locations, warnings = dict(self.compiled.locations), list(self.compiled.warnings)
+        for view in views:
+            try:
+                self._queries.check_view(view)
+            except (ScriptError, RecursionError) as error:
+                found += [error] if isinstance(error, ScriptError) else []
+        self.compiled.value, self.compiled.locations, self.compiled.warnings = value, locations, warnings
+        return found
 
     def _declare_function(self, statement: CreateFunction) -> None:
         entry = declare(statement, self._folder)

@@ -12,6 +12,7 @@ from etl.sql.forms.grouping_sets import expanded
 from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.over import run_over, with_named_windows
 from etl.sql.forms.rank_limits import QUALIFY
+from etl.sql.functions.calls import unknown_function
 from etl.sql.functions.typed_nodes import sql_type
 from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped, is_timed_window
 from etl.sql.ranked_rows import RankedRows
@@ -86,6 +87,10 @@ class SelectCompiler:
             self._incoming.scope.find(name.split("."), error.at)
         except ScriptError:
             return error
+        group = self._node.args.get("group")  # a function that does not exist may be meant for an aggregate, or be a key
+        for unknown in (*(unknown_function(one, error.at) for one in self._node.expressions), group and unknown_function(group)):
+            if unknown:
+                return unknown
         hint = "add it to GROUP BY, or take max(x) or FIRST_VALUE(x)"
         return ScriptError("unknown-field", f"{name!r} is neither in GROUP BY nor in an aggregate", error.at, hint)
 

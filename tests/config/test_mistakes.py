@@ -1,4 +1,4 @@
-"""Mistakes that people make in pipeline files: `mistakes/NAME.yaml`, and what lint says of it in `NAME.txt`.
+"""Mistakes that people make in pipeline files: `mistakes/NAME.yaml` or `NAME.sql`, and what lint says of it in `NAME.txt`.
 
 `make refresh` writes all `NAME.txt` anew; then read what has changed: a new component is in the hints that list all of its kind.
 """
@@ -12,7 +12,7 @@ import pytest
 from etl.config.loader import inspect
 
 FOLDER = Path(__file__).with_name("mistakes")
-CASES = sorted(FOLDER.rglob("*.yaml"))
+CASES = sorted(path for path in FOLDER.rglob("*") if path.suffix in (".yaml", ".sql"))
 
 
 def lint_output(case: Path) -> str:

@@ -46,7 +46,7 @@ def check_flow(layout: Layout, order: Sequence[str], built: Mapping[OptionPath, 
     for sink in layout.sinks.values():
         made = built.get(sink.part.path)
         fields = _join_inputs(sink.inputs, known, layout.likely_names, sink.part.path, report)
-        if made and isinstance(made.component, Sink):
+        if made and isinstance(made.component, Sink) and sink.part.path not in report.document.incomplete:
             find = partial(_sink_findings, incoming=fields.schema, is_union=len(sink.inputs) > 1)
             _report_findings(made, sink.part.path, find, fields, report)
 
@@ -66,9 +66,10 @@ _SEVERAL_CHANGELOGS = Finding(
 
 
 def _step_findings(step: Step, incoming: Schema) -> Iterator[Finding]:
-    yield from step.check(incoming)
-    if is_changing(incoming):
-        yield from change_findings(step, incoming)
+    found = list(step.check(incoming))
+    yield from found
+    if is_changing(incoming) and not (step.takes_changes() and any(finding.severity == "error" for finding in found)):
+        yield from change_findings(step, incoming)  # what computes a step is known for one without errors
 
 
 def _check_source(made: ComponentVariant | None, path: OptionPath, report: Report) -> Fields:
@@ -141,7 +142,10 @@ def _report_findings(
             consequence = consequence or (*path, finding.path[0]) not in report.document.locations
         if not made.whole and finding.code in ABOUT_OTHERS:
             consequence = consequence or finding.code != "bad-rule" or bool(report.broken_below(at))
-        if (name := missed_field(finding)) and incoming.may_have(name):
+        name, reported = missed_field(finding), report.document.unknown_fields
+        if reported and (finding.code == "arrow-only" or (name and name.startswith(reported))):
+            continue  # a type that is not known has no Arrow form
+        if name and incoming.may_have(name):
             report.unchecked |= dict.fromkeys((cause, name) for cause in incoming.causes)
         elif not consequence and not (incoming.open and finding.code == "no-fields"):
             report.add_finding(path, finding)

@@ -22,20 +22,22 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions:
     from etl.config.options.faults import typed_texts
     from etl.config.options.repair import used_components
     from etl.config.report import Report
-    from etl.sql.script import compile_script
+    from etl.sql.columns import UNKNOWN_FIELD
+    from etl.sql.recovery import check_script
+    from etl.sql.script import Compilation
 
     text = decode(data)
     if isinstance(text, YamlProblem):
         return Document("", flaws=[text])
-    compiled = compile_script(text, catalogue, folder, java_functions)
-    document = Document(text, compiled.value, sink_hints=_SINK_HINTS)
+    compiled = check_script(text, Compilation(catalogue, folder, java_functions))
+    document = Document(text, compiled.value, sink_hints=_SINK_HINTS, incomplete={*compiled.incomplete})
+    document.unknown_fields = UNKNOWN_FIELD if compiled.errors else None
     for path, (key, value) in compiled.locations.items():
         document.locations[path] = EntryLocation(None if key is None else location_of(text, key), location_of(text, value))
     document.flaws = [
         YamlProblem(location_of(text, error.at), error.code, str(error), hint=error.hint) for error in compiled.errors
     ]
-    without_value = document.flaws or compiled.declares_only
-    if without_value:
+    if compiled.declares_only or not compiled.value["sinks"]:
         document.value = None
     else:
         used = used_components(

@@ -58,6 +58,8 @@ class Document:
     """Paths of values that are not YAML and were replaced by an empty mapping."""
     incomplete: set[OptionPath] = field(default_factory=set)
     """Paths of mappings and lists of which entries are missing, because a part that is not YAML contains them."""
+    unknown_fields: str | None = None
+    """Beginning of the names of fields that do not exist, which problems of the file report already."""
     sink_hints: Mapping[str, str] = field(default_factory=dict)
     """Code of problems of sinks → hint in the words of a script, instead of that in those of YAML."""
     left_out: list[tuple[YamlLocation, YamlLocation]] = field(default_factory=list)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etl.expressions.library.catalogue import find, script_function, unsupported_functions
+from etl.expressions.hints import function_hint
+from etl.expressions.library.catalogue import (
+    find,
+    functions,
+    names_in_scripts,
+    script_function,
+    script_names,
+    unsupported_functions,
+)
 from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.rsql.script_names import library_name
 from etl.sql.functions.intervals import time_distance
-from etl.sql.functions.own_functions import own_function, refuse_foreign
+from etl.sql.functions.own_functions import is_foreign, own_function, refuse_foreign
 from etl.sql.functions.special_forms import rewrite_current_time, rewrite_row, substring_call
 from etl.sql.functions.typed_nodes import call, refuse_mixture, sql_type, typed
 from etl.sql.statements import ScriptError, start
@@ -39,6 +47,24 @@ def has_function(name: str) -> bool:
     """Whether a script may call a function of this name that it does not declare."""
     name = name.lower()
     return name in _CALLS or name in SPARK_FUNCTIONS or find(name) is not None or _function_name(name, 1) != name
+
+
+_WINDOWS = frozenset({"tumble", "hop", "session", "cumulate"})
+"""Windows in GROUP BY, which are written as calls."""
+
+
+def unknown_function(node: Any, at: int | None = None) -> ScriptError | None:
+    """The error of a call, around this character of the script if one is given, whose function does not exist."""
+    from sqlglot import exp
+
+    for found in node.find_all(exp.Anonymous):
+        name = str(found.name).lower()
+        is_known = own_function(name) is not None or has_function(name) or is_foreign(name) or name in _WINDOWS
+        if not is_known and (at is None or any(part.meta.get("start") == at for part in found.walk())):
+            names = SPARK_FUNCTIONS | set(functions("own"))
+            hint = function_hint(name, names, script_names(name), names_in_scripts())
+            return ScriptError("unknown-function", f"there is no function {name!r}", start(found), hint)
+    return None
 
 
 def _function_name(name: str, count: int) -> str:

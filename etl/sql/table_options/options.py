@@ -139,7 +139,7 @@ def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Optio
                 "missing-option",
                 f"the table {table.name!r} names no connector",
                 table.at,
-                "add 'type' = '…' or 'connector' = '…'",
+                _unnamed_hint(texts),
             )
         chosen = Option("type", "rocketmq", table.at, table.at)
         return _rsql("rocketmq", family, normalised("rocketmq", family, texts), chosen, catalogue.families[family])  # type: ignore[index]
@@ -151,6 +151,11 @@ def read_options(table: CreateTable, family: str, catalogue: Catalogue) -> Optio
     if is_ours:
         return _own(name, family, texts, chosen, members[name])
     return _rsql(name, family, normalised(name, family, texts), chosen, members)
+
+
+def _unnamed_hint(texts: Mapping[str, Option]) -> str:
+    near = next((name for name in texts if get_close_matches(name.lower(), ["connector", "type"], 1, 0.75)), None)
+    return f"is 'connector' meant, not {near!r}?" if near else "add 'type' = '…' or 'connector' = '…'"
 
 
 def option_names(component: type[Component]) -> set[str]:
