@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BASE := $(VENV)/.base
 WARM := $(VENV)/.warm
 
-.PHONY: demo test test-quick servers cluster kills kills-state kills-receivers fuzz check format lint types imports generated refresh docs bench clean
+.PHONY: demo test test-quick servers cluster kills kills-state kills-receivers kills-server chaos fuzz check format lint types imports generated refresh docs bench clean
 
 demo: $(BASE)
 	@rm -rf out/demo out/demo-state
@@ -63,6 +63,14 @@ kills-state: $(READY)
 kills-receivers: $(READY)
 	KILLS=$(or $(KILLS),10) SLUICE_KILLS_PAGE=docs/delivery-tests.md $(PYTEST) -v \
 	  tests/connectors/shared/test_receivers_killed.py tests/connectors/mqtt/test_mqtt_killed.py
+
+# A server with a pipeline, killed ten times within a replay of dead letters and ten times within a deploy.
+kills-server: $(READY)
+	KILLS=$(or $(KILLS),10) $(PYTEST) -v -s tests/server/test_killed_changes.py
+
+# A server with 20 pipelines for ten minutes, which is killed every minute while pipelines are deployed and removed.
+chaos: $(READY)
+	PYTHONPATH=tests $(BIN)/python tests/server/chaos.py $(or $(MINUTES),10) $(or $(RATE),50)
 
 # The laws of the scanner on many more cases than `make test` looks at, others each time. It says how many.
 SLUICE_FUZZ ?= 200000

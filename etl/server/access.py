@@ -38,6 +38,8 @@ MAX_BODY_BYTES = 4 << 20
 BODY_SECONDS = 20.0
 """Seconds that a client may take to send a body."""
 
+NO_TOKEN = "no-token", "send a token: Authorization: Bearer TOKEN"
+WRONG_TOKEN = "wrong-token", "the server does not know this token: it may be withdrawn; `etl token` makes another"
 _READING = frozenset({"GET", "HEAD"})
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE | re.ASCII)
 
@@ -128,7 +130,7 @@ class Guard:
         if role is None and method in _READING and "text/html" in headers.get("accept", "") and not path.startswith("/api/"):
             return RedirectResponse("/login", HTTPStatus.SEE_OTHER)
         if role is None:
-            response = _refuse(HTTPStatus.UNAUTHORIZED, "no-token", "send a token: Authorization: Bearer TOKEN")
+            response = _refuse(HTTPStatus.UNAUTHORIZED, *(WRONG_TOKEN if self._access.token(headers) else NO_TOKEN))
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
         if role != "write" and method not in _READING:

@@ -82,7 +82,7 @@ async def _log_in(request: Request) -> Response:
     given = parse_qs(body.decode("ascii", "replace")).get("token", [""])[0].strip()
     rights: access.Access = request.app.state.access
     if rights.tokens is not None and rights.tokens.role(given) is None:
-        return error_response(HTTPStatus.UNAUTHORIZED, "no-token", "the file of tokens has no such token")
+        return error_response(HTTPStatus.UNAUTHORIZED, *access.WRONG_TOKEN)
     response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
     response.set_cookie(access.COOKIE, given, httponly=True, samesite="strict", secure=rights.secure)
     return response

@@ -24,7 +24,10 @@ def create_app(server: PipelineServer, access: Access = ANYONE, pages: Sequence[
     ``mask``, which removes secrets from a text, in ``request.app.state``.
     """
     mask = server.secrets.mask
-    events = Events(lambda: {str(job.name): masked(status_of(server, job), mask) for job in server.jobs()})
+    events = Events(
+        lambda: {str(job.name): masked(status_of(server, job), mask) for job in server.jobs()},
+        lambda: {file: mask(reason) for file, reason in server.refused_files.items()},
+    )
     server.on_change = lambda _: events.changed()
     app = Starlette(routes=[*api_routes(), *pages], exception_handlers=error_handlers())
     app.state.server, app.state.events, app.state.access, app.state.mask = server, events, access, mask

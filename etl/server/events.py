@@ -46,15 +46,18 @@ class ViewerConnection(Protocol):
 
 
 class Events:
-    """Gives each viewer first the status of all pipelines, then of those whose status has changed.
+    """Gives each viewer first the status of all pipelines, then of those whose status has changed; and the refused files.
 
-    ``statuses``: name → status of each pipeline, as plain values without secrets; called in a thread.
+    ``statuses``: name → status of each pipeline, as plain values without secrets; called in a thread. ``refused_files``: file of
+    the folder that is not a pipeline → reason, without secrets.
     """
 
-    def __init__(self, statuses: Callable[[], Mapping[str, Any]]) -> None:
-        self._statuses = statuses
+    def __init__(self, statuses: Callable[[], Mapping[str, Any]], refused_files: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._statuses, self._refused_files = statuses, refused_files
         self._viewers: set[_Viewer] = set()
         self._last: dict[str, str] = {}
+        self._last_refused = ""
+        """The refused files as they were sent last; empty before."""
         self._wake: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -81,7 +84,9 @@ class Events:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", MEDIA_TYPE.encode())]})
         self._begin()
         viewer = _Viewer(scope["state"]["connection"], is_chunked=scope["http_version"] >= "1.1")
-        viewer.write(_Frame(b"retry: 2000\n\n" + b"".join(_encode("pipeline", text) for text in self._last.values())))
+        refused = _encode("refused_files", self._last_refused) if self._last_refused else b""
+        known = b"".join(_encode("pipeline", text) for text in self._last.values())
+        viewer.write(_Frame(b"retry: 2000\n\n" + refused + known))
         self._viewers.add(viewer)
         try:
             await _await_first(viewer.ends.wait(), _await_disconnect(receive))
@@ -99,7 +104,7 @@ class Events:
         """Look at the pipelines from now on, for the first viewer."""
         if self._task is None or self._task.done():
             self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
-            self._last, self._sent_at = {}, time.monotonic()
+            self._last, self._last_refused, self._sent_at = {}, "", time.monotonic()
             self._task = asyncio.create_task(self._work())
 
     def _end_all(self) -> None:
@@ -126,6 +131,10 @@ class Events:
         events = [_encode("pipeline", text) for name, text in texts.items() if self._last.get(name) != text]
         events += [_encode("removed", json.dumps({"name": name})) for name in self._last.keys() - texts.keys()]
         self._last = texts
+        refused = json.dumps(self._refused_files())
+        if refused != self._last_refused:
+            events.append(_encode("refused_files", refused))
+            self._last_refused = refused
         now = time.monotonic()
         if not events and now - self._sent_at >= PING_SECONDS:
             events = [b": ping\n\n"]

@@ -13,7 +13,7 @@ from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import MessageLog
-from etl.running.messages import Message
+from etl.running.messages import Message, OnMessage
 from etl.running.supervision import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS
 from etl.server.engine import Engine, EngineRun, LetterTask, PreparedPipeline
 from etl.server.jobs_folder import JobFile
@@ -68,9 +68,15 @@ class Job:
     """A pipeline. Methods that change it return at once; its thread carries them out."""
 
     def __init__(
-        self, name: PipelineName, engine: Engine, others: Callable[[], Sequence[Pipeline]], on_change: Callable[[Job], None]
+        self,
+        name: PipelineName,
+        engine: Engine,
+        others: Callable[[], Sequence[Pipeline]],
+        on_change: Callable[[Job], None],
+        on_message: OnMessage,
     ) -> None:
-        """``others``: the pipelines that run beside it; ``on_change``: called when its status has changed."""
+        """``others``: the pipelines that run beside it; ``on_change``: called when its status has changed; ``on_message``: takes
+        its messages and those of its runs."""
         self.name = name
         self.log = MessageLog(engine.state(str(name)).messages)
         self.version: JobVersion | None = None
@@ -82,7 +88,7 @@ class Job:
         self.notes: Sequence[Problem] = ()
         self.run: EngineRun | None = None
         """The run at work, or the last one."""
-        self._engine, self._others, self._on_change = engine, others, on_change
+        self._engine, self._others, self._on_change, self._on_message = engine, others, on_change, on_message
         self._changed = threading.Condition()
         self._prepared: PreparedPipeline | None = None
         self._running: JobVersion | None = None
@@ -216,12 +222,15 @@ class Job:
 
     def report(self, event: str, text: str, level: str = "info") -> None:
         """Add a message of the server to the log of the pipeline."""
-        self.log.append(Message(event, text, level, str(self.name)))
+        message = Message(event, text, level, str(self.name))
+        self.log.append(message)
+        self._on_message(message)
         self._on_change(self)
 
     def _take(self, message: Message) -> None:
         if message.event == "running":
             self._has_begun, self._before, self._failures = True, None, 0
+        self._on_message(message)
         self._on_change(self)
 
     @property

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +18,9 @@ from etl.server.names import SUFFIXES, PipelineName
 
 MAX_FILE_BYTES = 1 << 20
 """Most bytes of a pipeline file: the largest recipe has 20 kB."""
+
+_SOURCE = re.compile(rb"^sources?[ \t]*:", re.MULTILINE)
+"""The option that every pipeline in YAML has."""
 
 Language: TypeAlias = Literal["yaml", "sql"]
 
@@ -67,11 +72,17 @@ class JobsFolder:
         refused: dict[str, str] = {}
         unreadable: dict[PipelineName, Path] = {}
         namespaces: set[str] = set()
-        for folder in self._namespaces():
+        folders, outside = self._entries()
+        for path in outside:
+            if _is_pipeline(path):
+                refused[path.name] = "it is in no namespace: put it into a folder of this folder"
+        for folder in folders:
             try:
                 paths = _pipeline_paths(folder)
             except OSError as error:
-                refused[folder.name] = f"cannot read this folder: {error.strerror}; its pipelines stay as they are"
+                refused[folder.name] = (
+                    f"cannot read this folder: {error.strerror}; its pipelines that run go on, others start when it can be read"
+                )
                 namespaces.add(folder.name)
                 continue
             for path in paths:
@@ -113,22 +124,32 @@ class JobsFolder:
             if path != but:
                 path.unlink(missing_ok=True)
 
-    def _namespaces(self) -> list[Path]:
-        """The folders of the namespaces, without hidden ones. Raises EtlError."""
+    def _entries(self) -> tuple[list[Path], list[Path]]:
+        """The folders of the namespaces, and files beside them; hidden ones are left out. Raises EtlError."""
         try:
-            folders = sorted(entry.path for entry in os.scandir(self.root) if entry.is_dir() and not entry.name.startswith("."))
+            entries = sorted(
+                (entry for entry in os.scandir(self.root) if not entry.name.startswith(".")), key=lambda one: one.name
+            )
+            folders = [Path(entry.path) for entry in entries if entry.is_dir()]
         except OSError as error:
             raise EtlError(f"cannot read the folder of jobs {self.root}: {error.strerror}") from error
-        return [Path(folder) for folder in folders]
+        return folders, [path for entry in entries if _is_pipeline_name(path := Path(entry.path)) and entry.is_file()]
 
 
 def _pipeline_paths(folder: Path) -> list[Path]:
     """Pipeline files in a folder, not below; hidden ones and tests are left out. Raises OSError."""
-    return [
-        path
-        for path in sorted(folder.iterdir())
-        if path.suffix in SUFFIXES and path.is_file() and not path.name.startswith(".") and not path.stem.endswith("_test")
-    ]
+    return [path for path in sorted(folder.iterdir()) if _is_pipeline_name(path) and path.is_file()]
+
+
+def _is_pipeline_name(path: Path) -> bool:
+    return path.suffix in SUFFIXES and not path.name.startswith(".") and not path.stem.endswith("_test")
+
+
+def _is_pipeline(path: Path) -> bool:
+    """Whether a file looks like a pipeline, and not like rules or tables that pipelines share."""
+    with suppress(OSError), path.open("rb") as file:
+        return path.suffix == ".sql" or _SOURCE.search(file.read(MAX_FILE_BYTES)) is not None
+    return False
 
 
 def _read(path: Path) -> JobFile:

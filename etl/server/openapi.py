@@ -38,7 +38,8 @@ def openapi(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
             "title": "Sluice",
             "version": version("sluice-etl"),
             "description": "The pipelines of a server. `/api/events` is a stream of server-sent events: `pipeline` with a "
-            "StatusDocument when one has changed, `removed` with its name.",
+            "StatusDocument when one has changed, `removed` with its name, `refused_files` with the field of that name in "
+            "ListDocument.",
         },
         "paths": paths,
         "components": {

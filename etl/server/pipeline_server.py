@@ -14,6 +14,7 @@ from etl.config.model import Pipeline
 from etl.config.problems import ConfigError
 from etl.delivery.driver_calls import HungCallError
 from etl.running.dead_letters.letter_filter import LetterFilter
+from etl.running.messages import Message, OnMessage
 from etl.server.boards.letter_board import LetterBoard
 from etl.server.boards.sample_board import SampleBoard
 from etl.server.boards.threshold_board import ThresholdBoard
@@ -51,6 +52,8 @@ class PipelineServer:
         self.folder, self.engine = folder, engine
         self.on_change: Callable[[Job], None] = lambda _: None
         """Called with a pipeline whose status or version has changed."""
+        self.on_message: OnMessage = lambda _: None
+        """Takes the messages of the pipelines, and why a file of the folder is refused."""
         self.secrets = SecretValues()
         self.samples = SampleBoard()
         self.thresholds = ThresholdBoard()
@@ -220,10 +223,17 @@ class PipelineServer:
             for name, path in content.unreadable.items():
                 if name in self._jobs or self.versions.list(name):
                     self._take_unreadable(name, path, refused.pop(str(path.relative_to(self.folder.root))))
-            self.refused_files = refused
+            self._note_refused_files(refused)
             for name, file in content.files.items():
                 self._take(name, file)
             self._remove_missing(content)
+
+    def _note_refused_files(self, refused: Mapping[str, str]) -> None:
+        """Say which files are refused now and were not before, or for another reason."""
+        before, self.refused_files = self.refused_files, refused
+        for file, reason in refused.items():
+            if before.get(file) != reason:
+                self.on_message(Message("refused-file", f"{file} does not run: {reason}", "warning"))
 
     def _take(self, name: PipelineName, file: JobFile) -> None:
         """Accept or refuse a file that is new or has changed."""
@@ -307,8 +317,11 @@ class PipelineServer:
 
     def _job(self, name: PipelineName) -> Job:
         if name not in self._jobs:
-            self._jobs[name] = Job(name, self.engine, lambda: self._others(name), self._report)
+            self._jobs[name] = Job(name, self.engine, lambda: self._others(name), self._report, self._hand_on)
         return self._jobs[name]
+
+    def _hand_on(self, message: Message) -> None:
+        self.on_message(message)
 
     def _report(self, job: Job) -> None:
         if job.pipeline is not None:

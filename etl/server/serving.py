@@ -79,6 +79,9 @@ def serve(request: ServeRequest, on_message: OnMessage, stop: threading.Event, o
         stack.callback(_stop, server, on_message)
         url = f"{'https' if request.tls else 'http'}://{_host(address.host)}:{address.port}"
         stack.enter_context(_announced(state, url))
+        for note in _notes(request):
+            on_message(note)
+        server.on_message = on_message
         on_message(Message("listening", f"page at {url}, API at {url}/api", values={"url": url}))
         stack.enter_context(exporting(OtlpSettings.of(request.env), lambda: server_samples(server)))
         with session.delay_start():
@@ -112,6 +115,13 @@ def _access(request: ServeRequest) -> Access:
     if tokens is not None and not len(tokens):
         raise EtlError(f"{request.tokens} has no token, so that nobody could use the server: `etl token` writes one")
     return Access(tokens, secure=request.tls is not None)
+
+
+def _notes(request: ServeRequest) -> Iterator[Message]:
+    """What an operator should know about the way in which the server listens."""
+    if request.tls is None and not _is_loopback(request.listen.host):
+        text = "tokens and events are not encrypted: give --tls-cert and --tls-key, or let only a proxy with TLS reach this port"
+        yield Message("no-tls", text, "warning")
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,7 +1,7 @@
 """A server with 20 pipelines, files and a real Kafka, while pipelines are removed, deployed and changed at random and the server
 is killed a minute after it was ready: then every event of every pipeline must be in its output exactly once.
 
-Run it with ``PYTHONPATH=tests python tests/server/chaos.py MINUTES [RATE]``; RATE is events a second of each input (50).
+Run it with `make chaos`, MINUTES=10 and RATE=50 events a second of each input.
 It prints what it did and ends with 1 if an event is missing or repeated.
 """
 

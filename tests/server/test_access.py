@@ -44,9 +44,11 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def test_tokens_have_roles(jobs: Jobs, guarded: Client, tokens: Path) -> None:
-    for headers in ({}, bearer("wrong"), bearer(hash_token(WRITE)), {"Authorization": WRITE}, {"Cookie": "sluice_token=wrong"}):
+    wrong = [(bearer("wrong"), "wrong-token"), (bearer(hash_token(WRITE)), "wrong-token")]
+    wrong += [({"Cookie": "sluice_token=wrong"}, "wrong-token"), ({"Authorization": WRITE}, "no-token"), ({}, "no-token")]
+    for headers, code in wrong:
         answer = guarded("GET", "/api/pipelines", **headers)
-        assert (answer.status, answer.json["error"]["code"], answer.headers["www-authenticate"]) == (401, "no-token", "Bearer")
+        assert (answer.status, answer.json["error"]["code"], answer.headers["www-authenticate"]) == (401, code, "Bearer")
     assert guarded("GET", "/api/pipelines", **bearer(READ)).status == 200
     assert guarded("PUT", A, jobs.text(), **bearer(READ)).json["error"]["code"] == "read-only"
     assert guarded("PUT", A, jobs.text(), **bearer(WRITE)).status == 200

@@ -41,6 +41,7 @@ def add_pipelines(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(MANY):
         jobs.put(f"shop/p{number:03}", text.decode())
     jobs.put("shop/refused", "source: {type: fiel}\n")
+    jobs.put("outside", text.decode())
     jobs.server.start()
     wait_for(lambda: sum(job.status == "running" for job in jobs.server.jobs()) == MANY)
 
@@ -59,6 +60,11 @@ def test_the_list_of_very_many_pipelines_answers_on_a_desk_and_on_a_phone(jobs: 
         browser.get(f"http://{address.host}:{address.port}/")
         page.until(lambda: len(page.all(".pipelines tbody tr")) == MANY + 1)
         page.until(lambda: app.state.events.viewers)
+        page.until(lambda: [one.text for one in page.all(".refused-files code")] == ["outside.yaml"])
+        assert "in no namespace" in page.find(".refused-files").text
+        assert page.violations() == []
+        (jobs.folder / "outside.yaml").unlink()
+        page.until(lambda: not page.all(".refused-files"))
         page.button("only those in trouble").click()
         page.until(lambda: [one.text for one in page.all(".pipelines .name")] == ["shop/refused"])
         assert not page.all(".pipelines tbody button"), "a pipeline without a version cannot start"

@@ -20,6 +20,7 @@ from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
 from etl.running.dead_letters.letter_filter import LetterFilter
 from etl.running.message_log import read_messages
+from etl.running.messages import Message
 from etl.server.jobs_folder import MAX_FILE_BYTES, JobFile, JobsFolder
 from etl.server.names import PipelineName
 from etl.server.pipeline_server import PipelineServer
@@ -184,14 +185,41 @@ def test_files_that_are_not_pipelines_are_named(jobs: Jobs) -> None:
     jobs.put("shop/large", "#" * (1 << 20) + "\n")
     jobs.put("shop/a_test")
     jobs.put("shop/.hidden")
+    jobs.put("outside")
+    jobs.put("rules", "rules: []\n")
+    said: list[Message] = []
+    jobs.server.on_message = said.append
     jobs.server.start()
 
     assert dict(jobs.server.refused_files) == {
+        "outside.yaml": "it is in no namespace: put it into a folder of this folder",
         "shop/a.yaml": "a.sql is a pipeline of the same name",
         "shop/large.yaml": "the file is larger than 1 MiB, the limit for pipeline files",
         "shop/naïve.yaml": "'naïve' is not the name of a pipeline: names have letters, digits, '_', '-' and '.', begin with a "
         "letter or digit, and have at most 63 characters",
     }
+    files = [message.text.partition(" ")[0] for message in said if message.event == "refused-file"]
+    assert sorted(files) == sorted(jobs.server.refused_files), "each is told once"
+
+
+def test_a_folder_that_cannot_be_read_at_the_start_is_told_and_tried_again(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.put("far/b")
+    said: list[Message] = []
+    jobs.server.on_message = said.append
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(Path, "iterdir", lambda folder: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+        jobs.server.start()
+        assert jobs.status("far/b") == "none"
+        (reason,) = jobs.server.refused_files.values()
+        time.sleep(0.1)  # some looks, which say it once
+
+    jobs.wait("far/b", "running")
+    assert dict(jobs.server.refused_files) == {}
+    texts = [message.text for message in said if message.event == "refused-file"]
+    assert texts == [f"far does not run: {reason}"]
+    assert [(message.text, message.pipeline) for message in said if message.event == "deployed"] == [
+        ("version 1 is accepted", "far/b")
+    ]
 
 
 def test_a_file_or_folder_that_cannot_be_read_stops_no_pipeline(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +240,7 @@ def test_a_file_or_folder_that_cannot_be_read_stops_no_pipeline(jobs: Jobs, monk
     wait_for(lambda: jobs.status("shop/gone") == "none", what="others are removed after two looks")
 
     assert dict(jobs.server.refused_files) == {
-        "far": "cannot read this folder: Permission denied; its pipelines stay as they are",
+        "far": "cannot read this folder: Permission denied; its pipelines that run go on, others start when it can be read",
     }
     refusal = jobs.server.job(A).refusal
     assert refusal is not None

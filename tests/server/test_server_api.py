@@ -209,12 +209,17 @@ def test_events_tell_what_has_changed(jobs: Jobs, client: Client) -> None:
     stream = connection.getresponse()
     client("PUT", A, jobs.text())
 
-    seen = []
+    seen, kind = [], b""
     while not seen or seen[-1]["status"] != "running":
         line = stream.readline()
-        if line.startswith(b"data: "):
+        if line.startswith(b"data: ") and kind == b"event: pipeline\n":
             seen.append(json.loads(line[6:]))
+        kind = line
     assert {one["name"] for one in seen} == {"shop/a"}
+
+    jobs.put("outside")
+    while not (line := stream.readline()).startswith(b'data: {"outside.yaml": "it is in no namespace'):
+        assert line
 
     client("DELETE", A)
     while not (line := stream.readline()).startswith(b"event: removed"):

@@ -85,7 +85,7 @@ def test_from_pasted_lines_to_a_saved_pipeline_that_reads_them(page: Page, folde
     assert [one.text for one in page.all(".lines .cap.f1")] == ["INFO", "WARN", "ERROR", "INFO"]
     assert HOSTILE in page.find(".lines li.dead").text
     assert "expected %{TIMESTAMP_ISO8601:timestamp}" in page.find(".lines li.dead").text
-    assert page.browser.title == "Sluice"
+    assert page.browser.title == "Studio · Sluice"
 
     page.button("add step").click()
     page.button("filter").click()
@@ -274,7 +274,7 @@ def try_dead_letter(page: Page) -> None:
     page.until(lambda: HOSTILE in page.find(".letters pre").text)
     page.button("Try with the pipeline as it is now").click()
     page.until(lambda: page.all(".lines li.dead"))
-    assert page.browser.title == "Sluice"
+    assert page.browser.title == "Studio · Sluice"
 
 
 def drop_dead_letter(page: Page, engine: FakeEngine) -> None:
@@ -322,15 +322,16 @@ def check_rule_editor(page: Page) -> None:
 
 def check_screens_on_a_phone(page: Page, url: str) -> None:
     with page.on_a_phone_in_the_dark():
-        for path, selector in (
-            ("/", ".pipelines tbody tr"),
-            ("/pipelines/web/users", ".graph-node"),
-            ("/dead-letters", ".letters pre"),
-            ("/rules", ".empty"),
-            ("/studio", ".cm-content"),
+        for path, selector, title in (
+            ("/", ".pipelines tbody tr", "Pipelines"),
+            ("/pipelines/web/users", ".graph-node", "web/users"),
+            ("/dead-letters", ".letters pre", "Dead letters"),
+            ("/rules", ".empty", "Rules"),
+            ("/studio", ".cm-content", "Studio"),
         ):
             page.browser.get(f"{url}{path}")
             page.until(lambda selector=selector: page.all(selector))
+            assert page.browser.title == f"{title} · Sluice"
             assert (path, page.violations()) == (path, [])
             assert (path, page.wider()) == (path, [])
 

@@ -7,6 +7,7 @@ import { Pipelines } from "./server/Pipelines.jsx";
 import { Rules } from "./server/Rules.jsx";
 import { ApiError, get, setToken, takeTokenFromAddress } from "./shared/api.js";
 import { Link, usePath } from "./shared/link.jsx";
+import { Loading } from "./shared/screen.jsx";
 import { Studio } from "./studio/Studio.jsx";
 
 const SCREENS = { "/": "Pipelines", "/dead-letters": "Dead letters", "/rules": "Rules", "/studio": "Studio" };
@@ -47,7 +48,7 @@ function App() {
         <button class="quiet icon" onClick={toggleTheme} aria-label="Light or dark" title="Light or dark">◐</button>
       </header>
       <main id="main" tabIndex={-1}>
-        {error ? <Refused error={error} retry={load} /> : about ? <Screen about={about} path={path} /> : <p class="loading">…</p>}
+        {error ? <Refused error={error} retry={load} /> : about ? <Screen about={about} path={path} /> : <Loading />}
       </main>
     </>
   );

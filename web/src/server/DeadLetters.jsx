@@ -4,6 +4,7 @@ import { download, get, post } from "../shared/api.js";
 import { count, plural, time } from "../shared/format.js";
 import { Link, apiPath, go, pipelinePath } from "../shared/link.jsx";
 import { usePolled, useStatuses } from "../shared/live.js";
+import { Loading, useTitle } from "../shared/screen.jsx";
 import { Stopped } from "../studio/Lines.jsx";
 
 export function DeadLetters() {
@@ -16,7 +17,8 @@ export function DeadLetters() {
   useEffect(() => {
     for (const { name } of some) get(apiPath(name)).then((one) => setFound((old) => new Map(old).set(name, one.rejected)), () => {});
   }, [key]);
-  if (!statuses) return <p class="loading">{error ? error.message : "…"}</p>;
+  useTitle("Dead letters");
+  if (!statuses) return <Loading error={error} />;
   return (
     <>
       <header class="page-head"><h1>Dead letters</h1></header>

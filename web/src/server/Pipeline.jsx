@@ -8,7 +8,8 @@ import { Chart, perSecond } from "./Chart.jsx";
 import { DeadGroups } from "./DeadLetters.jsx";
 import { difference } from "./difference.js";
 import { Graph } from "./Graph.jsx";
-import { Actions, Loading, Status, Trouble, useTitle } from "./parts.jsx";
+import { Loading, useTitle } from "../shared/screen.jsx";
+import { Actions, Status, Trouble } from "./parts.jsx";
 import { Thresholds } from "./Thresholds.jsx";
 
 export function Pipeline({ name }) {

@@ -3,12 +3,14 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, pipelinePath } from "../shared/link.jsx";
 import { useStatuses } from "../shared/live.js";
 import { compact, plural, rate, seconds } from "../shared/format.js";
-import { Actions, Loading, Sparkline, Status, Trouble, useTitle } from "./parts.jsx";
+import { Loading, useTitle } from "../shared/screen.jsx";
+import { Actions, Sparkline, Status, Trouble } from "./parts.jsx";
 
 const SAMPLES = 60;
+const MAX_REFUSED = 20;
 
 export function Pipelines() {
-  const { statuses, error } = useStatuses();
+  const { statuses, refused, error } = useStatuses();
   const [text, setText] = useState("");
   const [onlyBad, setOnlyBad] = useState(false);
   const lines = useHistory(statuses);
@@ -34,6 +36,7 @@ export function Pipelines() {
         <Link to="/studio" class="button primary">New pipeline</Link>
       </header>
       {error && <p class="status bad" role="status">no connection to the server: {error.message}</p>}
+      <RefusedFiles files={Object.entries(refused)} />
       {statuses.size === 0 ? (
         <section class="card empty-card">
           <h2>No pipelines yet</h2>
@@ -51,6 +54,15 @@ export function Pipelines() {
     </>
   );
 }
+
+/** Files of the server's folder that are not pipelines, with the reasons. */
+const RefusedFiles = ({ files }) => files.length > 0 && (
+  <section class="card refused-files" role="status">
+    <h2>{plural(files.length, "file")} that {files.length === 1 ? "does" : "do"} not run</h2>
+    <ul>{files.slice(0, MAX_REFUSED).map(([file, reason]) => <li key={file}><code>{file}</code> <span class="trouble">{reason}</span></li>)}</ul>
+    {files.length > MAX_REFUSED && <p class="note">and {files.length - MAX_REFUSED} more</p>}
+  </section>
+);
 
 const isInTrouble = (one) => ["failed", "waiting", "refused"].includes(one.status) || Boolean(one.refused || one.error);
 

@@ -4,6 +4,7 @@ import { get } from "../shared/api.js";
 import { count } from "../shared/format.js";
 import { Link, apiPath, pipelinePath } from "../shared/link.jsx";
 import { useStatuses } from "../shared/live.js";
+import { Loading, useTitle } from "../shared/screen.jsx";
 import { RuleEditor } from "./RuleEditor.jsx";
 
 const EVERY_MS = 3000;
@@ -25,7 +26,8 @@ export function Rules() {
     const timer = setInterval(read, EVERY_MS);
     return () => clearInterval(timer);
   }, [names, !statuses]);
-  if (!rows) return <p class="loading">{error ? error.message : "…"}</p>;
+  useTitle("Rules");
+  if (!rows) return <Loading error={error} />;
   const shown = rows.filter((row) => row.rule.toLowerCase().includes(text.toLowerCase())).sort((one, other) => other[order] - one[order]);
   const sorted = (field) => ({ "aria-sort": order === field ? "descending" : "none" });
   return (

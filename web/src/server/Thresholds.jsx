@@ -1,13 +1,13 @@
 // Who is close to a threshold: for each condition on the results of a step with state, the groups that nearly meet it.
 import { count, percent, plural, shown, time } from "../shared/format.js";
 import { usePolled } from "../shared/live.js";
+import { Loading } from "../shared/screen.jsx";
 
 const EVERY_MS = 3000;
 
 export function Thresholds({ api }) {
   const { value: found, error } = usePolled(`${api}/thresholds`, EVERY_MS);
-  if (error) return <p class="status bad" role="status">{error.message}</p>;
-  if (!found) return <p class="loading">…</p>;
+  if (error || !found) return <Loading error={error} />;
   if (!found.length) return <section class="card"><p class="empty">No step has a condition on groups, as a window with `having` or `emit: when`, or `correlate`.</p></section>;
   return found.map((one) => <Condition key={`${one.query} ${one.step} ${one.option} ${one.condition}`} one={one} />);
 }

@@ -1,22 +1,11 @@
 // Parts that several screens show: the state of a pipeline, a line of its rates, and buttons that change it.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { del, post } from "../shared/api.js";
 import { apiPath } from "../shared/link.jsx";
 
 const KINDS = { running: "good", ended: "", starting: "busy", stopping: "busy", waiting: "bad", failed: "bad", refused: "bad", stopped: "", paused: "warn", replaying: "busy", dropping: "busy" };
 
 export const Status = ({ status }) => <span class={`tag ${KINDS[status] ?? ""}`}><i class="dot" aria-hidden="true" />{status}</span>;
-
-/** What stands in the place of a document that has not come: the reason, where there is one. */
-export const Loading = ({ error }) => <p class={error ? "loading status bad" : "loading"} role={error ? "alert" : undefined}>{error ? error.message : "…"}</p>;
-
-/** The title of the browser's tab while a screen is shown. */
-export function useTitle(title) {
-  useEffect(() => {
-    document.title = `${title} · Sluice`;
-    return () => void (document.title = "Sluice");
-  }, [title]);
-}
 
 /** A small line over the last samples; it needs no axes: the number stands beside it. */
 export function Sparkline({ values, label }) {

@@ -5,26 +5,30 @@ import { get, poll, stream } from "./api.js";
 const RETRY_MS = 2000;
 const SHOW_MS = 250; // events of many pipelines come one after the other: each of them would render all rows
 
-/** Name → status of all pipelines, from the server's events; ``error`` while there is no connection. */
+/** Name → status of all pipelines and refused file → reason, from the server's events; ``error`` while there is no connection. */
 export function useStatuses() {
-  const [state, setState] = useState({ statuses: null, error: null });
+  const [state, setState] = useState({ statuses: null, refused: {}, error: null });
   useEffect(() => {
     let control;
     let timer;
     const follow = async () => {
       const { signal } = (control = new AbortController());
       const statuses = new Map();
+      let refused = {};
       let waiting = 0;
       const show = () => {
         waiting = 0;
-        if (!signal.aborted) setState({ statuses: new Map(statuses), error: null });
+        if (!signal.aborted) setState({ statuses: new Map(statuses), refused, error: null });
       };
       try {
-        for (const one of (await get("/api/pipelines", signal)).pipelines) statuses.set(one.name, one);
+        const listed = await get("/api/pipelines", signal);
+        for (const one of listed.pipelines) statuses.set(one.name, one);
+        refused = listed.refused_files;
         show();
         for await (const { event, data } of stream("/api/events", signal)) {
           if (event === "pipeline") statuses.set(data.name, data);
           else if (event === "removed") statuses.delete(data.name);
+          else if (event === "refused_files") refused = data;
           waiting ||= setTimeout(show, SHOW_MS);
         }
       } catch (error) {

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../shared/api.js";
 import { count, percent, plural } from "../shared/format.js";
+import { useTitle } from "../shared/screen.jsx";
 import { Editor } from "./Editor.jsx";
 import { Events } from "./Events.jsx";
 import { Lines } from "./Lines.jsx";
@@ -37,6 +38,7 @@ export function Studio({ about }) {
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState("");
   const editor = useRef(null);
+  useTitle("Studio");
   const { trial, problems, failed } = useTrial(yaml, lines, step, now);
 
   useEffect(() => {
