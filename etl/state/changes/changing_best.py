@@ -30,6 +30,10 @@ class ChangingBest(RunningBest):
     def _events(self) -> Schema:
         return pa.schema([field for field in self.fields if field.name not in (self.rank, CHANGE)])
 
+    @property
+    def _compared_columns(self) -> list[str]:
+        return self.ranking.columns
+
     def combine(self, rows: pa.Table) -> pa.Table:
         """The best rows of each key, of events that have arrived and of past ones: no others can be in the ranking."""
         if self.ttl.micros is not None:

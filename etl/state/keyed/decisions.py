@@ -7,12 +7,13 @@ runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from etl.state.key_hash import HASH, HASH2, part_of, sort_by_hash
+from etl.state.key_hash import HASH, HASH2, PARTS, part_of, sort_by_hash
 from etl.state.keyed.kernels import choose_first, drop_later_ones, drop_same_times, find_rows, matching_rows
 from etl.state.state_files import limit_mapped_memory
 
@@ -130,16 +131,24 @@ def _values_of_keys(groups: EventsByKey, known: Sequence[pa.Table], name: str) -
 def rows_of_keys(groups: EventsByKey, known: Sequence[pa.Table]) -> Iterator[tuple[Any, pa.Table, Any]]:
     """The state rows of these keys in each run that has some: the number of the key (int64[m]), the run, and the number of the
     row (int64[m])."""
-    parts = part_of((groups.hash, groups.hash2))
-    own = {part: np.flatnonzero(parts == part) for part in np.unique(parts).tolist()}
+    queries = keys_by_part((groups.hash, groups.hash2))
+    hashes = {part: (groups.hash[own], groups.hash2[own]) for part, own in queries.items()}
     for run in known:
-        queries = own.get(int(part_of((None, run.column(HASH2)[:1].to_numpy()))[0])) if len(run) else None
-        if queries is not None:
-            found, rows = matching_keys((groups.hash[queries], groups.hash2[queries]), run)
+        part = int(part_of((None, run.column(HASH2)[:1].to_numpy()))[0]) if len(run) else None
+        if part in queries:
+            found, rows = matching_keys(hashes[part], run)
             if len(run) >= LARGE_RUN:
-                limit_mapped_memory(run.nbytes)
+                limit_mapped_memory(run.get_total_buffer_size())  # `nbytes` takes 60 µs
             if len(found):
-                yield queries[found], run, rows
+                yield queries[part][found], run, rows
+
+
+def keys_by_part(hashes: Any) -> dict[int, Any]:
+    """Part → int64[n]: the numbers of its keys, in order."""
+    parts = part_of(hashes).astype(np.uint8)  # numpy sorts 8 bits in linear time
+    order = np.argsort(parts, kind="stable")
+    bounds = np.searchsorted(parts[order], np.arange(PARTS + 1, dtype=np.uint8)).tolist()
+    return {part: order[first:end] for part, (first, end) in enumerate(pairwise(bounds)) if first < end}
 
 
 def matching_keys(hashes: Any, run: pa.Table) -> tuple[Any, Any]:

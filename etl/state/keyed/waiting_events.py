@@ -80,7 +80,7 @@ class WaitingEvents(ABC):
         if not past.any():
             return rows
         needed = ~past
-        needed[past] = self.needed_past(rows.filter(pa.array(past)))
+        needed[past] = self.needed_past(rows if past.all() else rows.filter(pa.array(past)))
         return rows if needed.all() else rows.filter(pa.array(needed))
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:

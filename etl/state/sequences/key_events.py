@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.state.key_hash import HASH2, part_of
-from etl.state.keyed.decisions import TIME, EventsByKey, matching_keys
+from etl.state.keyed.decisions import TIME, EventsByKey, keys_by_part, matching_keys
 from etl.state.keyed.event_rows import hashes_of, numbers
 from etl.state.windows.aggregation import Numbers
 
@@ -76,13 +76,14 @@ def keys_of(tables: Sequence[pa.Table], chosen: Callable[[pa.Table], Numbers]) -
 
 def rows_of_keys(tables: Sequence[pa.Table], keys: Numbers, after: int, end: int) -> KeyEvents:
     """The events of these keys with ``after < time < end``. A table has rows of one part, sorted by hash."""
-    parts = part_of(keys)
-    own = {part: np.flatnonzero(parts == part) for part in np.unique(parts).tolist()}
+    own = keys_by_part(keys)
+    hashes = {part: keys[:, queries] for part, queries in own.items()}
     found = [np.empty((6, 0), np.int64)]
     for number, table in enumerate(tables):
-        queries = own.get(int(part_of((None, table.column(HASH2)[:1].to_numpy()))[0]), ())
-        if len(queries):
-            key, row = matching_keys(keys[:, queries], table)
+        part = int(part_of((None, table.column(HASH2)[:1].to_numpy()))[0])
+        if part in own:
+            queries = own[part]
+            key, row = matching_keys(hashes[part], table)
             times = numbers(table, TIME)[row]
             given = (queries[key], times, numbers(table, ORDER)[row], numbers(table, MASK)[row], np.full(len(row), number), row)
             found.append(np.stack(given)[:, (after < times) & (times < end)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -41,8 +41,13 @@ class Ranking:
     @property
     def columns(self) -> list[str]:
         """The columns by which rows are ranked."""
+        return list(dict.fromkeys([HASH, HASH2, TIME, ORDER, *self.value_columns]))
+
+    @property
+    def value_columns(self) -> list[str]:
+        """The columns by which rows of a key are ranked that do not have the same value."""
         further = (further_value(at) for at in range(len(self.then)))
-        return list(dict.fromkeys([HASH, HASH2, TIME, ORDER, VALUE, *further, *self.distinct]))
+        return list(dict.fromkeys([VALUE, *further, *self.distinct]))
 
     def best(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """The numbers of the best rows by key and rank, and their ranks, which begin with 1 (int64 each)."""
@@ -51,7 +56,24 @@ class Ranking:
         by_time = (times,) if len(times) and times.min() != times.max() else ()
         by_value = (numbers(rows, ORDER), *by_time, *values[::-1])
         keys = tuple(hashes_of(rows)[::-1])
-        order = sort_by_hash(keys[-1], *by_value, *keys[:-1])
+        return self._best(sort_by_hash(keys[-1], *by_value, *keys[:-1]), keys, values, rows)
+
+    def best_of_keys(self, keys: Numbers, rows: pa.Table, read: Callable[[str, Numbers], Numbers]) -> Numbers:
+        """The same row numbers, of rows with numbers of keys (int64[rows]) and only `value_columns`. ``read`` gives `TIME` and
+        `ORDER` (int64[rows]) of those for which they count (bool[rows])."""
+        values = self._all_value_keys(rows)
+        order = sort_by_hash(keys, *values[::-1])
+        same = ~_changes(order, (keys, *values))
+        if same.any():
+            ties = np.zeros(len(order), bool)
+            ties[order[same]] = ties[order[:-1][same[1:]]] = True
+            order = sort_by_hash(keys, read(ORDER, ties), read(TIME, ties), *values[::-1])
+        return self._best(order, (keys,), values, rows)[0]
+
+    def _best(
+        self, order: Numbers, keys: Sequence[Numbers], values: Sequence[Numbers], rows: pa.Table
+    ) -> tuple[Numbers, Numbers]:
+        """The best rows in this order, and their ranks."""
         if self.distinct:
             order = order[_firsts(order, keys, _combinations(rows, self.distinct))]
         ranks = self._ranks(order, keys, values)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.keyed.decisions import LARGE_RUN, EventsByKey, rows_of_keys
-from etl.state.keyed.event_rows import whole
+from etl.state.keyed.event_rows import numbers, whole
 from etl.state.state_files import limit_mapped_memory
 
 
@@ -23,13 +23,28 @@ class FoundRows:
     """int64[n]: the number of each row's key."""
     runs: Sequence[tuple[pa.Table, Numbers]]
     """Each run with the numbers of its rows, which are n in all."""
+    columns: pa.Table
+    """Columns that were read when the rows were found, while their memory was mapped; without rows no columns."""
 
     @classmethod
-    def of(cls, groups: EventsByKey, past: Sequence[pa.Table]) -> FoundRows:
-        """The state rows of these keys."""
-        found = list(rows_of_keys(groups, past))
-        keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _, _ in found)])
-        return cls(keys, [(run, rows) for _, run, rows in found])
+    def of(cls, groups: EventsByKey, past: Sequence[pa.Table], names: Sequence[str]) -> FoundRows:
+        """The state rows of these keys, with these columns."""
+        keys, runs, columns = [np.empty(0, np.int64)], [], []
+        for own, run, rows in rows_of_keys(groups, past):
+            keys.append(own)
+            runs.append((run, rows))
+            columns.append(run.select(names).take(pa.array(rows)))
+        return cls(np.concatenate(keys), runs, whole(columns) if columns else pa.table({}))
+
+    def numbers(self, name: str, needed: Numbers) -> Numbers:
+        """int64[n]: a column of numbers, 0 in rows that are not needed (bool[n])."""
+        found, first = np.zeros(len(self.keys), np.int64), 0
+        for run, rows in self.runs:
+            own = np.flatnonzero(needed[first : first + len(rows)])
+            if len(own):
+                found[first + own] = numbers(run, name)[rows[own]]
+            first += len(rows)
+        return found
 
     def read(self, names: Sequence[str], needed: Numbers | None = None) -> pa.Table:
         """These columns of all rows, or of those that are needed (bool[n], at least one). A run may have fewer columns."""
@@ -41,7 +56,7 @@ class FoundRows:
                 known = set(run.schema.names)
                 tables.append(run.select([name for name in names if name in known]).take(pa.array(chosen)))
                 if len(run) >= LARGE_RUN:
-                    limit_mapped_memory(run.nbytes)
+                    limit_mapped_memory(run.get_total_buffer_size())
         return whole(tables)
 
 
@@ -58,7 +73,9 @@ class RankedRows:
     found: FoundRows
     new: pa.Table
     values: pa.Table
-    """Of all rows the columns by which they are ranked."""
+    """Of all rows the columns that are compared."""
+    times: Numbers
+    """int64[rows]: the times of all rows; 0 of known ones if they do not count."""
 
     @property
     def known_rows(self) -> int:
@@ -68,8 +85,9 @@ class RankedRows:
     def filter_known(self, remains: Numbers) -> RankedRows:
         """The rows without those of the best ones so far that do not remain (bool[known])."""
         before = np.append(0, np.cumsum(remains))
-        values = self.values.filter(pa.array(np.append(remains, np.ones(len(self.new), bool))))
-        return replace(self, firsts=before[self.firsts], places=self.places[remains], values=values)
+        rows = np.append(remains, np.ones(len(self.new), bool))
+        values, times = self.values.filter(pa.array(rows)), self.times[rows]
+        return replace(self, firsts=before[self.firsts], places=self.places[remains], values=values, times=times)
 
     def take(self, rows: Numbers, names: Sequence[str]) -> pa.Table:
         """These columns of rows by their numbers."""
@@ -79,7 +97,7 @@ class RankedRows:
             return new.take(pa.array(rows - self.known_rows))
         needed = np.zeros(len(self.found.keys), bool)
         needed[self.places[rows[is_known]]] = True
-        numbers = np.cumsum(needed)
-        at = rows - self.known_rows + numbers[-1]
-        at[is_known] = numbers[self.places[rows[is_known]]] - 1
+        counts = np.cumsum(needed)
+        at = rows - self.known_rows + counts[-1]
+        at[is_known] = counts[self.places[rows[is_known]]] - 1
         return whole([self.found.read(names, needed), new]).take(pa.array(at))

@@ -12,11 +12,11 @@ import pyarrow as pa
 from etl.api import NEVER, PANE, PartRows, Schema, with_columns
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument
-from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
 from etl.state.keyed.event_rows import as_events, hashes_of, numbers, whole
-from etl.state.keyed.time_to_live import UNLIMITED, TimeToLive
+from etl.state.keyed.time_to_live import UNLIMITED, UNLIMITED_PANE, TimeToLive
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
+from etl.state.state_file_writer import plain_type
 from etl.state.top.best_rows import VALUE, Ranking, further_value
 from etl.state.top.kernels import RankChanges, RankInput, rank_events
 from etl.state.top.ranked_rows import FoundRows, RankedRows
@@ -55,9 +55,12 @@ class RunningBest(WaitingEvents):
 
     def needed_past(self, past: pa.Table) -> Numbers:
         """bool[rows]: the best ones of each key."""
-        needed = np.zeros(len(past), bool)
-        current = np.flatnonzero(self.ttl.are_current(past))
-        needed[current[self.ranking.best(past.select(self.ranking.columns).take(pa.array(current)))[0]]] = True
+        needed, columns = np.zeros(len(past), bool), past.select(self.ranking.columns)
+        if self.ttl.micros is None:
+            needed[self.ranking.best(columns)[0]] = True
+        else:
+            current = np.flatnonzero(self.ttl.are_current(past))
+            needed[current[self.ranking.best(columns.take(pa.array(current)))[0]]] = True
         return needed
 
     def pass_events(self, rows: pa.Table, past: Sequence[pa.Table], now: int) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -68,7 +71,8 @@ class RunningBest(WaitingEvents):
         changes = self._rank(ranked, groups.firsts, events)
         changed = np.flatnonzero(changes.ranks > 0)
         if len(changed):
-            ordered = changed[np.lexsort([numbers(ranked.values, name)[events[changed]] for name in (ORDER, TIME)])]
+            new = groups.order[changed]
+            ordered = changed[np.lexsort([numbers(rows, name)[new] for name in (ORDER, TIME)])]
             found = (values[ordered] for values in (changes.ranks, changes.updates, changes.left))
             yield self._results(ranked, events[ordered], *found)
             yield from self._changed_rows(ranked, groups.firsts, events, changes, now)
@@ -95,7 +99,7 @@ class RunningBest(WaitingEvents):
     def _rank(self, ranked: RankedRows, firsts: Numbers, events: Numbers) -> RankChanges:
         """What becomes of events, which are numbers of rows, and of their keys."""
         rows = ranked.values
-        values = self.ranking.value_keys(rows), self.ranking.subjects(rows), numbers(rows, TIME)
+        values = self.ranking.value_keys(rows), self.ranking.subjects(rows), ranked.times
         limit, ttl = np.int64(self.ranking.limit), np.int64(self.ttl.micros or _NO_TTL)
         ranks, left = np.empty((2, len(events)), np.int64)
         latest = np.full(len(firsts) - 1, NEVER)
@@ -105,22 +109,34 @@ class RunningBest(WaitingEvents):
 
     def _ranked_rows(self, groups: EventsByKey, past: Sequence[pa.Table], rows: pa.Table) -> RankedRows:
         """The best rows of these keys so far, and the new rows."""
-        names, panes = self.ranking.columns, np.full(len(groups.hash), NEVER)
-        found, values = FoundRows.of(groups, past), rows.select(names)
-        if not len(found.keys):
-            return RankedRows(np.zeros(len(panes) + 1, np.int64), panes, found.keys, found, rows, values)
-        known = found.read([PANE, *(name for name in names if name not in (HASH, HASH2))])
-        for name, hashes in ((HASH, groups.hash), (HASH2, groups.hash2)):
-            known = known.append_column(name, pa.array(hashes[found.keys]))
-        places = np.flatnonzero(self.ttl.are_current(known))
-        if len(places) < len(known):
-            known = known.take(pa.array(places))
-        keys = found.keys[places]
-        panes[keys] = numbers(known, PANE)
-        best = self.ranking.best(known)[0]
+        names, panes = self._compared_columns, np.full(len(groups.hash), NEVER)
+        found = FoundRows.of(groups, past, names if self.ttl.micros is None else [*names, PANE])
+        keys, known, places = found.keys, found.columns, np.arange(len(found.keys))
+        if not len(keys):
+            firsts = np.zeros(len(panes) + 1, np.int64)
+            return RankedRows(firsts, panes, keys, found, rows, rows.select(names), numbers(rows, TIME))
+        if self.ttl.micros is None:
+            panes[keys] = UNLIMITED_PANE
+        else:
+            own = numbers(known, PANE)
+            np.maximum.at(panes, keys, own)
+            places = np.flatnonzero(own == panes[keys])
+            keys, known = keys[places], known.take(pa.array(places))
+
+        def read(name: str, needed: Numbers) -> Numbers:
+            return found.numbers(name, np.isin(np.arange(len(found.keys)), places[needed]))[places]
+
+        best = self.ranking.best_of_keys(keys, known, read)
         firsts = np.append(0, np.cumsum(np.bincount(keys[best], minlength=len(panes))))
-        values = whole([known.select(names).take(pa.array(best)), values])
-        return RankedRows(firsts, panes, places[best], found, rows, values)
+        known = known.select(names).take(pa.array(best))
+        times = numbers(known, TIME) if TIME in names else np.zeros(len(best), np.int64)
+        values, times = whole([known, rows.select(names)]), np.append(times, numbers(rows, TIME))
+        return RankedRows(firsts, panes, places[best], found, rows, values, times)
+
+    @property
+    def _compared_columns(self) -> list[str]:
+        """The columns of past rows that decide what becomes of events: times only where rankings expire."""
+        return self.ranking.value_columns if self.ttl.micros is None else [TIME, *self.ranking.value_columns]
 
     def _stored_columns(self, rows: pa.Table) -> list[str]:
         """The columns of past rows."""
@@ -131,6 +147,12 @@ class RunningBest(WaitingEvents):
         known = set(rows.column_names)
         return [name for name in self._events.names if name in known]
 
+    @cached_property
+    def _texts_of_keys(self) -> set[str]:
+        """Fields that are the same in an event and in the one that it replaces, because equal texts have the same bytes: they are
+        read from memory and not from state files."""
+        return {name for name in self.keys if plain_type(self._events.field(name).type) in (pa.string(), pa.binary())}
+
     def _results(self, ranked: RankedRows, events: Numbers, ranks: Numbers, updates: Numbers, left: Numbers) -> pa.RecordBatch:
         """Each event that leaves, then the one for which it does."""
         leaves = left >= 0
@@ -140,7 +162,11 @@ class RunningBest(WaitingEvents):
         before = at[leaves] - 1
         chosen[before], kinds[before], places[before] = left[leaves], len(CHANGES) - 1, 0
         changes = pa.array(CHANGES).take(pa.array(kinds))
-        columns = as_events(ranked.take(chosen, self._event_columns(ranked.new)), self._events).columns
+        names = self._event_columns(ranked.new)
+        rows = ranked.take(chosen, [name for name in names if name not in self._texts_of_keys])
+        for name in filter(self._texts_of_keys.__contains__, names):
+            rows = rows.append_column(name, ranked.take(np.repeat(events, 1 + leaves), [name]).column(0))
+        columns = as_events(rows, self._events).columns
         return pa.RecordBatch.from_arrays([*columns, pa.array(places, mask=places == 0), changes], names=self.fields.names)
 
     @property
