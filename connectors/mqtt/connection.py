@@ -5,9 +5,13 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import Future, InvalidStateError, wait
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, TypeAlias
 
 from connectors.mqtt.connection_options import ConnectionSettings
 from connectors.mqtt.packets import (
@@ -26,6 +30,9 @@ from etl.api import ComponentError
 
 READ_BYTES = 1 << 20
 """Bytes that are read at a time."""
+
+_LOOK_SECONDS = 0.25
+"""Seconds between two looks whether the run ends."""
 
 _SEND_BYTES = 256 << 10
 _RECEIVE_BUFFER_BYTES = 4 << 20
@@ -122,25 +129,59 @@ class Connection:
         return data
 
 
-def connect(settings: ConnectionSettings, login: Login) -> tuple[Connection, Welcome, bytes]:
+NEVER = threading.Event()
+"""An event that nobody sets."""
+
+Answer: TypeAlias = "tuple[Connection, Welcome, bytes]"
+"""A connection, the broker's answer to the login, and what has arrived after it."""
+
+
+def connect_until(stopping: threading.Event, settings: ConnectionSettings, login: Login) -> Answer | None:
+    """`connect` in a thread of its own, which is given up when ``stopping`` is set; returns None then.
+
+    Names, TCP and TLS can be waited for only as long as they take. A thread that is given up does not log in any more.
+    """
+    task: Future[Answer] = Future()
+
+    def work() -> None:
+        try:
+            answer = connect(settings, login, stopping)
+        except BaseException as error:
+            with suppress(InvalidStateError):
+                task.set_exception(error)
+            return
+        try:
+            task.set_result(answer)
+        except InvalidStateError:  # given up
+            answer[0].abort()
+
+    threading.Thread(target=copy_context().run, args=(work,), name="mqtt connect", daemon=True).start()
+    while not wait([task], _LOOK_SECONDS).done:
+        if stopping.is_set() and task.cancel():
+            return None
+    return None if stopping.is_set() and task.exception() else task.result()
+
+
+def connect(settings: ConnectionSettings, login: Login, stopping: threading.Event = NEVER) -> Answer:
     """Connect to the first broker that answers; return its answer, and what has arrived after it.
 
-    Raises OSError if none answers, RefusedError if one refuses the login for good.
+    Raises OSError if none answers, or when ``stopping`` is set, RefusedError if one refuses the login for good.
     """
     problems: list[str] = []
     for address in settings.servers:
         try:
-            return _connect_to(address, settings, login)
+            return _connect_to(address, settings, login, stopping)
         except OSError as error:
             problems.append(str(error))
     raise ConnectionError("; ".join(problems))
 
 
-def _connect_to(address: tuple[str, int], settings: ConnectionSettings, login: Login) -> tuple[Connection, Welcome, bytes]:
+def _connect_to(address: tuple[str, int], settings: ConnectionSettings, login: Login, stopping: threading.Event) -> Answer:
     connection = Connection(_open(address, settings), address, settings.keep_alive)
     try:
-        connection.send(encode_connect(login))
-        packet, rest = _first_packet(connection, settings.timeout)
+        if not stopping.is_set():
+            connection.send(encode_connect(login))
+        packet, rest = _first_packet(connection, settings.timeout, stopping)
         welcome = parse_welcome(packet, login.is_version_5)
     except ProtocolError as error:
         connection.abort()
@@ -156,17 +197,19 @@ def _connect_to(address: tuple[str, int], settings: ConnectionSettings, login: L
     return connection, welcome, rest
 
 
-def _first_packet(connection: Connection, timeout: float) -> tuple[bytes, bytes]:
+def _first_packet(connection: Connection, timeout: float, stopping: threading.Event) -> tuple[bytes, bytes]:
     until, data = time.monotonic() + timeout, b""
     while (size := packet_length(data)) is None or len(data) < size:
         if len(data) > _MAX_HANDSHAKE_BYTES or (data and data[0] >> 4 != 2):
             raise ProtocolError("its first packet is not CONNACK: is this an MQTT broker?")
         left = until - time.monotonic()
+        if stopping.is_set():
+            raise ConnectionError(f"mqtt: {connection.name} has not answered before the end of the run")
         if left <= 0:
             raise TimeoutError(
                 f"mqtt: {connection.name} has accepted the connection, but does not answer: is this an MQTT broker?"
             )
-        data += connection.round(left)
+        data += connection.round(min(left, _LOOK_SECONDS))
     return data[:size], data[size:]
 
 

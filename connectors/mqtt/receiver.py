@@ -17,7 +17,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectors.mqtt.connection import Connection, connect
+from connectors.mqtt.connection import Connection, connect_until
 from connectors.mqtt.connection_options import ConnectionSettings
 from connectors.mqtt.packet_ids import PacketIds
 from connectors.mqtt.packet_reader import PacketReader, Packets
@@ -142,7 +142,8 @@ class MqttReceiver:
             self._disconnect()
             raise
 
-    def _connect(self) -> None:
+    def _connect(self) -> bool:
+        """Connect and ask for the topics; returns False if the run ends meanwhile."""
         options = self._options
         clean = options.clean_start and (self._is_first or not self._is_version_5)
         properties = [(SESSION_EXPIRY, options.session_expiry), (RECEIVE_MAXIMUM, options.receive_maximum)]
@@ -155,7 +156,10 @@ class MqttReceiver:
             *settings.login,
             b"".join(encode_property(*one) for one in properties),
         )
-        self._connection, welcome, rest = connect(settings, login)
+        answer = connect_until(self._stopping, settings, login)
+        if answer is None:
+            return False
+        self._connection, welcome, rest = answer
         self._is_subscribed = False
         self._commits.take_acknowledgements()  # of an earlier connection, whose broker sends these messages again
         if not welcome.has_session:
@@ -172,6 +176,7 @@ class MqttReceiver:
         self._sender = Sender(host, port, None, VERSION_5 if self._is_version_5 else "3.1.1")
         self._subscribe()
         self._take(rest)
+        return True
 
     def _subscribe(self) -> None:
         assert self._connection is not None
@@ -205,9 +210,8 @@ class MqttReceiver:
             try:
                 if self._connection is None:
                     self._pause()
-                    if not self._commits.wait_until_stored() or self._stopping.is_set():
+                    if not self._commits.wait_until_stored() or self._stopping.is_set() or not self._connect():
                         continue
-                    self._connect()
                 self._round()
             except (OSError, ComponentError) as error:
                 self._failed(error)

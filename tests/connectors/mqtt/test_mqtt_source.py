@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from servers.certificates import Certificates
 from servers.mosquitto_server import Mosquitto
 
 from connectors.mqtt import packet_ids, packets, receiver, session_commits
-from connectors.mqtt.connection import RefusedError
+from connectors.mqtt.connection import RefusedError, connect_until
+from connectors.mqtt.packets import Login
 from connectors.shared.journal.reader import Journal
 from connectors.shared.journal.writer import JournalWriter
 from etl.api import ComponentError
@@ -220,6 +223,36 @@ def test_a_broker_that_is_down_is_named_and_tried_again(tmp_path: Path, caplog: 
             publish(broker.address, ["late"])
             wait_stored(source, 1)
     assert messages(source) == ["late"]
+
+
+def test_a_source_whose_broker_is_silent_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while its name, TCP or TLS is waited for, where nothing can be interrupted."""
+    silent = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        source = create_source(tmp_path, f"127.0.0.1:{listener.getsockname()[1]}", timeout="100ms")
+        receiver = source.receiver()
+        receiver.start()
+        monkeypatch.setattr("connectors.mqtt.connection._open", lambda *_: silent.wait())
+        wait_for(lambda: any(thread.name == "mqtt connect" for thread in threading.enumerate()), what="another attempt")
+        begun = time.monotonic()
+        receiver.stop()
+
+    assert time.monotonic() - begun < 60, "the attempt has no end"
+    silent.set()
+
+
+def test_an_attempt_that_is_given_up_does_not_log_in(tmp_path: Path) -> None:
+    stopping = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        settings = create_source(tmp_path, f"127.0.0.1:{listener.getsockname()[1]}").settings()
+        stopping.set()
+
+        assert connect_until(stopping, settings, Login("a", True, True, 60, None, None)) is None
+        listener.settimeout(60)
+        accepted, _ = listener.accept()
+        with accepted:
+            accepted.settimeout(60)
+            assert accepted.recv(100) == b""
 
 
 def test_something_else_than_a_broker_is_named(tmp_path: Path) -> None:
