@@ -5,25 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.api import Schema, SparkStep, without
-from etl.expressions import PYTHON_FUNCTIONS, Evaluation, analyse, compile_expression, quote_name, register
+from etl.expressions import Evaluation, analyse, compile_expression, quote_name, register
 from etl.expressions.failures import describe_failures
-from etl.expressions.tree import parse
-from etl.steps.heartbeats import FENCE
+from etl.steps.spark_tries import evaluation
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-_CHANGED_BY_ERRORS = frozenset(
-    ["map", "map_concat", "map_from_arrays", "map_from_entries", "str_to_map", "transform_keys", "format_number"]
-)
-"""Functions of Spark that an error of one event leaves in a state that is wrong for the next one: they add the entries of the one
-to the map of the other, or format with a pattern of before. An error of an expression with one ends the query."""
+    from pyspark.sql import DataFrame
 
 COMPUTED = "values of spark"
 """The column with the values: a struct with a member for each expression, named after its number in the step, which is a
@@ -72,7 +65,7 @@ class SparkValues(SparkStep):
         register(events.sparkSession)
         incoming = schema_of(events)
         values = [
-            _evaluation(events, one.text, analyse(one.text, incoming).spark_sql).alias(str(number))
+            evaluation(events, one.text, analyse(one.text, incoming).spark_sql).alias(str(number))
             for number, one in self.expressions.items()
         ]
         after = events.withColumn(COMPUTED, F.struct(*values))
@@ -92,73 +85,6 @@ def spark_values(
         if COMPUTED not in incoming.names and analyse(one.text, incoming).spark_reason
     }
     return [SparkValues(type=type_, expressions=needed, filters=filters)] if needed else []
-
-
-def _evaluation(events: DataFrame, text: str, spark_sql: str) -> Column:
-    """``struct(value)``, or null where the evaluation raises an error that changes no later value."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    value = F.expr(spark_sql)
-    calls = {str(part.this).lower() for part in parse(text).walk() if type(part).__name__ == "Anonymous"}
-    if calls & _CHANGED_BY_ERRORS:
-        return F.struct(value.alias("value"))
-    tries = _Tries(events)
-    if calls & PYTHON_FUNCTIONS:
-        value = tries.with_tried_arguments(value)
-    return tries.try_struct(value.alias("value"))
-
-
-class _Tries:
-    """Evaluations that give null where they raise an error: Spark has an expression for them, but no function."""
-
-    def __init__(self, events: DataFrame) -> None:
-        self._session: Any = events.sparkSession._jsparkSession
-        jvm: Any = events.sparkSession._jvm
-        self._jvm = jvm
-        self._utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
-
-    def try_struct(self, *values: Column) -> Column:
-        """``struct(values)``, or null where the evaluation raises an error.
-
-        The condition is true, and keeps Spark from evaluating an expression that it finds twice once, before and outside of both.
-        """
-        from pyspark.sql import functions as F  # noqa: N812
-
-        tried = self._jvm.org.apache.spark.sql.catalyst.expressions.TryEval(self._expression(F.struct(*values)))
-        return F.when(F.expr(FENCE), self._column(tried))
-
-    def with_tried_arguments(self, value: Column) -> Column:
-        """The same value, in which errors of the arguments of `PYTHON_FUNCTIONS` are raised where the call is evaluated: Spark
-        computes the arguments of all such calls before, for each event."""
-        return self._column(self._rewrite(self._parsed(value)))
-
-    def _parsed(self, column: Any) -> Any:
-        """The tree of an expression, which `_expression` leaves to be parsed later."""
-        return self._session.expression(column._jc)
-
-    def _rewrite(self, expression: Any) -> Any:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        given = expression.children()
-        children = [self._rewrite(given.apply(number)) for number in range(given.size())]
-        is_call = expression.getClass().getSimpleName() == "UnresolvedFunction"
-        if not is_call or expression.nameParts().last().lower() not in PYTHON_FUNCTIONS:
-            return self._with_children(expression, children) if children else expression
-        names = [f"a{number}" for number in range(len(children))]
-        tried = self.try_struct(*(self._column(one).alias(name) for one, name in zip(children, names, strict=True)))
-        call = self._column(self._with_children(expression, [self._expression(tried[name]) for name in names]))
-        return self._expression(F.when(tried.isNull(), F.raise_error(F.lit("an argument"))).otherwise(call))
-
-    def _with_children(self, expression: Any, children: list[Any]) -> Any:
-        return expression.withNewChildren(self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(children))
-
-    def _expression(self, column: Any) -> Any:
-        return self._utils.expression(column._jc)
-
-    def _column(self, expression: Any) -> Column:
-        from pyspark.sql.classic.column import Column as ClassicColumn
-
-        return ClassicColumn(self._utils.column(expression))
 
 
 class StepExpressions:
