@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from etl.state.key_hash import HASH, HASH2, PARTS, key_hashes, part_of
 from etl.state.keyed.decisions import COUNT, TIME, counts_of, first_of_each, first_within
+from etl.state.keyed.event_rows import arrival_order
+from etl.state.keyed.kernels import find_rows
 
 BATCHES = st.lists(st.lists(st.tuples(st.sampled_from(["a", "b", "", None]), st.integers(-30, 30)), max_size=12), max_size=5)
 
@@ -88,3 +90,29 @@ def test_keys_are_found_among_hashes_that_are_not_evenly_spread() -> None:
     passes = first_within(np.stack([asked, asked]), times, _runs(np.stack([stored, stored]), TIME, np.zeros(len(stored), int)), 1)
 
     assert (passes == ~np.isin(asked, stored)).all()
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2**64 - 1)), st.lists(st.integers(0, 2**64 - 1)), st.integers(1, 100), st.integers(0, 2**63))
+def test_rows_are_found_as_numpy_finds_them(rows: list, others: list, dense: int, first: int) -> None:
+    stored = np.sort(np.array([*rows, *range(first, first + 3 * dense, 3)], np.uint64))
+    asked = np.sort(np.array([*rows[::2], *others, *range(first, first + 4 * dense, 5)], np.uint64))
+    low, high = np.empty((2, len(asked)), np.int64)
+
+    total = find_rows(asked, stored, low, high)
+
+    assert total == (high - low).sum()
+    assert (low == np.searchsorted(stored, asked)).all()
+    assert (high == np.searchsorted(stored, asked, "right")).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9))), st.booleans())
+def test_events_are_in_the_order_of_time_and_then_of_their_offsets(rows: list, follows: bool) -> None:
+    times, offsets = np.array(rows, np.int64).reshape(-1, 2).T
+    if follows:
+        offsets = np.random.default_rng(len(rows)).permutation(len(rows))
+        times = offsets // 3
+
+    order = arrival_order(times, offsets)
+
+    assert order.tolist() == sorted(range(len(times)), key=lambda row: (times[row], offsets[row], row))

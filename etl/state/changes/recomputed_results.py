@@ -21,7 +21,7 @@ from etl.state.aggregates.accumulator import Numbers
 from etl.state.changes.diffs import difference
 from etl.state.changes.weighted_rows import WEIGHT, WeightedRows
 from etl.state.keyed.decisions import TIME, EventsByKey
-from etl.state.keyed.event_rows import hashes_of, numbers, whole
+from etl.state.keyed.event_rows import arrival_order, hashes_of, numbers, whole
 from etl.state.keyed.latest_rows import with_column
 from etl.state.keyed.waiting_events import ORDER
 
@@ -87,7 +87,7 @@ class RecomputedResults(WeightedRows):
         rows = with_column(rows, PANE, np.zeros(len(rows), np.int64)) if self.ttl.micros is not None else rows
         rows = self.combine(rows) if len(rows) else rows
         weights = np.maximum(numbers(rows, WEIGHT), 0)
-        order = np.lexsort((numbers(rows, ORDER), numbers(rows, TIME)))
+        order = arrival_order(numbers(rows, TIME), numbers(rows, ORDER))
         return rows.take(pa.array(np.repeat(order, weights[order])))
 
     @property

@@ -13,7 +13,7 @@ from etl.state.aggregates import Accumulator, finish, group, lift
 from etl.state.aggregates.argument import AggregateArgument, check_arguments
 from etl.state.changes.recomputed_results import RecomputedResults
 from etl.state.keyed.decisions import TIME
-from etl.state.keyed.event_rows import as_events
+from etl.state.keyed.event_rows import arrival_order, as_events, numbers
 from etl.state.keyed.latest_rows import with_column
 from etl.state.keyed.waiting_events import ORDER
 from etl.state.over.running_values import RunningValues
@@ -60,7 +60,7 @@ class RecomputedOver(RecomputedResults):
         if not len(rows):
             return self.state_fields.empty_table()
         times = event_times(as_events(rows, pa.schema([self._rows.field(self.order_by)])), self.order_by)
-        arrival = np.lexsort((rows.column(ORDER).to_numpy(), rows.column(TIME).to_numpy()))
+        arrival = arrival_order(numbers(rows, TIME), numbers(rows, ORDER))
         numbered = np.empty(len(rows), np.int64)
         numbered[arrival] = np.arange(len(rows))
         ordered = with_column(with_column(rows, TIME, times), ORDER, numbered)

@@ -43,6 +43,16 @@ def numbers(rows: pa.Table, name: str) -> Any:
     return rows.column(name).to_numpy()
 
 
+def arrival_order(times: Any, offsets: Any) -> Any:
+    """int64[rows]: the order of rows by time, at the same time by offset, then by row. Where times have the order of offsets, as
+    in most sources, one sort of numbers that differ does it, which takes a fifth of the time."""
+    order = np.argsort(offsets)
+    ordered, at = offsets[order], times[order]
+    if ((ordered[1:] > ordered[:-1]) & (at[1:] >= at[:-1])).all():
+        return order
+    return np.lexsort((offsets, times))
+
+
 def as_events(rows: pa.Table, fields: Schema) -> pa.RecordBatch:
     """The events of rows, with the types of these fields."""
     columns = [_column(rows, field) for field in fields]

@@ -8,7 +8,8 @@ import numpy as np
 
 from etl.columns.kernels import kernel, kernel_function
 
-_ALL_HASHES = 2.0**64
+_NEAR = 16
+"""Rows that are read one after the other around the expected one."""
 
 
 @kernel_function
@@ -24,36 +25,49 @@ def _bisect(sorted_hashes: Any, hash_: Any, low: Any, high: Any) -> Any:
 
 
 @kernel_function
-def _lower_bound(sorted_hashes: Any, hash_: Any, begin: Any) -> Any:
+def _lower_bound(sorted_hashes: Any, hash_: Any, begin: Any, density: Any) -> Any:
     """The first row from ``begin`` on whose hash is not less.
 
-    Hashes are evenly spread, so that the distance to ``begin`` is known but for its square root: the search widens from there.
+    Hashes are evenly spread, so that the distance to ``begin`` is known but for its square root: rows near it are read one after
+    the other, which the processor predicts better than a bisection, and then the search widens.
     """
     rows = sorted_hashes.shape[0]
     if begin >= rows or sorted_hashes[begin] >= hash_:
         return begin
-    expected = np.int64(np.float64(hash_ - sorted_hashes[begin]) * (rows / _ALL_HASHES))
-    low, at, step = begin, min(begin + expected, rows - 1), np.int64(4)
+    expected = np.float64(hash_ - sorted_hashes[begin]) * density
+    at = begin if expected < _NEAR / 2 else begin + np.int64(min(expected, np.float64(rows - 1 - begin)))
     if sorted_hashes[at] < hash_:
-        low = at + 1
+        low, end = at + 1, min(at + 1 + _NEAR, rows)
+        while low < end and sorted_hashes[low] < hash_:
+            low += 1
+        if low < end or end == rows:
+            return low
+        step = np.int64(_NEAR)
         while low + step < rows and sorted_hashes[low + step] < hash_:
             low, step = low + step + 1, step * 2
         return _bisect(sorted_hashes, hash_, low, min(low + step, rows))
-    high = at
-    while high - step > low and sorted_hashes[high - step] >= hash_:
+    high, first, step = at, max(at - _NEAR, begin), np.int64(_NEAR)
+    while high > first and sorted_hashes[high - 1] >= hash_:
+        high -= 1
+    if high > first:
+        return high
+    while high - step > begin and sorted_hashes[high - step] >= hash_:
         high, step = high - step, step * 2
-    return _bisect(sorted_hashes, hash_, max(low, high - step), high)
+    return _bisect(sorted_hashes, hash_, max(begin, high - step), high)
 
 
 @kernel
 def find_rows(hashes: Any, sorted_hashes: Any, low: Any, high: Any) -> Any:
     """int64[n] each: the first row with each hash and the row after the last; ``hashes`` are sorted. Returns the rows found."""
-    at, end, total = np.int64(0), np.int64(0), np.int64(0)
+    at, end, total, rows = np.int64(0), np.int64(0), np.int64(0), sorted_hashes.shape[0]
+    density = 0.0
+    if rows:  # of a file with a range of keys it is a multiple of rows / 2**64
+        density = rows / (np.float64(sorted_hashes[rows - 1] - sorted_hashes[0]) + 1.0)
     for query in range(hashes.shape[0]):
         if query == 0 or hashes[query] != hashes[query - 1]:  # else many events of a key would each count the rows of the key
-            at = _lower_bound(sorted_hashes, hashes[query], at)
+            at = _lower_bound(sorted_hashes, hashes[query], at, density)
             end = at
-            while end < sorted_hashes.shape[0] and sorted_hashes[end] == hashes[query]:
+            while end < rows and sorted_hashes[end] == hashes[query]:
                 end += 1
         low[query], high[query] = at, end
         total += end - at

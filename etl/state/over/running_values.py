@@ -17,7 +17,7 @@ from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import check_arguments
 from etl.state.key_hash import HASH, HASH2
 from etl.state.keyed.decisions import TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, as_times, hashes_of, numbers, unused_name, whole
+from etl.state.keyed.event_rows import arrival_order, as_events, as_times, hashes_of, numbers, unused_name, whole
 from etl.state.keyed.time_to_live import UNLIMITED, UNLIMITED_PANE, KeyLifetimes, TimeToLive, panes_after
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 from etl.state.over.functions import RunningAggregate
@@ -58,7 +58,7 @@ class RunningValues(WaitingEvents):
         lifted = self._lift(events.append_column(OFFSET, rows.column(ORDER).combine_chunks()))
         columns = self._columns(series, lifted)
         running = self._slide(series, columns)
-        order = np.lexsort((offsets, times))
+        order = arrival_order(times, offsets)
         results = self._results(running, series.rows_of_events[order])
         arrays = [*(column.take(pa.array(order)) for column in events.columns), *results]
         yield pa.RecordBatch.from_arrays(arrays, names=self.fields.names)

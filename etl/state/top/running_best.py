@@ -13,7 +13,7 @@ from etl.api import NEVER, PANE, PartRows, Schema, with_columns
 from etl.state.aggregates.accumulator import Numbers
 from etl.state.aggregates.argument import AggregateArgument
 from etl.state.keyed.decisions import TIME, EventsByKey
-from etl.state.keyed.event_rows import as_events, hashes_of, numbers, whole
+from etl.state.keyed.event_rows import arrival_order, as_events, hashes_of, numbers, whole
 from etl.state.keyed.time_to_live import UNLIMITED, UNLIMITED_PANE, TimeToLive
 from etl.state.keyed.waiting_events import ORDER, WaitingEvents, is_past
 from etl.state.state_file_writer import plain_type
@@ -72,7 +72,7 @@ class RunningBest(WaitingEvents):
         changed = np.flatnonzero(changes.ranks > 0)
         if len(changed):
             new = groups.order[changed]
-            ordered = changed[np.lexsort([numbers(rows, name)[new] for name in (ORDER, TIME)])]
+            ordered = changed[arrival_order(numbers(rows, TIME)[new], numbers(rows, ORDER)[new])]
             found = (values[ordered] for values in (changes.ranks, changes.updates, changes.left))
             yield self._results(ranked, events[ordered], *found)
             yield from self._changed_rows(ranked, groups.firsts, events, changes, now)
