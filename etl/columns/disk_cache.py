@@ -7,6 +7,7 @@ import os
 import pickle
 import platform
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -26,6 +27,17 @@ def cache_file(inputs: str, code_folder: Path) -> Path:
     code = code_version(Path(__file__).parent, code_folder)
     key = (code, installed("numpy"), platform.python_version(), platform.machine(), inputs)
     return folder() / "scanners" / hashlib.sha256(repr(key).encode()).hexdigest()[:32]
+
+
+def folder_of(paths: Iterable[str]) -> str:
+    """The folder that tells apart equal relative paths of different runs, for `cache_file`; empty if all are absolute, and if
+    the folder is removed while a run goes on."""
+    if all(map(os.path.isabs, paths)):
+        return ""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def load(file: Path, kind: type[Value]) -> Value | None:

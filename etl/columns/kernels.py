@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import compiler, event
+from numba.core import compiler, event, ir
 from numba.core.caching import NullCache
 from numba.core.serialize import dumps
 
@@ -48,6 +48,15 @@ _register: Any = event.register
 _rebuild: Any = compiler.CompileResult._rebuild
 _dumps: Any = dumps
 _register("numba:compile", _Compilations())
+
+
+def _file_of(location: Any) -> str:
+    """The file of a line of a kernel, for texts of numba's errors, which it also makes of those that it catches."""
+    return str(location.filename)
+
+
+_Location: Any = ir.Loc
+_Location._get_path = _file_of  # numba's own is relative to the working folder, and fails when that is removed
 
 
 # Kernels allocate nothing, so numba's reference counting (_nrt) is off: it costs two atomic instructions for each array argument

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -121,3 +122,19 @@ def test_every_kernel_has_a_key_that_is_the_same_in_every_process() -> None:
     assert printed[0] == printed[1]
     assert len(printed[0]) > 50
     assert len({line.split()[-1] for line in printed[0]}) == len(printed[0])
+
+
+def test_a_kernel_is_compiled_where_the_working_folder_is_removed(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"""
+import os
+os.rmdir({str(gone)!r})
+import pyarrow as pa
+from parsers.json.parser import Json
+print(Json.model_validate({{"type": "json", "fields": {{"a": "long"}}}}).compile()(pa.array(['{{"a": 1}}'])).columns["a"][0])
+"""
+    variables = {**os.environ, "SLUICE_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(Path(etl.__file__).parents[1])}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=gone, env=variables, capture_output=True, text=True, check=False)
+
+    assert (ran.stdout, ran.returncode) == ("1\n", 0), ran.stderr

@@ -50,6 +50,20 @@ def test_a_bad_file_leaves_the_last_good_names(bad: str | None, tmp_path: Path, 
     assert step.open(SCHEMA).measures().state["refused"] == 0
 
 
+def test_rules_and_names_are_read_where_the_working_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, rule, gone = tmp_path / "names.yml", tmp_path / "rule.yml", tmp_path / "gone"
+    names.write_text(GOOD)
+    rule.write_text(SIGMA)
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    step = Rules.model_validate({"files": [str(rule)], "fields": str(names)})
+
+    assert matched(step) == ["sh"]
+    rule.write_text("title: [")
+    assert matched(step) == ["sh"], "the last good version is found again"
+
+
 def test_a_file_that_was_never_good_is_an_error(tmp_path: Path) -> None:
     names = tmp_path / "names.yml"
     names.write_text("fields: [")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -65,7 +64,7 @@ def _read(
     stream: StreamSchema,
 ) -> RuleSet:
     origins = sorted({text.origin for text in texts})
-    of = f"rules {os.getcwd()} {patterns} {origins} {stream.taxonomy} {stream.schema}"
+    of = f"rules {disk_cache.folder_of([*patterns, *origins])} {patterns} {origins} {stream.taxonomy} {stream.schema}"
     file = disk_cache.cache_file(of, Path(__file__).parents[1])
     before = disk_cache.load(file, LastGoodVersions) or LastGoodVersions({})
     reload = _Reload(before, {text.name: text.text for text in texts}, placeholders, stream)

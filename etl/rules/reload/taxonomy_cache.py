@@ -43,7 +43,7 @@ def taxonomy_state(path: str | None) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=8)
 def _read(path: str, _: tuple[int, int] | None) -> CurrentTaxonomy:
-    file = disk_cache.cache_file(f"taxonomy {os.getcwd()} {path}", Path(__file__).parents[1])
+    file = disk_cache.cache_file(f"taxonomy {disk_cache.folder_of([path])} {path}", Path(__file__).parents[1])
     last_good = disk_cache.load(file, Taxonomy)
     try:
         now = read_taxonomy(path)
