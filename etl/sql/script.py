@@ -100,7 +100,7 @@ class Compilation:
         compiled.errors += (
             one for one in compiled.failed.values() if one.code != "unknown-name" or one.name not in script.unread
         )
-        compiled.warnings += _unused_classes(script)
+        compiled.warnings += [] if rest else _unused_classes(script)  # a call may be what was taken out
         if not rest and not compiled.errors and not compiled.value["sinks"]:
             _report_no_query(script, compiled, self.catalogue)
         add_idle(compiled)
