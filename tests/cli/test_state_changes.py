@@ -44,6 +44,8 @@ def test_the_largest_keys_are_those_with_most_bytes(window: Pipeline, etl_state:
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sum(range(1, 30))  # users of a are in a list
     assert sum(sizes) < sum(file.bytes for file in window.lane.kept)
+    etl_state("top", window, "--by", "nothing", status=2)
+    assert "--by: there is no field 'nothing'; fields are window_start" in etl_state.err
     by_rows = etl_state.rows("top", window, "--by", "rows", "--limit", "1")
     assert [row["source"]["ip"] for row in by_rows] == ["b"]
     assert [row["failures"] for row in etl_state.rows("top", window, "--by", "failures")] == [60, 29, 1, 1]

@@ -128,7 +128,7 @@ def top(
     else:
         sizes = sizes_of_parts(found[1]) if parts else sizes_of_keys(found[1], chosen.operator(found[1]))
         fields, batches = _with_fields(sizes)
-    rows, _ = Selection(None, f"-{by}", limit).select(batches, fields)
+    rows, _ = Selection(None, f"-{by}", limit, "--by").select(batches, fields)
     print_rows(rows, form)
 
 

@@ -23,24 +23,26 @@ class Selection:
     where: str | None = None
     sort: str | None = None
     limit: int = 20
+    sort_option: str = "--sort"
+    """What messages call the option."""
 
     def select(self, batches: Iterable[pa.RecordBatch], fields: Schema) -> tuple[pa.Table, int]:
         """The first rows in the order, and how many fulfil the condition. Raises UsageError for a bad condition or field."""
-        keys = sort_keys(self.sort, fields)
+        keys = sort_keys(self.sort, fields, self.sort_option)
         matching = rows_where(self.where, fields)
         return first_rows(map(matching, batches), fields, keys, self.limit)
 
 
-def sort_keys(sort: str | None, fields: Schema) -> list[tuple[str, str]]:
+def sort_keys(sort: str | None, fields: Schema, option: str = "--sort") -> list[tuple[str, str]]:
     """The order of rows: a field, descending with the prefix ``-``, then all fields from left to right. Null is last."""
     rest = [(field.name, "ascending") for field in fields if has_order(field.type)]
     if sort is None:
         return rest
     name = sort.removeprefix("-")
     if name not in fields.names:
-        raise click.UsageError(f"--sort: there is no field {name!r}; {_nearest_field(name, fields)}")
+        raise click.UsageError(f"{option}: there is no field {name!r}; {_nearest_field(name, fields)}")
     if not has_order(fields.field(name).type):
-        raise click.UsageError(f"--sort: values of {name!r} have no order: {fields.field(name).type}")
+        raise click.UsageError(f"{option}: values of {name!r} have no order: {fields.field(name).type}")
     return [(name, "descending" if sort.startswith("-") else "ascending"), *(key for key in rest if key[0] != name)]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from etl.api import NEVER, OPTIONAL, PENDING, ComponentError, nearest
+from etl.options import format_duration
 from etl.plan.frames import stages
 from etl.plan.query_plan import Plan
 from etl.plan.segments import StepNode
@@ -16,6 +19,9 @@ from etl.state.manifest import Manifests, StageState
 
 REMOVED = "removed "
 """Prefix of what a step no longer remembers: its state may still hold it, so that only the same can be added again."""
+
+_TIMEDELTA = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)(?:\.(\d{6}))?")
+"""A duration as Python writes it, which steps remember."""
 
 Remembered = dict[str, Any]
 """What the state of a step depends on."""
@@ -77,7 +83,22 @@ def differences(before: Remembered, after: Remembered) -> Iterator[str]:
             loss = "those that wait would be lost or given twice"
             yield f"{name.removeprefix(PENDING)} were given {was} and are given {now} now: {loss}"
         else:
-            yield f"{name} was {before.get(name)!r} and is {after.get(name)!r} now"
+            yield change_of(name, before.get(name), after.get(name))
+
+
+def change_of(name: str, before: Any, after: Any) -> str:
+    """What has changed, in the notation of the pipeline file."""
+    if before is None:
+        return f"there was no {name}, and it is {_shown(after)} now"
+    return f"{name} was {_shown(before)} and is {'gone' if after is None else _shown(after)} now"
+
+
+def _shown(value: Any) -> str:
+    found = _TIMEDELTA.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return repr(value)
+    days, hours, minutes, seconds, micros = (int(number or 0) for number in found.groups())
+    return repr(format_duration(timedelta(days, seconds, micros, 0, minutes, hours)))
 
 
 def _may_differ(name: str, before: Remembered, after: Remembered) -> bool:

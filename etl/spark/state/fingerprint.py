@@ -7,6 +7,7 @@ its checkpoint under the name it had first, also when it has gained or lost sour
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +17,14 @@ from typing import Any, TypeAlias
 from etl.api import OPTIONAL, ComponentError, SparkStep, StatefulStep, format_type
 from etl.plan.frames import Read, SparkRead, frame_sources, spark_nodes, stages
 from etl.plan.query_plan import Plan, QueryPlan
-from etl.spark.state.continued_steps import REMOVED, find_step, match_steps, write_step_changes
+from etl.spark.state.continued_steps import REMOVED, differences, find_step, match_steps, write_step_changes
 from etl.spark.state.folder import StateFolder
 from etl.spark.state.incompatible_changes import Fingerprint, IncompatibleChange, changes_of, has_offsets_only, refusal
 from etl.spark.state.json_files import read_json, write_json
 from etl.udf.attaching import called_functions
+
+_LAST_STEP = re.compile(r"-[a-z0-9_]+(-\d+)?$")
+"""What follows the stream in the name of a query: the type of its last stateful step, and a number if it has several."""
 
 _STATELESS_OPTIONS = {"having", "idle"}
 """Options of stateful steps that do not affect their state."""
@@ -193,14 +197,28 @@ def _continue_query(query: QueryPlan, state: StateFolder, known: Mapping[str, Fi
     """A query without a checkpoint, under the name of the one that delivered the same sources to its sinks before.
 
     An edited expression may need Spark where it ran on Arrow before, or the reverse: that is another query, which goes on where
-    the one before it stopped. Only of queries without state, which have nothing but offsets.
+    the one before it stopped. Of queries without state, which have nothing but offsets, and of those of one stream, which are
+    called after their last stateful step, and may have gained one since.
     """
     mine = fingerprint(query)
+    alike = [name for name in free if _begin_alike(name, known[name], query.name, mine)]
+    if len(alike) == 1:
+        return replace(query, name=alike[0])
     alike = [name for name in free if known[name]["sources"] == mine["sources"] and has_offsets_only(known[name])]
     sinks = query.segment.outputs
     if len(alike) != 1 or not has_offsets_only(mine) or not all(state.sink(name).exists() for name in sinks):
         return query
     return replace(query, name=alike[0])
+
+
+def _begin_alike(name: str, old: Fingerprint, new_name: str, new: Fingerprint) -> bool:
+    """Whether two queries are of one stream and the same sources, and have the same stateful steps or the same first one."""
+    if not old.get("stages") or not new.get("stages") or old["sources"] != new["sources"]:
+        return False
+    if _LAST_STEP.sub("", name) != _LAST_STEP.sub("", new_name):
+        return False
+    types = [[stage.get("step") for stage in one["stages"]] for one in (old, new)]
+    return types[0] == types[1] or not any(differences(old["stages"][0], new["stages"][0]))
 
 
 def _checkpoints_of(query: QueryPlan, known: Mapping[str, Fingerprint]) -> set[str]:
@@ -226,7 +244,9 @@ def _notes(known: Mapping[str, Fingerprint], queries: tuple[QueryPlan, ...], emp
             further = after.keys() - before.keys() if before else set()
             added = [name.removeprefix(OPTIONAL) for name in further if name.startswith(OPTIONAL)]
             if added:
-                yield f"query {query.name!r} keeps its state; {_quoted(added)} of windows that are open now count from here on"
+                are = "is" if len(added) == 1 else "are"
+                counted = f"{_quoted(added)} {are} counted from here on, also in windows that are open"
+                yield f"query {query.name!r} keeps its state; {counted}"
         new = query.sources.keys() - known.get(query.name, {"sources": query.sources})["sources"].keys()
         if new:
             yield f"query {query.name!r} has gained {_quoted(new)}, which it reads from the start"

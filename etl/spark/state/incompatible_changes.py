@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from etl.plan.frames import stages
 from etl.plan.query_plan import QueryPlan
-from etl.spark.state.continued_steps import misfits
+from etl.spark.state.continued_steps import change_of, misfits
 from etl.spark.state.folder import StateFolder
 
 Fingerprint: TypeAlias = dict[str, Any]
@@ -99,7 +99,10 @@ def _stage_changes(
     """What has changed, and the steps that it concerns alone."""
     found = misfits(old, new, empty)
     if len(old) != len(new) and (found or not empty):
-        yield f"it had {len(old)} stateful steps and has {len(new)} now", tuple(ids[at] for at in found)
+        yield (
+            f"it had {len(old)} stateful step{'s' if len(old) > 1 else ''} and has {len(new)} now",
+            tuple(ids[at] for at in found),
+        )
         return
     for at, texts in found.items():
         yield from ((f"step {new[at]['step']} {at + 1}: {text}", (ids[at],)) for text in texts)
@@ -127,4 +130,4 @@ def _step_changes(step: str, old: Fingerprint | None, new: Fingerprint | None) -
         return
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            yield f"step {step}: {name} was {old.get(name)!r} and is {new.get(name)!r} now"
+            yield f"step {step}: {change_of(name, old.get(name), new.get(name))}"

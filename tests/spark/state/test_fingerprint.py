@@ -10,6 +10,7 @@ import pytest
 from fakes import Count, Frames, Lines, Row, make_plan
 
 from etl.api import NEVER, ComponentError, Step
+from etl.plan.frames import stages
 from etl.plan.query_plan import Plan
 from etl.spark.state.fingerprint import match_checkpoints
 from etl.spark.state.folder import StateFolder
@@ -151,6 +152,13 @@ def test_what_a_window_gives_may_change_and_keeps_its_state(state: StateFolder) 
     assert match_checkpoints(windowed(having="n > 3", late="1h", idle="5m", emit="on_change"), state)[1] == []
 
 
+def followed(plan: Plan, **options: str) -> Plan:
+    """The window of a plan, and a step that passes one of its results."""
+    [node] = [stage.node for stage in stages(plan.queries[0].frame)]
+    dedupe = Dedupe.model_validate({"keys": ["n"], "time": "window_start", **options})
+    return make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), node.step, dedupe])}, {"out": "s"})
+
+
 def late(**options: str) -> Plan:
     return windowed(emit=["on_close", {"late": {"for": "1h", **options}}])
 
@@ -179,14 +187,14 @@ def test_aggregates_come_with_a_note_and_go(state: StateFolder) -> None:
     _, notes = match_checkpoints(windowed(aggregates={"n": "count(*)", "most": "max(t)"}), state)
     match_checkpoints(windowed(aggregates={"most": "max(t)"}), state)
 
-    assert notes == ["query 's-window' keeps its state; 'most' of windows that are open now count from here on"]
+    assert notes == ["query 's-window' keeps its state; 'most' is counted from here on, also in windows that are open"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"size": "5m"}, "step window 1: size was '1m' and is '5m' now"),
-        ({"slide": "30s"}, "step window 1: slide was None and is '30s' now"),
+        ({"slide": "30s"}, "step window 1: there was no slide, and it is '30s' now"),
         ({"aggregates": {"n": "max(t)"}}, r"step window 1: aggregate n was 'count\(\*\)' and is 'max\(t\) of t [^']+' now"),
     ],
 )
@@ -323,7 +331,7 @@ def test_a_further_step_begins_with_empty_state(state: StateFolder) -> None:
     manifests = stored(state, windowed(), 70)
     further = make_plan({"src": Lines()}, {"s": ("src", [Row(adds="t"), dedupe, window])}, {"out": "s"})
 
-    with pytest.raises(ComponentError, match=r"it had 1 stateful steps and has 2 now\n.*--new-state 's-window/s\[1\] dedupe'"):
+    with pytest.raises(ComponentError, match=r"it had 1 stateful step and has 2 now\n.*--new-state 's-window/s\[1\] dedupe'"):
         match_checkpoints(further, state)
     match_checkpoints(further, state, ["dedupe"])
 
@@ -332,6 +340,32 @@ def test_a_further_step_begins_with_empty_state(state: StateFolder) -> None:
     match_checkpoints(further, state)
     with pytest.raises(ComponentError, match="it had 2 stateful steps and has 1 now"):
         match_checkpoints(windowed(), state)
+
+
+def test_a_further_step_at_the_end_continues_the_query_that_was_called_after_the_one_before(state: StateFolder) -> None:
+    manifests = stored(state, windowed(), 70)
+    further, without = followed(windowed(), within="1h"), windowed()
+
+    with pytest.raises(ComponentError, match=r"s-window: it had 1 stateful step and .*\n.*--new-state 's-window/s\[2\] dedupe'"):
+        match_checkpoints(further, state)
+    plan, notes = match_checkpoints(further, state, ["dedupe"])
+
+    assert [query.name for query in plan.queries] == ["s-window"]
+    assert notes == ["step 's[2] dedupe' begins with empty state; other steps keep theirs"]
+    assert files(manifests) == [["rows-0"], []]
+    assert match_checkpoints(further, state)[1] == []
+    with pytest.raises(ComponentError, match="step dedupe 2: within was '1h' and is '2h' now"):
+        match_checkpoints(followed(windowed(), within="2h"), state)
+    with pytest.raises(ComponentError, match="it had 2 stateful steps and has 1 now"):
+        match_checkpoints(without, state)
+
+
+def test_another_stream_or_another_first_step_is_another_query(state: StateFolder) -> None:
+    stored(state, windowed(), 70)
+
+    _, notes = match_checkpoints(followed(windowed(size="5m"), within="1h"), state)
+
+    assert notes[0] == "query 's-dedupe' is new: it begins at its sources' start"
 
 
 def test_an_event_time_of_another_field_begins_anew(state: StateFolder) -> None:
