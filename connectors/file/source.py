@@ -20,9 +20,9 @@ from connectors.file.reading.file_location import FileLostError, open_tracked
 from connectors.file.reading.file_probe import FileProbe
 from connectors.file.reading.file_scan import FileScan
 from connectors.file.reading.file_stat import path_as_text
+from connectors.file.reading.file_stream import CorruptError, FileStream
 from connectors.file.reading.globs import is_matched
 from connectors.file.reading.split_planner import PACK_SLOT, FileRange, plan_splits
-from connectors.file.reading.streams import CorruptError, Stream
 from connectors.file.reading.tracked_files import END, FileOffsets
 from connectors.shared.lines.charset import charset
 from connectors.shared.lines.event_boundaries import LineBoundaries, create_boundaries, create_cutter
@@ -366,7 +366,7 @@ def _join_small(batches: Iterator[pa.RecordBatch | Rejects]) -> Iterator[pa.Reco
 class _Reader:
     """Reads a part of a stream; ends at corrupt compressed data."""
 
-    def __init__(self, stream: Stream, part: FileRange) -> None:
+    def __init__(self, stream: FileStream, part: FileRange) -> None:
         self.stream, self.end, self.error = stream, part.end, ""
         self._read_guarded(lambda: stream.skip(part.begin))
 

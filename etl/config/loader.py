@@ -17,7 +17,7 @@ from etl.config.checks.functions import give_functions, read_functions
 from etl.config.checks.graph import check_graph, find_leaves
 from etl.config.checks.published import check_published
 from etl.config.checks.tables import give_tables
-from etl.config.checks.targets import check_targets, together
+from etl.config.checks.targets import check_targets, find_conflicts
 from etl.config.document.other_tools import other_tool
 from etl.config.document.parser import read_versions
 from etl.config.document.sql_script import read_script
@@ -71,7 +71,7 @@ def check(
             problems += checked.problems
             pipelines += [checked.pipeline] if checked.pipeline else []
     problems += check_published(pipelines, lambda path: inspect(path, env).pipeline)
-    return in_file_order([*problems, *(together(pipelines, as_command) if as_command else ())])
+    return in_file_order([*problems, *(find_conflicts(pipelines, as_command) if as_command else ())])
 
 
 def is_test_file(path: str | os.PathLike[str]) -> bool:

@@ -18,7 +18,7 @@ from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls import lambdas, user_calls
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.calls.functions import FUNCTIONS, VOLATILE
-from etl.expressions.casts import cast, is_truth
+from etl.expressions.casts import cast, is_boolean_text
 from etl.expressions.library import catalogue
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.nodes import NODES
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 MAX_FINDINGS = 20
-"""Findings of one expression; binding stops after these."""
+"""Maximum number of findings of one expression; binding stops after these."""
 
 
 class TooManyFindingsError(Exception):
@@ -72,15 +72,15 @@ class Binder:
         build = NODES.get(type(node).__name__)
         before = self._reads
         try:
-            bound = self.foreign(node) if build is None else build(self, node)
+            bound = self.bind_spark_only(node) if build is None else build(self, node)
         except MisuseError as error:
             self.report(error.code, str(error), _find_blamed(node, str(error)), error.hint or hints.chain_hint(node))
             return b.spark_only(str(error))
         bound = logic.negate(bound) if node.args.get("negate") else bound
         return bound if bound.constant or self._reads > before else replace(bound, constant=True)
 
-    def foreign(self, node: Node) -> BoundNode:
-        """Bind a node that only Spark computes: its parts are bound for the names in them."""
+    def bind_spark_only(self, node: Node) -> BoundNode:
+        """Bind a node that only Spark computes. Its parts are bound to find the fields and the mistakes in them."""
         for child in node.iter_expressions():
             if type(child).__name__ != "DataType":
                 self.bind(child)
@@ -94,11 +94,11 @@ class Binder:
     def warn(self, code: str, message: str, node: Node, hint: str | None = None) -> None:
         self.findings.append(Finding(code, message, hint=hint, at=start(node), severity="warning"))
 
-    def condition(self, node: Node, accepted: tuple[pa.DataType, ...] = (BOOLEAN, STRING, NULL)) -> BoundNode:
+    def bind_condition(self, node: Node, accepted: tuple[pa.DataType, ...] = (BOOLEAN, STRING, NULL)) -> BoundNode:
         """Bind a node where Spark requires a boolean; operands of ``and``, ``or`` and ``not`` may be texts or null too."""
         bound = self.bind(node)
-        if bound.is_literal and bound.type == STRING and not is_truth(bound.value):
-            self.report("wrong-type", f"{bound.value!r} is a text and no condition", node, hints.lone_text(node))
+        if bound.is_literal and bound.type == STRING and not is_boolean_text(bound.value):
+            self.report("wrong-type", f"{bound.value!r} is a text, not a condition", node, hints.lone_text(node))
             return b.spark_only("not a condition", BOOLEAN)
         if bound.type in accepted or (bound.type == NULL and not bound.is_literal):
             return cast(bound, BOOLEAN)
@@ -107,7 +107,7 @@ class Binder:
 
     # ── Names ─────────────────────────────────────────────────────────────────────────────────────
 
-    def column(self, node: Node) -> BoundNode:
+    def bind_column(self, node: Node) -> BoundNode:
         self._reads += 1
         parts = list(_path(node))
         for count in range(len(parts), 0, -1):
@@ -124,7 +124,7 @@ class Binder:
         return self._unknown_field(name, node)
 
     def _member(self, whole: BoundNode, path: str, parts: list[Node]) -> BoundNode:
-        """A member of a struct, on Arrow; what is inside of a map or list, in Spark only."""
+        """Bind a member of a struct, which Arrow reads; a member inside a map or list only Spark reads."""
         numbers: list[int] = []
         type_ = whole.type
         for part in parts:
@@ -139,12 +139,12 @@ class Binder:
             path, type_ = f"{path}.{type_.field(number).name}", type_.field(number).type
         return b.apply(type_, lambda value: pc.struct_field(value, numbers), whole)
 
-    def variable(self, node: Node) -> BoundNode:
-        """A variable of a lambda, or a member of one."""
+    def bind_variable(self, node: Node) -> BoundNode:
+        """Bind a variable of a lambda, or a member of one."""
         self._reads += 1
         return b.spark_only("a lambda has no Arrow form", self._variables.get(node.name.lower(), NULL))
 
-    def body(self, node: Node, types: list[pa.DataType]) -> BoundNode:
+    def bind_body(self, node: Node, types: list[pa.DataType]) -> BoundNode:
         """Bind the body of a lambda whose variables have these types."""
         names = [variable.name.lower() for variable in node.expressions]
         outer = self._variables
@@ -155,12 +155,12 @@ class Binder:
             self._variables = outer
 
     def resolve(self, name: str) -> str | None:
-        """The field of this name, as written or else in another case."""
+        """Find the field of this name: the exact name first, then the name in any case. None if there is no such field."""
         return name if self.schema.get_field_index(name) >= 0 else self._lower.get(name.lower())
 
     @cached_property
     def _lower(self) -> dict[str, str]:
-        """Names of fields in lower case → the first such field."""
+        """Name in lower case → the first field with this name in any case."""
         return {name.lower(): name for name in reversed(self.schema.names)}
 
     def _unknown_field(self, name: str, node: Node, known: Schema | None = None) -> BoundNode:
@@ -171,7 +171,7 @@ class Binder:
 
     # ── Calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def call(self, node: Node) -> BoundNode:
+    def bind_call(self, node: Node) -> BoundNode:
         name = str(node.this).lower()
         if any(type(argument).__name__ == "Lambda" for argument in node.expressions):
             return lambdas.call(self, name, node)
@@ -185,11 +185,11 @@ class Binder:
         args = [self.bind(argument) for argument in given]
         if len(args) < len(node.expressions) or any(type(part).__name__ in _NAMED for part in node.expressions):
             return b.spark_only(f"{name}() has no Arrow form")
-        return self.function(name, node, args)
+        return self.bind_function(name, node, args)
 
-    def function(self, name: str, node: Node, args: list[BoundNode]) -> BoundNode:
+    def bind_function(self, name: str, node: Node, args: list[BoundNode]) -> BoundNode:
         """Bind a call of a function by its name."""
-        if name.removesuffix("_outer") in _ROW_MAKERS:
+        if name.removesuffix("_outer") in _GENERATORS:
             instead = "the step `unnest` makes events of an array; a step `sql` has it alone in its list, or in LATERAL VIEW"
             raise MisuseError(f"{name}() makes several rows, and an expression has one value", "bad-expression", instead)
         if name in lookup.many_rows():
@@ -210,7 +210,7 @@ class Binder:
             type_ = find_struct_type(name, node, args)
         if type_ is None or function is None:
             return b.spark_only(_WHY_SPARK.get(name, f"{name}() has no Arrow form"), type_)
-        if len(args) < function.least or (function.most is not None and len(args) > function.most):
+        if len(args) < function.min_arguments or (function.max_arguments is not None and len(args) > function.max_arguments):
             return b.spark_only(f"{name}() with {len(args)} arguments has no Arrow form", type_)
         built = self._volatile(function.build(*args)) if name in VOLATILE else function.build(*args)
         return replace(built, type=type_) if built.unknown else built
@@ -224,16 +224,17 @@ class Binder:
         return self._volatile(function.bind(args)) if function.is_volatile else function.bind(args)
 
     def _volatile(self, bound: BoundNode) -> BoundNode:
-        """A random call or one of the clock: no constant, though it reads no field, and with random values of its own."""
+        """Count a call of a random function or of the clock: it is not constant although it reads no field, and each call has its
+        own random values."""
         self._reads += 1
         self._volatile_calls += 1
         number, run = self._volatile_calls, bound.run
         return bound if run is None else replace(bound, run=lambda rows: run(rows.in_call(number)))
 
-    def check_signature(self, node: Node, args: list[BoundNode], ask: Callable[[], pa.DataType]) -> pa.DataType | None:
-        """The type by the signatures, ``null`` if unknown; if Spark refuses the call, a finding is reported and it is None."""
+    def check_signature(self, node: Node, args: list[BoundNode], find_type: Callable[[], pa.DataType]) -> pa.DataType | None:
+        """Return the type that a call gives, ``null`` if it is unknown; None if Spark refuses the call, which is reported."""
         try:
-            return ask()
+            return find_type()
         except MisuseError as error:
             self.report(error.code, str(error), node, error.hint)
             return None
@@ -244,8 +245,8 @@ _FUNCTIONS_WITHOUT_BRACKETS = frozenset(
 )
 """Names that Spark takes for function calls if no field has the name."""
 
-_ROW_MAKERS = frozenset(("explode", "posexplode", "inline", "stack", "json_tuple"))
-"""Functions that make rows of one event; some have a second form that ends in ``_outer``."""
+_GENERATORS = frozenset(("explode", "posexplode", "inline", "stack", "json_tuple"))
+"""Generators: functions that give several rows for one event; some have a second form that ends in ``_outer``."""
 
 _NAMED = ("Kwarg", "PropertyEQ")
 """Node kinds of named arguments."""

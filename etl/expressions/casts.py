@@ -31,7 +31,9 @@ Convert: TypeAlias = Callable[[Any], Converted]
 
 _TRUE, _FALSE = ["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]
 _REASON_LIMIT = 100
+"""Maximum number of characters of a value in a message."""
 _MICROS = 1_000_000
+"""Microseconds of a second."""
 
 
 def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False) -> BoundNode:
@@ -42,7 +44,7 @@ def cast(value: BoundNode, target: pa.DataType, *, safe: bool = False) -> BoundN
         return b.apply(target, lambda array: _nulls(array, target), value)
     if value.is_literal and is_decimal(value.type) and target in FLOATS:
         return b.literal(float(value.value), target)
-    convert = converter(value.type, target)
+    convert = find_converter(value.type, target)
     if convert is None:
         return b.spark_only(f"cast({format_type(value.type)} as {format_type(target)}) has no Arrow form", target)
     never_fails = (value.type, target) in _NEVER_FAIL or is_decimal(value.type) or is_decimal(target)
@@ -56,7 +58,7 @@ def bind_conversion(value: BoundNode, target: pa.DataType, convert: Convert, nam
     return b.apply_failing(target, partial(_convert_or_fail, convert, name), value)
 
 
-def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
+def find_converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
     """The function that converts values of one type to another, or None if there is no Arrow form."""
     if source == target:
         return lambda values: (values, None)
@@ -68,7 +70,7 @@ def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
         return partial(text_to_integer, target=target)
     if (source in (*INTEGERS, BOOLEAN) and target in (*FLOATS, *INTEGERS)) or (source in FLOATS and target in FLOATS):
         return lambda values: (pc.cast(values, target, safe=False), None)
-    if is_decimal(source) and target == DOUBLE:  # by way of a text, which rounds as Java does
+    if is_decimal(source) and target == DOUBLE:  # through a text, because that rounds as Java does
         return lambda values: (pc.cast(pc.cast(values, STRING), DOUBLE), None)
     if is_decimal(target) and _widens(source, target):
         return lambda values: (pc.cast(values, target), None)
@@ -78,7 +80,7 @@ def converter(source: pa.DataType, target: pa.DataType) -> Convert | None:
 
 
 def _widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether all values of a whole number's or decimal type are values of a decimal type."""
+    """Whether each value of an integer or decimal type is also a value of the decimal type ``target``."""
     if source not in INTEGERS and not is_decimal(source):
         return False
     one = decimal_of(source)
@@ -93,12 +95,12 @@ def _convert_or_null(convert: Convert, target: pa.DataType, values: Any) -> Any:
 def _convert_or_fail(convert: Convert, name: str, rows: ActiveRows, values: Any) -> Any:
     converted, failed = convert(values)
     if failed is not None:
-        rows.fail(failed, lambda: reasons(broadcast(values, rows.length), name))
+        rows.fail(failed, lambda: describe_failures(broadcast(values, rows.length), name))
     return converted
 
 
-def reasons(values: pa.Array, name: str) -> pa.Array:
-    """``cannot cast 'abc' to int`` for each value."""
+def describe_failures(values: pa.Array, name: str) -> pa.Array:
+    """Return the message for each value, such as ``cannot cast 'abc' to int``; a long text is cut."""
     shown = pc.utf8_slice_codeunits(values if values.type == STRING else pc.cast(values, STRING), 0, _REASON_LIMIT)
     quote = "'" if values.type == STRING else ""
     return pc.binary_join_element_wise(f"cannot cast {quote}", shown, f"{quote} to {name}", "")
@@ -111,8 +113,8 @@ def _nulls(values: Any, target: pa.DataType) -> Any:
 # ── Booleans, texts, times ────────────────────────────────────────────────────────────────────────
 
 
-def is_truth(text: str) -> bool:
-    """Whether a text can be cast to boolean."""
+def is_boolean_text(text: str) -> bool:
+    """Whether Spark casts the text to a boolean, true or false."""
     return text.strip(BLANKS).lower() in (*_TRUE, *_FALSE)
 
 

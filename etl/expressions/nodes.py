@@ -56,11 +56,11 @@ def _dot(binder: Binder, node: Node) -> BoundNode:
     while type(inner).__name__ == "Dot" and type(inner.expression).__name__ == "Identifier":
         inner = inner.this
     if type(inner).__name__ == "Column":
-        return binder.column(node)
+        return binder.bind_column(node)
     method = hints.method_hint(node, SPARK_FUNCTIONS)
     if method:
         raise MisuseError("a function is not called after a dot", "bad-expression", method)
-    return binder.foreign(node)
+    return binder.bind_spark_only(node)
 
 
 def _type_as_value(binder: Binder, node: Node) -> BoundNode:
@@ -105,7 +105,7 @@ def _case(binder: Binder, node: Node) -> BoundNode:
     subject = binder.bind(node.this) if node.this else None
     conditions, values = [], []
     for branch in node.args["ifs"]:
-        when = binder.bind(branch.this) if subject else binder.condition(branch.this, accepted=(BOOLEAN,))
+        when = binder.bind(branch.this) if subject else binder.bind_condition(branch.this, accepted=(BOOLEAN,))
         conditions.append(conditional_calls.compare("=", subject, when) if subject else when)
         values.append(binder.bind(branch.args["true"]))
     default = node.args.get("default")
@@ -113,7 +113,7 @@ def _case(binder: Binder, node: Node) -> BoundNode:
 
 
 def _if(binder: Binder, node: Node) -> BoundNode:
-    condition = binder.condition(node.this, accepted=(BOOLEAN, NULL))
+    condition = binder.bind_condition(node.this, accepted=(BOOLEAN, NULL))
     taken, other = node.args["true"], node.args.get("false")
     return conditional_calls.if_(condition, binder.bind(taken), binder.bind(other) if other else None)
 
@@ -131,14 +131,14 @@ def _cast(binder: Binder, node: Node) -> BoundNode:
 
 def _trim(binder: Binder, node: Node) -> BoundNode:
     if node.args.get("expression") or node.args.get("collation"):
-        return binder.foreign(node)
+        return binder.bind_spark_only(node)
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-    return binder.function(name, node, [binder.bind(node.this)])
+    return binder.bind_function(name, node, [binder.bind(node.this)])
 
 
 def _substring(binder: Binder, node: Node) -> BoundNode:
     args = [node.args.get(name) for name in ("this", "start", "length")]
-    return binder.function("substring", node, [binder.bind(argument) for argument in args if argument is not None])
+    return binder.bind_function("substring", node, [binder.bind(argument) for argument in args if argument is not None])
 
 
 def _extract(binder: Binder, node: Node) -> BoundNode:
@@ -146,11 +146,11 @@ def _extract(binder: Binder, node: Node) -> BoundNode:
     value = binder.bind(node.expression)
     if name not in ("year", "quarter", "month", "day", "hour", "minute"):
         return b.spark_only(f"extract({name}) has no Arrow form")
-    return binder.function(name, node, [value])
+    return binder.bind_function(name, node, [value])
 
 
 NODES: dict[str, Callable[[Binder, Node], BoundNode]] = {
-    "Column": lambda binder, node: binder.column(node),
+    "Column": lambda binder, node: binder.bind_column(node),
     "Dot": _dot,
     "Literal": _literal,
     "RawString": lambda binder, node: b.literal(node.this, STRING),
@@ -159,7 +159,7 @@ NODES: dict[str, Callable[[Binder, Node], BoundNode]] = {
     "Paren": lambda binder, node: binder.bind(node.this),
     "And": bind_connective(logic.both),
     "Or": bind_connective(logic.either),
-    "Not": lambda binder, node: logic.negate(binder.condition(node.this)),
+    "Not": lambda binder, node: logic.negate(binder.bind_condition(node.this)),
     "EQ": bind_comparison("="),
     "NEQ": bind_comparison("<>"),
     "LT": bind_comparison("<"),
@@ -182,7 +182,7 @@ NODES: dict[str, Callable[[Binder, Node], BoundNode]] = {
     "BitwiseLeftShift": bind_shift("shiftleft"),
     "BitwiseRightShift": bind_shift("shiftright"),
     "StrPosition": bind_position,
-    "Identifier": lambda binder, node: binder.variable(node),
+    "Identifier": lambda binder, node: binder.bind_variable(node),
     "Case": _case,
     "If": _if,
     "Add": bind_arithmetic(arithmetic.add_like, "+"),
@@ -199,6 +199,6 @@ NODES: dict[str, Callable[[Binder, Node], BoundNode]] = {
     "Trim": _trim,
     "Substring": _substring,
     "Extract": _extract,
-    "Anonymous": lambda binder, node: binder.call(node),
+    "Anonymous": lambda binder, node: binder.bind_call(node),
     "DataType": _type_as_value,
 }

@@ -163,7 +163,7 @@ def whole_division(operator: str, left: BoundNode, right: BoundNode, type_: pa.D
 
 
 def bind_connective(combine: Callable[..., BoundNode]) -> Callable[[Binder, Node], BoundNode]:
-    return lambda binder, node: combine(*(binder.condition(part) for part in node.flatten()))
+    return lambda binder, node: combine(*(binder.bind_condition(part) for part in node.flatten()))
 
 
 def bind_is(binder: Binder, node: Node) -> BoundNode:
@@ -172,12 +172,12 @@ def bind_is(binder: Binder, node: Node) -> BoundNode:
         return logic.is_null(value)
     if wanted == "Boolean":
         return conditional_calls.compare("<=>", value, b.literal(node.expression.this, BOOLEAN))
-    return binder.foreign(node)
+    return binder.bind_spark_only(node)
 
 
 def bind_in(binder: Binder, node: Node) -> BoundNode:
     if not node.expressions:
-        return binder.foreign(node)
+        return binder.bind_spark_only(node)
     value, items = binder.bind(node.this), [binder.bind(item) for item in node.expressions]
     several = list({(item.type, item.is_literal): item for item in items}.values())
     for item in several:
@@ -215,7 +215,7 @@ def bind_like(binder: Binder, node: Node, escape: str = "\\") -> BoundNode:
 
 def bind_escape(binder: Binder, node: Node) -> BoundNode:
     if type(node.this).__name__ not in ("Like", "ILike") or len(node.expression.name) != 1:
-        return binder.foreign(node)
+        return binder.bind_spark_only(node)
     found = bind_like(binder, node.this, node.expression.name)
     return logic.negate(found) if node.this.args.get("negate") else found
 
@@ -257,10 +257,10 @@ def bind_bits(sign: str) -> Callable[[Binder, Node], BoundNode]:
 
 def bind_shift(name: str) -> Callable[[Binder, Node], BoundNode]:
     """``<<`` and ``>>``, which are functions, too."""
-    return lambda binder, node: binder.function(name, node, [binder.bind(part) for part in (node.this, node.expression)])
+    return lambda binder, node: binder.bind_function(name, node, [binder.bind(part) for part in (node.this, node.expression)])
 
 
 def bind_position(binder: Binder, node: Node) -> BoundNode:
     """``position('a' in s)``."""
     parts = [node.args.get(name) for name in ("substr", "this", "position")]
-    return binder.function("locate", node, [binder.bind(part) for part in parts if part is not None])
+    return binder.bind_function("locate", node, [binder.bind(part) for part in parts if part is not None])

@@ -164,7 +164,7 @@ def _text(here: TokenContext) -> _Finding:
     if not is_named and not (here.kind(-1) in ("L_PAREN", "COMMA") and _is_excepted(here)):
         return None
     written = here.text[here.token.start : here.token.end + 1]
-    return f"{cut(written, 60)} is a text and no name in Spark SQL", f"write `{cut(here.word(), 60)}`, in backticks"
+    return f"{cut(written, 60)} is a text, not a name, in Spark SQL", f"write `{cut(here.word(), 60)}`, in backticks"
 
 
 def _is_excepted(here: TokenContext) -> bool:

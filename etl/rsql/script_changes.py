@@ -28,12 +28,12 @@ def _set(steps: StepList, field: str, text: str, target: str | None, flag: str |
 
 
 def _compile_assignment(
-    value: Callable[[StepList, tuple[Expression, ...]], str], least: int, most: int | None = None
+    value: Callable[[StepList, tuple[Expression, ...]], str], min_arguments: int, max_arguments: int | None = None
 ) -> CallCompiler:
     """A call whose first argument names the field that it sets."""
 
     def run(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
-        arguments = arguments_of(call, least, least if most is None else most)
+        arguments = arguments_of(call, min_arguments, min_arguments if max_arguments is None else max_arguments)
         _set(steps, name_of(arguments[0]), value(steps, arguments), target, flag)
 
     return CallCompiler(run, in_branch=True)
@@ -67,11 +67,11 @@ def _random(steps: StepList, arguments: tuple[Expression, ...]) -> str:
     return f"left(replace(uuid(), '-', ''), cast({spark_text(arguments[1], steps.scope)} as int))"
 
 
-def _in_place(function: str, least: int = 2) -> CallCompiler:
+def _in_place(function: str, min_arguments: int = 2) -> CallCompiler:
     """A call that sets its first argument to a function of it."""
 
     def run(steps: StepList, call: FunctionCall, target: str | None, flag: str | None) -> None:
-        first, *others = arguments_of(call, least)
+        first, *others = arguments_of(call, min_arguments)
         if isinstance(first, Constant) and function.startswith("rsql_json"):
             _set_nothing(steps, target)
             return

@@ -86,27 +86,31 @@ def _call(node: FunctionCall, scope: ScriptScope) -> str:
     if library is None:
         raise _unknown(node)
     function = functions("rsql")[library]
-    if count < function.least or (function.most is not None and count > function.most):
-        counts = _argument_words(function.least, function.most)
+    if count < function.min_arguments or (function.max_arguments is not None and count > function.max_arguments):
+        counts = _argument_words(function.min_arguments, function.max_arguments)
         hint = f"its arguments: {function.call.removeprefix('rsql_')}"
         raise SourceError("wrong-arguments", f"{node.name} takes {counts}, not {count}", node.at, hint)
     return f"{library}({', '.join(spark_text(one, scope) for one in node.arguments)})"
 
 
 def _template(node: FunctionCall, scope: ScriptScope) -> str:
-    least, most, template = TEMPLATES[node.name.lower()]
-    if not least <= len(node.arguments) <= most:
-        counts = _argument_words(least, most)
+    min_arguments, max_arguments, template = TEMPLATES[node.name.lower()]
+    if not min_arguments <= len(node.arguments) <= max_arguments:
+        counts = _argument_words(min_arguments, max_arguments)
         raise SourceError("wrong-arguments", f"{node.name} takes {counts}, not {len(node.arguments)}", node.at)
     given = [spark_text(one, scope) for one in node.arguments]
-    return template.format(*given, *[_DEFAULT_PATTERN] * (most - len(given)))
+    return template.format(*given, *[_DEFAULT_PATTERN] * (max_arguments - len(given)))
 
 
-def _argument_words(least: int, most: int | None) -> str:
+def _argument_words(min_arguments: int, max_arguments: int | None) -> str:
     """2 arguments, 1 to 3 arguments, or at least 2 arguments."""
-    if most is None:
-        return f"at least {least} argument{'s'[: least - 1]}"
-    return f"{least} argument{'s'[: least - 1]}" if least == most else f"{least} to {most} arguments"
+    if max_arguments is None:
+        return f"at least {min_arguments} argument{'s'[: min_arguments - 1]}"
+    return (
+        f"{min_arguments} argument{'s'[: min_arguments - 1]}"
+        if min_arguments == max_arguments
+        else f"{min_arguments} to {max_arguments} arguments"
+    )
 
 
 def _unknown(node: FunctionCall) -> SourceError:

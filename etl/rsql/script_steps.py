@@ -50,10 +50,16 @@ class CallCompiler:
     """Whether it may stand in a branch of ``if``, whose flag is then a condition of its values."""
 
 
-def arguments_of(call: FunctionCall, least: int, most: int | None = None) -> tuple[Expression, ...]:
+def arguments_of(call: FunctionCall, min_arguments: int, max_arguments: int | None = None) -> tuple[Expression, ...]:
     """The arguments. Raises SourceError for another number."""
     count = len(call.arguments)
-    if count < least or (most is not None and count > most):
-        counts = str(least) if most == least else f"{least} to {most}" if most is not None else f"{least} or more"
+    if count < min_arguments or (max_arguments is not None and count > max_arguments):
+        counts = (
+            str(min_arguments)
+            if max_arguments == min_arguments
+            else f"{min_arguments} to {max_arguments}"
+            if max_arguments is not None
+            else f"{min_arguments} or more"
+        )
         raise SourceError("wrong-arguments", f"{call.name} takes {counts} arguments, not {count}", call.at)
     return call.arguments

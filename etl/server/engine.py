@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from etl.config.checks.published import check_published
-from etl.config.checks.targets import beside
+from etl.config.checks.targets import find_new_conflicts
 from etl.config.loader import inspect, inspect_content
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
@@ -134,7 +134,7 @@ def check_file(
     if checked.pipeline is None:
         raise ConfigError(_named(checked.problems, name, file))
     pipeline = replace(checked.pipeline, name=name)
-    shared = beside(pipeline, others)
+    shared = find_new_conflicts(pipeline, others)
     shared += check_published([pipeline], lambda path: inspect(path, env).pipeline, others)
     if any(problem.severity == "error" for problem in shared):
         raise ConflictError(_named(shared, name, file))

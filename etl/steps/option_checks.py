@@ -16,7 +16,7 @@ def time_findings(name: str, incoming: Schema, path: tuple[str | int, ...] = ("t
     shown = format_type(incoming.field(name).type)
     if not shown.startswith(("timestamp", "void")):
         hint = "put a timestamp step before this one, which reads it"
-        yield Finding("wrong-type", f"event time {name!r} is {shown}, and no timestamp", path, hint)
+        yield Finding("wrong-type", f"event time {name!r} is {shown}, not a timestamp", path, hint)
 
 
 def length_finding(name: str, length: timedelta) -> Iterator[Finding]:

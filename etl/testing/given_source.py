@@ -13,7 +13,7 @@ import pyarrow as pa
 from etl.api import OFFSET, EtlError, FrameSource, Limit, Offset, Rejects, Schema, Source, Split, visible
 from etl.catalogue import installed
 from etl.config.cases.case import CaseInput, Event, flat_event
-from etl.config.cases.case_check import beside
+from etl.config.cases.case_check import path_beside
 from etl.running.plain_values import to_column
 
 _EVERYTHING = Limit(1 << 62, None, bounded=True)
@@ -66,7 +66,7 @@ def given_source(source: Source | FrameSource, given: CaseInput | None, file: st
     if given is None:
         return GivenSource(columns=schema, begin=begin)
     if given.lines:
-        path = beside(file, given.lines.path)
+        path = path_beside(file, given.lines.path)
         if not path.is_file():
             raise EtlError(f"there is no file {str(path)!r}")
         reader = source.reading_sample(str(path)) if isinstance(source, Source) else None

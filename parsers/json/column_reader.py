@@ -19,7 +19,7 @@ from etl.api import TIMESTAMP, Parsed
 from etl.columns.texts import materialize_array, take_rows
 from parsers.common.view_values import replace_rows
 from parsers.json.arrow_reader import ArrowReader, is_columnar
-from parsers.json.conversions import MisfitError, converter
+from parsers.json.conversions import MisfitError, find_converter
 from parsers.json.declared_members import MemberSpans, coalesce, find_members
 from parsers.json.member_paths import JsonPath
 from parsers.json.object_texts import trim_objects
@@ -168,7 +168,7 @@ class ColumnReader:
         self, columns: dict[str, pa.Array], texts: pa.StringArray, rows: Any, leaves: Sequence[Leaf], reasons: dict[int, str]
     ) -> dict[str, pa.Array]:
         """The columns of these leaves with some rows read in Python."""
-        how = [RowLeaf(leaf.name, leaf.path, converter(leaf.read_as), leaf.dotted) for leaf in leaves]
+        how = [RowLeaf(leaf.name, leaf.path, find_converter(leaf.read_as), leaf.dotted) for leaf in leaves]
         values: list[list[Any]] = []
         for row, text in zip(rows.tolist(), take_rows(texts, rows).to_pylist(), strict=True):
             try:

@@ -62,7 +62,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
 # ── Types ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def converter(type_: pa.DataType) -> Convert:
+def find_converter(type_: pa.DataType) -> Convert:
     """The conversion to a declared type. Raises ValueError for types that JSON does not fill."""
     for applies, make in _CONVERTERS:
         if applies(type_):
@@ -196,7 +196,7 @@ def _null(type_: pa.DataType) -> Convert:
 
 
 def _list(type_: pa.DataType) -> Convert:
-    item = converter(type_.value_type)
+    item = find_converter(type_.value_type)
 
     def convert(value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -207,7 +207,7 @@ def _list(type_: pa.DataType) -> Convert:
 
 
 def _struct(type_: pa.DataType) -> Convert:
-    members = {member.name: converter(member.type) for member in type_}
+    members = {member.name: find_converter(member.type) for member in type_}
 
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -218,7 +218,7 @@ def _struct(type_: pa.DataType) -> Convert:
 
 
 def _map(type_: pa.DataType) -> Convert:
-    item = converter(type_.item_type)
+    item = find_converter(type_.item_type)
 
     def convert(value: Any) -> list[tuple[str, Any]]:
         if not isinstance(value, dict):

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from etl.columns.texts import MAX_OFFSET, Texts, make_span_views, make_view_array, materialize_array
 from parsers.common.view_values import replace_rows
-from parsers.json.conversions import Convert, MisfitError, converter
+from parsers.json.conversions import Convert, MisfitError, find_converter
 from parsers.json.member_paths import JsonPath
 from parsers.json.row_reader import decode_value
 from parsers.json.tries import member_trie
@@ -67,7 +67,7 @@ class MemberSpans(NamedTuple):
         rows = np.flatnonzero(valid == IN_PYTHON)
         raw = materialize_array(make_span_views(self.starts[path][rows], self.ends[path][rows], self.texts.at(rows)))
         return replace_rows(
-            texts, rows, _convert_distinct(rows.tolist(), raw, pa.string(), converter(pa.string()), reasons, name)
+            texts, rows, _convert_distinct(rows.tolist(), raw, pa.string(), find_converter(pa.string()), reasons, name)
         )
 
     def values_of(self, path: int, type_: pa.DataType, reasons: dict[int, str], name: str) -> pa.Array:
@@ -83,7 +83,7 @@ class MemberSpans(NamedTuple):
             if values is not None:
                 return values
         raw = materialize_array(make_span_views(self.starts[path], self.ends[path], self.texts))
-        return _convert_distinct(range(len(raw)), raw, type_, converter(type_), reasons, name)
+        return _convert_distinct(range(len(raw)), raw, type_, find_converter(type_), reasons, name)
 
     def _whole_numbers(self, path: int, type_: pa.DataType) -> pa.Array | None:
         """The member's values, if all are whole numbers of the type or null."""

@@ -23,7 +23,7 @@ from etl.api import (
 from etl.columns.texts import materialize_array
 from parsers.common.field_checks import check_type, field_conflicts, path_findings
 from parsers.json.column_reader import ColumnReader, Leaf, read_as
-from parsers.json.conversions import converter
+from parsers.json.conversions import find_converter
 from parsers.json.member_paths import parse_path
 from parsers.json.several_objects import split_objects
 
@@ -85,7 +85,7 @@ class Json(Parser):
             text = "no member is declared, and no field takes the others"
             yield Finding("no-fields", text, ("fields",), hint="declare members, or set `rest`")
         for name, type_name in self.declared.items():
-            yield from check_type(name, type_name, lambda type_: converter(read_as(type_)))
+            yield from check_type(name, type_name, lambda type_: find_converter(read_as(type_)))
         yield from path_findings(self.declared, self.paths, parse_path)
         for option, field in (("rest", self.rest), ("more", self.more)):
             if field in self.declared or (option == "more" and field is not None and field == self.rest):

@@ -20,7 +20,7 @@ from connectors.rocketmq.sink import RocketmqSink
 from connectors.rocketmq.source import RocketmqSource
 from etl.api import Sink, Source
 from etl.config import check
-from etl.config.checks.targets import beside, read_target, together
+from etl.config.checks.targets import find_conflicts, find_new_conflicts, read_target
 from etl.config.loader import inspect
 
 COPY = "source: {type: file, path: PATH}\nsink: {type: file, path: OUT}\n"
@@ -46,8 +46,8 @@ def check_beside(names: list[str]) -> None:
     """The last file has the same problems beside the others as together with them."""
     pipelines = [one for name in names if (one := inspect(name, {}).pipeline) is not None]
     if len(pipelines) == len(names):
-        places = [(one.file, one.line, one.column, one.code) for one in together(pipelines)]
-        found = [(one.file, one.line, one.column, one.code) for one in beside(pipelines[-1], pipelines[:-1])]
+        places = [(one.file, one.line, one.column, one.code) for one in find_conflicts(pipelines)]
+        found = [(one.file, one.line, one.column, one.code) for one in find_new_conflicts(pipelines[-1], pipelines[:-1])]
         assert found == [place for place in places if place[0] == names[-1]]
 
 

@@ -8,23 +8,23 @@ ATOMS = [
     "a", "b", "c", "1", "-", "é", "😀", ".", "[ab]", "[^a]", "[a-c]", "[é-ü]", r"[^\W]", r"[^\S\n]", r"[\s\S]", r"\w", r"\W",
     r"\s", r"\S", r"\d", r"\D", r"\v", r"\h", r"\n", r"\r", r"\.", r"\x{e9}", r"\p{Punct}", "(?i:A)", r"\Qa.\E",
 ]  # fmt: skip
-EDGES = [
+ASSERTIONS = [
     "^", "$", r"\A", r"\z", r"\Z", "(?=a)", "(?!a)", "(?<=a)", "(?<!b)", r"(?<=\s)", r"(?=\s|$)", "(?<![a-z])", r"(?<=^|\s)",
 ]  # fmt: skip
-"""Without ``\\b``, whose meaning beyond ASCII changes with the version of Java."""
+"""Assertions of zero width; not ``\\b``, whose meaning beyond ASCII depends on the version of Java."""
 
-COUNTS = ["*", "+", "?", "*?", "+?", "??", "*+", "++", "?+", "{2}", "{1,2}", "{0,2}?", "{2,}", "{1,3}+", "{2,}+"]
+QUANTIFIERS = ["*", "+", "?", "*?", "+?", "??", "*+", "++", "?+", "{2}", "{1,2}", "{0,2}?", "{2,}", "{1,3}+", "{2,}+"]
 
 _part = st.recursive(
     st.sampled_from(ATOMS),
     lambda part: st.one_of(
         st.builds("{}{}".format, part, part),
-        st.builds("{}{}{}".format, part, st.sampled_from(EDGES), part),
+        st.builds("{}{}{}".format, part, st.sampled_from(ASSERTIONS), part),
         st.builds("{}{})".format, st.sampled_from(["(", "(?:", "(?>", "(?i:", "(?s:"]), part),
         st.builds("{}{}|{})".format, st.sampled_from(["(", "(?:", "(?>"]), part, part | st.just("")),
-        st.builds("({}){}".format, part, st.sampled_from(COUNTS)),
-        st.builds("(?:{}){}".format, part, st.sampled_from(COUNTS)),
-        st.builds("{}{}".format, st.sampled_from(ATOMS[:-1]), st.sampled_from(COUNTS)),
+        st.builds("({}){}".format, part, st.sampled_from(QUANTIFIERS)),
+        st.builds("(?:{}){}".format, part, st.sampled_from(QUANTIFIERS)),
+        st.builds("{}{}".format, st.sampled_from(ATOMS[:-1]), st.sampled_from(QUANTIFIERS)),
     ),
     max_leaves=6,
 )

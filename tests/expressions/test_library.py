@@ -159,9 +159,9 @@ def _extreme_calls(function: LibraryFunction, choose: random.Random) -> Iterator
     """Calls with values at the ends of their types."""
     names = {id(kind): name for name, kind in KINDS.items()}
     for _ in range(3):
-        most = function.least + 2 if function.most is None else function.most
+        max_arguments = function.min_arguments + 2 if function.max_arguments is None else function.max_arguments
         given = []
-        for at in range(choose.randint(function.least, most)):
+        for at in range(choose.randint(function.min_arguments, max_arguments)):
             parameter = function.parameters[min(at, len(function.parameters) - 1)]
             name = names[id(choose.choice(parameter.kinds))]
             given.append(

@@ -37,12 +37,12 @@ PARTS = [
     r"\.",
     r"-",
 ]
-COUNTS = ["", "", "", "*", "+?", "{2}", "{1,3}", "?"]
+QUANTIFIERS = ["", "", "", "*", "+?", "{2}", "{1,3}", "?"]
 TEXTS = st.text("abcSsK1 .\n\r\x0b\u2028\u212a\u017fé-", max_size=10)
 patterns = st.builds(
     lambda flags, parts, grouped: flags + (f"(?:{parts}|b)" if grouped else parts),
     st.sampled_from(["", "(?i)", "(?s)", "(?si)"]),
-    st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(COUNTS)).map("".join), min_size=1, max_size=4).map("".join),
+    st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(QUANTIFIERS)).map("".join), min_size=1, max_size=4).map("".join),
     st.booleans(),
 )
 

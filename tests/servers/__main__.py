@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from servers.cache import MissingError, say
+from servers.cache import MissingError, print_progress
 from servers.clickhouse_server import ClickHouse
 from servers.command import CommandError
 from servers.fleet import KINDS, OTHER_VERSIONS, Fleet
@@ -35,7 +35,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     finally:
-        say("ending all servers and deleting their data")
+        print_progress("ending all servers and deleting their data")
         fleet.discard()
 
 
@@ -54,7 +54,7 @@ def _serve(fleet: Fleet) -> int:
     fleet.launch(fleet.wanted)
     servers = {name: fleet.start(name) for name in fleet.wanted}
     print(table([HEAD, *(row(name, server) for name, server in servers.items())]), flush=True)
-    say(f"ready after {time.monotonic() - began:.0f} s; Ctrl-C ends them and deletes their data")
+    print_progress(f"ready after {time.monotonic() - began:.0f} s; Ctrl-C ends them and deletes their data")
     while True:
         for name, server in servers.items():
             if server.process is None or not server.process.running:

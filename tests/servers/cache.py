@@ -21,47 +21,47 @@ def folder() -> Path:
     return Path(os.environ.get("SLUICE_SERVERS") or Path.home() / ".cache" / "sluice-servers").absolute()
 
 
-def once(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder ``name`` of the cache; the first who asks makes it, whoever asks meanwhile waits.
+def fetch_once(name: str, make: Callable[[Path], None]) -> Path:
+    """Return the folder ``name`` of the cache. The first caller makes it; other processes wait for that.
 
-    ``make`` fills a folder beside it, which takes the name when all of it is there: a fetch that is cut off leaves nothing
-    that looks whole.
+    ``make`` fills a temporary folder, which is renamed to ``name`` when it is complete, so a fetch that is interrupted leaves
+    no incomplete folder under that name.
     """
     whole = folder() / name
     if not whole.is_dir():
         whole.parent.mkdir(parents=True, exist_ok=True)
-        with alone(name):
+        with hold_lock(name):
             if not whole.is_dir():
                 _make(whole, make)
     return whole
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print progress on standard error."""
     print(f"servers: {text}", file=sys.stderr, flush=True)
 
 
 def _make(whole: Path, make: Callable[[Path], None]) -> None:
     part = whole.parent / f".{whole.name}.part"
-    shutil.rmtree(part, ignore_errors=True)  # of a fetch that was cut off; the lock says that nobody works on it
+    shutil.rmtree(part, ignore_errors=True)  # left by an interrupted fetch; the lock shows that no process is filling it
     part.mkdir()
-    say(f"fetching {whole.name} into {whole.parent} (once)")
+    print_progress(f"fetching {whole.name} into {whole.parent} (once)")
     began = time.monotonic()
     try:
         make(part)
         part.rename(whole)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    say(f"fetched {whole.name} in {time.monotonic() - began:.0f} s")
+    print_progress(f"fetched {whole.name} in {time.monotonic() - began:.0f} s")
 
 
 @contextmanager
-def alone(name: str) -> Iterator[None]:
-    """Hold a file lock of the cache, which ends with its process."""
-    with (folder() / f".{name}.lock").open("w") as held:
+def hold_lock(name: str) -> Iterator[None]:
+    """Hold a lock of the cache between processes, on a file. The kernel releases it when the process ends."""
+    with (folder() / f".{name}.lock").open("w") as file:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another that fetches {name}")
-            fcntl.flock(held, fcntl.LOCK_EX)
+            print_progress(f"waiting for another process that fetches {name}")
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

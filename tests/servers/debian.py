@@ -42,7 +42,7 @@ class Unpacked:
 def unpacked(name: str, packages: Sequence[str]) -> Unpacked:
     """Return a folder of the cache with these packages and their missing dependencies."""
     digest = hashlib.sha256(" ".join([*packages, _release()]).encode()).hexdigest()[:8]
-    return Unpacked(cache.once(f"{name}-debian-{digest}", lambda part: _fill(packages, part)))
+    return Unpacked(cache.fetch_once(f"{name}-debian-{digest}", lambda part: _fill(packages, part)))
 
 
 def _release() -> str:
@@ -59,7 +59,9 @@ def _fill(packages: Sequence[str], part: Path) -> None:
     try:
         _download(packages, files, [])
     except CommandError as error:
-        cache.say(f"the machine's package lists do not do ({str(error).splitlines()[-1].strip()}): fetching lists of our own")
+        cache.print_progress(
+            f"the machine's package lists do not do ({str(error).splitlines()[-1].strip()}): fetching lists of our own"
+        )
         _download_with_own_lists(packages, files)
     for package in sorted(files.glob("*.deb")):
         run("dpkg", "-x", package, part)

@@ -157,7 +157,7 @@ def _properties(settings: Mapping[str, object]) -> str:
 def _formatted() -> Path:
     """Return the storage of a new node, formatted once, because that takes a start of Java."""
     jars = maven.jars("kafka")
-    return cache.once(f"{jars.name}-formatted", lambda part: _format(jars, part))
+    return cache.fetch_once(f"{jars.name}-formatted", lambda part: _format(jars, part))
 
 
 def _format(jars: Path, part: Path) -> None:

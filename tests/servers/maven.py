@@ -32,7 +32,7 @@ def jars(name: str) -> Path:
     The folder is named after the version and a digest of what it is made of: another pom is another folder.
     """
     recipe = POMS / name
-    return cache.once(f"{name}-{version(recipe)}-{_digest(recipe)}", lambda part: _fill(recipe, part))
+    return cache.fetch_once(f"{name}-{version(recipe)}-{_digest(recipe)}", lambda part: _fill(recipe, part))
 
 
 def version(recipe: Path) -> str:
@@ -74,11 +74,11 @@ def _copy_jars(name: str, maven: str, pom: Path, lib: Path) -> None:
     words = ["-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={lib}"]
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with cache.alone("maven"):
+            with cache.hold_lock("maven"):
                 run(maven, *words, seconds=600, env=environment)
             return
         except CommandError as error:
             if attempt == ATTEMPTS:
                 raise MissingError(f"Maven could not fetch the jars of {name} ({attempt} attempts): {error}") from error
-            cache.say(f"Maven failed, attempt {attempt} of {ATTEMPTS}: {str(error).splitlines()[-1].strip()}")
+            cache.print_progress(f"Maven failed, attempt {attempt} of {ATTEMPTS}: {str(error).splitlines()[-1].strip()}")
             time.sleep(PAUSE * attempt)

@@ -35,7 +35,7 @@ class MySql(MariaDb):
 
 def _unpacked() -> Path:
     jars = maven.jars("mysql")
-    return cache.once(f"{jars.name}-unpacked", lambda part: _unpack(jars, part))
+    return cache.fetch_once(f"{jars.name}-unpacked", lambda part: _unpack(jars, part))
 
 
 def _unpack(jars: Path, part: Path) -> None:

@@ -74,7 +74,7 @@ class SecuredOpenSearch(OpenSearch):
 def _plugin() -> Path:
     """Return the plugin's jars that the node lacks, and its example configuration."""
     zipped = maven.jars("opensearch_security")
-    return cache.once(f"{zipped.name}-unpacked", lambda part: _unpack(zipped, part))
+    return cache.fetch_once(f"{zipped.name}-unpacked", lambda part: _unpack(zipped, part))
 
 
 def _unpack(zipped: Path, part: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import psutil
 from servers import ports
-from servers.cache import say
+from servers.cache import print_progress
 from servers.java import java
 from servers.process import Command
 from servers.server import Server, StartError
@@ -179,7 +179,7 @@ def main() -> int:
     try:
         with SparkCluster(chosen.workers, port=ports.usual(7077), cores=chosen.cores, memory=chosen.memory) as cluster:
             print(f"--master {cluster.address} --state file://{shared}/state", flush=True)
-            say(f"ready after {time.monotonic() - began:.0f} s; Ctrl-C ends it and deletes {shared}")
+            print_progress(f"ready after {time.monotonic() - began:.0f} s; Ctrl-C ends it and deletes {shared}")
             return _wait(cluster)
     except KeyboardInterrupt:
         return 0

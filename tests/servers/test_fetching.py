@@ -43,7 +43,7 @@ def test_a_folder_is_made_once(cached: Path) -> None:
         made.append(part)
         (part / "jar").write_text("x")
 
-    first, second = cache.once("thing-1", make), cache.once("thing-1", make)
+    first, second = cache.fetch_once("thing-1", make), cache.fetch_once("thing-1", make)
 
     assert (first, second, len(made)) == (cached / "thing-1", cached / "thing-1", 1)
     assert (first / "jar").read_text() == "x"
@@ -55,10 +55,10 @@ def test_a_failed_fetch_leaves_nothing_and_can_be_repeated(cached: Path) -> None
         raise OSError("the network is gone")
 
     with pytest.raises(OSError, match="the network is gone"):
-        cache.once("thing-1", broken)
+        cache.fetch_once("thing-1", broken)
 
     assert [path.name for path in cached.iterdir() if path.is_dir()] == []
-    assert list(cache.once("thing-1", lambda part: None).iterdir()) == []
+    assert list(cache.fetch_once("thing-1", lambda part: None).iterdir()) == []
 
 
 def test_the_rest_of_a_killed_fetch_does_not_count_as_complete(cached: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_rest_of_a_killed_fetch_does_not_count_as_complete(cached: Path) -> 
     left.mkdir(parents=True)
     (left / "half").write_text("x")
 
-    assert list(cache.once("thing-1", lambda part: None).iterdir()) == []
+    assert list(cache.fetch_once("thing-1", lambda part: None).iterdir()) == []
     assert not left.exists()
 
 
@@ -80,7 +80,7 @@ def test_two_processes_fetch_once(cached: Path, tmp_path: Path) -> None:
             until = time.monotonic() + 1
             while time.monotonic() < until and not Path(sys.argv[2]).exists(): time.sleep(0.01)
             (part / "whole").write_text("x")
-        print((cache.once("thing-1", make) / "whole").read_text())
+        print((cache.fetch_once("thing-1", make) / "whole").read_text())
     """
     log, go = tmp_path / "log", tmp_path / "go"
     line = [sys.executable, "-c", textwrap.dedent(script), str(log), str(go)]

@@ -22,8 +22,8 @@ from connectors.file.notifications.inbox import Inbox
 from connectors.file.objects.object_path import ObjectPath
 from connectors.file.objects.stored_object import StoredObject
 from connectors.file.reading.bounded_cache import BoundedCache
+from connectors.file.reading.file_stream import codec_of
 from connectors.file.reading.globs import GLOB_CHARACTERS, matches_parts
-from connectors.file.reading.streams import codec_of
 from connectors.file.reading.tracked_files import END, FileOffsets, TrackedFile
 from connectors.shared.lines.charset import Charset
 

@@ -6,13 +6,13 @@ from io import BytesIO
 from typing import IO, Any
 
 from connectors.file.objects.object_path import store_of
-from connectors.file.reading.streams import Codec, Stream
+from connectors.file.reading.file_stream import Codec, FileStream
 
 WINDOW_BYTES = 8 << 20
 """Bytes of one request: with fewer a store is slow by its delay, with more a task holds more memory."""
 
 
-class ObjectStream(Stream):
+class ObjectStream(FileStream):
     """Reads an object forward, in requests of `WINDOW_BYTES`. Raises OSError; FileNotFoundError if there is no such object."""
 
     def __init__(self, uri: str, codec: Codec | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from connectors.file.reading.file_location import FileLostError, open_tracked
-from connectors.file.reading.streams import CorruptError, Stream
+from connectors.file.reading.file_stream import CorruptError, FileStream
 from connectors.file.reading.tracked_files import END, NO_TEXT, FileOffsets, TrackedFile, sample
 from connectors.shared.lines.event_boundaries import LineBoundaries
 from etl.api import Limit
@@ -101,5 +101,5 @@ def _end_after_events(file: TrackedFile, begin: int, most: int, boundaries: Line
         return file, most  # to its end: the read gives a dead letter for the broken part, and nothing after it
 
 
-def _with_offset(file: TrackedFile, end: int, stream: Stream) -> TrackedFile:
+def _with_offset(file: TrackedFile, end: int, stream: FileStream) -> TrackedFile:
     return replace(file, offset=end) if file.codec else replace(file, offset=end, sample=sample(stream, end))

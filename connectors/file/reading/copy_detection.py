@@ -14,7 +14,7 @@ from typing import Any
 
 from connectors.file.reading.bounded_cache import BoundedCache
 from connectors.file.reading.file_stat import FileStat
-from connectors.file.reading.streams import Codec, CorruptError, Stream, codec_of
+from connectors.file.reading.file_stream import Codec, CorruptError, FileStream, codec_of
 from connectors.file.reading.tracked_files import SAMPLE, Inode, TrackedFile, digest
 
 MIN_COMPARED_BYTES = 512
@@ -45,7 +45,7 @@ def read_head(stat: FileStat) -> bytes:
     if known is not None and known[0] == stat.version:
         return known[1]
     try:
-        with Stream(stat.path, codec_of(stat.path)) as stream:
+        with FileStream(stat.path, codec_of(stat.path)) as stream:
             found = stream.read(SAMPLE)
     except (OSError, CorruptError):
         return b""
@@ -129,7 +129,7 @@ def _text_size(stat: FileStat) -> int:
     if codec is None:
         return stat.size
     try:
-        with Stream(stat.path, codec) as stream:
+        with FileStream(stat.path, codec) as stream:
             while stream.read(COMPARED_BLOCK_BYTES):
                 pass
             return stream.at
@@ -168,7 +168,7 @@ def _compared_ranges(size: int) -> Iterator[tuple[int, int]]:
 
 def _has_same_bytes(path: str, original: str, ranges: Iterable[tuple[int, int]]) -> bool:
     """Return whether two files have the same bytes in these ranges."""
-    with Stream(path) as one, Stream(original) as other:
+    with FileStream(path) as one, FileStream(original) as other:
         for begin, end in ranges:
             one.skip(begin - one.at)
             other.skip(begin - other.at)
@@ -179,7 +179,7 @@ def _has_same_bytes(path: str, original: str, ranges: Iterable[tuple[int, int]])
 
 def _is_text_prefix(path: str, codec: Codec | None, file: TrackedFile) -> bool:
     """Return whether a file's text, decompressed, is the beginning of another's."""
-    with Stream(path, codec) as one, Stream(file.path, file.codec) as other:
+    with FileStream(path, codec) as one, FileStream(file.path, file.codec) as other:
         while text := one.read(COMPARED_BLOCK_BYTES):
             if other.read(len(text)) != text:
                 return False

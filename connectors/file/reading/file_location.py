@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from connectors.file.objects.object_path import is_object, without_options
 from connectors.file.reading.copy_detection import FilesByContent
 from connectors.file.reading.file_stat import stat_file
+from connectors.file.reading.file_stream import FileStream, NotRegularError, codec_of
 from connectors.file.reading.rotation import FolderListing
-from connectors.file.reading.streams import NotRegularError, Stream, codec_of
 from connectors.file.reading.tracked_files import TrackedFile, compare, sample
 from etl.api import ComponentError
 
@@ -18,24 +18,24 @@ class FileLostError(Exception):
     """A tracked file cannot be found; the message names it."""
 
 
-def open_tracked(file: TrackedFile) -> Stream:
+def open_tracked(file: TrackedFile) -> FileStream:
     """Open the file's text from its beginning: under its name, another name of its inode, or a copy."""
     if is_object(file.path):
         return _open_object(file)
     if _has_text(file.path, file):
-        return Stream(file.path, file.codec)
+        return FileStream(file.path, file.codec)
     folder = FolderListing(os.path.dirname(file.path))
     other = folder.by_inode.get(file.ino)
     if other and _has_text(other, file):
-        return Stream(other, file.codec)
+        return FileStream(other, file.codec)
     for path in (*folder.successors(file.path), *_files_with_same_head(file, folder)):
         codec = codec_of(path)
         if compare(path, codec, file) != "other":
-            return Stream(path, codec)
+            return FileStream(path, codec)
     raise FileLostError(f"{file.path} ({file.name}) was removed or overwritten, and there is no copy of it in its folder")
 
 
-def _open_object(file: TrackedFile) -> Stream:
+def _open_object(file: TrackedFile) -> FileStream:
     from connectors.file.objects.object_stream import ObjectStream
 
     try:
@@ -52,7 +52,7 @@ def _files_with_same_head(file: TrackedFile, folder: FolderListing) -> Iterator[
 
 def _has_text(path: str, file: TrackedFile) -> bool:
     try:
-        with Stream(path) as stream:
+        with FileStream(path) as stream:
             return stream.inode[1] == file.ino and sample(stream, file.raw) == file.sample
     except (FileNotFoundError, NotADirectoryError, NotRegularError):
         return False

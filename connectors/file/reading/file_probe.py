@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 
+from connectors.file.reading.file_stream import open_regular
 from connectors.file.reading.globs import GLOB_CHARACTERS, glob_root
-from connectors.file.reading.streams import open_regular
 from etl.api import FileSearch, Finding, nearest
 
 

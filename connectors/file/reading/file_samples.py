@@ -8,8 +8,8 @@ from typing import Any
 from connectors.file.reading.bounded_cache import BoundedCache
 from connectors.file.reading.copy_detection import MIN_TRACKED_COPY_BYTES
 from connectors.file.reading.file_stat import FileStat
+from connectors.file.reading.file_stream import FileStream, codec_of
 from connectors.file.reading.file_warnings import clear_warnings, warn_once
-from connectors.file.reading.streams import Stream, codec_of
 from connectors.file.reading.tracked_files import ContentMatch, Inode, TrackedFile, compare, sample
 
 _match_cache: BoundedCache[tuple[str, Inode], tuple[tuple[Any, ...], bool]] = BoundedCache()
@@ -81,10 +81,10 @@ def track_short_copy(file: TrackedFile, stat: FileStat) -> TrackedFile | None:
         return replace(file, ahead=stat.size, ahead_sample=sample(stream, stat.size), copied=True)
 
 
-def open_stat(stat: FileStat) -> Stream | None:
+def open_stat(stat: FileStat) -> FileStream | None:
     """Open the file's raw bytes; None if that fails (with a warning) or the file no longer exists (the next scan handles it)."""
     try:
-        stream = Stream(stat.path)
+        stream = FileStream(stat.path)
     except FileNotFoundError:
         return None
     except OSError as error:

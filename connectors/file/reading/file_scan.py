@@ -19,10 +19,10 @@ from connectors.file.reading.file_samples import (
     track_short_copy,
 )
 from connectors.file.reading.file_stat import FileStat, path_as_text, stat_file
+from connectors.file.reading.file_stream import FileStream, codec_of
 from connectors.file.reading.file_warnings import record_size, warn_of_loss
 from connectors.file.reading.globs import match_files
 from connectors.file.reading.rotation import FolderListing, RotatedNames
-from connectors.file.reading.streams import Stream, codec_of
 from connectors.file.reading.tracked_files import END, FileOffsets, Inode, TrackedFile, compare, sample
 from connectors.shared.lines.event_boundaries import LineBoundaries
 from connectors.shared.lines.newlines import last_line_end
@@ -167,14 +167,14 @@ class FileScan:
                 return file
             return replace(file, offset=end, sample=sample(stream, end), ahead=0, ahead_sample="")
 
-    def _event_end(self, stream: Stream, file: TrackedFile, stat: FileStat) -> int:
+    def _event_end(self, stream: FileStream, file: TrackedFile, stat: FileStat) -> int:
         """Return the end of the last complete event; one that may continue is complete after waiting long enough."""
         end = self._line_end(stream, file, stat)
         if stat.is_unchanged_for(self.boundaries.idle_timeout):
             return end
         return self.boundaries.batch_end(stream, file.offset, end, self.max_bytes)
 
-    def _line_end(self, stream: Stream, file: TrackedFile, stat: FileStat) -> int:
+    def _line_end(self, stream: FileStream, file: TrackedFile, stat: FileStat) -> int:
         begin, searched = _without_newline.get(stat.inode, (-1, 0))
         if begin != file.offset or searched > stat.size:
             searched = file.offset

@@ -6,7 +6,7 @@ import os
 import re
 from collections import defaultdict
 
-from connectors.file.reading.streams import CODECS, CorruptError, Stream, codec_of
+from connectors.file.reading.file_stream import CODECS, CorruptError, FileStream, codec_of
 from connectors.file.reading.tracked_files import SAMPLE, TrackedFile, digest
 
 NameKey = tuple[str, str]
@@ -87,7 +87,7 @@ class RotatedNames:
         if not found:
             return None
         try:
-            with Stream(path, codec_of(path)) as stream:
+            with FileStream(path, codec_of(path)) as stream:
                 head = stream.read(SAMPLE)
         except (OSError, CorruptError):
             return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from typing import Any, Literal
 
-from connectors.file.reading.streams import Codec, CorruptError, Stream
+from connectors.file.reading.file_stream import Codec, CorruptError, FileStream
 
 SAMPLE = 1024
 """Bytes sampled at either end."""
@@ -128,7 +128,7 @@ class FileOffsets:
         return file.begin if mine is None else mine.offset
 
 
-def sample(stream: Stream, offset: int) -> str:
+def sample(stream: FileStream, offset: int) -> str:
     """Return hashes of the first and last bytes of a stream's first ``offset`` bytes; "" if it has fewer."""
     if stream.at:
         stream.skip(-stream.at)
@@ -144,7 +144,7 @@ def sample(stream: Stream, offset: int) -> str:
 
 def sample_at(path: str, offset: int, codec: Codec | None = None) -> str:
     """Return the `sample` of a file."""
-    with Stream(path, codec) as stream:
+    with FileStream(path, codec) as stream:
         return sample(stream, offset)
 
 
@@ -154,7 +154,7 @@ def compare(path: str, codec: Codec | None, file: TrackedFile) -> ContentMatch:
         if file.codec is not None:
             return "same" if os.stat(path).st_size == file.size and sample_at(path, file.size) == file.sample else "other"
         size, wanted = file.sample_key
-        with Stream(path, codec) as stream:
+        with FileStream(path, codec) as stream:
             if not wanted.startswith(digest(stream.read(min(size, SAMPLE)))):
                 return "other"
             if sample(stream, size) != wanted:

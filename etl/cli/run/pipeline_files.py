@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from etl.cli.lint import pipeline_files, print_text
-from etl.config.checks.targets import together
+from etl.config.checks.targets import find_conflicts
 from etl.config.loader import inspect, is_test_file
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, in_file_order
 
 
 def choose_files(paths: Sequence[Path]) -> list[Path]:
-    """Files as named, and the pipelines in named folders, each once. Raises UsageError for a folder without any."""
+    """Return the named files and the pipeline files of the named folders, each once. Raises UsageError for an empty folder."""
     files: dict[Path, Path] = {}
     for path in paths:
         found = [file for file in pipeline_files([path]) if not (path.is_dir() and is_test_file(file))]
@@ -27,8 +27,10 @@ def choose_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def load_pipelines(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[str]) -> list[Pipeline]:
-    """The files' pipelines, without scripts that only declare tables, whose warnings are printed. Raises ConfigError with the
-    problems of all files, or of their running together, UsageError for names that occur twice."""
+    """Load the pipelines of the files. A script that only declares tables gives none; its warnings are printed.
+
+    Raises ConfigError with the problems of all files or with the conflicts between them, UsageError if two have the same name.
+    """
     checked = [inspect(file, env, overrides) for file in files]
     pipelines = [one.pipeline for one in checked if one.pipeline is not None]
     problems = in_file_order(problem for one in checked for problem in one.problems)
@@ -44,7 +46,7 @@ def load_pipelines(files: Sequence[Path], env: Mapping[str, str], overrides: Seq
                 f"pipelines of one command need different names, and both {first} and {one.file} have {one.name!r}: "
                 "give one of them another `name:`"
             )
-    problems = together(pipelines)
+    problems = find_conflicts(pipelines)
     if any(problem.severity == "error" for problem in problems):
         raise ConfigError(problems)
     return pipelines

@@ -57,8 +57,8 @@ def _check_inputs(name: str, given: CaseInput, case: Case, pipeline: Pipeline, r
         hint = nearest(name, sources) or f"sources are: {', '.join(sources)}"
         report.add(given.path, "unknown-place", f"there is no source {name!r}", hint, key=True)
         return
-    if given.lines and not beside(report.file, given.lines.path).is_file():
-        message = f"there is no file {str(beside(report.file, given.lines.path))!r}"
+    if given.lines and not path_beside(report.file, given.lines.path).is_file():
+        message = f"there is no file {str(path_beside(report.file, given.lines.path))!r}"
         hint = "its path is relative to this file's"
         report.add((*given.path, "file"), "missing-file", message, hint, severity="warning")
     for mistake in given.mistakes:
@@ -131,6 +131,6 @@ def _check_now(text: str, path: OptionPath, report: Report) -> None:
         report.add(path, "invalid-value", f"{text!r} is not a time", "such as 2026-11-20T12:00:00Z")
 
 
-def beside(file: str, path: str) -> Path:
+def path_beside(file: str, path: str) -> Path:
     """A path that a file names, relative to the file's folder."""
     return Path(file).parent / path

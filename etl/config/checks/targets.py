@@ -1,6 +1,6 @@
 """Conflicts of outputs and inputs: sinks that share a target, sinks that feed their own source, sources with one reader only.
 
-`check_targets` checks one file, `together` several pipelines of one command.
+`check_targets` checks one file, `find_conflicts` several pipelines of one command.
 """
 
 from __future__ import annotations
@@ -157,18 +157,20 @@ class Writer(NamedTuple):
         return f"sink {self.name!r} of pipeline {self.pipeline.name!r} ({self.pipeline.file})"
 
 
-def together(pipelines: Sequence[Pipeline], most: Severity = "error") -> list[Problem]:
-    """Problems of these pipelines in one command: shared outputs, inputs and names, loops over several; at most ``most``
-    severe."""
+def find_conflicts(pipelines: Sequence[Pipeline], severity: Severity = "error") -> list[Problem]:
+    """Find what pipelines of one command share and must not: outputs, inputs, names; and loops over several of them.
+
+    Each problem has the severity ``severity``: a warning where the pipelines may run at different times.
+    """
     feeds = _Feeds(pipelines)
     outputs = [*_same_targets(combinations(feeds.writers, 2)), *_loops(pipelines, feeds)]
     problems = in_file_order([*_same_names(pipelines), *_same_inputs(pipelines), *outputs])
-    return problems if most == "error" else [replace(problem, severity=most) for problem in problems]
+    return problems if severity == "error" else [replace(problem, severity=severity) for problem in problems]
 
 
-def beside(pipeline: Pipeline, others: Sequence[Pipeline]) -> list[Problem]:
-    """Problems of a pipeline beside ``others``, which have been compared with each other: those of `together` that are in its
-    file."""
+def find_new_conflicts(pipeline: Pipeline, others: Sequence[Pipeline]) -> list[Problem]:
+    """Find the conflicts of one pipeline with ``others``: those of `find_conflicts` that are in its file. The others are not
+    compared with each other."""
     pipelines = [*others, pipeline]
     feeds, last = _Feeds(pipelines), len(others)
     found = [*_same_names(pipelines), *_same_inputs(pipelines)]

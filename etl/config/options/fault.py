@@ -35,7 +35,7 @@ class SchemaViolation:
     """The option that an unknown one most likely means."""
     silent: bool = False
     """Whether it is a consequence of another fault, which is reported."""
-    habit: bool = False
+    replaces_missing: bool = False
     """Whether the hint names what to write instead of the option, and instead of a missing one beside it."""
     lifts: bool = False
     """Whether an unknown option holds nothing but options, which belong beside it."""

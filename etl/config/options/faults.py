@@ -82,14 +82,14 @@ def _without_consequences(faults: Sequence[SchemaViolation]) -> Iterator[SchemaV
     for fault in sorted(faults, key=lambda one: one.path[-1:] != ("detection",)):
         if fault.hint == SIGMA_HINT:
             sigma.setdefault(fault.path[:-1], fault)
-    habits: dict[tuple[OptionPath, str | None], SchemaViolation] = {}
+    replaced: dict[tuple[OptionPath, str | None], SchemaViolation] = {}
     for fault in faults:
-        if fault.habit:
-            habits.setdefault((fault.path[:-1], fault.hint), fault)
-    owners = {path for path, _ in habits}
+        if fault.replaces_missing:
+            replaced.setdefault((fault.path[:-1], fault.hint), fault)
+    owners = {path for path, _ in replaced}
     for fault in faults:
         is_missing = fault.code == "missing-option" and fault.path in owners
-        is_repeated = fault.habit and habits[fault.path[:-1], fault.hint] is not fault
+        is_repeated = fault.replaces_missing and replaced[fault.path[:-1], fault.hint] is not fault
         around = (sigma.get(fault.path[:length]) for length in range(len(fault.path) + 1))
         if is_missing or is_repeated or any(owner not in (None, fault) for owner in around):
             yield replace(fault, silent=True)

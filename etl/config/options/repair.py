@@ -72,7 +72,7 @@ def _fits(options: Mapping[str, Any], component: type[Component]) -> bool:
 def _with_options(root: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
     used = used_components(_layout(root, report), catalogue)
     found = faults(root, used, report)
-    for fault in (one for one in found if one.code == "unknown-option" and not one.silent and not one.habit):
+    for fault in (one for one in found if one.code == "unknown-option" and not one.silent and not one.replaces_missing):
         if fault.lifts:
             root = _lift_options(root, fault, report)
             continue

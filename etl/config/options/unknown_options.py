@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.config.nested_values import as_mapping
 from etl.config.options.fault import FaultContext, Json, SchemaViolation, is_secret
-from etl.config.options.option_habits import option_habit
+from etl.config.options.foreign_options import foreign_option_hint
 from etl.config.options.option_names import meant_option
 from etl.config.options.pattern_words import pattern_words
 
@@ -48,8 +48,8 @@ def _unknown_option(
         meant = None if secret or option in given else option
         return SchemaViolation(path, "unknown-option", f"has no option {found}", hint, key=True, meant=meant)
     message = f"has no option {name!r}"
-    if habit := option_habit(name, given.get(name), options):
-        return SchemaViolation(path, "unknown-option", message, habit, key=True, habit=True)
+    if advice := foreign_option_hint(name, given.get(name), options):
+        return SchemaViolation(path, "unknown-option", message, advice, key=True, replaces_missing=True)
     if name in _OF_SIGMA and "where" in options:
         return SchemaViolation(path, "unknown-option", message, SIGMA_HINT, key=True)
     meant = meant_option(name, options)

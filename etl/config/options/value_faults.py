@@ -9,7 +9,7 @@ from typing import Any
 from etl.api import cut, nearest
 from etl.config.document.scalars import quote_text, scalar_value
 from etl.config.options.fault import FaultContext, Json, SchemaViolation, is_secret
-from etl.config.options.option_habits import CHOICES, as_option
+from etl.config.options.foreign_options import CHOICES, nested_option_hint
 from etl.config.options.pattern_words import pattern_words
 
 WORDS = {
@@ -58,7 +58,7 @@ def _type_hint(value: Any, wanted: list[str], error: Any, context: FaultContext)
     if isinstance(value, str) and (hint := _text_hint(value, wanted, path in context.report.substituted)) is not None:
         return hint or None
     if isinstance(value, str | int | float) and wanted == ["object"] and not is_secret(schema):
-        return as_option(value, path, schema)
+        return nested_option_hint(value, path, schema)
     return None
 
 

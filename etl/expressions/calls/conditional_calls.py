@@ -11,7 +11,7 @@ from etl.expressions import arithmetic, logic
 from etl.expressions import bound_node as b
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError, no_arrow_form
-from etl.expressions.casts import cast, converter
+from etl.expressions.casts import cast, find_converter
 from etl.expressions.signatures.lookup import operator_type
 from etl.expressions.widening import ATOMIC, BOOLEAN, NULL, common_type_of, is_decimal
 
@@ -32,7 +32,7 @@ def choose(conditions: Sequence[BoundNode], values: Sequence[BoundNode], default
 
 
 def _usable(parts: Sequence[BoundNode], type_: pa.DataType) -> BoundNode | None:
-    if is_decimal(type_) and all(converter(part.type, type_) or part.type == NULL for part in parts):
+    if is_decimal(type_) and all(find_converter(part.type, type_) or part.type == NULL for part in parts):
         return None
     if type_ in ATOMIC or type_ == NULL or all(part.type in (type_, NULL) for part in parts):
         return None

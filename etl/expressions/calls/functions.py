@@ -34,8 +34,8 @@ from etl.expressions.widening import BOOLEAN, FLOATS, INT32
 class Function(NamedTuple):
     """Minimum and maximum number of arguments (None: any number), and the function that makes a node of them."""
 
-    least: int
-    most: int | None
+    min_arguments: int
+    max_arguments: int | None
     build: Callable[..., BoundNode]
 
 

@@ -76,14 +76,14 @@ def call(binder: Binder, name: str, node: Node) -> BoundNode:
     function = _FUNCTIONS.get(name)
     if function is None:
         for part in lambdas:
-            binder.body(part, [])
+            binder.bind_body(part, [])
         return b.spark_only(f"{name}() with a lambda has no Arrow form")
     try:
         variables = function.variables(types)
     except IndexError:
         raise MisuseError(f"{name}() takes more arguments before its lambda") from None
     _check_first(name, types[0])
-    bodies = [binder.body(part, variables) for part in lambdas]
+    bodies = [binder.bind_body(part, variables) for part in lambdas]
     if function.condition and bodies[0].type not in (BOOLEAN, STRING, NULL):
         raise MisuseError(f"the lambda of {name}() has to be true or false, and this is {format_type(bodies[0].type)}")
     return b.spark_only(f"{name}() has no Arrow form", function.result(types, bodies[0].type))

@@ -145,17 +145,17 @@ class LibraryFunction:
             return NULL
 
     @property
-    def most(self) -> int | None:
+    def max_arguments(self) -> int | None:
         """The maximum number of arguments; None: any number."""
         return None if any(one.is_repeated for one in self.parameters) else len(self.parameters)
 
     @property
-    def least(self) -> int:
+    def min_arguments(self) -> int:
         return sum(not one.is_optional and not one.is_repeated for one in self.parameters)
 
     def bind(self, args: Sequence[BoundNode]) -> BoundNode:
         """A call with these arguments. Raises MisuseError for another number or other types of arguments."""
-        if len(args) < self.least or (self.most is not None and len(args) > self.most):
+        if len(args) < self.min_arguments or (self.max_arguments is not None and len(args) > self.max_arguments):
             raise MisuseError(f"{self.name}() takes {self._counts()}, and here are {len(args)}", hint=f"{self.call}")
         for parameter, arg in zip(self.parameters, args, strict=False):
             check = self.checks.get(parameter.name)
@@ -174,9 +174,13 @@ class LibraryFunction:
         return f"{self.name}({', '.join(names)})"
 
     def _counts(self) -> str:
-        if self.most is None:
-            return f"{self.least} arguments or more"
-        counts = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+        if self.max_arguments is None:
+            return f"{self.min_arguments} arguments or more"
+        counts = (
+            str(self.min_arguments)
+            if self.min_arguments == self.max_arguments
+            else f"{self.min_arguments} to {self.max_arguments}"
+        )
         return f"{counts} argument{'' if counts == '1' else 's'}"
 
 

@@ -81,10 +81,10 @@ class DeferredLiterals:
         """Between two batches: plan again if more fields do not repeat, or if the shares were measured again."""
         if rows < self._plan_at or share is None:
             return
-        fresh = self._planned | {field for field in self._fields if field.is_fresh}
-        if fresh and (fresh != self._planned or share is not self._share):
-            self._planned, self._share = fresh, share
-            self._make_plan(fresh, share)
+        distinct = self._planned | {field for field in self._fields if field.has_distinct_texts}
+        if distinct and (distinct != self._planned or share is not self._share):
+            self._planned, self._share = distinct, share
+            self._make_plan(distinct, share)
 
     def _abandon(self) -> None:
         """The stream has changed: scan for all literals until many more rows were observed."""
@@ -92,10 +92,10 @@ class DeferredLiterals:
             field.leave_out(frozenset())
         self._plan, self._planned, self._plan_at = None, frozenset(), self._plan_at * PLANNED_AGAIN
 
-    def _make_plan(self, fresh: frozenset[TextField], share: Any) -> None:
+    def _make_plan(self, distinct: frozenset[TextField], share: Any) -> None:
         relaxed = [relax(one, known, self._tests) for one, known in zip(self._given, self._numbers, strict=True)]
-        common = {number for field in fresh for number in field.tests.optional if share[number] > COMMON}
-        literals = common.union(*(field.literals for field in fresh))
+        common = {number for field in distinct for number in field.tests.optional if share[number] > COMMON}
+        literals = common.union(*(field.literals for field in distinct))
         left_out = _choose_literals(relaxed, self._numbers, share, literals)
         using = [
             [number for leaf in leaves(one) if (number := known[leaf.predicate]) in left_out]
@@ -103,11 +103,11 @@ class DeferredLiterals:
         ]
         rules = [rule for rule, mine in enumerate(using) if mine]
         weaker = [_assume_true(relaxed[rule], self._numbers[rule], left_out) for rule in rules]
-        for field in fresh:
+        for field in distinct:
             field.leave_out(left_out & (field.literals | field.tests.optional))
         numbers = np.array(sorted(left_out), np.int64)
         program = Program(weaker, [self._numbers[rule] for rule in rules], measured=False, share=share)
-        fields = {field: field.literals_by_rule([using[rule] for rule in rules]) for field in fresh}
+        fields = {field: field.literals_by_rule([using[rule] for rule in rules]) for field in distinct}
         self._plan = _Plan(program, fields, numbers, share[numbers])
 
 

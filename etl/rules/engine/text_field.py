@@ -1,4 +1,4 @@
-"""The predicates on one text field: one scan decides what literals decide, tests run where they matter."""
+"""Evaluates the predicates on one text field: one scan finds all literals; tests run only on rows where a rule may match."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from etl.rules.search.contains_kernel import find_in_rows
 
 
 class TextField:
-    """Evaluates the predicates on a field."""
+    """The predicates on one field, and what was observed of its texts."""
 
     def __init__(self, field: str, predicates: Sequence[tuple[int, TextPredicate]], context: EvaluatorContext) -> None:
         tested = [(number, one) for number, one in predicates if one.has_text_test]
@@ -33,13 +33,13 @@ class TextField:
         """The scan of texts that are not in the cache, and whether it searched for all literals in the last batch."""
         self.literals = frozenset(number for number, one in predicates if one.is_deferrable)
         self._tested_everywhere: frozenset[int] = frozenset()
-        """Tests whose literals are left out: in texts that are not in the cache they may hold everywhere."""
+        """Tests whose literals are not searched: they may hold in any text that is not in the cache."""
         self._is_list = False
         self._codes: Codes | None = None
         self._texts: Texts | None = None
 
     def evaluate(self, batch: pa.RecordBatch, columns: Mapping[str, Column], bits: Bits) -> None:
-        """Scan the texts that are not in the cache. For tests the bits say where they may hold."""
+        """Scan the texts that are not in the cache. A test is not run: its bits mark the rows in which it may hold."""
         column, self._codes, self._texts, self._found_all = columns[self._field], None, None, True
         self._is_list = is_list_type(column.array.type)
         if column.array.null_count == len(column.array):
@@ -58,12 +58,12 @@ class TextField:
             bits.put_everywhere(number)
 
     @property
-    def is_fresh(self) -> bool:
-        """Whether texts do not repeat, so that it pays to leave literals out of the scan."""
+    def has_distinct_texts(self) -> bool:
+        """Whether most texts differ from each other: then the cache does not help, and a scan with fewer literals saves time."""
         return self._cache.is_paused and not self._is_list and self._scan.database is not None
 
     def leave_out(self, left_out: frozenset[int]) -> None:
-        """Leave out these predicates' literals, and those of these tests, in scans of texts that are not in the cache."""
+        """Do not search for the literals of these predicates and tests in texts that are not in the cache."""
         self._uncached_scan = self._scan.without(left_out) if left_out else self._scan
         self._tested_everywhere = left_out & self.tests.optional
 
@@ -80,7 +80,7 @@ class TextField:
         return first, np.array([literal for one in rules for literal in one], np.int32)
 
     def find_in_rows(self, truth: Any, first: Any, entries: Any, columns: Mapping[str, Column], bits: Bits) -> int:
-        """Search for literals left out, in rows where a rule may match. Returns the number of searches."""
+        """Search for the literals that the scan left out, in rows where a rule may match. Returns the number of searches."""
         if self._found_all:
             return 0
         database = self._scan.database
@@ -91,7 +91,7 @@ class TextField:
         )
 
     def evaluate_rows(self, number: int, rows: Any, columns: Mapping[str, Column], bits: Bits) -> None:
-        """Run a test in some rows (int64[n]), in which it may hold."""
+        """Run a test on the rows (int64[n]) in which it may hold."""
         column, texts = columns[self._field], self._locate(columns)
         values = column.values_in(rows)
         found = self.tests.filter(number, texts, self._codes, values[texts.length[values] >= 0])

@@ -153,9 +153,11 @@ def _library_name(call: Any) -> str | None:
     if found is None:
         return None
     function = functions("rsql")[found]
-    if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
+    if len(arguments) < function.min_arguments or (
+        function.max_arguments is not None and len(arguments) > function.max_arguments
+    ):
         return None
-    if function.most is None:
+    if function.max_arguments is None:
         return found if name != "concat_ws" or isinstance(arguments[0], exp.Literal) else None
     named = zip(function.parameters, arguments, strict=False)
     is_constant = all(isinstance(value, exp.Literal) for one, value in named if one.name in _OF_CONSTANTS)

@@ -107,7 +107,7 @@ class Correlate(RuleSources):
         known = incoming.field(self.time).type if self.time in incoming.names else pa.null()
         if not (pa.types.is_timestamp(known) or pa.types.is_null(known)):
             hint = "put a timestamp step before this one, which reads it"
-            yield Finding("wrong-type", f"event time {self.time!r} is {format_type(known)}, and no timestamp", ("time",), hint)
+            yield Finding("wrong-type", f"event time {self.time!r} is {format_type(known)}, not a timestamp", ("time",), hint)
 
     def _check_correlations(self, incoming: Schema) -> Iterator[Finding]:
         from etl.steps.detection.rule_checks import rule_finding

@@ -114,7 +114,7 @@ class GeneratorCall:
         at = start_offset(self.node)
         for text in self.quoted[:1]:
             yield Finding(
-                "bad-sql", f"{text} is a text and no name in Spark SQL", hint=f"write `{text[1:-1]}`, in backticks", at=at
+                "bad-sql", f"{text} is a text, not a name, in Spark SQL", hint=f"write `{text[1:-1]}`, in backticks", at=at
             )
         if self._has_wrong_arguments:
             yield Finding("wrong-arguments", f"write {_WRITTEN[self.generator.function]}", at=at)

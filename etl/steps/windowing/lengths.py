@@ -159,5 +159,5 @@ def field_findings(option: str, length: Size | None, incoming: Schema) -> Iterat
     type_ = incoming.field(length.field).type
     fits = (pa.types.is_integer, pa.types.is_floating, pa.types.is_duration, pa.types.is_null)
     if not any(is_one(type_) for is_one in fits):
-        message = f"{length.field!r} is {format_type(type_)}, and no number of seconds nor interval"
+        message = f"{length.field!r} is {format_type(type_)}, not a number of seconds or an interval"
         yield Finding("wrong-type", message, (option, "field"), "put a step before this one that makes it a number")

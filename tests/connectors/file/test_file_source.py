@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.file.reading import copy_detection, file_location, file_samples, file_scan, file_warnings
-from connectors.file.reading.streams import Stream
+from connectors.file.reading.file_stream import FileStream
 from connectors.file.source import FileSource
 from etl.api import OFFSET, Backlog, ComponentError, Limit, Offset, Rejects, Split
 
@@ -511,11 +511,11 @@ def test_unreadable_file_is_warned_about_once_and_read_later(
     def refuse(path: str, codec: Any = None) -> Any:
         if path.endswith("a.log"):
             raise PermissionError(13, "Permission denied")
-        return Stream(path, codec)
+        return FileStream(path, codec)
 
     run = Run(tmp_path / "*.log")
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(file_samples, "Stream", refuse)
+        patch.setattr(file_samples, "FileStream", refuse)
         assert [run.next(), run.next()] == [["b"], []]
     assert [record.message for record in caplog.records] == [
         f"{tmp_path}/a.log: it cannot be opened, and is read as soon as it can: Permission denied"
@@ -533,7 +533,7 @@ def test_known_file_that_becomes_unreadable_is_not_read_again(log: Path, monkeyp
 
     add(log, "two")
     with monkeypatch.context() as patch:
-        patch.setattr(file_samples, "Stream", refuse)
+        patch.setattr(file_samples, "FileStream", refuse)
         assert run.next() == []
     assert run.next() == ["two"]
 
@@ -547,7 +547,7 @@ def test_planned_file_that_becomes_unreadable_stops_the_run(log: Path, monkeypat
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_location, "Stream", refuse)
+        patch.setattr(file_location, "FileStream", refuse)
         with pytest.raises(ComponentError, match="cannot be opened: Permission denied; grant the right"):
             run.read(splits)
     assert run.read(splits) == ["one"]

@@ -113,7 +113,7 @@ def _bytes_to_text(values: Any) -> Any:
 _CONVERTERS: dict[tuple[pa.DataType, pa.DataType], Convert] = {
     (STRING, DOUBLE): partial(text_to_float, DOUBLE),
     (STRING, FLOAT): partial(text_to_float, FLOAT),
-    (STRING, BOOLEAN): spark.converter(STRING, BOOLEAN) or _never_fails(lambda values: values),
+    (STRING, BOOLEAN): spark.find_converter(STRING, BOOLEAN) or _never_fails(lambda values: values),
     (STRING, DATE): parse_dates,
     (STRING, TIMESTAMP): parse_timestamps,
     (STRING, TIME): text_to_time,
@@ -126,8 +126,8 @@ _CONVERTERS: dict[tuple[pa.DataType, pa.DataType], Convert] = {
     (pa.decimal128(1, 0), BOOLEAN): _never_fails(lambda values: pc.not_equal(values, pa.scalar(0, values.type))),
     (DATE, STRING): _never_fails(lambda values: pc.cast(values, STRING)),
     (TIME, STRING): _never_fails(lambda values: pc.cast(values, STRING)),
-    (TIMESTAMP, DATE): spark.converter(TIMESTAMP, DATE) or _never_fails(lambda values: values),
-    (DATE, TIMESTAMP): spark.converter(DATE, TIMESTAMP) or _never_fails(lambda values: values),
+    (TIMESTAMP, DATE): spark.find_converter(TIMESTAMP, DATE) or _never_fails(lambda values: values),
+    (DATE, TIMESTAMP): spark.find_converter(DATE, TIMESTAMP) or _never_fails(lambda values: values),
     (TIMESTAMP, TIME): _never_fails(time_of_timestamp),
     **{(type_, STRING): _never_fails(lambda values: pc.cast(values, STRING)) for type_ in INTEGERS},
     **{

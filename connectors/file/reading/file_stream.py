@@ -1,4 +1,4 @@
-"""Files as streams of text bytes, decompressed if necessary."""
+"""Reads a regular file as a stream of bytes, decompressed if its name ends in the extension of a codec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """Extensions of compressed files."""
 
 _CHUNK_BYTES = 1 << 20
+"""Maximum number of bytes that are decompressed at once."""
 _SALVAGE_STEPS = (4096, 1)
+"""Sizes of reads in bytes, with which the bytes before corrupt data are searched: fast first, then exact."""
 
 
 def codec_of(path: str) -> Codec | None:
@@ -22,14 +24,16 @@ def codec_of(path: str) -> Codec | None:
     return CODECS.get(os.path.splitext(path)[1])
 
 
-class Stream:
+class FileStream:
     """An open file that is read forward in decompressed bytes; raises `CorruptError` if compressed data is corrupt."""
 
     def __init__(self, path: str, codec: Codec | None = None) -> None:
         self.path, self.codec = path, codec
         self.file: IO[bytes] = self._open()
         self.at = 0
+        """Position in the decompressed bytes."""
         self._broken = ""
+        """Why the data cannot be decompressed further; empty while it can."""
         if codec is not None:
             self._restart()
 
@@ -40,7 +44,7 @@ class Stream:
         return status.st_dev, status.st_ino
 
     def readinto(self, view: memoryview) -> int:
-        """Fill a part of the view; returns 0 at the end. All bytes before corrupt data are read."""
+        """Read into the view; returns the number of bytes, 0 at the end. Raises `CorruptError` after the last intact byte."""
         if self.codec is None:
             got: int = self.file.readinto(view)  # type: ignore[attr-defined]
         else:
@@ -49,7 +53,7 @@ class Stream:
         return got
 
     def skip(self, size: int) -> None:
-        """Move forward or back; compressed data is read again from the beginning to move back."""
+        """Move by ``size`` bytes, back if it is negative; to move back, compressed data is read again from the beginning."""
         if self.codec is None:
             self.at = self.file.seek(self.at + size)
             return
@@ -64,7 +68,7 @@ class Stream:
             size -= got
 
     def read(self, size: int) -> bytes:
-        """Read ``size`` bytes, fewer only at the end or before corrupt data, at which the next read raises."""
+        """Read ``size`` bytes; fewer only at the end, or before corrupt data: then the next call raises `CorruptError`."""
         view, filled = memoryview(bytearray(size)), 0
         try:
             while filled < size and (got := self.readinto(view[filled:])):
@@ -75,7 +79,7 @@ class Stream:
         return bytes(view[:filled])
 
     def _restart(self) -> None:
-        """Decompress from the beginning, on a further handle, because Arrow closes the one it gets."""
+        """Decompress from the beginning, on a duplicate of the file handle, because Arrow closes the one it gets."""
         import pyarrow as pa
 
         self._data: Any = pa.CompressedInputStream(self._source(), self.codec)
@@ -84,7 +88,7 @@ class Stream:
         return open_regular(self.path)
 
     def _source(self) -> Any:
-        """A further handle of the compressed bytes, at their beginning."""
+        """Return a duplicate handle of the file, at its beginning."""
         self.file.seek(0)
         return open(os.dup(self.file.fileno()), "rb", 0)
 
@@ -123,7 +127,7 @@ class Stream:
             self._data.close()
         self.file.close()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> FileStream:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -151,4 +155,4 @@ class NotRegularError(OSError):
 
 
 class CorruptError(Exception):
-    """Compressed data cannot be read further; the message gives the position."""
+    """Compressed data is corrupt; the message gives the number of intact bytes before it."""

@@ -1,4 +1,4 @@
-"""Hints for options and values of other tools that no option with another name replaces."""
+"""Hints for options and values of other tools where another name for the option is not enough."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _FILE = re.compile(r"[/\\]|\.\w+$")
 """A file name."""
 
 
-def option_habit(name: str, value: object, options: Mapping[str, Json]) -> str | None:
-    """What to write instead of an option of another tool, where renaming the option is not enough."""
+def foreign_option_hint(name: str, value: object, options: Mapping[str, Json]) -> str | None:
+    """Return what to write instead of an option of another tool; None if no hint applies."""
     if isinstance(value, dict) and (inner := [key for key in value if key in options]):
         return f"write {', '.join(inner)} beside the other options, without {name!r}"
     other_tool = name in ("pipeline", "service", "input", "filter", "output") and "sources" in options
@@ -27,10 +27,10 @@ def option_habit(name: str, value: object, options: Mapping[str, Json]) -> str |
         return "a stream has steps, in a list: steps: [{type: …}]"
     if name in ("from", "to", "old", "new") and options.get("fields", {}).get("description", "").startswith("Old names"):
         return "old name and new name are a pair: fields: {message: text}"
-    return next((hint for names, wanted, hint in _HABITS if name in names and wanted <= options.keys()), None)
+    return next((hint for names, identifying, hint in _HINTS if name in names and identifying <= options.keys()), None)
 
 
-_HABITS = (
+_HINTS = (
     (
         ("if", "when", "where", "condition"),
         {"fields"},
@@ -52,8 +52,9 @@ _HABITS = (
 """Names; options that identify the component; the hint."""
 
 
-def as_option(value: object, path: OptionPath, schema: Json) -> str | None:
-    """`batch: 100` → ``write batch: {max_events: 100}``: the first option inside that takes such a value."""
+def nested_option_hint(value: object, path: OptionPath, schema: Json) -> str | None:
+    """Return a hint for a value in place of a mapping: `batch: 100` → ``write batch: {max_events: 100}``, with the first option
+    that accepts the value."""
     inside: Json = schema.get("properties", {})
     key = f"{path[-1]}: " if isinstance(path[-1], str) else ""
     if "type" in inside:
