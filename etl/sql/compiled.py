@@ -70,12 +70,14 @@ class CompiledScript:
 
     @contextmanager
     def tentatively(self) -> Iterator[None]:
-        """Streams that are added within are removed at its end."""
-        streams, locations, warnings = dict(self.value["streams"]), dict(self.locations), list(self.warnings)
+        """Sources and streams that are added within are removed at its end."""
+        added = {family: dict(self.value[family]) for family in ("sources", "streams")}
+        locations, warnings = dict(self.locations), list(self.warnings)
         try:
             yield
         finally:
-            self.value["streams"], self.locations, self.warnings = streams, locations, warnings
+            self.value |= added
+            self.locations, self.warnings = locations, warnings
 
     def free_name(self, name: str) -> str:
         """The name, or with a number, if a stream or source has it."""

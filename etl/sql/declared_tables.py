@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -53,6 +54,15 @@ class DeclaredTables:
             return
         self._tables.pop(name, None)
         self.views.pop(name, None)
+
+    @contextmanager
+    def tentatively(self) -> Iterator[None]:
+        """Sources that are read first within are not known at its end, because their streams are removed."""
+        sources = dict(self._sources)
+        try:
+            yield
+        finally:
+            self._sources = sources
 
     def get(self, name: str) -> CreateTable | None:
         """The table of a name, None if it is that of a view or of nothing."""

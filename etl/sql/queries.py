@@ -181,7 +181,7 @@ class Queries:
             hint = "declare the innermost ones as views"
             raise ScriptError("unsupported-sql", f"more than {_MAX_DEPTH} queries in conditions are nested", start(node), hint)
         self._depth += 1
-        with self._compiled.tentatively():
+        with self._compiled.tentatively(), self.tables.tentatively():
             views = dict(self._view_relations)
             bare = node.copy()
             bare.set("where", None)

@@ -13,6 +13,7 @@ from etl.sql.forms.ordering import Ordering, ordered_rows, without_place
 from etl.sql.forms.over import run_over, with_named_windows
 from etl.sql.forms.rank_limits import QUALIFY
 from etl.sql.functions.calls import unknown_function
+from etl.sql.functions.casts import implicit_cast
 from etl.sql.functions.typed_nodes import sql_type
 from etl.sql.grouping import WINDOW_TIME, Grouping, is_grouped, is_timed_window
 from etl.sql.ranked_rows import RankedRows
@@ -152,7 +153,7 @@ class SelectCompiler:
                 target = targets[number]
                 name = target.name
                 if target.type and target.type != type_:
-                    text, type_ = f"CAST({text} AS {target.type.upper()})", target.type
+                    text, type_ = implicit_cast(text, type_, target.type), target.type
             if name in taken and (named[number] or targets is not None):
                 raise ScriptError("duplicate-column", f"the result has two columns {name!r}", at, "give one another name: AS …")
             name = _free_name(name, taken)

@@ -70,3 +70,15 @@ def test_queries_in_conditions_are_nested_up_to_a_depth() -> None:
     assert [str(one) for one in compile_script(TABLES + query, installed()).errors] == [
         "more than 6 queries in conditions are nested"
     ]
+
+
+@pytest.mark.parametrize(
+    "condition", ["EXISTS (SELECT 1 FROM rates r WHERE r.name = host)", "bytes > (SELECT max(rate) FROM rates)"]
+)
+def test_a_query_in_a_condition_may_be_the_first_to_read_a_table(condition: str) -> None:
+    compiled = compile_script(f"{TABLES} SELECT host FROM logs WHERE {condition}", installed())
+
+    named = {*compiled.value["sources"], *compiled.value["streams"]}
+    read = [stream["from"] for stream in compiled.value["streams"].values()]
+    assert not compiled.errors
+    assert {name for names in read for name in ([names] if isinstance(names, str) else names)} <= named

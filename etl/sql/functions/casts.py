@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from etl.expressions.calls.functions import FUNCTIONS
+from etl.expressions.signatures.spark_names import FUNCTIONS as SPARK_FUNCTIONS
 from etl.sql.functions.intervals import interval_value, is_interval
 from etl.sql.functions.typed_nodes import WHOLE_NUMBERS, call, sql_type, type_name, typed, unwrapped
 from etl.sql.statements import ScriptError, start
@@ -51,6 +53,23 @@ def rewrite_cast(node: Any, written: Any) -> Any:
         made = call(function, value, name, *more)
     known = "string" if plain in ("char", "varchar") else name if plain == "decimal" else plain
     return typed(made, known, precision if plain in ("timestamp", "timestamp_ltz") else None)
+
+
+_CALL = re.compile(r"'(?:[^']|'')*'|\b(\w+)\(")
+"""A text, so that nothing in it is a call, or the name of a function."""
+_TIMES = frozenset({"timestamp", "date"})
+
+
+def implicit_cast(text: str, source: str | None, target: str) -> str:
+    """The text of an expression as the column of a table that it is written to: Spark's cast, which reports numbers that do not
+    fit, and Flink's for decimals and for what Arrow alone computes, unless Spark alone computes a part of it."""
+    calls = {name.lower() for name in _CALL.findall(text)} - {"", "in", "and", "or", "not"}
+    is_of_decimals = target.startswith("decimal") or (source or "").startswith("decimal")
+    is_on_arrow = is_of_decimals or not calls <= SPARK_FUNCTIONS
+    is_on_spark = bool(calls & SPARK_FUNCTIONS - FUNCTIONS.keys()) or target in _TIMES
+    if is_on_spark or not is_on_arrow or target in _SAME_CAST.get(source or "", ()):
+        return f"CAST({text} AS {target.upper()})"
+    return f"flink_cast({text}, '{target}')"
 
 
 def _typed_null(name: str, value: Any) -> Any:

@@ -33,7 +33,7 @@ def rewrite_arithmetic(name: str) -> Callable[[Any, Any], Any]:
             return interval_arithmetic(name, left, right, start(written))
         types = {sql_type(left), sql_type(right)}
         if name == "divide" and is_rsql():
-            return node
+            return call("flink_quotient", unwrapped(left), unwrapped(right)) if any(map(_may_be_decimal, (left, right))) else node
         if types & FRACTIONS and not types & {"string", "boolean"} and name != "mod":
             return typed(node, "double")
         return typed(
@@ -41,6 +41,12 @@ def rewrite_arithmetic(name: str) -> Callable[[Any, Any], Any]:
         )
 
     return rewrite
+
+
+def _may_be_decimal(node: Any) -> bool:
+    """Whether a value is a decimal, or the result of arithmetic whose type is not known here."""
+    type_ = sql_type(node)
+    return type_.startswith("decimal") if type_ else str(getattr(unwrapped(node), "this", "")).startswith("flink_")
 
 
 def _result_type(name: str, left: str | None, right: str | None) -> str | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.expressions import bound_node as b
-from etl.expressions.arithmetic import type_name
+from etl.expressions.arithmetic import divide, type_name
 from etl.expressions.bound_node import BoundNode
 from etl.expressions.calls.arguments import MisuseError
 from etl.expressions.library.flink.casts import cast
@@ -20,7 +20,7 @@ from etl.expressions.library.flink.types import as_decimal, result
 from etl.expressions.library.function import LibraryFunction
 from etl.expressions.library.kernels import by_value
 from etl.expressions.rows import ActiveRows
-from etl.expressions.widening import FLOATS, INTEGERS, NULL, is_decimal, is_number
+from etl.expressions.widening import DOUBLE, FLOATS, INTEGERS, NULL, is_decimal, is_number
 
 _MAX_DIGITS = 76
 """Digits of Arrow's widest decimal."""
@@ -137,6 +137,13 @@ def _exact(operator: str, type_: pa.DataType, x: Decimal, y: Decimal) -> Decimal
     return found if abs(found) < Decimal(10) ** (type_.precision - type_.scale) else None
 
 
+def quotient(left: BoundNode, right: BoundNode) -> BoundNode:
+    """``/`` as RocketMQ Streams has it: of whole numbers a fraction."""
+    if is_decimal(left.type) or is_decimal(right.type):
+        return arithmetic("/")(left, right)
+    return divide(cast(left, DOUBLE), cast(right, DOUBLE))
+
+
 def negate(value: BoundNode) -> BoundNode:
     """Unary minus."""
     return b.apply(value.type, pc.negate if value.type in (*INTEGERS, *FLOATS) else _negate_decimal, value)
@@ -166,6 +173,16 @@ FUNCTIONS = (
     _function("multiply", "*", f"The product. {_WRAPS}", "flink_multiply(1.23, 4.567)", "5.61741"),
     _function("divide", "/", "The quotient; of whole numbers a whole number.", "flink_divide(-7, 2)", -3, "a divisor 0"),
     _function("mod", "%", "The remainder, with the sign of the first number.", "flink_mod(-7, 3)", -1, "a divisor 0"),
+    LibraryFunction(
+        "flink_quotient",
+        "x: any, y: any",
+        "a double, of a decimal a decimal",
+        quotient,
+        "The quotient; of whole numbers a fraction.",
+        "flink_quotient(7, 2)",
+        3.5,
+        errors="a divisor 0",
+    ),
     LibraryFunction(
         "flink_negate",
         "x: number",
