@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 0.2
 """Seconds between two readings of the totals."""
 
+PAUSED_SECONDS = 5.0
+"""Seconds between two readings while all pipelines are paused: a server may have a thousand of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunWatch:
@@ -76,7 +79,8 @@ class RunWatch:
                 share.check(self.on_message)
             for file in files:
                 file.write_if_due()
-            alive[0].join(WATCH_SECONDS)
+            is_paused = all(one.status == "paused" for one in self.runs)
+            alive[0].join(PAUSED_SECONDS if is_paused else WATCH_SECONDS)
         for share in self.shares:
             share.report_new_reasons(self.on_message)
         for file in files:

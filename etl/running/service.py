@@ -163,10 +163,9 @@ class _Stages:
             return
         if self.shared is None:
             fast_start.start_workers(spark, _local_cores(self.master))
-        first_byte = 0 if self.shared is None else log.stat().st_size  # what follows was logged for this run
-        self.stack.enter_context(forward_worker_logs(log, self.relay, first_byte))
-        names = ", ".join(run.plan.pipeline for run in self._runs)
-        self.on_message(Message("running", f"running {names}: {self._mode_text()}", values={"log": str(log)}))
+        names = [run.plan.pipeline for run in self._runs]
+        self.stack.enter_context(forward_worker_logs(log, self.relay, names, from_start=self.shared is None))
+        self.on_message(Message("running", f"running {', '.join(names)}: {self._mode_text()}", values={"log": str(log)}))
         watch = RunWatch(
             runs=supervised,
             shares=self.service.shares,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -147,39 +148,91 @@ _logger_before: list[tuple[int, bool]] = []
 
 
 @contextmanager
-def forward_worker_logs(log: Path, log_relay: LogRelay, start: int = 0) -> Iterator[None]:
-    """In the driver: forward the marked lines of Spark's log while the body runs, from byte ``start`` of the log on."""
-    done = threading.Event()
-    thread = threading.Thread(target=_read_marked_lines, args=(log, log_relay, done, start), daemon=True)
-    thread.start()
+def forward_worker_logs(log: Path, log_relay: LogRelay, pipelines: Collection[str], from_start: bool = False) -> Iterator[None]:
+    """In the driver: forward the marked lines about these pipelines, or about none, that come to Spark's log while the body runs;
+    ``from_start``: also those that it has already.
+
+    Runs that share a log share the thread that reads it.
+    """
+    with _readers_lock:
+        reader = _readers.get(log)
+        if reader is None:
+            reader = _readers[log] = _LogReader(log, from_start)
+        reader.add(frozenset(pipelines), log_relay)
     try:
         yield
     finally:
-        done.set()
-        thread.join()
+        with _readers_lock:
+            if reader.remove(log_relay):
+                del _readers[log]
+        if not reader.is_used:
+            reader.end()
 
 
-def _read_marked_lines(log: Path, log_relay: LogRelay, done: threading.Event, start: int) -> None:
-    with log.open("rb") as file:
-        file.seek(start)
-        rest = b""
-        last = False
-        while not last:
-            last = done.wait(POLL_SECONDS)  # reads once more after the run
-            rest += file.read()
-            *lines, rest = rest.split(b"\n")
-            for line in lines:
-                _forward_line(line, log_relay)
+_readers_lock = threading.Lock()
+_readers: dict[Path, _LogReader] = {}
+"""Spark's log → what reads it, while a run needs it."""
 
 
-def _forward_line(line: bytes, log_relay: LogRelay) -> None:
-    mark = MARK.encode()
-    if not line.startswith(mark):
-        return
-    try:
-        message = json.loads(line.removeprefix(mark))
-    except ValueError:
-        return
-    notice = message.get("notice")
-    about = Notice(**notice) if notice else None
-    log_relay.forward(message["level"], message["text"], about, message["process"], message["pipeline"])
+class _LogReader:
+    """A thread that reads Spark's log, and forwards each marked line to the runs that it is about."""
+
+    def __init__(self, log: Path, from_start: bool) -> None:
+        self._file = log.open("rb")
+        self._file.seek(0, os.SEEK_SET if from_start else os.SEEK_END)
+        self._rest = b""
+        self._relays: list[tuple[frozenset[str], LogRelay]] = []
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="worker logs", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a run needs it."""
+        return bool(self._relays)
+
+    def add(self, pipelines: frozenset[str], log_relay: LogRelay) -> None:
+        """Forward what comes from now on to a run, too."""
+        with self._lock:
+            if self._relays:
+                self._read()
+            self._relays.append((pipelines, log_relay))
+
+    def remove(self, log_relay: LogRelay) -> bool:
+        """Forward what has come, and then nothing more to this run; returns whether it was the last one."""
+        with self._lock:
+            self._read()
+            self._relays = [(pipelines, relay) for pipelines, relay in self._relays if relay is not log_relay]
+            return not self._relays
+
+    def end(self) -> None:
+        """End the thread."""
+        self._done.set()
+        self._thread.join()
+        self._file.close()
+
+    def _work(self) -> None:
+        while not self._done.wait(POLL_SECONDS):
+            with self._lock:
+                if self._relays:  # else the first run is not added yet
+                    self._read()
+
+    def _read(self) -> None:
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        for line in lines:
+            self._forward(line)
+
+    def _forward(self, line: bytes) -> None:
+        mark = MARK.encode()
+        if not line.startswith(mark):
+            return
+        try:
+            message = json.loads(line.removeprefix(mark))
+        except ValueError:
+            return
+        notice, pipeline = message.get("notice"), message["pipeline"]
+        about = Notice(**notice) if notice else None
+        for pipelines, log_relay in self._relays:
+            if not pipeline or pipeline in pipelines:
+                log_relay.forward(message["level"], message["text"], about, message["process"], pipeline)

@@ -6,12 +6,15 @@ import json
 import logging
 import subprocess
 import sys
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from running import ROOT
 
 from etl.delivery.notices import Notice
-from etl.spark.reports.log_relay import ATTEMPT_SECONDS, MARK, LogRelay, forward_driver_logs
+from etl.spark.reports.log_relay import ATTEMPT_SECONDS, MARK, LogRelay, forward_driver_logs, forward_worker_logs
 
 WORKER = """
 import logging
@@ -67,3 +70,34 @@ def test_the_outage_of_a_pipeline_is_its_last_notice_until_it_ends() -> None:
     assert relay.outage("a")
     now[0] += 2
     assert relay.outage("a") == "", "its task was killed"
+
+
+def line_of(text: str, pipeline: str) -> str:
+    return f"{MARK}{json.dumps({'level': logging.WARNING, 'text': text, 'process': 1, 'pipeline': pipeline})}\n"
+
+
+def test_runs_that_share_a_log_read_it_once_and_get_their_own_messages(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text(line_of("before", "a"))
+    shown: list[tuple[str, str]] = []
+
+    def forwarding(name: str, from_start: bool = False) -> AbstractContextManager[None]:
+        relay = LogRelay(logging.INFO, lambda level, text, pipeline: shown.append((name, text)))
+        return forward_worker_logs(log, relay, [name], from_start)
+
+    def append(text: str) -> None:
+        with log.open("a") as file:
+            file.write(text)
+
+    with forwarding("a"):
+        append(line_of("to a", "a") + line_of("to nobody", "b"))
+        with forwarding("b"):
+            append("a line of Java\n" + line_of("to b", "b") + line_of("to all", "") + MARK + "{half")
+            assert [thread.name for thread in threading.enumerate()].count("worker logs") == 1
+        append(" a line}\n" + line_of("to nobody", "b") + line_of("the last", "a"))
+    with forwarding("a", from_start=True):
+        pass
+
+    assert [text for name, text in shown if name == "a"] == ["to a", "to all", "the last", "before", "to a", "to all", "the last"]
+    assert [text for name, text in shown if name == "b"] == ["to b", "to all"]
+    assert "worker logs" not in [thread.name for thread in threading.enumerate()]
