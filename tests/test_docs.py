@@ -199,6 +199,14 @@ def test_the_readme_lists_every_component() -> None:
     assert listed == there, f"rows of the README's tables: add {there - listed or 'none'}, remove {listed - there or 'none'}"
 
 
+def test_the_page_about_delivery_has_the_guarantee_of_every_sink() -> None:
+    table = (ROOT / "docs" / "delivery.md").read_text("utf-8").partition("## Guarantees")[2].partition("\n## ")[0]
+
+    listed = set(re.findall(r"^\| \[`(\w+)`\]\(reference/sinks/", table, re.MULTILINE))
+
+    assert listed == {entry.type for entry in connectors.components.COMPONENTS if entry.family == "sink"}
+
+
 WRONG = {
     "README.md": ("readme.yaml", [("message like", "mesage like"), ("USERNAME", "USERNAM")]),
     "docs/guide.md": ("first.yaml", [("USERNAME", "USERNAM"), ("path: logins", "pth: logins")]),
@@ -306,7 +314,7 @@ def test_rules_and_scripts_of_rocketmq_streams_become_what_the_page_shows(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_readme_shows_alerts_once_and_who_is_close(tmp_path: Path) -> None:
+def test_the_readme_shows_alerts_and_open_sequences(tmp_path: Path) -> None:
     (tmp_path / "guessed.yaml").write_text(named(ROOT / "README.md", "yaml")["guessed.yaml"])
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     shown = [(line, printed) for line, printed in sessions(ROOT / "README.md") if "guessed.yaml" in line]

@@ -57,7 +57,9 @@ COMMANDS: Mapping[str, Subcommand] = {
     "recipes": Subcommand("etl.cli.recipes", "List the pipelines that come with the package."),
     "convert": Subcommand("etl.cli.convert", "Convert pipelines between YAML and SQL; rules of other tools."),
     "studio": Subcommand("etl.cli.studio", "Make a pipeline from pasted lines, on a page in the browser."),
-    "import": Subcommand("etl.cli.import_config", "Turn ingest pipelines of Elasticsearch or OpenSearch into pipelines."),
+    "import": Subcommand(
+        "etl.cli.import_config", "Turn a configuration of Logstash, Filebeat, Vector or another tool into a pipeline."
+    ),
     "package": Subcommand("etl.cli.package", "Pack Sluice for the hosts of a cluster."),
     "init": Subcommand("etl.cli.init", "Write a new pipeline file, from a recipe or to fill in."),
 }

@@ -271,7 +271,7 @@ class _Stages:
             return "reading what is there"
         if self.shared is not None:
             return "following"
-        return "following; Ctrl-C ends it after the micro-batch at work"
+        return "following; Ctrl-C ends it after the current micro-batch"
 
 
 def session_master(master: str, pipelines: int) -> str:

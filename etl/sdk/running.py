@@ -42,7 +42,7 @@ class Run:
         self._thread = threading.Thread(target=self._work, name=f"sluice {name}", daemon=True)
 
     def stop(self) -> Run:
-        """Ask the run to end after the micro-batch at work, and wait for that. Raises the error of a run that failed."""
+        """Ask the run to end after the current micro-batch, and wait for that. Raises the error of a run that failed."""
         self._service.stop()
         return self.wait()
 

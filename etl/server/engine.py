@@ -61,13 +61,13 @@ class EngineRun(Protocol):
         """Its totals so far."""
 
     def stop(self) -> None:
-        """End it after the micro-batch at work; returns at once."""
+        """End it after the current micro-batch; returns at once."""
 
     def cancel(self) -> None:
-        """End it within the micro-batch at work, which its next run processes again; returns at once."""
+        """End it within the current micro-batch, which its next run processes again; returns at once."""
 
     def pause(self) -> None:
-        """Stop reading after the micro-batch at work, and go on receiving; returns at once."""
+        """Stop reading after the current micro-batch, and go on receiving; returns at once."""
 
     def resume(self) -> None:
         """End the pause."""
@@ -83,7 +83,7 @@ class LetterTask(Protocol):
         """Work to the end, or until it is stopped. Raises EtlError."""
 
     def stop(self) -> None:
-        """End a replay after the micro-batch at work; the next one finishes it. Callable from any thread."""
+        """End a replay after the current micro-batch; the next one finishes it. Callable from any thread."""
 
 
 class PreparedPipeline(Protocol):

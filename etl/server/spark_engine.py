@@ -169,15 +169,15 @@ class SparkRun:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the micro-batch at work."""
+        """End after the current micro-batch."""
         self._service.stop()
 
     def cancel(self) -> None:
-        """End within the micro-batch at work."""
+        """End within the current micro-batch."""
         self._service.cancel()
 
     def pause(self) -> None:
-        """Stop reading after the micro-batch at work."""
+        """Stop reading after the current micro-batch."""
         self._service.pause()
 
     def resume(self) -> None:

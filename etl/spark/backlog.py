@@ -47,7 +47,7 @@ class BacklogMonitor:
     _due: float = 0.0
     _numbers: dict[str, float] = field(default_factory=dict)
     _candidates: dict[str, float] = field(default_factory=dict)
-    """Source → when the micro-batch at work was planned, if it has all events that existed then."""
+    """Source → when the current micro-batch was planned, if it has all events that existed then."""
 
     def note(self, delivered: Mapping[str, Offset], planned: Mapping[str, Offset], calls: CallThread) -> None:
         """Measure between two micro-batches: all events before ``delivered`` are, the next ones end at ``planned``. What goes

@@ -34,7 +34,7 @@ def test_a_second_signal_ends_a_commit_of_many_files_without_loss_or_repeats(etl
     again = engine.run(pipeline, "--once")
 
     assert running.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT), err
-    assert "stopping after the micro-batch at work; again to stop at once" in err
+    assert "stopping after the current micro-batch; again to stop at once" in err
     assert made < FILES
     assert again.status == 0, again.err
     lines = Counter(line for path in out.rglob("part-*") for line in path.read_text().splitlines())

@@ -108,7 +108,7 @@ def test_a_signal_ends_a_following_run_after_its_micro_batch(etl: Etl, inbox: Pa
     _, err = running.communicate(timeout=300)
 
     assert running.returncode == 0, err
-    assert "stopping after the micro-batch at work" in err
+    assert "stopping after the current micro-batch" in err
     assert "120 in = 120 out + 0 filtered + 0 dead" in err
 
 

@@ -121,7 +121,7 @@ def test_messages_during_the_start_of_spark_are_shown(etl: Etl) -> None:
     running.send_signal(signal.SIGINT)
 
     _, printed = running.communicate(timeout=300)
-    assert "stopping after the micro-batch at work" in printed
+    assert "stopping after the current micro-batch" in printed
     assert running.returncode == 0
 
 

@@ -109,7 +109,7 @@ def command(
     a state folder of its own: below --state, one named after each pipeline. One that fails starts again after growing waits,
     while the others go on.
 
-    SIGINT or SIGTERM ends the run after the micro-batch at work; a second one at once. Nothing is lost either way:
+    SIGINT or SIGTERM ends the run after the current micro-batch; a second one at once. Nothing is lost either way:
     the next run goes on where this one stopped.
     """
     settings = parse_settings(conf)
@@ -198,7 +198,7 @@ def stop_on_signals(service: RunService, progress: Progress) -> Iterator[None]:
         if received:
             os._exit(128 + number)  # the JVM ends when our pipe closes; the next run repeats what was not committed
         received.append(number)
-        progress.say("stopping", "stopping after the micro-batch at work; again to stop at once")
+        progress.say("stopping", "stopping after the current micro-batch; again to stop at once")
         service.stop()
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}

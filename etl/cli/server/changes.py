@@ -106,7 +106,7 @@ def _change_local(run: LocalRun, verb: str) -> None:
     if verb != "stop":
         raise EtlError(f"{run.name} is a run of `etl run`, process {run.pid}, which can only be stopped: servers can {verb}")
     run.stop()
-    click.echo(f"{run.name}: process {run.pid} stops after the micro-batch at work")
+    click.echo(f"{run.name}: process {run.pid} stops after the current micro-batch")
 
 
 start = _verb(
@@ -116,17 +116,17 @@ start = _verb(
 )
 stop = _verb(
     "stop",
-    "Stop a pipeline after the micro-batch at work. A server does not start it again before `etl start`. NAME may be that of a "
+    "Stop a pipeline after the current micro-batch. A server does not start it again before `etl start`. NAME may be that of a "
     "run on this machine, whose process then ends.\n\n\b\nExample:\n  etl stop security/ssh",
 )
 pause = _verb(
     "pause",
-    "Stop reading after the micro-batch at work; receivers of the pipeline, such as syslog, go on and keep what comes on disk. "
+    "Stop reading after the current micro-batch; receivers of the pipeline, such as syslog, go on and keep what comes on disk. "
     "`etl start` goes on.\n\n\b\nExample:\n  etl pause security/ssh",
 )
 restart = _verb(
     "restart",
-    "Stop a pipeline after the micro-batch at work, and start it again on its state, with the values that ${NAME} have now.\n\n"
+    "Stop a pipeline after the current micro-batch, and start it again on its state, with the values that ${NAME} have now.\n\n"
     "\b\nExample:\n  etl restart security/ssh",
 )
 
