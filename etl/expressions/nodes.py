@@ -115,7 +115,9 @@ def _case(binder: Binder, node: Node) -> BoundNode:
 def _if(binder: Binder, node: Node) -> BoundNode:
     condition = binder.bind_condition(node.this, accepted=(BOOLEAN, NULL))
     taken, other = node.args["true"], node.args.get("false")
-    return conditional_calls.if_(condition, binder.bind(taken), binder.bind(other) if other else None)
+    if other is None:
+        raise MisuseError("if() takes 3 arguments, and here are 2", hint="the third is the value where the condition is false")
+    return conditional_calls.if_(condition, binder.bind(taken), binder.bind(other))
 
 
 def _cast(binder: Binder, node: Node) -> BoundNode:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from etl.api import Finding, cut
+from etl.expressions.missing_parts import find_missing_part
 from etl.expressions.unsupported_syntax import find_unsupported_syntax
 
 if TYPE_CHECKING:
@@ -64,12 +65,15 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
     if not query:
         _read_first_word_as_field(tokens, parser)
     try:
-        return list(parser(dialect=grammar).parse(tokens, text))
+        trees = list(parser(dialect=grammar).parse(tokens, text))
     except SqlglotError as error:
         hint = _FILTER_HINT if _FILTER.match(text) else None
         raise BadExpressionError(*_explain(error, text), hint) from error
     except RecursionError as error:
         raise BadExpressionError(TOO_DEEP, 0, DEEP_HINT) from error
+    if missing := find_missing_part(text, tokens):
+        raise BadExpressionError(missing.message, missing.at, missing.hint)
+    return trees
 
 
 def _join_raw_strings(tokens: list[Any]) -> list[Any]:
@@ -145,13 +149,18 @@ def _grammar() -> tuple[Any, Any]:
     return DoubledQuotes(), AsWritten
 
 
+_ARROW_HINT = "get_json_object(text, '$.name') reads JSON; a lambda is an argument, as in transform(a, x -> x + 1)"
+
+
 def _check(tree: Node) -> Node:
     kind = type(tree).__name__
-    if kind in _NO_EXPRESSION:
+    if kind in _NO_EXPRESSION or (kind == "Tuple" and not tree.expressions):
         raise BadExpressionError("an expression is expected here, not a query, a list or a name for it", start(tree))
     for node in tree.walk():
         if type(node).__name__ in ("Subquery", "Select"):
             raise BadExpressionError("a query cannot stand inside an expression", start(node))
+        if type(node).__name__ in ("JSONExtract", "JSONExtractScalar"):
+            raise BadExpressionError("'->' is not an operator of Spark SQL", start(node), _ARROW_HINT)
     return tree
 
 

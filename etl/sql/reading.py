@@ -6,9 +6,10 @@ import re
 from itertools import pairwise
 from typing import Any
 
+from etl.expressions.missing_parts import find_missing_part
 from etl.sql.corrections import corrected
 from etl.sql.grammar.look_alikes import look_alike
-from etl.sql.statements import Script, ScriptError
+from etl.sql.statements import CreateView, Insert, Script, ScriptError, Statement
 
 MAX_TOKENS = 50_000
 """Maximum number of words and signs of a script."""
@@ -41,6 +42,7 @@ def read_script(text: str) -> Script:
         parser = ScriptParser(dialect=dialect)
         try:
             statements = parser.parse_statement(part, text)
+            _check_complete(statements, part, text)
             script.warnings += parser.warnings
             if not any(first <= part[0].start < last for first, last in explained):  # what is explained does not run
                 script.statements += statements
@@ -53,6 +55,14 @@ def read_script(text: str) -> Script:
         if len(script.errors) > count:
             script.unread |= _declared_names(part)
     return script
+
+
+def _check_complete(statements: list[Statement], tokens: list[Any], text: str) -> None:
+    """Raise ScriptError for a query with a list or clause of which a part is missing."""
+    if not statements or not isinstance(statements[0], CreateView | Insert):
+        return  # rsqldb reads declarations with commas too many and too few
+    if missing := find_missing_part(text, tokens):
+        raise ScriptError("sql-syntax", missing.message, missing.at, missing.hint)
 
 
 def _declared_names(tokens: list[Any]) -> set[str]:

@@ -132,7 +132,7 @@ def test_two_conditions_joined_as_texts_are_no_condition() -> None:
         ("SELECT level FROM events WHERE level && ok", 37, "'&&'"),
         ("SELECT level FROM events WHERE level = error", 39, "'error'"),
         ("SELECT level FROM events WHERE took", 31, "a condition is needed"),
-        ("SELECT level, FROM events", 12, "a comma"),
+        ("SELECT level, FROM events", 12, "after this ','"),
         ("SELECT level", 0, "lacks FROM"),
     ],
 )
