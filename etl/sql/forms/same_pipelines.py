@@ -99,7 +99,7 @@ def _plain_sequence(step: Mapping[str, Any]) -> dict[str, Any]:
         read = read_pattern(pattern)
         found["pattern"] = pattern if read.findings else f"{_plain_parts(read.items)} {read.absent_after}"
     if isinstance(where := step.get("where"), list | tuple):
-        found["where"] = [" ".join(_WORD_OR_SIGN.findall(str(one))) for one in where]
+        found["where"] = sorted(" ".join(_WORD_OR_SIGN.findall(str(one))) for one in where)  # all hold, in any order
     return found
 
 
