@@ -59,9 +59,10 @@ class Window(StatefulStep):
     hold times ``window_start <= time < window_end``. Without ``time`` they go by the time at which events are read.
 
     Without ``size`` and ``gap``, and with ``emit: on_change``, there are no windows: aggregates are of all events so far, and
-    their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Such a step takes
-    changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where there
-    are other aggregates, all rows of a group are kept, and those of groups with changes are read again, a million at most.
+    their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Without events there
+    are no results, also without ``group_by``, as in Flink's streams: SQL over a table gives a row with a count of 0. Such a step
+    takes changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where
+    there are other aggregates, all rows of a group are kept, and those of groups with changes are read again, a million at most.
     With ``ttl`` the state of a group without events is removed: an event that comes later begins a new group, whose first result
     replaces no other one; what removes a row of the old one is left out.
 
@@ -239,11 +240,13 @@ class Window(StatefulStep):
         return intervals(self.emit)
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """What windows share, and when results are given, unless on close only."""
+        """What windows share, what is kept and how long, and when results are given, unless on close only."""
         if is_total(self):
             yield from total_notes(self, incoming)
             return
         yield from described_panes(self.size, self.slide, self.step)
+        what = "group and pane" if self.gap is None else "session"
+        yield f"keeps a row of each {what}, until the watermark has passed its {'windows' if self.gap is None else 'end'}"
         if self.emit != "on_close":
             yield f"results: {describe_emit(self.emit)}"
 

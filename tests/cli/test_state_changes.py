@@ -315,7 +315,7 @@ def test_events_that_wait_are_imported(tmp_path: Path, etl_state: Output) -> Non
     ("name", "text", "message"),
     [
         ("e.csv", "at,user\n2026-01-01T00:00:01Z,x\n", "lacks 'source.ip', which the step needs; its fields are at, user"),
-        ("e.csv", "at,source.ip,user\nnever,a,x\n", "field 'at' is string, and timestamp[us, tz=UTC] is needed: "),
+        ("e.csv", "at,source.ip,user\nnever,a,x\n", "'never' in field 'at' is not a timestamp, such as 2026-11-20T05:55:00Z"),
         ("e.csv", "at,source.ip,user\n,a,x\n", "1 events have no 'at', which is their time"),
         ("e.txt", "", "a file ends with .parquet, .csv, .json, .jsonl or .ndjson, not with '.txt'"),
         ("e.parquet", "x", "cannot be read: "),

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
-from etl.api import OFFSET, EtlError, ReadableState, Schema, StatefulStep, flat_schema, flatten
+from etl.api import OFFSET, EtlError, ReadableState, Schema, StatefulStep, flat_schema, flatten, format_type
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -53,7 +53,18 @@ class EventFile:
         try:
             return column.cast(field.type)
         except pa.ArrowException as error:
-            raise EtlError(f"{self.path}: field {field.name!r} is {column.type}, and {field.type} is needed: {error}") from error
+            value = next(one for one in column if not _fits(one, field.type))
+            such = ", such as 2026-11-20T05:55:00Z" if pa.types.is_timestamp(field.type) else ""
+            found = f"{value.as_py()!r} in field {field.name!r}"
+            raise EtlError(f"{self.path}: {found} is not a {format_type(field.type)}{such}") from error
+
+
+def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
+    try:
+        pa.array([value]).cast(type_)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def read_events(path: Path, step: StatefulStep, incoming: Schema) -> EventFile:

@@ -36,6 +36,8 @@ def export(file: Path, step: str, target: Path, state: str | None, overrides: tu
 
     if target.suffix not in (".parquet", SUFFIX):
         raise click.UsageError(f"{target}: a file ends with .parquet or {SUFFIX}, not with {target.suffix!r}")
+    if not target.parent.is_dir():
+        raise click.UsageError(f"{target}: there is no folder {str(target.parent)!r}")
     chosen = choose_step(load_steps(file, state, overrides, env_file), step)
     rows = _export_state(target, chosen) if target.suffix == SUFFIX else _write_parquet(target, *contents(chosen))
     click.echo(f"{rows:,} row{'' if rows == 1 else 's'} in {target}", err=True)

@@ -2076,9 +2076,10 @@ class Steps:
         hold times ``window_start <= time < window_end``. Without ``time`` they go by the time at which events are read.
 
         Without ``size`` and ``gap``, and with ``emit: on_change``, there are no windows: aggregates are of all events so far, and
-        their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Such a step takes
-        changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where there
-        are other aggregates, all rows of a group are kept, and those of groups with changes are read again, a million at most.
+        their results are a changelog, in which a result replaces the one before of its group (docs/changes.md). Without events there
+        are no results, also without ``group_by``, as in Flink's streams: SQL over a table gives a row with a count of 0. Such a step
+        takes changelogs, too: a row that is removed is subtracted from counts, sums and averages of whole numbers and decimals; where
+        there are other aggregates, all rows of a group are kept, and those of groups with changes are read again, a million at most.
         With ``ttl`` the state of a group without events is removed: an event that comes later begins a new group, whose first result
         replaces no other one; what removes a row of the old one is left out.
 

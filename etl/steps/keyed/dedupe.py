@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_type, visible, with_fields
+from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_duration, format_type, visible, with_fields
 from etl.steps.keyed.options import MICROSECOND, KeyedStep
 from etl.steps.option_checks import idle_by_clock, length_finding, taken_name, unused_option
 
@@ -85,6 +85,14 @@ class Dedupe(KeyedStep):
     def max_delay(self) -> timedelta:
         """How long an event waits."""
         return self.within * 17 / 16 if self._waits else timedelta(0)
+
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """What is kept, and how long."""
+        if self._waits:
+            span = f"span of {format_duration(self.within)}"
+            yield f"keeps the {self.keep} event of each key in a {span}, until the watermark has passed the span"
+        else:
+            yield f"keeps 32 bytes for each event that passed, until the watermark is {format_duration(self.within)} later"
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and length; the fields of events that wait."""

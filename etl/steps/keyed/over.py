@@ -20,6 +20,7 @@ from etl.api import (
     Operator,
     Schema,
     change_key,
+    format_duration,
     format_type,
     visible,
     with_changes,
@@ -142,9 +143,11 @@ class Over(KeyedStep):
         return self.idle
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """How long the state of a key is kept, where nothing else bounds it."""
+        """What is kept, and how long."""
         if self.within is None:
             yield bound_of_keys(self.ttl)
+        else:
+            yield f"keeps the values of each event until the watermark is {format_duration(self.within)} later"
         if self.changelog:
             yield bound_of_recomputed()
 

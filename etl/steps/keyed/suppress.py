@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_type, visible, with_fields
+from etl.api import OPTIONAL, Duration, FieldName, Finding, Operator, Schema, format_duration, format_type, visible, with_fields
 from etl.steps.keyed.options import MICROSECOND, KeyedStep
 from etl.steps.option_checks import idle_by_clock, length_finding, taken_name, unused_option
 
@@ -90,6 +90,12 @@ class Suppress(KeyedStep):
     def max_delay(self) -> timedelta:
         """How long a summary waits."""
         return timedelta(0) if self.summary is None else self.within * 17 / 16
+
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """What is kept, and how long."""
+        event = " and its last suppressed event" if self.summary else ""
+        longer = "" if self.summary else f", and {format_duration(self.remember)} longer where events were suppressed"
+        yield f"keeps a row of each key{event}, until the watermark is {format_duration(self.within)} after it passed{longer}"
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and lengths; the fields of events in summaries."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from etl.api import Duration, Finding, Operator, Schema
+from etl.api import Duration, Finding, Operator, Schema, format_duration
 from etl.steps.keyed.options import MICROSECOND, KeyedStep
 from etl.steps.option_checks import length_finding
 
@@ -49,6 +49,11 @@ class Throttle(KeyedStep):
     def max_delay(self) -> timedelta:
         """The length of a span: the watermark of what passes is the start of the span that the watermark is in."""
         return self.every
+
+    def notes(self, incoming: Schema) -> Iterable[str]:
+        """What is kept, and how long."""
+        span = f"span of {format_duration(self.every)}"
+        yield f"keeps 32 bytes for each key and micro-batch in a {span}, until the watermark has passed 16 of them"
 
     def remembered(self, incoming: Schema) -> dict[str, Any]:
         """Keys, time and length."""

@@ -19,6 +19,7 @@ from etl.api import (
     Operator,
     Schema,
     change_key,
+    format_duration,
     format_type,
     is_changing,
     unknown_field,
@@ -207,9 +208,12 @@ class Top(KeyedStep):
         return self.size or timedelta(0)
 
     def notes(self, incoming: Schema) -> Iterable[str]:
-        """How long the state of a key is kept, where nothing else bounds it."""
+        """What is kept, and how long."""
         if self.size is None:
             yield bound_of_keys(self.ttl)
+        else:
+            span = f"span of {format_duration(self.size)}"
+            yield f"keeps the best events of each key and {span}, until the watermark has passed the span"
         if self.changelog and is_changing(incoming):
             yield bound_of_recomputed()
 
