@@ -113,7 +113,7 @@ class FileSource(Source):
     Delivery stays exactly once: an object that several messages and a listing name is read once. The store is listed when a run
     starts and then every ``rescan`` (an hour): a lost notification delays an object that long. Messages about deletions, tests of
     S3 and objects that
-    ``path`` does not match are deleted; one that is no notification stays in the queue, whose own dead letter queue takes it.
+    ``path`` does not match are deleted; one that is not a notification stays in the queue, and its dead letter queue takes it.
     The offset names the objects of the last ``rescan`` and ``late``. The login needs `sqs:ReceiveMessage`, `sqs:DeleteMessage`,
     `sqs:ChangeMessageVisibility` and `sqs:GetQueueAttributes`; how many messages the queue holds is the metric
     ``sluice_source_lag_notifications``. Needs the extra ``sluice-etl[sqs]``.

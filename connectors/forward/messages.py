@@ -1,4 +1,4 @@
-"""Messages of the forward protocol 1: their events, and the identifier to acknowledge.
+"""Parses messages of the Fluentd forward protocol, version 1: their events, and the identifier to acknowledge.
 
 A message is ``[tag, time, record, option]`` (Message), ``[tag, [[time, record], …], option]`` (Forward), or ``[tag, bytes,
 option]`` with concatenated ``[time, record]``, which may be compressed (PackedForward, CompressedPackedForward). Records become
@@ -21,22 +21,22 @@ MAX_ARRAY = 1 << 18
 """Maximum number of elements of an array or map: a few bytes may claim billions."""
 
 MAX_PACKED = 1 << 20
-"""Maximum number of packed events of a message: three bytes may be one."""
+"""Maximum number of packed events of a message: an event may take three bytes only."""
 
 MAX_DEPTH = 64
-"""Nesting of a record."""
+"""Maximum nesting of a record."""
 
 _EVENT_TIME = 0
 """Extension type of a time with nanoseconds: two uint32, big-endian."""
 
 _MAX_SECONDS = 1 << 63
-"""Times beyond are none; infinite ones and NaN neither."""
+"""Times of this many seconds or more are null, as are infinite ones and NaN."""
 
 _COMPRESSIONS = ("text", "gzip", "zstd")
 
 
 class ForwardMessage(NamedTuple):
-    """A message: objects to store, and its chunk."""
+    """A message. ``entries`` are its events as JSON objects; ``chunk`` is the identifier that the sender wants acknowledged."""
 
     tag: str
     entries: list[dict[str, Any]]
@@ -46,7 +46,7 @@ class ForwardMessage(NamedTuple):
 
 
 def parse_message(message: Any, max_bytes: int) -> ForwardMessage:
-    """Parse a message. Raises SenderError."""
+    """Parse a message; its packed events may have ``max_bytes`` after decompression. Raises SenderError."""
     if not isinstance(message, list) or len(message) < 2 or not isinstance(message[0], str):
         raise SenderError("a message must be an array that begins with a tag")
     tag, second, size = message[0], message[1], 0
@@ -65,12 +65,12 @@ def parse_message(message: Any, max_bytes: int) -> ForwardMessage:
 
 
 def create_unpacker(max_bytes: int) -> msgpack.Unpacker:
-    """Return what reads the values of a connection. Texts that are not UTF-8 keep their bytes as surrogates."""
+    """Return a MessagePack decoder for one connection. It decodes bytes of a text that are not UTF-8 to surrogates."""
     return msgpack.Unpacker(
         raw=False,
         strict_map_key=False,
         unicode_errors="surrogateescape",
-        max_buffer_size=max_bytes + CHUNK_BYTES,  # what has arrived together may be the end of a message and many others
+        max_buffer_size=max_bytes + CHUNK_BYTES,  # one read may bring the end of a message and further messages
         max_str_len=max_bytes,
         max_bin_len=max_bytes,
         max_array_len=MAX_ARRAY,
@@ -86,7 +86,7 @@ def _option(option: list[Any]) -> dict[Any, Any]:
 def _unpacked(packed: bytes | str, compression: Any, max_bytes: int) -> bytes:
     data = packed.encode("utf-8", "surrogateescape") if isinstance(packed, str) else packed
     if compression not in _COMPRESSIONS:
-        raise SenderError(f"the compression {str(compression)[:40]!r} is not known: {', '.join(_COMPRESSIONS)} are")
+        raise SenderError(f"unknown compression {str(compression)[:40]!r}; accepted are {', '.join(_COMPRESSIONS)}")
     if compression == "text":
         return data
     try:
@@ -105,7 +105,7 @@ def _packed_pairs(data: bytes, max_bytes: int) -> Iterator[Any]:
         yield pair
         end = unpacker.tell()
     if end != len(data):
-        raise SenderError("packed events end within an event")
+        raise SenderError("the packed events end inside an event")
 
 
 def _entry(pair: Any) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _nanoseconds(time: Any) -> int | None:
 
 
 def encode(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return entries whose records JSON can express."""
+    """Return the entries with records of JSON types."""
     return [{**entry, "r": to_json(entry["r"])} for entry in entries]
 
 

@@ -34,7 +34,7 @@ _BATCH_BYTES = 8 << 20
 _DECOMPRESSED_BYTES = 32 << 20
 """Decompressed bytes after which a batch ends."""
 _ENTRY_BYTES = 64 << 20
-"""Most bytes of an entry's values, each counted up to ``max_field_bytes``; journald takes 32 MiB of users. The columns of a
+"""Maximum bytes of an entry's values, each counted up to ``max_field_bytes``; journald takes 32 MiB of users. The columns of a
 batch, also as JSON, stay below the 2 GiB of an Arrow array."""
 _BLOCK_ENTRIES = 1 << 16
 _MAX_NAME_BYTES = 65
@@ -68,7 +68,7 @@ class EntryReader:
 
     @property
     def max_entry_bytes(self) -> int:
-        """Most bytes of an entry's values."""
+        """Maximum bytes of an entry's values."""
         return max(_ENTRY_BYTES, self.max_field_bytes + (16 << 20))
 
     @cached_property

@@ -16,7 +16,7 @@ HEADER_BYTES = 208
 """Bytes of the header of the first version; later versions are longer."""
 
 MIN_ENTRY_BYTES = 68
-"""Fewest bytes that an entry takes in a file, with its place in an array of entries."""
+"""Minimum number of bytes that an entry takes in a file, with its place in an array of entries."""
 
 _SIGNATURE = b"LPKSHHRH"
 _HEADER = struct.Struct("<8sIIB7x16s16s16s16s15Q")

@@ -28,7 +28,7 @@ OTHER, COMPRESSED, BROKEN = -1, -2, -3
 """Values of `FIELD` below 0: no requested field, not yet known, no data object."""
 
 MAX_ITEMS = 4096
-"""Most fields of an entry; journald takes 1,024."""
+"""Maximum number of fields of an entry; journald takes 1,024."""
 
 _MAX_NAME = 64
 """Longest name of a field, in bytes (systemd's ``journal-file.c``)."""

@@ -68,7 +68,7 @@ class MqttSink(BrokerOptions, Sink):
     retain: bool = Field(default=False, description="Whether the broker retains the last message of each topic.")
     expiry: Duration | None = Field(
         default=None,
-        description="After this time the broker delivers a message no more (MQTT 5).",
+        description="After this time the broker no longer delivers a message (MQTT 5).",
         ge=timedelta(seconds=1),
         le=timedelta(seconds=_MAX_EXPIRY_SECONDS),
         examples=["1h"],

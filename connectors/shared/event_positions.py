@@ -11,21 +11,21 @@ from etl.api import OFFSET, ComponentError
 
 
 class EventPosition(NamedTuple):
-    """Position of an event. ``ordinal`` counts the events that a step made from one event."""
+    """Position of an event. ``ordinal`` counts, from 0, the events that a step made from the event at ``offset``."""
 
     offset: int
     ordinal: int
 
 
 START_OF_SPLIT = EventPosition(-(2**63), -1)
-"""Before all events."""
+"""The position before all events."""
 END_OF_SPLIT = EventPosition(2**63 - 1, 0)
-"""After all events: the position of a split that was written in one transaction."""
+"""The position after all events: that of a split that was written in one transaction."""
 
 
 @dataclass(frozen=True)
 class PositionedBatch:
-    """A batch with the positions of its events."""
+    """A batch in the order of offsets, with the ordinals (int64) of its events."""
 
     batch: pa.RecordBatch
     ordinal: pa.Array
@@ -47,7 +47,7 @@ class PositionedBatch:
 
 
 def add_positions(batch: pa.RecordBatch, before: EventPosition, sink: str) -> PositionedBatch:
-    """Return the positions of a batch that follows ``before``. Raises ComponentError if events are not in order."""
+    """Add ordinals to a batch whose events follow the position ``before``. Raises ComponentError if events are not in order."""
     import numpy as np
 
     offsets = batch.column(OFFSET).to_numpy()

@@ -193,7 +193,9 @@ class Binder:
             instead = "the step `unnest` makes events of an array; a step `sql` has it alone in its list, or in LATERAL VIEW"
             raise MisuseError(f"{name}() makes several rows, and an expression has one value", "bad-expression", instead)
         if name in lookup.many_rows():
-            raise MisuseError(f"{name}() is about many events, and this expression sees one; use a window", "bad-expression")
+            raise MisuseError(
+                f"{name}() aggregates many events, and this expression is computed for each event; use a window", "bad-expression"
+            )
         if name in CODE_RUNNERS:
             raise MisuseError(f"{name} would run code of its own, and is not allowed", "bad-expression")
         library = None if name in SPARK_FUNCTIONS else catalogue.find(name)

@@ -27,7 +27,7 @@ TOO_LARGE = f"the results for this batch would have more than {MAX_BATCH_BYTES >
 
 
 def is_too_large(value: pa.Scalar, count: int) -> bool:
-    """Whether so many repetitions of a text or of bytes do not fit."""
+    """Whether this number of repetitions of a text or of bytes is too long."""
     if not value.is_valid or not (pa.types.is_string(value.type) or pa.types.is_binary(value.type)):
         return False
     return value.as_buffer().size * count > MAX_BATCH_BYTES

@@ -23,7 +23,7 @@ ATOMIC = (BOOLEAN, STRING, DATE, TIMESTAMP, *INTEGERS, *FLOATS)
 """Types that Arrow forms support; decimals are only compared."""
 
 MAX_DIGITS = 38
-"""Most digits of a decimal."""
+"""Maximum number of digits of a decimal."""
 
 _LEAST_FRACTION = 6
 """Digits of the fraction that a result keeps where 38 digits are not enough for all."""

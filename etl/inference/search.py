@@ -24,7 +24,7 @@ LIKE_LINES = 100
 """Lines of the sample that are compared with the recipes' signatures."""
 
 NEAREST, NEARLY = 8, 0.3
-"""Most recipes tried first, and their least likeness as a share of the largest."""
+"""Maximum number of recipes tried first, and their least likeness as a share of the largest."""
 
 ENOUGH = 0.8
 """Minimum share of events that a match must parse; below, patterns are generated from the lines."""

@@ -128,7 +128,7 @@ def rank_by_likeness(lines: Sequence[str], known: Sequence[Signature]) -> dict[S
 
 
 RARE_OWNERS, RARE_LETTERS = 3, 5
-"""Most recipes that may share a word of a program, and its least length."""
+"""Maximum number of recipes that may share a word of a program, and its least length."""
 
 
 def share_of_own_words(name: str, lines: Sequence[str], known: Sequence[Signature]) -> float:

@@ -41,7 +41,7 @@ def unify_types(patterns: list[str]) -> list[str]:
 def empty_captures(trees: Iterable[Node]) -> frozenset[str]:
     """Text fields that each pattern captures once in every match, and of which one may be empty.
 
-    The parser grok gives null for an empty capture, the tools that are imported an empty text: of these fields null behind a
+    The parser grok gives null for an empty capture, the tools that are imported an empty text: of these fields null after a
     match is an empty capture.
     """
     always: frozenset[str] | None = None

@@ -1,4 +1,4 @@
-"""A pipeline while it is imported: its steps so far, and the fields with their types that events have behind them."""
+"""A pipeline while it is imported: its steps so far, and the fields with their types that events have after them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _USUAL = ("MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "_PID", "_UID", "_COMM", "
 
 
 def journal_draft(options: dict[str, Any], moved: Collection[str] = ()) -> Draft:
-    """A draft behind a source ``journald``, to whose ``fields`` further fields are added when steps name them; ``moved`` are
+    """A draft after a source ``journald``, to whose ``fields`` further fields are added when steps name them; ``moved`` are
     those that soon have another name."""
     options["fields"] = {JOURNAL_TIME: TIME, **dict.fromkeys(_USUAL, TEXT)}
     draft = Draft(dict(options["fields"]), certain={JOURNAL_TIME})

@@ -64,7 +64,7 @@ def import_configuration(request: ImportRequest) -> Imported:
 
 
 def _has_in_order(text: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    """Whether each pattern has a match behind that of the one before. Each looks at the text once."""
+    """Whether each pattern has a match after that of the one before. Each looks at the text once."""
     at = 0
     for pattern in patterns:
         found = pattern.search(text, at)
@@ -180,4 +180,4 @@ _KINDS: Sequence[tuple[Sequence[re.Pattern[str]], Callable[[ImportRequest], Impo
         _rsyslog,
     ),
 )
-"""How the configurations of a tool look, and their import: texts that stand one behind the other."""
+"""How the configurations of a tool look, and their import: texts that stand one after the other."""

@@ -35,7 +35,7 @@ class Destination:
     joins: str | None = None
     """The sink that also takes these events: it has the same target."""
     steps: list[DraftStep] = field(default_factory=list)
-    """Steps before it, behind the condition."""
+    """Steps before it, after the condition."""
 
     @property
     def own_steps(self) -> list[DraftStep]:
@@ -62,7 +62,7 @@ class Topology:
     """Name of the stream of all events."""
 
     def begin(self) -> Draft:
-        """The draft of the steps that all events take: behind the only source, or behind all of them."""
+        """The draft of the steps that all events take: after the only source, or after all of them."""
         share_standard_input((one.options, one.comments) for one in self.origins.values())
         if len(self.origins) == 1:
             (self.draft,) = (one.draft for one in self.origins.values())

@@ -49,7 +49,7 @@ def convert_script(
 
 
 def condition_of(text: str, at: int) -> str:
-    """A condition of a script's expression. Raises SourceError with places counted from ``at``."""
+    """A condition of a script's expression. Raises SourceError with positions counted from ``at``."""
     try:
         return condition_text(parse_expression(text), ScriptScope())
     except SourceError as error:

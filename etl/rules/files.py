@@ -22,7 +22,7 @@ FileStates = tuple[tuple[str, int, int], ...]
 
 NO_RULE = "there is no rule in it"
 MAX_ALIASED_VALUES = 1_000_000
-"""Most values of a document with aliases, each counted as often as aliases repeat it."""
+"""Maximum number of values of a document with aliases, each counted as often as aliases repeat it."""
 
 _TOO_LARGE = f"there are more than {LARGEST_BYTES >> 20} MiB of it"
 

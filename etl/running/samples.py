@@ -21,7 +21,7 @@ from etl.expressions import analyse
 from etl.segment.taps import ERROR, TapRequest
 
 EVENTS_OF_SPLIT = 50
-"""Most events that are copied of one split."""
+"""Maximum number of events that are copied of one split."""
 
 KEEP_SECONDS = 15.0
 """Seconds after which a request ends that its viewer has not renewed."""
@@ -95,7 +95,7 @@ class Tap:
             (self._folder / f"{self._request.id}.json").unlink()
         shutil.rmtree(self._folder / self._request.id, ignore_errors=True)
         with suppress(OSError):
-            self._folder.rmdir()  # the last viewer: tasks look no more
+            self._folder.rmdir()  # it was the last viewer: tasks stop looking
 
 
 def _batches(data: bytes) -> Iterator[pa.RecordBatch]:

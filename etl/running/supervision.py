@@ -24,7 +24,7 @@ FIRST_WAIT_SECONDS = 1.0
 """Seconds before the first restart; each further one waits twice as long."""
 
 LONGEST_WAIT_SECONDS = 60.0
-"""Most seconds before a restart."""
+"""Maximum seconds before a restart."""
 
 HEALTHY_SECONDS = 300.0
 """An attempt that worked this long before it failed is not part of a series of failures."""

@@ -1,4 +1,4 @@
-"""The Python front end: pipelines built of calls, which are the components.
+"""The Python front end: builds pipelines from method calls, one for each component.
 
 ```python
 from etl.sdk import col, pipeline, read

@@ -45,7 +45,7 @@ class TapRequest:
     """Ids of steps, ``source NAME`` or ``sink NAME``."""
     where: str | None
     limit: int
-    """Most events of a split."""
+    """Maximum number of events of a split."""
     until: float
     """Seconds since the epoch."""
 

@@ -33,7 +33,7 @@ PUBLIC_PREFIXES = ("/static/", "/pipelines/")
 """Below here are files of the page, and its screens of single pipelines."""
 
 MAX_BODY_BYTES = 4 << 20
-"""Most bytes of the body of a request."""
+"""Maximum bytes of the body of a request."""
 
 BODY_SECONDS = 20.0
 """Seconds that a client may take to send a body."""

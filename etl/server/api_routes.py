@@ -65,7 +65,7 @@ padding:.5rem;box-sizing:border-box}</style><h1>Sluice</h1><form method="post" a
 
 
 MAX_FORM_BYTES = 4096
-"""Most bytes of the form with a token: it is read before anybody is known."""
+"""Maximum bytes of the form with a token: it is read before anybody is known."""
 
 
 def _login_page(request: Request) -> Response:

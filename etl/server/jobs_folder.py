@@ -17,7 +17,7 @@ from etl.file_modes import replace_file
 from etl.server.names import SUFFIXES, PipelineName
 
 MAX_FILE_BYTES = 1 << 20
-"""Most bytes of a pipeline file: the largest recipe has 20 kB."""
+"""Maximum bytes of a pipeline file: the largest recipe has 20 kB."""
 
 _SOURCE = re.compile(rb"^sources?[ \t]*:", re.MULTILINE)
 """The option that every pipeline in YAML has."""

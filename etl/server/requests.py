@@ -64,7 +64,7 @@ def _masked_problem(problem: Mapping[str, Any], mask: Callable[[str], str]) -> d
 
 
 def _without_folders(error: OSError) -> str:
-    """The error without the folders of the server, which are no concern of clients: ``ssh.yaml: No space left on device``."""
+    """The error without the folders of the server, which clients must not see: ``ssh.yaml: No space left on device``."""
     if error.errno is None:
         return str(error)
     name = os.path.basename(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes)) else ""

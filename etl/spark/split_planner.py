@@ -31,7 +31,7 @@ UNLIMITED = 1 << 62
 """Bytes of a micro-batch without limit."""
 
 JOINED_SIZE = 1 << 16
-"""Most events or bytes of a micro-batch whose splits are read by one task: a further task costs about 45 ms of CPU."""
+"""Maximum events or bytes of a micro-batch whose splits one task reads: a further task costs about 45 ms of CPU."""
 
 
 def _tick_of(offset: Mapping[str, Any]) -> tuple[int | None, bool]:

@@ -24,7 +24,7 @@ class CompiledScript:
     """Path → the character of its key, None for one that the script does not name, and that of its value."""
     errors: list[ScriptError] = field(default_factory=list)
     failed: dict[int, ScriptError] = field(default_factory=dict)
-    """Number of a statement that cannot be compiled → its error, of which `errors` has those that are no consequences."""
+    """Number of a statement that cannot be compiled → its error, `errors` has those that do not follow from another error."""
     incomplete: set[Path] = field(default_factory=set)
     """Sources and sinks of which the script has other options than those in the value, which stand for wrong ones."""
     warnings: list[ScriptError] = field(default_factory=list)

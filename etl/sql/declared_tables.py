@@ -36,7 +36,7 @@ class DeclaredTables:
         else:
             self._tables[name] = with_declared_key(
                 statement
-            )  # also one with a mistake, so that queries over it are no further ones
+            )  # also a table with a mistake, so that queries over it are not reported
             check_columns(statement)
             check_watermark(statement)
 

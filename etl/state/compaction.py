@@ -37,13 +37,13 @@ MERGED_BYTES = 16 << 20
 most unless its keys are many in one part."""
 
 _FEW_PANES = 64
-"""Most panes of a file's part in each of which a range of keys is found by itself."""
+"""Maximum number of panes of a file's part in each of which a range of keys is found by itself."""
 
 LARGEST_BYTES = 1 << 30
 """Bytes of rows that are one record batch at most: Arrow's texts have 31 bits for them."""
 
 _WHOLE_ROWS, _WHOLE_BYTES = 1 << 16, 8 << 20
-"""Most rows and bytes of files whose parts are merged at once: a part by itself takes two milliseconds."""
+"""Maximum number of rows and bytes of files whose parts are merged at once: a part by itself takes two milliseconds."""
 
 _RANGE = "."
 """Between the name of a merge and the number of a further file of it."""

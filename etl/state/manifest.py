@@ -57,7 +57,7 @@ class Manifest:
     """Largest event time, microseconds since the epoch."""
     stages: tuple[StageState, ...] = ()
     parallelism: int | None = None
-    """Most tasks of a stage in the next micro-batch; None before the first one. A run that continues with other cores divides
+    """Maximum number of tasks of a stage in the next micro-batch; None before the first. A run with other cores divides
     the next micro-batch as before, so that results that sinks have already keep their identities."""
 
     event_times: Mapping[str, int] = field(default_factory=dict)

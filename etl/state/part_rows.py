@@ -18,10 +18,10 @@ from etl.state.row_files import open_entry
 from etl.state.state_files import StateFile
 
 RANGE_ROWS = 1 << 18
-"""Most rows of a part that are merged together, unless one key has more: the work takes about a hundred bytes for each."""
+"""Maximum number of rows of a part that are merged together, unless one key has more: a row takes about a hundred bytes."""
 
 RANGE_BYTES = 64 << 20
-"""Most bytes of them, where rows are large."""
+"""Maximum bytes of them, where rows are large."""
 
 HashesOf: TypeAlias = Callable[[pa.Table], Any]
 """Rows → uint64[rows]: the first hash of the key of each."""

@@ -20,7 +20,7 @@ MAX_ATTEMPTS = 20
 three micro-batches take longer than to map some files."""
 
 ROWS_AT_ONCE = 1 << 18
-"""Most rows of several parts that are read together; a part by itself costs some milliseconds of Python."""
+"""Maximum number of rows of several parts that are read together; a part by itself costs some milliseconds of Python."""
 
 
 @dataclass(frozen=True)

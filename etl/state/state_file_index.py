@@ -22,11 +22,11 @@ TAIL = struct.Struct("<qqqII8s")
 
 
 SMALL_FILE = 1 << 16
-"""Most rows of a file that is written as one record batch, and searched as a whole: a part by itself costs 50 µs."""
+"""Maximum number of rows of a file that is written as one record batch, and searched as a whole: a part by itself costs 50 µs."""
 
 
 SMALL_BYTES = 8 << 20
-"""Most bytes of the rows of such a record batch."""
+"""Maximum bytes of the rows of such a record batch."""
 
 
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"

@@ -42,7 +42,7 @@ _REMEDY = "restore the state folder from a copy, or begin with a new one"
 
 
 _FEW_ROWS = 1 << 13
-"""Most rows of a file whose rows are put in the order of panes over all parts."""
+"""Maximum number of rows of a file whose rows are put in the order of panes over all parts."""
 
 
 _LARGE_PART = 1 << 20
@@ -54,7 +54,7 @@ _CHECKED_TOGETHER = 16 << 20
 
 
 MAPPED_BYTES = 256 << 20
-"""Most bytes of files, libraries included, that a process has in memory after a look-up in a large part. The system maps 64 KiB
+"""Maximum bytes of files, with libraries, that a process has in memory after a look-up in a large part. The system maps 64 KiB
 around each byte that is read: without a bound, look-ups in fifty million keys map gigabytes."""
 
 

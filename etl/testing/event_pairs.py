@@ -12,7 +12,7 @@ from etl.testing.values import is_equal
 Row = Mapping[str, Any]
 
 MAX_COMPARED = 2_000
-"""Most differing events that are compared with all others; more are paired by their order."""
+"""Maximum number of differing events that are compared with all others; more are paired by their order."""
 
 
 class Pair(NamedTuple):

@@ -48,8 +48,8 @@ def test_networks_contain_the_addresses_that_python_says(texts: list[str | None]
     for number, indexes in known.find(Texts.of(pa.array(texts, pa.string()))):
         found[number] += indexes.tolist()
 
-    wanted = {n: [at for at, text in enumerate(texts) if inside(text, network)] for n, network in enumerate(networks)}
-    assert {number: sorted(rows) for number, rows in found.items()} == wanted
+    expected = {n: [at for at, text in enumerate(texts) if inside(text, network)] for n, network in enumerate(networks)}
+    assert {number: sorted(rows) for number, rows in found.items()} == expected
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])

@@ -9,7 +9,7 @@ from etl.config.document.text_locations import location_at
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted", "location"),
+    ("text", "expected", "location"),
     [
         ("a: xy%z\n", "%", (1, 6)),
         ("a: 'it''s %'\n", "%", (1, 11)),
@@ -20,10 +20,10 @@ from etl.config.document.text_locations import location_at
         ("a: one\n  two %\n", "%", (1, 4)),
     ],
 )
-def test_location_at(text: str, wanted: str, location: tuple[int, int]) -> None:
+def test_location_at(text: str, expected: str, location: tuple[int, int]) -> None:
     document = parse(text)
 
-    assert location_at(document, document.locations[("a",)], document.value["a"].index(wanted)) == location
+    assert location_at(document, document.locations[("a",)], document.value["a"].index(expected)) == location
 
 
 def test_outside_of_the_text() -> None:

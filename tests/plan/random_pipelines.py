@@ -249,8 +249,8 @@ class Maker:
             schema = {**self.defs[schema["$ref"].rpartition("/")[2]], **schema}
         if names_fields and name in EXISTING:
             few = {"type": "array"} in [{"type": one.get("type")} for one in (schema, *schema.get("anyOf", ()))]
-            wanted = pa.timestamp("us", "UTC") if name.startswith("time") else pa.string() if name == "field" else None
-            return self.some(fields.names, 2) if few else self.field(fields, wanted)
+            expected = pa.timestamp("us", "UTC") if name.startswith("time") else pa.string() if name == "field" else None
+            return self.some(fields.names, 2) if few else self.field(fields, expected)
         if schema.get("format") == "spark-sql":
             return condition(chance, fields)
         if schema.get("examples") and self.maybe(0.6):
@@ -298,9 +298,9 @@ class Maker:
         """A name for a new field."""
         return self.chance.choice(FIELDS)
 
-    def field(self, fields: Schema, wanted: pa.DataType | None = None) -> str:
+    def field(self, fields: Schema, expected: pa.DataType | None = None) -> str:
         """An existing field, of this type if there is one; sometimes a missing field."""
-        fitting = [one.name for one in fields if wanted is None or one.type in (wanted, pa.null())]
+        fitting = [one.name for one in fields if expected is None or one.type in (expected, pa.null())]
         if self.maybe(OFF) or not fields.names:
             return self.new()
         return self.chance.choice(fitting if fitting and not self.maybe(OFF) else fields.names)
@@ -332,8 +332,8 @@ class Maker:
         match = {"code": ("exact",), "networks": ("cidr", "prefix", "like", "exact"), "ports": ("range",)}[table]
         column = {"code": ("meaning", "score"), "networks": ("zone",), "ports": ("kind",)}[table]
         made = self.options("step", "lookup", fields, 0.2, ("table", "match", "add", "on", "defaults"))
-        wanted = self.chance.choice((pa.string(), pa.int32(), pa.int64()))
-        on = self.field(fields, wanted)
+        expected = self.chance.choice((pa.string(), pa.int32(), pa.int64()))
+        on = self.field(fields, expected)
         made |= {"table": table, "match": self.chance.choice(match), "add": {self.new(): self.chance.choice(column)}, "on": on}
         return made
 

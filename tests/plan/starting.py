@@ -307,10 +307,10 @@ def _column(type_: pa.DataType) -> pa.Array:
 
 def _same(what: str, planned: Schema, found: Schema) -> None:
     """Compare names, their order, and known types."""
-    wanted, given = ([one for one in schema if not one.name.startswith("_")] for schema in (planned, found))
-    if [one.name for one in wanted] != [one.name for one in given]:
-        raise DifferenceError(f"{what}: planned {[one.name for one in wanted]}, found {[one.name for one in given]}")
-    for one, other in zip(wanted, given, strict=True):
+    expected, given = ([one for one in schema if not one.name.startswith("_")] for schema in (planned, found))
+    if [one.name for one in expected] != [one.name for one in given]:
+        raise DifferenceError(f"{what}: planned {[one.name for one in expected]}, found {[one.name for one in given]}")
+    for one, other in zip(expected, given, strict=True):
         if not pa.types.is_null(one.type) and not _plain(one.type).equals(_plain(other.type)):
             raise DifferenceError(f"{what}: {one.name!r} was planned as {one.type}, found {other.type}")
 

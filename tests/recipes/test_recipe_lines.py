@@ -52,7 +52,7 @@ def _combined(given: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def events_of(recipe: str, lines: tuple[Line, ...]) -> list[Fields | None]:
-    """The event of each line; None where the recipe refuses it."""
+    """The event of each line; None where the recipe rejects it."""
     tests = suite(recipe, ())
     sink = next(iter(tests.pipeline.sinks))
     with tempfile.TemporaryDirectory() as name:
@@ -68,9 +68,9 @@ def events_of(recipe: str, lines: tuple[Line, ...]) -> list[Fields | None]:
 
 
 def differing(line: Line, event: Fields | None) -> str | None:
-    """What is wrong with a line's event, for people."""
+    """Return a message with the fields that differ from the expected ones; None if there are none."""
     if event is None:
-        return f"{line.text}\n    is refused"
+        return f"{line.text}\n    is rejected"
     wrong = {name: (value, event.get(name)) for name, value in line.expected.items() if event.get(name) != to_plain(value)}
     return f"{line.text}\n    expected and found: {wrong}" if wrong else None
 

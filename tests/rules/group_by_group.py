@@ -98,8 +98,8 @@ def _drop_old(one: Correlation, state: WindowState, watermark: int) -> None:
 
 def _drop_settled(one: Correlation, events: list[Event], watermark: int) -> list[Event]:
     old = [event for event in events if event.micros < watermark]
-    wanted = _relevant_settled_events(one)
-    return events if len(old) <= wanted else [*old[-wanted:], *events[len(old) :]]
+    expected = _relevant_settled_events(one)
+    return events if len(old) <= expected else [*old[-expected:], *events[len(old) :]]
 
 
 def _relevant_settled_events(one: Correlation) -> int:

@@ -97,9 +97,9 @@ def test_a_text_with_a_wildcard_inside_is_compared_as_one_without(parts: list[st
     (answer,) = evaluate(rules_from_documents({"r": [document]}, {}).rules[0].condition, [text])
 
     # then
-    wanted = "\0".join(parts)
-    assert answer == (len(text) == len(wanted) and all(map(alike, text, wanted)))
+    expected = "\0".join(parts)
+    assert answer == (len(text) == len(expected) and all(map(alike, text, expected)))
 
 
-def alike(char: str, wanted: str) -> bool:
-    return wanted == "\0" or char in forms_of(wanted)
+def alike(char: str, expected: str) -> bool:
+    return expected == "\0" or char in forms_of(expected)

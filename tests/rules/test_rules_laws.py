@@ -237,9 +237,9 @@ def test_a_changed_stream_is_scanned_for_all_literals_again() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(literals, max_size=60), st.lists(st.text(LETTERS, max_size=40), min_size=1, max_size=40))
-def test_many_literals_are_found_in_long_texts(wanted: list[Text], values: list[str]) -> None:
+def test_many_literals_are_found_in_long_texts(expected: list[Text], values: list[str]) -> None:
     # given
-    found_by = [one for one in wanted if one.text]
+    found_by = [one for one in expected if one.text]
     engine = Engine([Leaf(one) for one in found_by], SCHEMA)
 
     # when

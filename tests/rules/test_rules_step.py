@@ -71,11 +71,11 @@ def test_an_alert_is_one_match() -> None:
 def test_a_match_shows_the_chosen_metadata() -> None:
     # given
     shown_text = {**SHELL, "metadata": {"runbook": "https://wiki/sh", "owners": ["a", "ä"], "cost": 3}}
-    wanted = ["runbook", "owners", "cost"]
+    expected = ["runbook", "owners", "cost"]
 
     # when
-    listed = out(rules(ROOT, shown_text, metadata=wanted))
-    alerts = out(rules(ROOT, shown_text, metadata=wanted, output="alerts"))
+    listed = out(rules(ROOT, shown_text, metadata=expected))
+    alerts = out(rules(ROOT, shown_text, metadata=expected, output="alerts"))
 
     # then
     assert [[rule["runbook"] for rule in event["rules"]] for event in listed] == [["https://wiki/sh"], [None, "https://wiki/sh"]]

@@ -76,16 +76,16 @@ def test_all_rules_load(folder: Path) -> None:
 @pytest.mark.parametrize(("run", "names"), [(0, None), (1, "sigma/windows.yml"), (2, None), (2, "sigma/windows.yml")])
 def test_hits_equal_those_of_other_engines(folder: Path, run: int, names: str | None) -> None:
     # given
-    wanted = oracle(folder, run)
-    batch = batch_of(folder / wanted["events_file"])
+    expected = oracle(folder, run)
+    batch = batch_of(folder / expected["events_file"])
     force = compile_rules(process_creation(folder), read_taxonomy(names), batch.schema)
 
     # when
     found = hits(force, batch)
 
     # then
-    assert found == {rule: hit["events"] for rule, hit in wanted["hits"].items()}
-    assert sum(map(len, found.values())) == wanted["total_hits"]
+    assert found == {rule: hit["events"] for rule, hit in expected["hits"].items()}
+    assert sum(map(len, found.values())) == expected["total_hits"]
 
 
 @pytest.mark.slow

@@ -68,10 +68,10 @@ def begun(pattern: str) -> Automaton:
 
 
 def compared(frozen: TransitionTables, column: pa.Array, code: LoadedCode | None = None) -> None:
-    (wanted, several), (found, _) = by_tables(frozen, column), by_code(frozen, column, code)
-    assert found.pattern.tolist() == wanted.pattern.tolist()
-    assert found.valid.tolist() == wanted.valid.tolist()
-    assert listed(found, frozen.names, several) == listed(wanted, frozen.names, several)
+    (expected, several), (found, _) = by_tables(frozen, column), by_code(frozen, column, code)
+    assert found.pattern.tolist() == expected.pattern.tolist()
+    assert found.valid.tolist() == expected.valid.tolist()
+    assert listed(found, frozen.names, several) == listed(expected, frozen.names, several)
 
 
 @pytest.mark.parametrize("where", ["beginning", "anywhere"])

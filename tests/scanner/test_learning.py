@@ -133,11 +133,11 @@ def test_only_the_beginning_of_a_long_text_is_used_for_training(own_cache: Path)
 
 
 def test_learned_states_are_loaded_in_the_next_run(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = listed(scanned(learner(), LINES))
+    expected = listed(scanned(learner(), LINES))
     assert sorted(file.suffix for file in own_cache.iterdir()) == [".automaton", ".tables"]
     monkeypatch.setattr(Learner, "_learn", stuck)
 
-    assert listed(scanned(learner(), LINES)) == wanted
+    assert listed(scanned(learner(), LINES)) == expected
 
 
 def test_new_states_are_added_to_loaded_ones(own_cache: Path) -> None:
@@ -179,7 +179,7 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
 def test_corrupt_files_are_ignored_and_written_again(
     own_cache: Path, spoil: Callable[[bytes], bytes], suffixes: list[str]
 ) -> None:
-    wanted = listed(scanned(learner(), LINES))
+    expected = listed(scanned(learner(), LINES))
     for file in own_cache.iterdir():
         file.unlink()
     scanned(learner(), ["a=1"] * 1000)
@@ -187,7 +187,7 @@ def test_corrupt_files_are_ignored_and_written_again(
         if file.suffix in suffixes:
             file.write_bytes(spoil(file.read_bytes()))
 
-    assert listed(scanned(learner(), LINES)) == wanted
+    assert listed(scanned(learner(), LINES)) == expected
     assert all(pickle.loads(file.read_bytes()) for file in own_cache.iterdir())
 
 

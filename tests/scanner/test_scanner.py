@@ -73,7 +73,7 @@ def test_the_order_of_patterns_is_kept_across_engines() -> None:
 
     found = scanner(*patterns)
 
-    assert [way.engine for way in found.engine_choices] == ["scanner", "regex", "regex", "scanner"]
+    assert [choice.engine for choice in found.engine_choices] == ["scanner", "regex", "regex", "scanner"]
     assert rows(found.scan(column)) == [
         (1, {"a": "1", "b": "x", "c": None}),
         (0, {"a": "2", "b": None, "c": None}),
@@ -87,7 +87,7 @@ def test_the_order_of_patterns_is_kept_across_engines() -> None:
 
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("pattern", [LINE, rf"(?!zz){LINE}", rf"{LINE}(?!q*zz)", rf"(?<q>[a-z])?{LINE}(?:\k<q>)?"])
-def test_bytes_that_are_no_characters_do_no_harm(pattern: str, type_: pa.DataType) -> None:
+def test_bytes_that_are_not_utf8_do_not_change_other_matches(pattern: str, type_: pa.DataType) -> None:
     several = [b"\xff a=1\x80 \xc3", b"a=\xe2\x82 b", b"\xf0\x9f\x98", None, b"k=\xc3\xa9\0\xff z", b"zzz\x80 k=v zz"]
 
     found = scanner(pattern).scan(array_of_bytes(several, type_))
@@ -145,7 +145,7 @@ def test_a_match_after_the_beginning_is_found_when_the_anchored_automaton_gave_u
     ]
 
 
-def test_a_pattern_that_runs_out_of_time_says_so() -> None:
+def test_a_pattern_that_runs_out_of_time_is_reported() -> None:
     slow = scanner(r"(?P<x>[ab])(?:a|aa|a?a)+\k<x>+$", "^(?P<y>b+)", timeout=timedelta(milliseconds=20))
     column = pa.array(["a" * 60 + "c", "baab", None, "bbb"])
 

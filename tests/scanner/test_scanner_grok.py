@@ -129,8 +129,8 @@ def test_the_whole_library_on_its_messages(acceptance: Path) -> None:
         assert tree is not None, name
         texts = chance.sample(messages, 4)
         texts += [_damaged(text, chance) for text in texts]
-        found, wanted = scanned(Scanner([tree], PATIENT), texts), backtracked(tree, texts)
-        wrong += [(name, pattern_set, *row) for row in zip(texts, found, wanted, strict=True) if row[1] != row[2]]
+        found, expected = scanned(Scanner([tree], PATIENT), texts), backtracked(tree, texts)
+        wrong += [(name, pattern_set, *row) for row in zip(texts, found, expected, strict=True) if row[1] != row[2]]
 
     assert wrong == []
 

@@ -105,13 +105,13 @@ def texts_of(made: Branches) -> set[bytes]:
     ],
 )
 def test_branches_read_exactly_the_characters_of_a_class(of: CharClass) -> None:
-    wanted = {code for low, high in wide_ranges(of) for code in range(low, high + 1) if not is_surrogate(code)}
+    expected = {code for low, high in wide_ranges(of) for code in range(low, high + 1) if not is_surrogate(code)}
 
     made = branches(of)
 
-    if len(wanted) < 5000:
-        assert texts_of(made) == {chr(code).encode() for code in wanted}
-    assert reads(made) == len(wanted)
+    if len(expected) < 5000:
+        assert texts_of(made) == {chr(code).encode() for code in expected}
+    assert reads(made) == len(expected)
     firsts = [mask for mask, _ in made]
     assert sum(mask.bit_count() for mask in firsts) == (sum(firsts)).bit_count()  # no byte leads two ways
 
@@ -158,13 +158,13 @@ def codes_by_category() -> dict[str, set[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["alpha", "upper", "punct", "space"])
 def test_classes_of_unicode(name: str) -> None:
-    wanted = tuple(part[3:-1] for part in POSIX[name].wide if part.startswith("\\p"))
+    expected = tuple(part[3:-1] for part in POSIX[name].wide if part.startswith("\\p"))
     single = {ord(part) for part in POSIX[name].wide if len(part) == 1}
     ranges = wide_ranges(POSIX[name])
 
     held = {code for low, high in ranges for code in range(low, high + 1)}
 
-    named = (codes for category, codes in codes_by_category().items() if category.startswith(wanted))
+    named = (codes for category, codes in codes_by_category().items() if category.startswith(expected))
     assert held == {code for code in single if FIRST <= code <= LAST}.union(*named)
     assert sum(high - low + 1 for low, high in ranges) == len(held)
 
@@ -178,7 +178,7 @@ def test_branches_hold_what_the_ranges_do(name: str) -> None:
 
     found = list(strings(branches(POSIX[name])))
 
-    wanted = {chr(code).encode() for low, high in wide_ranges(POSIX[name]) for code in range(low, high + 1)}
-    assert len(found) == len(wanted)
-    assert set(found) == wanted
+    expected = {chr(code).encode() for low, high in wide_ranges(POSIX[name]) for code in range(low, high + 1)}
+    assert len(found) == len(expected)
+    assert set(found) == expected
     assert len(branches(POSIX[name])) <= 51

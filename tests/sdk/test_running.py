@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def test_a_pipeline_runs_to_its_end_and_goes_on_where_it_was(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_second_run_continues_from_the_committed_offsets(tmp_path: Path, spark: SparkSession) -> None:
     (tmp_path / "in.log").write_text("1\n2\nx\n")
     numbers = read.file(tmp_path / "in.log").regex("^(?P<n>[0-9]+)$")
     built = pipeline("numbers", numbers.to_file(tmp_path / "out.jsonl").named("out"))
@@ -91,7 +91,7 @@ def test_a_session_that_its_owner_has_stopped_is_named(tmp_path: Path) -> None:
     assert str(failed).startswith("the SparkSession was stopped before the run; nothing is lost")
 
 
-def test_a_window_is_tried_on_the_session_of_the_process_and_a_run_asks_for_it(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_trial_uses_the_session_of_the_process_and_a_run_requires_it_as_argument(tmp_path: Path, spark: SparkSession) -> None:
     lines = ['{"t": "2026-11-20T06:00:01Z", "k": "a"}', '{"t": "2026-11-20T06:00:02Z", "k": "a"}']
     events = read.file(tmp_path / "in.log").json({"t": "timestamp", "k": "string"})
     counts = events.window(time="t", size="1m", group_by=["k"], aggregates={"n": fn.count()})

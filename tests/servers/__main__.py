@@ -51,8 +51,8 @@ def _names() -> list[str]:
 
 def _serve(fleet: Fleet) -> int:
     began = time.monotonic()
-    fleet.launch(fleet.wanted)
-    servers = {name: fleet.start(name) for name in fleet.wanted}
+    fleet.launch(fleet.expected)
+    servers = {name: fleet.start(name) for name in fleet.expected}
     print(table([HEAD, *(row(name, server) for name, server in servers.items())]), flush=True)
     print_progress(f"ready after {time.monotonic() - began:.0f} s; Ctrl-C ends them and deletes their data")
     while True:

@@ -88,8 +88,8 @@ class Fleet:
     """Servers by name. The first of a family that is asked for launches all of it that are wanted: they start in parallel, and
     meanwhile what the others need is fetched."""
 
-    def __init__(self, wanted: Iterable[str], *, usual_ports: bool = False) -> None:
-        self.wanted = [name for name in KINDS if name in set(wanted)]
+    def __init__(self, expected: Iterable[str], *, usual_ports: bool = False) -> None:
+        self.expected = [name for name in KINDS if name in set(expected)]
         self.usual_ports = usual_ports
         self.servers: dict[str, Server] = {}
         self._launched: set[str] = set()
@@ -101,8 +101,8 @@ class Fleet:
         """The server, serving. One that does not start, as on a port that another took meanwhile, is tried once more."""
         family = family_of(name)
         if not self._launched & family:
-            self.launch(other for other in self.wanted if other in family)
-            self._fetch(other for other in self.wanted if other not in self.servers)
+            self.launch(other for other in self.expected if other in family)
+            self._fetch(other for other in self.expected if other not in self.servers)
         self._finish_task(name)
         try:
             return self._server(name).start()

@@ -56,14 +56,14 @@ def _digest(recipe: Path) -> str:
 
 
 def _fill(recipe: Path, part: Path) -> None:
-    wanted = release(recipe)
-    maven, javac = find("mvn", HINT), find("javac", HINT) if wanted == OLDEST else jdk.of(wanted, "javac")
+    expected = release(recipe)
+    maven, javac = find("mvn", HINT), find("javac", HINT) if expected == OLDEST else jdk.of(expected, "javac")
     work = part / "pom"  # Maven writes beside its pom
     shutil.copytree(recipe, work)
     _copy_jars(recipe.name, maven, work / "pom.xml", part / "lib")
     if sources := sorted(work.glob("*.java")):
         places = ["-cp", f"{part / 'lib'}/*", "-sourcepath", SHARED, "-d", part / "classes"]
-        run(javac, "-nowarn", "--release", wanted, *places, *sources)
+        run(javac, "-nowarn", "--release", expected, *places, *sources)
     shutil.rmtree(work)
 
 

@@ -105,7 +105,7 @@ def test_a_micro_batch_that_runs_again_starts_from_the_manifest_before(tmp_path:
 def test_parts_with_many_events_that_wait_are_run_one_by_one(
     waiting: int, portions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Past rows, in odd panes, are looked up: they are no reason."""
+    """Past rows, in odd panes, are looked up: they are not a reason."""
     monkeypatch.setattr("etl.spark.lane.part_tasks.MAX_JOINT_ROWS", 10)
     incoming = pa.schema([("time", TIMESTAMP), ("key", pa.string())])
     step = Over.model_validate({"time": "time", "late": "0s", "keys": ["key"], "aggregates": {"n": "count(*)"}})

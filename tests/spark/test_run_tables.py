@@ -39,7 +39,7 @@ def kind(one: TableRequest, root: Path, key: str) -> str | None:
 def test_a_table_whose_reading_hangs_is_given_up_and_the_next_one_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "hangs.csv")
     (tmp_path / "good.csv").write_text("ip,kind\na,x\n")
-    wanted, calls = [request_for(tmp_path / name) for name in ("hangs.csv", "good.csv")], DriverCalls()
+    expected, calls = [request_for(tmp_path / name) for name in ("hangs.csv", "good.csv")], DriverCalls()
 
     def interrupt() -> None:
         wait_for(lambda: calls.longer_than(0) != [])
@@ -49,11 +49,11 @@ def test_a_table_whose_reading_hangs_is_given_up_and_the_next_one_is_read(tmp_pa
 
     with ThreadPoolExecutor(1) as pool:
         interrupted = pool.submit(interrupt)
-        hung, good = build_tables(wanted, tmp_path / "tables", receive=partial(_receive, calls))
+        hung, good = build_tables(expected, tmp_path / "tables", receive=partial(_receive, calls))
         interrupted.result()
 
     assert hung.error.startswith("the reading of table 'intel' (file) hung for ")
-    assert (good.error, kind(wanted[1], tmp_path / "tables", "a")) == ("", "x")
+    assert (good.error, kind(expected[1], tmp_path / "tables", "a")) == ("", "x")
 
 
 @pytest.mark.spark

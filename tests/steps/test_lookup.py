@@ -144,36 +144,36 @@ def test_an_event_that_fits_no_pattern_is_a_miss() -> None:
 def test_a_file_that_is_damaged_or_of_another_format_is_built_again(
     tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
 ) -> None:
-    (wanted,) = tables_of([step()]).values()
-    made, _ = refresh(wanted, tmp_path)
-    file = tmp_path / wanted.id / made.file
+    (expected,) = tables_of([step()]).values()
+    made, _ = refresh(expected, tmp_path)
+    file = tmp_path / expected.id / made.file
     file.write_bytes(damage(file.read_bytes()))
 
     with pytest.raises(ComponentError, match=reason):
-        LiveTable(tmp_path / wanted.id).newest()
-    again, new = refresh(wanted, tmp_path)
+        LiveTable(tmp_path / expected.id).newest()
+    again, new = refresh(expected, tmp_path)
 
     assert new
     assert again.file != made.file
-    assert LiveTable(tmp_path / wanted.id).newest().find([pa.array(["192.0.2.7"])]).tolist() != [-1]
+    assert LiveTable(tmp_path / expected.id).newest().find([pa.array(["192.0.2.7"])]).tolist() != [-1]
 
 
 def test_a_file_in_which_a_byte_was_changed_is_built_again(tmp_path: Path) -> None:
     patterns = step(table([{"ip": "%.exe%", "score": 1}, {"ip": "C:%", "score": 2}]), match="like", add={"score": "score"})
-    (wanted,) = tables_of([patterns]).values()
-    made, _ = refresh(wanted, tmp_path)
-    file = tmp_path / wanted.id / made.file
+    (expected,) = tables_of([patterns]).values()
+    made, _ = refresh(expected, tmp_path)
+    file = tmp_path / expected.id / made.file
     data = bytearray(file.read_bytes())
     data[data.rindex(b".exe")] ^= 1
     file.write_bytes(data)
 
     with pytest.raises(ComponentError, match=r"is damaged: the checksum of 'bytes.data' does not fit: remove it, and the next"):
         SectionFile(file).verify()
-    usable = has_usable_version(tmp_path / wanted.id)
-    _, new = refresh(wanted, tmp_path)
+    usable = has_usable_version(tmp_path / expected.id)
+    _, new = refresh(expected, tmp_path)
 
-    assert (usable, new, has_usable_version(tmp_path / wanted.id)) == (False, True, True)
-    assert LiveTable(tmp_path / wanted.id).newest().find([pa.array(["a.exe", "C:", "x"])]).tolist() == [0, 1, -1]
+    assert (usable, new, has_usable_version(tmp_path / expected.id)) == (False, True, True)
+    assert LiveTable(tmp_path / expected.id).newest().find([pa.array(["a.exe", "C:", "x"])]).tolist() == [0, 1, -1]
 
 
 def test_ranges_hold_values() -> None:
@@ -226,13 +226,13 @@ def test_only_texts_are_compared_with_texts(match: str) -> None:
 
 
 def test_a_table_is_built_once_and_replaced_when_it_changes(tmp_path: Path) -> None:
-    (wanted,) = tables_of([step(), step(), step(add={"kind": "category", "score": "score"}, miss="drop")]).values()
+    (expected,) = tables_of([step(), step(), step(add={"kind": "category", "score": "score"}, miss="drop")]).values()
 
-    _, new = refresh(wanted, tmp_path)
-    _, again = refresh(wanted, tmp_path)
+    _, new = refresh(expected, tmp_path)
+    _, again = refresh(expected, tmp_path)
 
     assert (new, again) == (True, False)
-    assert LiveTable(tmp_path / wanted.id).newest().find([pa.array(["192.0.2.7", "x"])]).tolist() != [-1, -1]
+    assert LiveTable(tmp_path / expected.id).newest().find([pa.array(["192.0.2.7", "x"])]).tolist() != [-1, -1]
 
 
 @pytest.mark.parametrize("miss", ["keep", "drop", "dead_letter"])
@@ -263,18 +263,18 @@ def test_events_that_are_found_are_counted(miss: str) -> None:
     ],
 )
 def test_the_first_row_without_a_key_is_told(tmp_path: Path, match: str, rows: list[dict[str, Any]], reason: str) -> None:
-    (wanted,) = tables_of([step(table(rows), match=match, add={"score": "score"})]).values()
+    (expected,) = tables_of([step(table(rows), match=match, add={"score": "score"})]).values()
 
-    built, _ = refresh(wanted, tmp_path)
+    built, _ = refresh(expected, tmp_path)
 
     assert (built.what.first, built.what.first_row) == (reason, 1)
 
 
 def test_a_range_that_ends_before_it_begins_is_told(tmp_path: Path) -> None:
     ranges = table([{"a": 1, "b": 2}, {"a": 9, "b": 3}], key=["a", "b"], columns={"a": "int", "b": "int"})
-    (wanted,) = tables_of([step(ranges, match="range", on="port", add={"a": "a"})]).values()
+    (expected,) = tables_of([step(ranges, match="range", on="port", add={"a": "a"})]).values()
 
-    built, _ = refresh(wanted, tmp_path)
+    built, _ = refresh(expected, tmp_path)
 
     assert built.what.first == "a is 9, b is 3, so that it ends before it begins"
 

@@ -134,11 +134,11 @@ def test_findings() -> None:
 def test_it_makes_what_posexplode_makes(spark: SparkSession, arrays: list[list[int | None] | None]) -> None:
     frame = spark.createDataFrame([(n * 10, array) for n, array in enumerate(arrays)], "o bigint, records array<int>")
     for empty, function in (("drop", "posexplode"), ("keep", "posexplode_outer")):
-        wanted = [tuple(row) for row in frame.selectExpr("o", f"{function}(records) AS (at, x)").orderBy("o", "at").collect()]
+        expected = [tuple(row) for row in frame.selectExpr("o", f"{function}(records) AS (at, x)").orderBy("o", "at").collect()]
 
         outcome = unnested(events(arrays, "array<int>"), empty=empty, position="at")
 
-        assert [*zip(*(column(outcome, name) for name in (OFFSET, "at", "records")), strict=True)] == wanted
+        assert [*zip(*(column(outcome, name) for name in (OFFSET, "at", "records")), strict=True)] == expected
 
 
 def test_events_that_would_take_too_much_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

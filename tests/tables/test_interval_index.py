@@ -71,17 +71,28 @@ def opened(folder: Path, gathered: NetworkCollector | RangeCollector, index: Any
     return index(section_file.SectionFile(folder / "t"))
 
 
-def held(folder: Path, networks: list[str | None], wanted: list[str | None]) -> tuple[list[int], NetworkCollector]:
+def held(folder: Path, networks: list[str | None], expected: list[str | None]) -> tuple[list[int], NetworkCollector]:
     gathered = NetworkCollector()
     gathered.add([pa.array(networks, pa.string())])
-    return opened(folder, gathered, NetworkIndex).find([pa.array(wanted, pa.string())]).tolist(), gathered
+    return opened(folder, gathered, NetworkIndex).find([pa.array(expected, pa.string())]).tolist(), gathered
 
 
 def test_the_longest_prefix_counts(tmp_path: Path) -> None:
     networks = ["10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.3", "2001:db8::/32", "2001:db8::/48", "0.0.0.0/0"]
-    wanted = ["10.2.0.0", "10.1.255.255", "10.1.2.4", "10.1.2.3", "2001:db8:1::", "2001:db8:0:1::", "192.0.2.1", "::1", "x", None]
+    expected = [
+        "10.2.0.0",
+        "10.1.255.255",
+        "10.1.2.4",
+        "10.1.2.3",
+        "2001:db8:1::",
+        "2001:db8:0:1::",
+        "192.0.2.1",
+        "::1",
+        "x",
+        None,
+    ]
 
-    found, gathered = held(tmp_path, [*networks], [*wanted])
+    found, gathered = held(tmp_path, [*networks], [*expected])
 
     assert found == [0, 1, 2, 3, 4, 5, 6, -1, -1, -1]
     assert gathered.missing == 0
@@ -119,10 +130,10 @@ near = st.one_of(
     st.lists(near, max_size=12),
     st.lists(st.one_of(st.ip_addresses(), st.integers(0, 300).map(ipaddress.IPv4Address)), max_size=12),
 )
-def test_the_row_is_that_of_python(tmp_path_factory: pytest.TempPathFactory, networks: list[Any], wanted: list[Any]) -> None:
-    wanted = [*wanted, *(n.network_address for n in networks), *(n.broadcast_address for n in networks)]
+def test_the_row_is_that_of_python(tmp_path_factory: pytest.TempPathFactory, networks: list[Any], expected: list[Any]) -> None:
+    expected = [*expected, *(n.network_address for n in networks), *(n.broadcast_address for n in networks)]
 
-    found, _ = held(tmp_path_factory.mktemp("t"), [str(n) for n in networks], [str(a) for a in wanted])
+    found, _ = held(tmp_path_factory.mktemp("t"), [str(n) for n in networks], [str(a) for a in expected])
 
     def best(address: Any) -> int:
         mapped = address.ipv4_mapped if address.version == 6 and address.ipv4_mapped else address
@@ -131,7 +142,7 @@ def test_the_row_is_that_of_python(tmp_path_factory: pytest.TempPathFactory, net
         ]
         return -max(around)[1] if around else -1
 
-    assert found == [best(address) for address in wanted]
+    assert found == [best(address) for address in expected]
 
 
 def _inside(address: Any, mapped: Any, network_: Any) -> bool:

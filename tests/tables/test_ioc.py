@@ -28,9 +28,9 @@ def test_all_addresses_are_found_and_no_others(acceptance: Path, tmp_path: Path)
     more = (str(ipaddress.IPv4Address(number)) for number in range(1 << 24, 1 << 32, 65_537))
     others = list(dict.fromkeys([*others, *(text for text in more if text not in known)]))[:ADDRESSES]
 
-    wanted = TableRequest("intel", table, Shape(("ip",), pa.schema([("lists", pa.int32())])))
-    refresh(wanted, tmp_path)
-    mapped = LiveTable(tmp_path / wanted.id).newest()
+    expected = TableRequest("intel", table, Shape(("ip",), pa.schema([("lists", pa.int32())])))
+    refresh(expected, tmp_path)
+    mapped = LiveTable(tmp_path / expected.id).newest()
 
     assert (len(known), len(others)) == (ADDRESSES, ADDRESSES)
     assert mapped.values("lists", mapped.find([bad])).equals(rows.column("lists").chunk(0))

@@ -138,10 +138,10 @@ def test_likes_are_what_arrow_says(tmp_path_factory: pytest.TempPathFactory, pat
     table, _ = build_table(tmp_path_factory.mktemp("t"), "like", patterns)
     column = pa.array(texts, pa.string())
     fits = [pc.match_like(column, pattern).to_pylist() for pattern in patterns]
-    wanted = [[n for n in range(len(patterns)) if fits[n][row]] for row in range(len(texts))]
+    expected = [[n for n in range(len(patterns)) if fits[n][row]] for row in range(len(texts))]
 
-    assert every(table, texts) == wanted
-    assert first(table, texts) == [(some or [None])[0] for some in wanted]
+    assert every(table, texts) == expected
+    assert first(table, texts) == [(some or [None])[0] for some in expected]
 
 
 PARTS = st.sampled_from(
@@ -159,7 +159,7 @@ def test_regexes_are_what_re2_says(tmp_path_factory: pytest.TempPathFactory, pat
     table, _ = build_table(tmp_path_factory.mktemp("t"), "regex", patterns)
     column = pa.array(texts, pa.string())
     fits = [pc.match_substring_regex(column, pattern).to_pylist() for pattern in patterns]
-    wanted = [[n for n in range(len(patterns)) if fits[n][row]] for row in range(len(texts))]
+    expected = [[n for n in range(len(patterns)) if fits[n][row]] for row in range(len(texts))]
 
-    assert every(table, texts) == wanted
-    assert first(table, texts) == [(some or [None])[0] for some in wanted]
+    assert every(table, texts) == expected
+    assert first(table, texts) == [(some or [None])[0] for some in expected]

@@ -37,11 +37,11 @@ def looked_up(table: MappedTable, *keys: pa.Array) -> list[Any]:
 def test_addresses_are_found_as_numbers(tmp_path: Path, type_: pa.DataType) -> None:
     table, built = build_table(tmp_path, [pa.array(["10.0.0.1", "255.255.255.255", "0.0.0.0", "192.0.2.7"])])
 
-    wanted = pa.array(
+    expected = pa.array(
         ["192.0.2.7", "10.0.0.2", "010.0.0.1", "10.0.0.1 ", None, "", "0.0.0.0", "255.255.255.255", "10.0.0.1"], type_
     )
 
-    assert looked_up(table, wanted) == [3, None, None, None, None, None, 2, 1, 0]
+    assert looked_up(table, expected) == [3, None, None, None, None, None, 2, 1, 0]
     assert table._index.form == "address"
     assert built == TableCounts(4, 4, 0, 0)
 
@@ -124,11 +124,11 @@ def test_texts_with_the_same_hash_are_distinguished(tmp_path: Path, monkeypatch:
     assert (arrays["rows"].tolist(), again) == ([0, 2, 4, 5], 2)
 
 
-def longest(folder: Path, match: Match, keys: list[str], wanted: Sequence[str | None]) -> list[str | None]:
+def longest(folder: Path, match: Match, keys: list[str], expected: Sequence[str | None]) -> list[str | None]:
     batch = pa.RecordBatch.from_arrays([pa.array(keys, pa.string())], names=["k"])
     build(folder / "t", lambda: [batch], Shape(("k",), batch.schema, match))
     table = MappedTable(folder / "t")
-    return table.values("k", table.first_rows(table.find([pa.array(wanted, pa.string_view())]))).to_pylist()
+    return table.values("k", table.first_rows(table.find([pa.array(expected, pa.string_view())]))).to_pylist()
 
 
 def test_the_longest_beginning_is_found(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_the_longest_beginning_is_found(tmp_path: Path) -> None:
 def test_the_longest_ending_of_whole_labels_is_found(tmp_path: Path) -> None:
     keys = ["evil.com", "a.evil.com", ".exe", "Case.Org."]
 
-    wanted = ["evil.com", "www.evil.com", "x.a.evil.com", "notevil.com", "run.exe", "", None, "com", "."]
+    expected = ["evil.com", "www.evil.com", "x.a.evil.com", "notevil.com", "run.exe", "", None, "com", "."]
 
-    assert longest(tmp_path, "suffix", keys, wanted) == [
+    assert longest(tmp_path, "suffix", keys, expected) == [
         "evil.com", "evil.com", "a.evil.com", None, ".exe", None, None, None, None,
     ]  # fmt: skip
 
@@ -166,9 +166,9 @@ def test_every_key_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactor
     table, _ = build_table(tmp_path_factory.mktemp("t"), [pa.array(keys, pa.string())])
     rows = {key: row for row, key in enumerate(keys) if key}
 
-    wanted = [*keys, *others, *(key + "x" for key in keys)]
+    expected = [*keys, *others, *(key + "x" for key in keys)]
 
-    assert looked_up(table, pa.array(wanted, pa.string_view())) == [rows.get(key) for key in wanted]
+    assert looked_up(table, pa.array(expected, pa.string_view())) == [rows.get(key) for key in expected]
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def _parsed(text: str) -> Any:
 
 def _created(message: Any, depth: int) -> Iterator[CreatedObject]:
     if not isinstance(message, dict) or not depth:
-        raise UnknownMessageError("it is no object of JSON that S3, EventBridge or SNS writes")
+        raise UnknownMessageError("it is not a JSON object that S3, EventBridge or SNS writes")
     if isinstance(records := message.get("Records"), list):
         for record in records:
             yield from _of_record(record)

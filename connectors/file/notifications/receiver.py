@@ -133,7 +133,7 @@ class NotificationReceiver:
             objects = [self._look(one) for one in read_message(message.body)]
         except UnknownMessageError as error:
             if message.id not in self._left:
-                log.warning("file: message %s of the queue is left there, it is no notification of S3: %s", message.id, error)
+                log.warning("file: message %s stays in the queue, because it is not a notification of S3: %s", message.id, error)
                 self._left[message.id] = None
             return None
         except (OSError, ValueError) as error:

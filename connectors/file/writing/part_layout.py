@@ -1,4 +1,4 @@
-"""When a part is full, and the name of the next one."""
+"""The parts of an output folder: which staged files a part accepts, when it is full, and the name of the next one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from connectors.file.writing.ledger import OutputFile, Pending
 from connectors.file.writing.staged_files import StagedFile
 from etl.api import FILE, FOLDER, output_mode
 
-PARTS_PER_LARGE_FILE = 4
-"""A staged file of at least a fourth of a part becomes a part of its own, without a copy."""
+LARGE_FILES_PER_PART = 4
+"""A staged file of at least ``max_bytes`` divided by this is large: it becomes a part of its own, without a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartLayout:
-    """Where output files begin, and when they are full."""
+    """The rules by which staged files become the output file, or the parts of an output folder."""
 
     is_folder: bool
     extension: str
     max_bytes: int
     max_age: float
+    """Seconds after which a new part begins."""
     path: str = ""
     """The option's value, for messages."""
     private: bool = False
@@ -41,15 +42,15 @@ class PartLayout:
         """Return whether a staged file may be appended to an output file."""
         if not self.is_folder:
             return True
-        fits = length + piece.bytes <= self.max_bytes and piece.bytes < self.max_bytes / PARTS_PER_LARGE_FILE
+        fits = length + piece.bytes <= self.max_bytes and piece.bytes < self.max_bytes / LARGE_FILES_PER_PART
         return fits and file.shape == piece.shape and not self.is_old(file, now)
 
     def is_full(self, length: int) -> bool:
-        """Return whether the next staged file would not fit after this many bytes."""
-        return length >= self.max_bytes / PARTS_PER_LARGE_FILE * (PARTS_PER_LARGE_FILE - 1)
+        """Return whether a part of ``length`` bytes is full: a staged file that is nearly large might no longer fit."""
+        return length >= self.max_bytes / LARGE_FILES_PER_PART * (LARGE_FILES_PER_PART - 1)
 
     def is_old(self, file: OutputFile | Pending, now: float) -> bool:
-        """Return whether it is time for a new part."""
+        """Return whether the part is at least ``max_age`` old at the time ``now`` (seconds since 1970)."""
         return self.is_folder and abs(now - file.since) >= self.max_age
 
     def new_path(self, key: str, now: float, number: int) -> str:

@@ -23,7 +23,7 @@ def decompress(body: bytes, encodings: str, max_bytes: int) -> bytes:
         if name in ("", "identity"):
             continue
         if name not in _DECODERS:
-            raise DecompressionError(415, f"the encoding {name[:40]!r} is not known: {', '.join(sorted(_DECODERS))} are")
+            raise DecompressionError(415, f"unknown encoding {name[:40]!r}; accepted are {', '.join(sorted(_DECODERS))}")
         body = _DECODERS[name](body, max_bytes)
     return body
 

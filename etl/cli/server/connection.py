@@ -23,7 +23,7 @@ SERVER = "ETL_SERVER"
 """The environment variable with the URL."""
 
 MAX_ANSWER_BYTES = 64 << 20
-"""Most bytes of an answer."""
+"""Maximum bytes of an answer."""
 
 SECONDS = 60.0
 """Seconds that a server may take to answer."""

@@ -15,7 +15,7 @@ from etl.config.model import YamlLocation
 MAX_BYTES = 1 << 20
 """Largest pipeline file."""
 MAX_VERSIONS = 12
-"""Most documents that are read of a file in which keys are repeated."""
+"""Maximum number of documents that are read of a file in which keys are repeated."""
 
 
 def read(data: bytes, choices: Choices | None = None) -> Document:

@@ -14,11 +14,11 @@ Pair = tuple[Node, Node]
 
 
 MAX_PARTS = 1_000
-"""Most commas in one text that was split: a bound for files with brackets that are never closed."""
+"""Maximum number of commas in one text that was split: a bound for files with brackets that are never closed."""
 
 
 def joined_pairs(node: Node, text: str) -> Iterator[tuple[Pair, bool]]:
-    """The entries of a mapping, and whether each was joined from several."""
+    """Yield the entries of a mapping, and whether each was joined from several that YAML had split."""
     pairs: list[Pair] = list(node.value)
     at = 0
     while at < len(pairs):
@@ -32,7 +32,7 @@ def joined_pairs(node: Node, text: str) -> Iterator[tuple[Pair, bool]]:
 
 
 def joined_items(node: Node, text: str) -> Iterator[tuple[Node, bool]]:
-    """The items of a list, and whether each was joined from several."""
+    """Yield the items of a list, and whether each was joined from several that YAML had split."""
     at = 0
     while at < len(node.value):
         count = _count_parts(node.value[at : at + MAX_PARTS]) if _is_flow(node) else 1
@@ -46,7 +46,7 @@ def _is_open(node: Node) -> bool:
 
 
 def with_comment(node: Node, text: str) -> str | None:
-    """The rest of the line of a text without quotes that ends at ` #` while a quote is open in it; None for any other."""
+    """Return an unquoted text with the rest of its line if ` #` in a quotation ended it, as in `a = 'x #1'`; else None."""
     if not isinstance(node, yaml.ScalarNode) or node.style or node.start_mark is None or node.end_mark is None:
         return None
     if node.value.count("'") % 2 == node.value.count('"') % 2 == 0:

@@ -16,7 +16,7 @@ from etl.config.options.candidates import REMOVED, TEXTS, Json, candidates
 Model = TypeVar("Model", bound=BaseModel)
 
 MAX_VARIANTS = 6
-"""Most variants of one component: about as many as an option has choices."""
+"""Maximum number of variants of one component: about as many as an option has choices."""
 _MAX_TRIED = 18
 """Maximum number of combinations tried: more than the longest list of candidates."""
 

@@ -29,7 +29,10 @@ def bind_call(function: UserFunction, args: Sequence[BoundNode]) -> BoundNode:
     if function.is_broken:
         return b.spark_only(f"{function.name}() has errors")
     if function.form == "aggregate":
-        raise MisuseError(f"{function.name}() is about many events, and this expression sees one; use a window", "bad-expression")
+        raise MisuseError(
+            f"{function.name}() aggregates many events, and this expression is computed for each event; use a window",
+            "bad-expression",
+        )
     if function.takes_events:
         raise MisuseError(f"{function.name}() takes whole events: a step calls it, such as python", "bad-expression")
     if not function.required <= len(args) <= len(function.parameters):

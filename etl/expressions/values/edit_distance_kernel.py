@@ -17,7 +17,7 @@ from etl.expressions.values.edit_distance import MAX_CHARACTERS
 BLOCKS = (MAX_CHARACTERS + 63) // 64
 """Words of 64 rows of the table."""
 NULL, TOO_LONG = -1, -2
-"""What stands in place of a distance."""
+"""Values in place of a distance: one of the texts is null, or has too many characters."""
 
 _ASCII = 128
 _ZERO, _ONE, _LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
@@ -26,7 +26,7 @@ _ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 @kernel_function
 def _read(address: Any, length: Any, characters: Any) -> Any:
-    """Decode UTF-8 to ``characters``; the number of them, or `TOO_LONG`."""
+    """Decode UTF-8 to ``characters``; returns their number, or `TOO_LONG`."""
     count, at = 0, 0
     while at < length:
         if count == MAX_CHARACTERS:
@@ -55,7 +55,11 @@ def _equal_rows(characters: Any, count: Any, block: Any, character: Any) -> Any:
 
 @kernel_function
 def _distance(one: Any, size: Any, other: Any, other_size: Any, rows: Any, more: Any, less: Any) -> Any:
-    """The distance of two texts, of which the first is not empty."""
+    """Return the distance of two texts, of which the first is not empty.
+
+    ``more`` and ``less`` are Myers' bit vectors Pv and Mv: a set bit means that a cell is one greater, or one less, than the cell
+    above it.
+    """
     blocks = (size + 63) // 64
     for row in range(size):
         if one[row] < _ASCII:

@@ -19,7 +19,7 @@ _STAMP = (
 _DAY = r"\A(?P<year>[+-]?[0-9]{4,7})" + _MONTH_AND_DAY + r"(?:[ T].*)?)?)?\z"
 _DAY_MICROS = 86_400_000_000
 _MAX_DAYS = 2**63 // _DAY_MICROS
-"""Most days before and after 1970 that a timestamp, 64 bits of microseconds, can hold."""
+"""Maximum days before and after 1970 that a timestamp, 64 bits of microseconds, can hold."""
 _CALENDAR_DAYS = 11_200_000
 """Days before and after 1970 for which Arrow's calendar is right: its years have 16 bits."""
 _ERAS = 25_000

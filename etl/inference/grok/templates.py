@@ -18,7 +18,7 @@ ALIKE = 0.6
 MAX_TOKENS = 60
 """Tokens of a message that are compared; longer messages have no template."""
 MAX_TEMPLATES = 500
-"""Most templates; further messages are not compared."""
+"""Maximum number of templates; further messages are not compared."""
 
 _VALUES = "|".join(f"(?P<{name}>{KINDS[name]})" for name in ("uuid", "url", "mac", "ip", "email", "hex"))
 _IPV4 = r"(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)"

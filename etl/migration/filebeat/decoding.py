@@ -181,7 +181,7 @@ def _syslog(steps: TranslatedSteps, given: GivenOptions, where: Value | None) ->
 
 
 def parse_syslog(steps: TranslatedSteps, name: str, format_: str, timezone: str) -> None:
-    """Parse messages of syslog; the text of a message is `message` behind it."""
+    """Parse messages of syslog; the text of a message is `message` after it."""
     zone = steps.timezone if timezone == "Local" else timezone
     options = {"type": "syslog", "field": name, "format": format_.lower(), "timezone": zone, "on_error": "keep"}
     given = parsed_fields("syslog", {"field": name, "format": format_.lower()})

@@ -60,7 +60,7 @@ class FilebeatImport:
 
     @property
     def _samples(self) -> Mapping[str, Mapping[str, Member]]:
-        """The sample's members, also for a field that holds the line for a moment."""
+        """The sample's members, also for the temporary field that has the line."""
         members = self.samples.get("message")
         return {} if members is None else {"message": members, "_event_1": members}
 
@@ -105,7 +105,7 @@ class FilebeatImport:
         return draft
 
     def _input_steps(self, steps: TranslatedSteps, kind: str, one: Mapping[str, Any]) -> None:
-        """What an input does itself: containers' lines, JSON, lines that are left out, tags and fields, processors."""
+        """Translate what an input does itself: parsing of containers' lines and JSON, omitted lines, tags, fields, processors."""
         given = GivenOptions(one)
         if kind in ("container", "docker"):
             _container(steps, container_format(given, [str(path) for path in as_list(one.get("paths") or ["docker"])]), given)
@@ -160,7 +160,7 @@ class FilebeatImport:
         }
         notes |= {name: reason for name, reason in _ROOT_SECTIONS.items() if self.files.root.get(name)}
         for path in self.files.missing:
-            notes["filebeat.config.inputs"] = f"no file fits {path}: give the files, too"
+            notes["filebeat.config.inputs"] = f"no file matches {path}: name these files as well"
         for name, reason in notes.items():
             self.report.total += 1
             self.report.left.append(NotCarried(self._location(filebeat) or self.name, name, reason))
@@ -182,11 +182,13 @@ class FilebeatImport:
         given = GivenOptions(one)
         options = existing_fields(make(given), steps.draft, given)
         if options.get("time_field") == TIME_FIELD and TIME_FIELD not in steps.draft.types:
-            steps.draft.remark(f"no processor gives {TIME_FIELD}: it is the time of reading, as there")
+            steps.draft.remark(f"no processor gives {TIME_FIELD}: it is the time of reading, as in Filebeat")
             steps.draft.set({TIME_FIELD: Value("current_timestamp()", TIME)})
         comments = leave_options(self.report, self._location(one), f"output {kind}", given.left(OUTPUT_WITHOUT_EFFECT))
         if options.get("index") == "filebeat":
-            comments.append("there the data stream's name has Filebeat's version, and a template that Filebeat installs")
+            comments.append(
+                "in Filebeat the name of the data stream has Filebeat's version, and Filebeat installs a template for it"
+            )
         rest: Value | None = None
         option, ours = _RULES.get(kind, ("", ""))
         for rule in as_list(one.get(option) or []):
@@ -204,7 +206,8 @@ class FilebeatImport:
         topology: Topology,
         steps: TranslatedSteps,
     ) -> Value | None:
-        """A rule for events that go elsewhere: a sink of its own. Returns the condition of the events that no rule has taken."""
+        """Translate a rule that routes events to another index or topic: it becomes a sink. Returns the condition of the events
+        that no rule has routed so far."""
         self.report.total += 1
         option, ours = names
         try:
@@ -242,7 +245,7 @@ _ROOT_SECTIONS = {
 def _expand(steps: TranslatedSteps, name: str) -> None:
     """An event for each object in an array of a JSON document."""
     if name == ".[]":
-        raise NotCarriedError("an array that is the whole document: the source `http` reads such, files of it are not split")
+        raise NotCarriedError("an array that is the whole document: the source `http` splits it, the source `file` does not")
     array = steps.draft.new_temporary("records")
     paths = {"paths": {array: member_path("", name)}}
     steps.draft.add({"type": "json", "fields": {array: TEXTS}, **paths}, {array: TEXTS})
@@ -261,7 +264,7 @@ def _keep_lines(steps: TranslatedSteps, patterns: list[str]) -> None:
 
 
 def _json_lines(steps: TranslatedSteps, options: Mapping[str, Any], target: str) -> None:
-    """Lines of JSON: their members are in the event, or in an object; a line that is none stays in `message`."""
+    """Parse lines of JSON: their members go into the event, or into an object; a line that is not JSON stays in `message`."""
     draft = steps.draft
     line = draft.new_temporary("event")
     draft.rename({"message": line})

@@ -109,8 +109,8 @@ def _objects(one: GivenOptions) -> list[Options]:
 _OBJECT_OPTIONS = {
     "file_selectors": "`path` is a glob of the objects; several kinds of objects are several sources",
     "include_s3_metadata": "`path_field` gives bucket and key",
-    "content_type": "the format is that of the steps behind the source",
-    "decoding": "the format is that of the steps behind the source",
+    "content_type": "the format is that of the steps after the source",
+    "decoding": "the format is that of the steps after the source",
     "external_id": "the login comes from the environment",
     "backup_to_bucket_arn": "objects stay where they are",
     "delete_after_backup": "objects stay where they are",

@@ -83,7 +83,7 @@ def _kafka(one: GivenOptions) -> Options:
         if found := re.fullmatch(r"%\{\[([^{}]+)\]\}", str(one["key"])):
             sink["key"] = clean_name(found[1].replace("][", "."))
         else:
-            one.leave("key", "it is one field here: set it in a step before")
+            one.leave("key", "the option takes one field: compute that in a step before")
     compression = str(one.get("compression", "gzip"))
     sink["compression"] = compression
     if value := text_format(one):

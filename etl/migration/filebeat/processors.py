@@ -1,6 +1,6 @@
 """Lists of processors of Filebeat → steps.
 
-Where a processor fails and is not told to ignore it, the event goes on as it is, and the processors behind it do not run.
+Where a processor fails and is not told to ignore it, the event goes on as it is, and the processors after it do not run.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class FluentFiles:
         return next(found, None)
 
     def add(self, file: Path) -> None:
-        """Read a file. Raises NotCarriedError with the place of what is wrong."""
+        """Read a file. Raises NotCarriedError with the location of the mistake."""
         if file.resolve() in self._read or len(self._read) >= MAX_FILES:
             return
         self._read.add(file.resolve())

@@ -145,7 +145,7 @@ class FluentBitImport:
             if not all_origins:
                 one.options.leave("logstash_format", f"an index a day is `index: {index}` with the `time_field` of the events")
                 return
-            steps.draft.remark(f"no parser gives {TIME_FIELD}: it is the time of reading, as there")
+            steps.draft.remark(f"no parser gives {TIME_FIELD}: it is the time of reading, as in Fluent Bit")
             steps.draft.set({TIME_FIELD: Value("current_timestamp()", TIME)})
         sink.options |= {"index": index, "time_field": TIME_FIELD}
 

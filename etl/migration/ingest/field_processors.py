@@ -134,7 +134,9 @@ def convert(one: Processor) -> None:
         type_ = f"array<{type_}>"
     changed = _address(source) if wanted == "ip" else as_type(source, type_)
     if wanted == "ip" and one.is_fatal:
-        one.draft.comment(f"convert: {one.target} is null where {one.field_name()} is no address; the event fails there")
+        one.draft.comment(
+            f"convert: {one.target} is null where {one.field_name()} is not an address; in Elasticsearch the event fails"
+        )
     if one.is_fatal and one.where is None and source.type == TEXT and type_ != TEXT:
         changed = Value(changed.sql.replace("try_cast(", "cast(", 1), changed.type, changed.reads)
     before = one.draft.field(one.target)

@@ -41,9 +41,7 @@ def _slot(name: str, draft: Draft, constants: Mapping[str, str]) -> Value:
     if name in constants:
         return text_value(constants[name])
     if name == INGEST_TIME:
-        draft.remark(
-            "the time of reading ({{_ingest.timestamp}}) is left out; current_timestamp() gives it, by way of Spark's rows"
-        )
+        draft.remark("the time of reading ({{_ingest.timestamp}}) is left out; current_timestamp() gives it, in Spark")
         return NULL
     if name.startswith("_ingest."):
         raise NotCarriedError(f"{{{{{name}}}}} has no counterpart here")

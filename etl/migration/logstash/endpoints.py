@@ -78,7 +78,7 @@ def _kafka(given: GivenOptions) -> Options:
 
 
 def _server_tls(given: GivenOptions) -> Options:
-    """The option ``tls`` of a receiver; none where the input has no certificate."""
+    """The option ``tls`` of a receiver; empty if the input has no certificate."""
     enabled = any(given.is_on(name) for name in ("ssl", "ssl_enable", "ssl_enabled"))
     files = given.texts({"ssl_cert": "certificate", "ssl_certificate": "certificate", "ssl_key": "key"})
     authorities = [str(one) for one in as_list(given.get("ssl_certificate_authorities") or [])]
@@ -197,10 +197,10 @@ _QUEUE = "the source `file` with `notifications: {queue: URL}` reads the objects
 NO_INPUT: Mapping[str, str] = {
     "exec": "programs are not started; their output goes to the source `stdin`",
     "generator": "the source `generate` makes events",
-    "jdbc": "the source `database` with the table and the column that grows",
-    "redis": "the source `redis` reads streams; lists and channels it does not",
+    "jdbc": "the source `database` with the table and its increasing column",
+    "redis": "the source `redis` reads streams, but not lists and channels",
     "s3snssqs": _QUEUE,
-    "sqs": f"messages of a queue are no events here; where S3 sends them, {_QUEUE}",
+    "sqs": f"messages of a queue do not become events; where S3 sends them, {_QUEUE}",
 }
 """Inputs without a counterpart, and what to do instead."""
 
@@ -241,7 +241,7 @@ def _one_field(given: GivenOptions, option: str) -> str | None:
         return None
     if found := _ONE_FIELD.fullmatch(str(given[option])):
         return field_name(found[1])
-    given.leave(option, "it is one field here, such as %{[host][name]}: set it in a filter before")
+    given.leave(option, "the option takes one field, such as %{[host][name]}: compute that in a filter before")
     return None
 
 
@@ -363,7 +363,9 @@ def _email_sink(given: GivenOptions) -> Options:
 
 def _line_sink(scheme: str) -> Callable[[GivenOptions], Options]:
     def make(given: GivenOptions) -> Options:
-        raise NotCarriedError(f"a sink for lines over {scheme}; the sink `syslog` sends messages, `http` requests")
+        raise NotCarriedError(
+            f"there is no sink for lines over {scheme}; the sink `syslog` sends syslog messages, `http` requests"
+        )
 
     return make
 
@@ -387,8 +389,8 @@ OUTPUTS: Mapping[str, Callable[[GivenOptions], Options]] = {
 
 NO_OUTPUT: Mapping[str, str] = {
     "exec": "programs are not started",
-    "pipeline": "streams of one file take events from each other by `from`",
-    "redis": "the sink `redis` writes lists, streams and channels: say which server and key",
+    "pipeline": "one file has all streams, which name their input in `from`",
+    "redis": "the sink `redis` writes lists, streams and channels: configure it with the server and the key",
     "statsd": "`etl run` has metrics of its own",
 }
 """Outputs without a counterpart, and what to do instead."""
@@ -419,4 +421,4 @@ WITHOUT_EFFECT = re.compile(
     """,
     re.VERBOSE,
 )
-"""Options that tune Logstash itself: a run here keeps its offsets, connections and memory by its own."""
+"""Options that tune Logstash itself and are left out without a note: Sluice manages offsets, connections and memory itself."""

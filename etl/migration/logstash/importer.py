@@ -197,7 +197,7 @@ class LogstashImport:
                 steps.leave(self._location(one), f"output {one.name}", str(error))
                 continue
             if options.get("time_field") == TIME_FIELD and TIME_FIELD not in steps.draft.types:
-                steps.draft.remark(f"no filter gives {TIME_FIELD}: it is the time of reading, as there")
+                steps.draft.remark(f"no filter gives {TIME_FIELD}: it is the time of reading, as in Logstash")
                 steps.draft.set({TIME_FIELD: Value("current_timestamp()", TIME)})
             comments = leave_options(self.report, self._location(one), f"output {one.name}", given.left(WITHOUT_EFFECT))
             topology.destinations[name] = Destination(options, None if where is None else where.sql, comments)

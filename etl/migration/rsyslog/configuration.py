@@ -83,7 +83,7 @@ def unescaped(text: str) -> str:
 
 @dataclass
 class ConfigurationReader:
-    """Reads one file, and the files that it includes. Raises NotCarriedError with the place of what cannot be read."""
+    """Reads one file, and the files that it includes. Raises NotCarriedError with the location of what cannot be read."""
 
     file: Path
     files: list[Path] = field(default_factory=list)
@@ -174,7 +174,7 @@ class ConfigurationReader:
         return [self._legacy_action()]
 
     def _actions(self) -> list[Statement]:
-        """The action behind a filter, and those of the next lines that begin with ``&``."""
+        """The action after a filter, and those of the next lines that begin with ``&``."""
         found = [self._one_action()]
         while self._take("&"):
             self._skip()

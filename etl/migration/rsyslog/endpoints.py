@@ -186,7 +186,7 @@ NO_ACTION = {
     "mmkubernetes": "a step `lookup` in a table",
 }
 WITHOUT_EFFECT_ACTIONS = ("mmutf8fix", "mmrm1stspace", "omdiscard")
-"""Actions that are not needed here: the sources write U+FFFD for bytes that are no UTF-8, and messages begin without a blank."""
+"""Actions that are not needed here: the sources write U+FFFD for bytes that are not UTF-8, and messages begin without a blank."""
 
 WITHOUT_EFFECT = re.compile(
     r"""

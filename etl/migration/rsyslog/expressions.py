@@ -31,7 +31,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def read_expression(text: str, at: int) -> tuple[Node, int]:
-    """The expression at a place, and where it ends. Raises NotCarriedError."""
+    """The expression at a position, and where it ends. Raises NotCarriedError."""
     reader = _Reader(text, at)
     node = reader.level(0)
     return node, reader.at
@@ -93,7 +93,7 @@ class _Reader:
             return ("array", self._items("]"))
         if found["word"] and self._operator(("(",)):
             return ("call", found["word"].lower(), self._items(")"))
-        raise NotCarriedError(f"{found[0].strip()!r} is no expression")
+        raise NotCarriedError(f"{found[0].strip()!r} is not an expression")
 
     def _items(self, end: str) -> list[Node]:
         items: list[Node] = []
@@ -150,5 +150,5 @@ def _index(name: str, names: tuple[str, ...]) -> int:
     if name == "mark":
         return FACILITIES.index("syslog")
     if name not in names:
-        raise NotCarriedError(f"{name!r} is no facility or priority")
+        raise NotCarriedError(f"{name!r} is not a facility or a priority")
     return names.index(name)

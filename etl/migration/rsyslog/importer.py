@@ -1,7 +1,7 @@
 """A configuration of rsyslog → the topology of a pipeline.
 
 Listeners of one ruleset are one source ``syslog``; each ruleset's statements run over the events of its inputs. An action is a
-sink behind the conditions around it. What a template writes as JSON is a step ``select`` before the sink.
+sink after the conditions around it. What a template writes as JSON is a step ``select`` before the sink.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class RsyslogImport:
         origin.comments += leave_options(self.report, one.location, f"input {kind}", given.left(WITHOUT_EFFECT))
 
     def _parse(self, draft: Draft, received: Sequence[str] = ()) -> None:
-        """Read the header of messages; one without is a message of priority 13, as there."""
+        """Read the header of messages; a message without one has priority 13, as in rsyslog."""
         draft.types |= {name: "timestamp" if name == "event.created" else TEXT for name in received}
         draft.set({RAW: Value("message", TEXT, frozenset(["message"]))})
         options = {"type": "syslog", "priority": 13, "timezone": self.timezone, "on_error": "keep"}

@@ -259,7 +259,7 @@ def _chosen(value: Value, numbers: list[int], count: int) -> Value | None:
 
 def _literal(node: Node) -> str:
     if node[0] not in ("text", "number"):
-        raise NotCarriedError("an argument that is no constant")
+        raise NotCarriedError("an argument that is not a constant")
     return str(node[1])
 
 

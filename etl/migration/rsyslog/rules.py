@@ -225,7 +225,7 @@ class Rules:
             sink.options["value_field"] = "message"
 
     def _parse_json(self, one: Element, where: Value | None) -> None:
-        """``mmjsonparse``: an object behind the cookie becomes fields."""
+        """``mmjsonparse``: an object after the cookie becomes fields."""
         cookie = one.text("cookie", "@cee:")
         text = "_object"
         if text in self.draft.types:
@@ -258,11 +258,11 @@ def _with_time(members: dict[str, str], options: dict[str, Any]) -> dict[str, st
 
 
 def _without_header(template: Element) -> Sequence[Any]:
-    """The parts of a template of a whole message behind its header, which the sink writes. Raises NotCarriedError."""
+    """The parts of a template of a whole message after its header, which the sink writes. Raises NotCarriedError."""
     text = template.text("string")
     header = ("<%pri%>", "%timestamp", "%hostname%", "%syslogtag")
     if template.text("type", "string") != "string" or any(part not in text.lower() for part in header):
-        raise NotCarriedError("a template that is no message of syslog")
+        raise NotCarriedError("a template that is not a syslog message")
     at = text.lower().index("%syslogtag")
     return string_parts(text[text.index("%", at + 1) + 1 :].lstrip())
 

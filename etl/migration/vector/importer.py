@@ -1,4 +1,4 @@
-"""A configuration of Vector → the text of a pipeline: each transform is a stream, as there."""
+"""A configuration of Vector → the text of a pipeline: each transform becomes a stream."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from etl.migration.vector.program import Program
 from etl.migration.vector.vrl import VrlReader
 
 MAX_BYTES = 4 << 20
+"""Maximum bytes of a configuration."""
 MAX_COMPONENTS = 1000
+"""Maximum number of transforms."""
 Options = dict[str, Any]
 
 
 def read_configuration(file: Path) -> Mapping[str, Any]:
-    """A file in TOML, YAML or JSON. Raises NotCarriedError with the place of what is wrong."""
+    """A file in TOML, YAML or JSON. Raises NotCarriedError with the location of the mistake."""
     data = file.read_bytes()
     if len(data) > MAX_BYTES:
         raise NotCarriedError(f"{file}:1:1: {len(data):,} bytes are more than a configuration may have: {MAX_BYTES:,}")
@@ -87,7 +89,7 @@ class VectorImport:
         return f"{self.file}: {kind}.{name}"
 
     def _source(self, name: str, one: Mapping[str, Any]) -> tuple[str, tuple[Options, list[str]]]:
-        """Its name, options and comments. Steps that name further fields of a journal add them to its options."""
+        """Translate a source to its name, options and comments. Steps that read further fields of a journal add them to these."""
         self.report.total += 1
         draft = self.drafts[identifier(name)] = Draft()
         options: Options = {"type": "stdin"}
@@ -111,7 +113,7 @@ class VectorImport:
         draft.last_comments += leave_options(self.report, self._location(f"{kind}s", name), f"{kind} {given['type']}", left)
 
     def _ordered(self, waiting: dict[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any], list[str]]]:
-        """Transforms behind what they take."""
+        """Sort the transforms, each after its inputs: name, options, names of the inputs."""
         found: list[tuple[str, Mapping[str, Any], list[str]]] = []
         known = {*self.drafts}
         while waiting:
@@ -165,7 +167,7 @@ class VectorImport:
             self.drafts[stream] = draft
             made.append((stream, draft))
         if not origins:
-            made[0][1].comment("its inputs are not known")
+            made[0][1].comment("its inputs do not exist")
         return made
 
     def _sink(self, name: str, one: Mapping[str, Any]) -> str:
@@ -199,7 +201,7 @@ def _inputs(one: Mapping[str, Any]) -> list[str]:
 
 
 def _without_time(options: Options, given: GivenOptions) -> None:
-    """Names with dates need the time of events: without it they lose them."""
+    """Remove dates from names of indexes and paths: they need the time of events, which the events do not have."""
     for option in ("index", "path"):
         if option in options:
             given.leave(
@@ -245,7 +247,7 @@ def _route(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
 def _sample(steps: TranslatedSteps, one: Mapping[str, Any], route: str) -> None:
     rate = one.get("rate")
     share = 1 / rate if isinstance(rate, int) and rate > 0 else 0.1
-    raise NotCarriedError(f"{{type: filter, where: rand() < {share:.4f}}} does it, by way of Spark")
+    raise NotCarriedError(f"{{type: filter, where: rand() < {share:.4f}}} does it, in Spark")
 
 
 TRANSFORMS: Mapping[str, Callable[[TranslatedSteps, Mapping[str, Any], str], None]] = {

@@ -320,7 +320,7 @@ class Program:
         given = [argument for _, argument in node.arguments]
         names = [name for name, _ in node.arguments]
         if "value" in names[1:]:
-            raise NotCarriedError(f"{node.name}() of VRL with value: behind other arguments")
+            raise NotCarriedError(f"{node.name}() of VRL with value: after other arguments")
         if node.name == "exists" and given and isinstance(given[0], vrl.Path):
             members = self._members(given[0]) if given[0].parts else {}
             found = negation(is_null(self._path(given[0])))

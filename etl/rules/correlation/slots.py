@@ -33,10 +33,10 @@ ROWS = pa.schema(
 for (with a ``burst_end``) the times at which the condition first and last held, its number in the slot (``order``) and the
 version of the slot's bursts (``offset``), of which the latest counts.
 
-Rows are added to the state and never changed. Where events that would be read again matter no more, the others of their slot are
-written again with the next ``epoch``, and the slot's earlier epochs count no more; in rows that are not stored it is null. A row
-whose ``burst_end`` is `NEVER` stands for no burst: it only has an epoch. ``due`` is when the window that begins with an event is
-to close, `NEVER` where each event is judged as it comes. The pane is when the row is needed no more."""
+Rows are added to the state and never changed. If events that no longer matter would be read again, the other events of their slot
+are written again with the next ``epoch``, and earlier epochs of the slot no longer count; in rows that are not stored it is null.
+A row whose ``burst_end`` is `NEVER` is not a burst: it only has an epoch. ``due`` is when the window that begins with an event is
+to close, `NEVER` where each event is judged as it comes. The pane is from when on the row is no longer needed."""
 
 NAMES = ("head", "group", "member", "part")
 """The columns that make a slot."""

@@ -22,7 +22,8 @@ PANES = 8
 """Panes in a timespan: rows stay an eighth of it longer than they are needed."""
 
 _FEW = 16
-"""Rows that matter no more and are read again, beside as many as those that matter, before a slot is written again."""
+"""Maximum number of rows that no longer matter and are read again, in addition to as many as those that matter, before a slot
+is written again."""
 
 
 def pane_lengths(spans: Any, most: int) -> Any:

@@ -17,7 +17,7 @@ FEW_PAIRS = 64
 """Number of different first two bytes of literals of three, up to which these find them: a look-up less at each position."""
 
 SIEVE_BITS = 16, 20
-"""Fewest and most bits, as powers of two, of the sieve of four bytes. 2**18 bits fit the first-level cache, but with the 18,000
+"""Minimum and maximum number of bits of the sieve, as exponents of two. 2**18 bits fit the first-level cache, but with the 18,000
 different grams of 100,000 regular expressions a fifth of the positions that pass have no gram; 2**20 bits are 128 KB of the
 second level, which is 5 to 10 % faster there. 2**21 is not faster."""
 

@@ -1014,7 +1014,7 @@ class Sinks:
             payload_field: Field whose text or bytes are the payload; without it the event as JSON. Default: none.
             qos: Quality of service of the messages. Default: 1.
             retain: Whether the broker retains the last message of each topic. Default: false.
-            expiry: After this time the broker delivers a message no more (MQTT 5). Default: none.
+            expiry: After this time the broker no longer delivers a message (MQTT 5). Default: none.
             content_type: Content type of the payload (MQTT 5). Default: none.
             user_properties: Fields that become user properties (MQTT 5): field → name; a null field gives none.
                 Default: {}.

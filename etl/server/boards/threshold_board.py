@@ -16,7 +16,7 @@ from etl.running.thresholds import SHARE, NearGroups, near_groups
 from etl.spark.state.folder import StateFolder
 
 MAX_GROUPS = 100
-"""Most groups of one condition that are read for viewers."""
+"""Maximum number of groups of one condition that are read for viewers."""
 
 READ_SECONDS = 3.0
 """Seconds after which a reading ends with what it has."""

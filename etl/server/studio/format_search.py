@@ -16,7 +16,7 @@ from etl.server.studio.pasted_lines import pasted_lines
 from etl.server.studio.plain_events import browser_value
 
 MAX_CANDIDATES = 8
-"""Most recipes and parsers that the page lists."""
+"""Maximum number of recipes and parsers that the page lists."""
 
 
 def open_file(file: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ from etl.api import Parser, TextSpan
 from etl.inference.match_stops import Grok, MatchStop
 
 MAX_STOPS = 50
-"""Most failed texts whose stops are searched: each pattern is tried piece by piece."""
+"""Maximum number of failed texts whose stops are searched: each pattern is tried piece by piece."""
 
 _PATTERN_OPTIONS = ("pattern_set", "pattern_definitions", "pattern_files")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 MAX_TEXT_BYTES = 2 << 20
-"""Most bytes of a pasted text; the rest is left out."""
+"""Maximum bytes of a pasted text; the rest is left out."""
 
 MAX_LINES = 5_000
-"""Most lines of it."""
+"""Maximum number of lines of it."""
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from etl.api import OFFSET, format_type
 from etl.testing.values import to_rows
 
 MAX_TEXT = 8_000
-"""Most characters of a text; longer ones are cut, because a table shows the beginning."""
+"""Maximum number of characters of a text; longer ones are cut, because a table shows the beginning."""
 
 MAX_EXACT = 2**53
 """Larger whole numbers are texts: JavaScript would round them."""
 
 MAX_ITEMS = 200
-"""Most members of an object or list."""
+"""Maximum number of members of an object or list."""
 
 
 def browser_rows(batches: Sequence[pa.RecordBatch], limit: int) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from etl.server.studio.worker_process import StudioError, WorkerProcess
 PREFIX = "/api/studio"
 
 MAX_CHARACTERS = 4 << 20
-"""Most characters of the lines or the pipeline in a request."""
+"""Maximum number of characters of the lines or the pipeline in a request."""
 
 
 class _Query(BaseModel):

@@ -17,13 +17,13 @@ from etl.rules.sigma.taxonomy import read_taxonomy
 from etl.rules.test_events import find_failure
 
 MAX_TESTS = 200
-"""Most test events that are run; each compiles its rule, which takes milliseconds."""
+"""Maximum number of test events that are run; each compiles its rule, which takes milliseconds."""
 
 MAX_SHOWN = 200
-"""Most problems, rules and lines of the report that the page gets."""
+"""Maximum number of problems, rules and lines of the report that the page gets."""
 
 MAX_CHARACTERS = 2_000
-"""Most characters of a text."""
+"""Maximum number of characters of a text."""
 
 
 def try_rules(text: str) -> dict[str, Any]:

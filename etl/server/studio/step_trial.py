@@ -32,10 +32,10 @@ STATE = "(state)"
 """The folder of what stateful steps remember during a try; no stream has this name."""
 
 SHOWN_EVENTS = 300
-"""Most events of a step that the page gets; all are counted."""
+"""Maximum number of events of a step that the page gets; all are counted."""
 
 SHOWN_LETTERS = 300
-"""Most dead letters of a step."""
+"""Maximum number of dead letters of a step."""
 
 
 @dataclass(frozen=True)

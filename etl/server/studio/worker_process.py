@@ -20,10 +20,10 @@ MAX_FIRST_SECONDS = 120.0
 """The same for the first request of a process, which imports the engine and compiles kernels."""
 
 MAX_WAITING = 8
-"""Most requests that wait for the process; each holds a thread of the server."""
+"""Maximum number of requests that wait for the process; each holds a thread of the server."""
 
 MAX_MEMORY_BYTES = 4 << 30
-"""Most memory of the process: a step that makes a million events of one ends here."""
+"""Maximum memory of the process: a step that makes a million events of one ends here."""
 
 
 class StudioError(EtlError):

@@ -33,13 +33,13 @@ from etl.state.state_files import limit_mapped_memory
 from etl.steps.heartbeats import ARRIVAL
 
 MAX_JOINT_ROWS = 1 << 18
-"""Most rows of several parts that are merged together; a part by itself costs some milliseconds of Python."""
+"""Maximum number of rows of several parts that are merged together; a part by itself costs some milliseconds of Python."""
 
 MAX_JOINT_BYTES = 128 << 20
-"""Most bytes of them, where rows are large."""
+"""Maximum bytes of them, where rows are large."""
 
 RESULT_ROWS = 1 << 16
-"""Most rows of a batch of results."""
+"""Maximum number of rows of a batch of results."""
 
 
 def with_rows(receipt: Receipt, writers: Mapping[int, RowWriter]) -> Receipt:

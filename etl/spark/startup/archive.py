@@ -41,7 +41,7 @@ _USER_SETTINGS = ("spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
 _PLAIN_PATH = re.compile(r"[\w./+@-]+")
 _NO_MESSAGES = "-Xlog:cds*=off"
 _BASE_SECONDS = 60
-"""Most seconds for writing the archive of Java's own classes."""
+"""Maximum seconds for writing the archive of Java's own classes."""
 
 _FREE_BYTES = 2 << 30
 """Memory that must be free to write an archive: the JVM takes up to 0.6 GB for it after its run, while other runs work."""

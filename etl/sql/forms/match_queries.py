@@ -79,7 +79,7 @@ def _measure(text: str, sequence: Step, pattern: Pattern, time: str) -> str:
         if name in chosen:
             return _value(str(chosen[name]))
         if name in ("sequence_start", "sequence_end", "events"):
-            raise ValueError(f"{name} is no measure")
+            raise ValueError(f"{name} is not a measure")
         return f"COUNT({counts[name]}.{time})" if name in counts else token[0]
 
     return TOKEN.sub(text_of, text)

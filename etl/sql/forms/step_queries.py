@@ -62,7 +62,7 @@ def _assigned(step: Step, table: str, keys: Sequence[str]) -> str:
 
 
 def _top(step: Step, rows: str, table: str) -> str:
-    """The rows whose rank is no greater than the limit, in each window or of all."""
+    """A query for the rows whose rank is at most the limit, in each window or of all rows."""
     rank, keys = identifier(str(step.get("rank", "rank"))), [identifier(str(key)) for key in step.get("keys") or ()]
     if "size" in step:
         rows = f"TABLE({_assigned(step, table, ())})"

@@ -19,7 +19,7 @@ from etl.sql.functions.typed_nodes import sql_type
 from etl.sql.statements import ScriptError, start
 
 MAX_COLLECTED = 10_000
-"""Most values of a group that COLLECT, LISTAGG, ARRAY_AGG and aggregates of DISTINCT values remember."""
+"""Maximum number of values of a group that COLLECT, LISTAGG, ARRAY_AGG and aggregates of DISTINCT values remember."""
 
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _NAMES = {"stddev_samp": "stddev", "var_samp": "variance", "first_value": "first", "last_value": "last"}

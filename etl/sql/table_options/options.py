@@ -164,7 +164,7 @@ def option_names(component: type[Component]) -> set[str]:
 
 
 def _rsql(name: str, family: str, texts: Mapping[str, Option], chosen: Option, members: Mapping[str, Any]) -> Options:
-    """rsqldb's options: those of the other family, such as a sink's group, have no effect, as there."""
+    """rsqldb's options: those of the other family, such as a sink's group, have no effect, as in rsqldb."""
     found = _map("rsql", RSQL, name, family, texts, chosen)
     for path, value, option in further_values(name, family, texts, chosen):
         found.values[path] = (value, option.at, option.value_at)

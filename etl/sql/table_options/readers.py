@@ -96,7 +96,7 @@ _UNITS |= {"millisecond": "ms", "d": "d", "day": "d"}
 
 
 def to_duration(*path: str) -> Reader:
-    """Flink's durations, ``5 min``; milliseconds without a unit, as there."""
+    """Flink's durations, ``5 min``; milliseconds without a unit, as in Flink."""
 
     def read(text: str) -> list[Value]:
         found = re.fullmatch(r"\s*([0-9]{1,15})\s*([a-z]*)\s*", text.lower())

@@ -1,6 +1,6 @@
 """Aggregates of the user: a class with create, add, merge and finish, whose state is a column of Arrow.
 
-A value whose `add` fails makes its event a dead letter (`FailedRowsError`). An error of `merge` or `finish` is about many events:
+A value whose `add` fails makes its event a dead letter (`FailedRowsError`). An error of `merge` or `finish` concerns many events:
 its text is stored with the group, and the result of the group is a dead letter.
 """
 

@@ -18,29 +18,31 @@ from etl.state.keyed.kernels import suppress_repeats
 from etl.state.keyed.latest_rows import LatestRows, existing_columns, with_column
 
 VERSION = "\0version"
-"""Column (int64) of state rows: of those of a key the largest one counts."""
+"""Column (int64) of state rows: of several rows of a key the one with the largest version is valid."""
 
 _PANES, _RUNS = 4, 16
-"""Panes in the time that a row is needed: state stays a quarter longer; summaries are a sixteenth of the time late at most."""
+"""Number of panes that a row's time is divided into, without and with summaries. More panes remove rows earlier, and need more
+files: rows stay at most a quarter of the time longer than they are needed, and a summary is late by at most a sixteenth."""
 
 
 @dataclass(frozen=True)
 class SuppressedEvents:
-    """State holds a row for each key: when an event of it passed last, and how many were suppressed since. A later row of a key
-    replaces the one before, and its pane, the time at which it is needed no more, is never earlier."""
+    """State has a row for each key: when its last event passed, and how many were suppressed since. A later row of a key replaces
+    the earlier one. Its pane is the time from which on it is no longer needed, and is never earlier than that of the row before.
+    """
 
     fields: Schema
-    """Those of events, then the new ones."""
+    """Fields of the results: those of the events, then `count` and `summary`."""
     keys: tuple[str, ...]
     time: str
     within: int
-    """Microseconds."""
+    """How long events of a key are suppressed after one that passes, in microseconds."""
     remember: int
-    """Microseconds that the number of suppressed events is known after that."""
+    """How long the number of suppressed events is stored after `within`, in microseconds."""
     count: str
     """The new field for the number of suppressed events."""
     summary: str | None
-    """The new field that tells summaries from events that pass; None if there are no summaries."""
+    """The new boolean field that is true for summaries and false for events that pass; None if there are no summaries."""
     hashed: bool = True
     indexed: bool = True
     after_run: AfterRun = "appended"
@@ -51,24 +53,27 @@ class SuppressedEvents:
 
     @property
     def _stored_fields(self) -> list[str]:
-        """The fields that a state row has: keys, or where summaries are given the last suppressed event."""
+        """The fields that a state row has: the keys, or with summaries all fields of the last suppressed event."""
         return self._events.names if self.summary else list(self.keys)
 
     @property
     def _pane(self) -> int:
-        """The length of a pane of keys without suppressed events."""
+        """The length, in microseconds, of a pane of keys without suppressed events."""
         return -(-self.within // (_RUNS if self.summary else _PANES))
 
     # ── Events ──
 
     def prepare(self, events: pa.RecordBatch, watermark: int) -> tuple[pa.Table, int]:
-        """The events; those older than the watermark are late."""
+        """Return the events with a pane, and how many were late: older than the watermark."""
         weights = {COUNT: np.ones(events.num_rows, np.int64)}
         return prepare_rows(events, self._events, self.time, self._pane, watermark, weights)
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """State rows: the last one of each key. Events: those with the key and the time of one before are suppressed whatever
-        else there is, so it counts for them; where summaries are given the last one stays, too."""
+        """Combine state rows to the last one of each key, and events with equal key and time to the first one.
+
+        Whatever other events there are, all but the first are suppressed: it carries their number. With summaries the last one
+        stays as well, because a summary shows it.
+        """
         if VERSION in rows.column_names:
             return rows.filter(pa.array(EventsByKey.of(hashes_of(rows), numbers(rows, VERSION)).last(1)))
         groups = EventsByKey.of(hashes_of(rows), numbers(rows, TIME))
@@ -84,21 +89,21 @@ class SuppressedEvents:
         return with_column(rows.take(pa.array(groups.order[remaining])), COUNT, weights[remaining])
 
     def is_due(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
-        """Whether there are events, or summaries may be given."""
+        """Whether there are events, or summaries may be due."""
         return arrived is not None or (self.summary is not None and stored is not None and clock.before < stored.last)
 
     def reads_all(self, clock: WatermarkAdvance, arrived: PaneSpan | None, stored: PaneSpan | None) -> bool:
-        """Keys are looked up, but at the end of all sources each may have a summary."""
+        """Whether all keys are read, not only those of events: at the end of all sources each key may have a summary."""
         return self.summary is not None and clock.now >= ALWAYS
 
     def reads_panes(self, clock: WatermarkAdvance, panes: Numbers) -> Numbers:
-        """Those of keys whose time is over, of which there may be summaries."""
+        """Return which panes are read: those of keys whose time is over, for which summaries may be due."""
         return (panes > clock.before) & (panes <= clock.now) & (self.summary is not None)
 
     def run(self, clock: WatermarkAdvance, arrived: PartRows, stored: PartRows) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The events that pass in the order of their times, then summaries and state rows."""
+        """Yield the events that pass, in the order of their times, then summaries, then state rows."""
         known, tables = stored.tables(clock.before + 1), [*arrived.tables()]
-        if self.summary:  # rows that stand for no event bring in the keys whose time may be over
+        if self.summary:  # a row without an event for each key whose time may be over
             tables += [_without_event(table) for table in stored.tables(clock.before + 1, clock.now + 1)]
         if not tables:
             return
@@ -141,7 +146,7 @@ class SuppressedEvents:
             yield own
 
     def _panes(self, passed: Numbers, waiting: Numbers) -> Numbers:
-        """int64[keys]: when what is known of each key is needed no more."""
+        """int64[keys]: from when on the row of each key is no longer needed, in microseconds."""
         panes = -(-(passed + self.within) // self._pane) * self._pane
         if self.summary:
             return panes
@@ -162,7 +167,7 @@ class SuppressedEvents:
         return pa.schema([*stored, (unused_name("passed_at", self.fields.names), TIMESTAMP), (self.count, pa.int64())])
 
     def read_state(self, stored: PartRows, watermark: int) -> Iterator[pa.RecordBatch]:
-        """The keys of which events are suppressed, or were and wait to be counted."""
+        """Yield the keys of which events are suppressed, or were suppressed and are not yet counted in a result."""
         tables = stored.tables(watermark + 1)
         if tables:
             rows = self.combine(whole(tables))
@@ -171,14 +176,14 @@ class SuppressedEvents:
             yield pa.RecordBatch.from_arrays(columns, names=self.state_fields.names)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Whether the watermark has reached the time at which the rows are needed no more."""
+        """Whether the watermark has reached the time from which on the rows are no longer needed."""
         return last_pane <= watermark
 
     def watermark_after(self, watermark: int) -> int:
-        """Events pass as they come; summaries are of events that are at most so old."""
+        """The watermark of the results: events pass as they come, summaries are of events older by up to `within` and a pane."""
         return watermark - self.within - self._pane if self.summary else watermark
 
 
 def _without_event(table: pa.Table) -> pa.Table:
-    """State rows as rows that stand for no event and are before all events."""
+    """Convert state rows to rows without an event, which are before all events of their key."""
     return with_column(with_column(table, COUNT, np.zeros(len(table), np.int64)), TIME, np.full(len(table), NEVER))

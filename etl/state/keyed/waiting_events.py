@@ -1,7 +1,7 @@
 """Events that wait until the watermark has passed their times, so that a step gets them in the order of time.
 
 Two kinds of rows are in state, and both are only ever appended. *Waiting* rows are events as they came. *Past* rows are what
-later events need of those that passed. The pane of a row is the time at which it is needed no more: even for waiting rows,
+later events need of those that passed. The pane of a row is the time from which on it is no longer needed: even for waiting rows,
 odd for past ones.
 """
 
@@ -104,7 +104,7 @@ class WaitingEvents(ABC):
         return rows_passing(table, clock)
 
     def is_over(self, last_pane: int, watermark: int) -> bool:
-        """Whether the watermark has reached the time at which the pane is needed no more."""
+        """Whether the watermark has reached the time from which on the pane is no longer needed."""
         return last_pane <= watermark
 
     def watermark_after(self, watermark: int) -> int:

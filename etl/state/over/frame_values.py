@@ -15,7 +15,7 @@ from etl.state.aggregates.lists import order_keys
 from etl.state.over.sorted_rows import SortedRows
 
 EXPANDED_ROWS = 1 << 20
-"""Most rows of several frames that an aggregate merges at once; one frame may have more."""
+"""Maximum number of rows of several frames that an aggregate merges at once; one frame may have more."""
 
 _FRAME = "\0frame"
 

@@ -170,7 +170,7 @@ class RunningValues(WaitingEvents):
         return both.filter(pa.array(self.needed_past(both)))
 
     def _past_panes(self, groups: EventsByKey, times: Numbers) -> Numbers:
-        """int64[events]: when events count no more; with a time to live, that of the last event of their key counts."""
+        """int64[events]: from when on events no longer count; with a time to live, that of the last event of their key counts."""
         if self.within is not None:
             return panes_after(times, self.within)
         last = times[groups.order[groups.firsts[1:] - 1]]

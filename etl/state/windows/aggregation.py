@@ -16,7 +16,7 @@ from etl.state.aggregates import Accumulator, column_names, divide_rates, finish
 from etl.state.state_file_writer import plain_type
 
 SORTED_ROWS = 10_000
-"""Most results of a window that are sorted."""
+"""Maximum number of results of a window that are sorted."""
 
 Numbers = np.ndarray[Any, Any]
 

@@ -16,10 +16,10 @@ from etl.api import PANE
 from etl.state.windows.aggregation import Aggregation, Numbers
 
 ROWS_AT_ONCE = 1 << 16
-"""Most rows of several windows that are merged together; a window by itself costs a millisecond of Python."""
+"""Maximum number of rows of several windows that are merged together; a window by itself costs a millisecond of Python."""
 
 _BLOCK_ROWS = 1 << 18
-"""Most rows of panes of which blocks are made at once, unless a window has more."""
+"""Maximum number of rows of panes of which blocks are made at once, unless a window has more."""
 
 _OVERLAP = 8
 """Windows in which a row is, from which on blocks cost less than merging it for each of them."""

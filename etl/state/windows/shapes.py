@@ -12,7 +12,7 @@ import numpy as np
 from etl.state.windows.aggregation import Numbers
 
 WINDOWS_AT_ONCE = 1 << 16
-"""Most windows that are looked at together."""
+"""Maximum number of windows that are looked at together."""
 
 
 @dataclass(frozen=True)

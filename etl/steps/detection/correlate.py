@@ -47,7 +47,7 @@ class Correlate(RuleSources):
     State holds, for each correlation and group, the events of a timespan that may still count: where events are counted,
     about as many as the condition asks for and those of the last ``late``; otherwise at most 10,000, the latest of each rule
     or value first. It is kept in files in 16 parts (docs/state.md), to which a micro-batch adds rows; it reads the rows of
-    groups that have events or a window that closes, and no others. Files hold rows that count no more until they are merged:
+    groups that have events or a window that closes, and no others. Files hold rows that no longer count until they are merged:
     up to as many again, and an eighth of a timespan longer. Exactly-once across restarts, tested by killing runs at random
     moments; rules may change while it runs or between runs, and count from the next micro-batch on, for a group from its next
     event on. A correlation by a group field that alerts of this run have not is left out with a warning: one of a file runs

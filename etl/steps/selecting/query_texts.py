@@ -71,8 +71,8 @@ def without_alias(tokens: list[Any]) -> list[Any]:
 def with_field_names(text: str, tokens: Sequence[Any], name_of: Callable[[str, str], str | None]) -> str:
     """The text of these tokens, where a column with the name of its table is a field.
 
-    ``name_of(table, column)`` (in lower case) is the field for both, empty for the column as it is written, or None if the first
-    is no table that has the second.
+    ``name_of(table, column)`` (in lower case) is the field for both, empty for the column as it is written, or None if there
+    is no such table or no such column in it.
     """
     parts, at = [], tokens[0].start
     for before, table, dot, column in zip([None, *tokens], tokens, tokens[1:], tokens[2:], strict=False):

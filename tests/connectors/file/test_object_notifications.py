@@ -201,7 +201,7 @@ def test_messages_that_are_not_for_the_source(service: Service) -> None:
 
         assert reader.next() == []
         reader.commit()
-        assert service.messages == 1, "what is no notification stays for the queue's own dead letter queue"
+        assert service.messages == 1, "what is not a notification stays for the queue's own dead letter queue"
 
 
 @pytest.mark.slow

@@ -50,9 +50,9 @@ class Broker:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource, ResourceType
 
-        wanted = ConfigResource(ResourceType.TOPIC, topic)
+        expected = ConfigResource(ResourceType.TOPIC, topic)
         try:
-            found = self.admin.describe_configs([wanted])[wanted].result(120)
+            found = self.admin.describe_configs([expected])[expected].result(120)
         except KafkaException:
             return False
         return all(found[name].value == value for name, value in settings.items())

@@ -210,9 +210,9 @@ def test_only_messages_that_were_not_stored_are_retried() -> None:
 
     result = written(batch, Recorder(busy=2), "key")
 
-    wanted = np.flatnonzero(_choose_queues(batch.column("key"), 4, 0) == 2)
+    expected = np.flatnonzero(_choose_queues(batch.column("key"), 4, 0) == 2)
     assert result.retryable is not None
-    assert result.retryable.to_pylist() == wanted.tolist()
+    assert result.retryable.to_pylist() == expected.tolist()
     assert result.cause == "no"
 
 

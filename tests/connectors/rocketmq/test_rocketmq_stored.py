@@ -116,11 +116,11 @@ def test_messages_of_all_kinds_are_read_back(messages: list[Message], first: int
 
     rows = read([block], first, end, texts={"tag": "TAGS"}, properties="all")
 
-    wanted = [m for m in messages if first <= m.offset < end]
-    pairs = [dict(p.split("\x01") for p in m.properties.decode().split("\x02") if p) for m in wanted]
+    expected = [m for m in messages if first <= m.offset < end]
+    pairs = [dict(p.split("\x01") for p in m.properties.decode().split("\x02") if p) for m in expected]
     assert rows == [
         {"message": m.body.decode("utf-8", "replace"), "tag": p.get("TAGS"), "all": list(p.items()), "_offset": m.offset}
-        for m, p in zip(wanted, pairs, strict=True)
+        for m, p in zip(expected, pairs, strict=True)
     ]
 
 

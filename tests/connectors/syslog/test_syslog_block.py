@@ -24,7 +24,7 @@ STREAMS = st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=60)), max_siz
 @given(st.lists(STREAMS, max_size=4), st.integers(1, 40))
 def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], most: int) -> None:
     framers = [Framer(most) for _ in range(4)]
-    wanted: list[tuple[str, int]] = []
+    expected: list[tuple[str, int]] = []
     events = 0
     with tempfile.TemporaryDirectory() as folder:
         journal = JournalWriter(folder, JournalOptions(fsync="never"))
@@ -34,7 +34,7 @@ def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], most: in
                 frames = framers[who].feed(data)
                 builder.add(frames, builder.sender_number(Sender("::1", who)))
                 texts = [frames.data[a:b] for span in frames.spans for a, b in span.T.tolist()]
-                wanted += [(trimmed(text).decode("utf-8", "replace"), who) for text in texts if trimmed(text)]
+                expected += [(trimmed(text).decode("utf-8", "replace"), who) for text in texts if trimmed(text)]
             payload, count = builder.encode(1_000_000)
             events += count
             if count:
@@ -44,7 +44,7 @@ def test_any_bytes_of_any_senders(turns: list[list[tuple[int, bytes]]], most: in
         read = list(read_batches(Journal(folder), 0, 0, 1 << 62, "utf-8"))
 
     found = [row for batch in read if not isinstance(batch, Rejects) for row in batch.to_pylist()]
-    assert [(row["message"], row["log.source.port"]) for row in found] == wanted
+    assert [(row["message"], row["log.source.port"]) for row in found] == expected
     assert len(found) + sum(isinstance(batch, Rejects) for batch in read) == events
 
 

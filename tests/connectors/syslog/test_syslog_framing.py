@@ -79,13 +79,13 @@ def test_the_buffer_for_incomplete_messages_is_bounded() -> None:
     st.lists(st.integers(0, 400), max_size=8),
 )
 def test_any_mix_in_any_chunks(messages: list[tuple[bytes, bool]], cuts: list[int]) -> None:
-    wanted = [(b"<7>" + (text if counted else text.replace(b"\n", b" ")), counted) for text, counted in messages]
-    stream = b"".join(b"%d %s" % (len(text), text) if counted else text + b"\n" for text, counted in wanted)
+    expected = [(b"<7>" + (text if counted else text.replace(b"\n", b" ")), counted) for text, counted in messages]
+    stream = b"".join(b"%d %s" % (len(text), text) if counted else text + b"\n" for text, counted in expected)
     bounds = sorted({0, len(stream), *(at for at in cuts if at < len(stream))})
 
     found, rejects = cut([stream[a:b] for a, b in pairwise(bounds)])
 
-    assert found == [text for text, _ in wanted]
+    assert found == [text for text, _ in expected]
     assert rejects == []
 
 

@@ -52,15 +52,15 @@ def test_a_query_is_a_table(database: Database) -> None:
 def test_a_cheap_query_shows_whether_rows_changed(database: Database, tmp_path: Path) -> None:
     of = table(database, changed=f"select count(*) from {database.table}")
     step = Lookup.model_validate({"table": "t", "on": "ip", "add": {"s": "score"}}).with_tables({"t": of})
-    (wanted,) = tables_of([step]).values()
+    (expected,) = tables_of([step]).values()
 
-    built, _ = refresh(wanted, tmp_path)
-    _, again = refresh(wanted, tmp_path)
+    built, _ = refresh(expected, tmp_path)
+    _, again = refresh(expected, tmp_path)
     database.run("INSERT INTO {t} VALUES ('203.0.113.9', 7, 'new')")
-    _, new = refresh(wanted, tmp_path)
+    _, new = refresh(expected, tmp_path)
 
     assert (built.what.rows, built.what.missing, again, new) == (2, 1, False, True)
-    mapped = LiveTable(tmp_path / wanted.id).newest()
+    mapped = LiveTable(tmp_path / expected.id).newest()
     found = mapped.first_rows(mapped.find([pa.array(["203.0.113.9", "192.0.2.7"])]))
     assert mapped.values("score", found).to_pylist() == [7, 90]
 
@@ -88,7 +88,7 @@ class Changing:
         self.database.run(f"DELETE FROM {{t}} WHERE id = {id_}")
         self.database.run(f"INSERT INTO {{t}} VALUES ({id_}, '{ip}', {score}, {flag}, {when})")
 
-    def wanted(self, **options: Any) -> TableRequest:
+    def expected(self, **options: Any) -> TableRequest:
         """Return the request of a step for the table."""
         types = {"score": "int", **({"changed": "bigint"} if self.type == "bigint" else {})}
         of = table(self.database, columns=types, refresh="1s", time="changed", deleted="gone", lag="0s", **options)
@@ -108,7 +108,7 @@ def scores(folder: Path, one: TableRequest, *keys: str) -> list[int | None]:
 
 
 def test_a_refresh_reads_only_rows_that_changed(changing: Changing, tmp_path: Path) -> None:
-    one = changing.wanted(id="id")
+    one = changing.expected(id="id")
     for number in range(1, 5):
         changing.put(number, f"10.0.0.{number}", number, at=0)
     refresh(one, tmp_path)

@@ -27,7 +27,7 @@ _SIZES = {
 
 
 def _months(values: pa.Array) -> pa.Array:
-    """int32 → intervals of so many months."""
+    """int32 → intervals of that number of months."""
     import numpy as np
 
     parts = np.zeros(len(values), np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")]))
@@ -91,7 +91,7 @@ FUNCTIONS = (
         "number: bigint",
         "an interval",
         lambda number: b.apply(MILLIS, lambda values: pc.cast(values, MILLIS), number),
-        "The interval of so many milliseconds.",
+        "The interval of a number of milliseconds.",
         "flink_interval_text(flink_interval_millis(1000))",
         "+0 00:00:01.000",
     ),
@@ -100,7 +100,7 @@ FUNCTIONS = (
         "number: bigint",
         "an interval",
         lambda number: on_columns(MONTHS, lambda values: _months(values.cast(INT32)), number),
-        "The interval of so many months.",
+        "The interval of a number of months.",
         "flink_interval_text(flink_interval_months(14))",
         "+1-02",
     ),

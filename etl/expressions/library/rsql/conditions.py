@@ -19,7 +19,7 @@ from etl.expressions.widening import BOOLEAN, INT32, STRING
 
 _NEVER_NULL = "false if an argument is null"
 _TOLERANCE = 0.001
-"""Numbers that differ by less are equal, as there."""
+"""Numbers that differ by less are equal, as in RocketMQ Streams."""
 
 
 def _equal_numbers(one: Any, other: Any) -> Any:

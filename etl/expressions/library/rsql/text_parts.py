@@ -179,7 +179,7 @@ FUNCTIONS = (
         "substringindex",
         "text separator count",
         _substring_index,
-        "The text before so many separators; a negative number counts from the end.",
+        "The text before the n-th separator; a negative number counts from the end.",
         "substringindex('a.b.c', '.', 2)",
         "a.b",
     ),

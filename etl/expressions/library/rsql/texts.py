@@ -1,4 +1,4 @@
-"""Script functions of texts on Arrow. Arguments of any type count by their text."""
+"""Functions on texts that scripts of RocketMQ Streams call, on Arrow. Arguments of other types are converted to text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _without_empty(kernel: Callable[[Any], Any], text: Any) -> Any:
 
 
 def _join(separator: str, *parts: BoundNode) -> BoundNode:
-    """Parts with a separator between them; null ones are left out."""
+    """Join the texts of the parts that are not null, with a separator between them."""
     if not parts:
         return b.literal("", STRING)
     nodes = [text_of(part) for part in parts]
@@ -87,7 +87,7 @@ def _spaces(count: str) -> str | None:
 
 
 def substring(text: BoundNode, start: BoundNode, count: BoundNode | None = None) -> BoundNode:
-    """From a position that counts from 0, so many characters; to the end without a number or with a negative one."""
+    """``count`` characters from a position that counts from 0; to the end without a count or with a negative one."""
     return _cut(text, start, count, first=0)
 
 
@@ -189,7 +189,14 @@ FUNCTIONS = (
         "reverse", "text: any", "string", of_texts(pc.utf8_reverse), "The characters in reverse order.", "reverse('abc')", "cba"
     ),
     rsql_function(
-        "concat", "parts: any...", "string", _concat, "Parts joined.", "concat('a', 7, null)", "a7", "null parts are left out"
+        "concat",
+        "parts: any...",
+        "string",
+        _concat,
+        "The texts of the parts, joined.",
+        "concat('a', 7, null)",
+        "a7",
+        "null parts are left out",
     ),
     rsql_function(
         "concat_ws",
@@ -256,12 +263,19 @@ FUNCTIONS = (
         "text: any, count: any",
         "string",
         by_text(STRING, _repeat, grows=True),
-        "A text so many times.",
+        "The text repeated a number of times.",
         "repeat('ab', 2)",
         "abab",
         loops=True,
     ),
     rsql_function(
-        "space", "count: any", "string", by_text(STRING, _spaces, grows=True), "So many blanks.", "space('3')", "   ", loops=True
+        "space",
+        "count: any",
+        "string",
+        by_text(STRING, _spaces, grows=True),
+        "A text of a number of blanks.",
+        "space('3')",
+        "   ",
+        loops=True,
     ),
 )

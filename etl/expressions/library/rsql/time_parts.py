@@ -53,7 +53,7 @@ def _time_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
 
 
 def _date_add(value: BoundNode, part: BoundNode, count: BoundNode) -> BoundNode:
-    """With a unit that is not known the date as it is, as there."""
+    """The date unchanged if the unit is unknown, as in RocketMQ Streams."""
     unit = _DATE_UNITS.get(constant_text(part, "the unit"))
     return format_time(as_time(value), None) if unit is None else _shift(unit, value, count, None)
 
@@ -165,7 +165,7 @@ def _additions() -> tuple[LibraryFunction, ...]:
             "date: any, pattern_or_count: any, count: any?",
             "string",
             _build_addition(unit),
-            f"A date so many {unit}s later; its pattern may stand before the number.",
+            f"The date a number of {unit}s later; a pattern of the date may be given before the number.",
             f"add{unit}({SAMPLE_DATE}, 2)",
             gives[unit],
         )
@@ -181,7 +181,7 @@ FUNCTIONS = (
         "date: any, unit: string, count: any",
         "string",
         _time_add,
-        "A date so many units later: second to year, in any case of letters.",
+        "The date a number of units later: second to year, in any case of letters.",
         f"timeadd({SAMPLE_DATE}, 'WEEK', 1)",
         "2022-04-15 13:45:30",
     ),
@@ -190,7 +190,7 @@ FUNCTIONS = (
         "date: any, unit: string, count: any",
         "string",
         _date_add,
-        "A date so many units later: yyyy or year, MM or month, dd, hh, mm, ss; with another word as it is.",
+        "The date a number of units later: yyyy or year, MM or month, dd, hh, mm, ss; unchanged with another unit.",
         f"dateadd({SAMPLE_DATE}, 'hh', -3)",
         "2022-04-08 10:45:30",
     ),

@@ -101,7 +101,7 @@ SIZES = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
 
 def shift(unit: str, times: pa.Array, counts: pa.Array) -> pa.Array:
-    """Each time so many units later; of months the last day, if the day does not exist."""
+    """Each time a number of units later; with months the last day of the month, if the day does not exist."""
     import numpy as np
 
     missing = pc.or_(pc.is_null(times), pc.is_null(counts))

@@ -76,7 +76,7 @@ def _shift_unsigned(value: Any, bits: Any) -> Any:
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _MOST_OF_FACTORIAL = 20
-"""The factorial of a larger number is no 64-bit number."""
+"""The factorial of a larger number does not fit 64 bits."""
 
 
 def _in_base(number: int, base: int) -> str:
