@@ -86,12 +86,25 @@ def call_main(folder: Path, words: Iterable[object], shared: SharedSession | Non
     from etl.cli.main import main
 
     out, err = StringIO(), StringIO()
-    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err), packages_as_before():
         try:
             main([str(word) for word in words], shared)
         except SystemExit as ended:
             return Ran(int(ended.code or 0), out.getvalue(), err.getvalue())
     raise AssertionError("the command line ends with SystemExit")
+
+
+@contextmanager
+def packages_as_before() -> Iterator[None]:
+    """Afterwards this process may import the packages that it could before: a command forbids pandas to its process, and a Spark
+    session of a later test needs it."""
+    finders, variables = sys.meta_path.copy(), dict(os.environ)
+    try:
+        yield
+    finally:
+        sys.meta_path[:] = [one for one in sys.meta_path if one in finders or type(one).__module__ != "etl.lean"]
+        os.environ.clear()
+        os.environ.update(variables)
 
 
 def wait_for_orphans(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -39,6 +40,7 @@ def command(files: tuple[Path, ...], name: str | None, sample: Path | None, time
       etl import /etc/logstash/conf.d/*.conf -o job.yaml
       etl import /etc/filebeat/filebeat.yml -o job.yaml
     """
+    from etl.config.environment import undefined_variables
     from etl.migration.draft import NotCarriedError
     from etl.migration.origins import ImportRequest, import_configuration
     from etl.migration.sampling import json_members
@@ -58,3 +60,6 @@ def command(files: tuple[Path, ...], name: str | None, sample: Path | None, time
         output.write_text(found.text, "utf-8")
     for line in found.report.lines(found.noun):
         click.echo(line, err=True)
+    for variable, message in undefined_variables(found.text, os.environ).items():
+        about = message or "the pipeline reads it from the environment"
+        click.echo(f"  set {variable} before `etl lint` and `etl run`: {about}", err=True)

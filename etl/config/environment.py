@@ -67,6 +67,14 @@ def _text(text: str, env: Mapping[str, str], report: Report, path: OptionPath) -
     return _REFERENCE.sub(replace, text)
 
 
+def undefined_variables(text: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables without a default in the text of a pipeline file, outside of comments, that the environment lacks: name →
+    what their message says, or an empty text."""
+    lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    found = (one for one in _REFERENCE.finditer(lines) if one["name"] and one["default"] is None)
+    return {one["name"]: one["message"] or "" for one in found if not env.get(one["name"])}
+
+
 def is_unicode(text: str) -> bool:
     """Whether a text of the environment or command line was UTF-8: Python stands in surrogates for the bytes of others."""
     return not re.search("[\ud800-\udfff]", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from textwrap import shorten
 from typing import Any
 
@@ -29,6 +29,17 @@ def clean_name(name: str) -> str:
 
 class NotCarriedError(ValueError):
     """A construct that has no counterpart; the text says why, and what to do."""
+
+
+_TEMPORARY = re.compile(r"\b_[a-z]+_\d+\b")
+"""The name of a temporary field; those that differ in their number only are the same to `_has_errors`."""
+
+
+@lru_cache(maxsize=2048)
+def _has_errors(text: str, fields: tuple[tuple[str, str], ...]) -> bool:
+    """Whether an expression is wrong on these fields: a branch of hundreds of blocks has the same few expressions."""
+    schema = pa.schema([(name, parse_type(type_)) for name, type_ in fields])
+    return any(one.severity == "error" for one in analyse(text, schema).findings)
 
 
 @dataclass
@@ -178,10 +189,14 @@ class Draft:
 
     def check(self, value: Value) -> None:
         """Refuse an expression that is wrong on the fields that there are."""
-        fields = [(name, parse_type(self.types[name])) for name in sorted(value.reads) if name in self.types]
-        for one in analyse(value.sql, pa.schema(fields)).findings:
-            if one.severity == "error":
-                raise NotCarriedError(f"as an expression, {shorten(value.sql, 80)}: {one.message}")
+        known = {name: self.types[name] for name in value.reads if name in self.types}
+        short = {name: f"_t{number}" for number, name in enumerate(dict.fromkeys(_TEMPORARY.findall(value.sql))) if name in known}
+        text = _TEMPORARY.sub(lambda found: short.get(found[0], found[0]), value.sql)
+        if _has_errors(text, tuple(sorted((short.get(name, name), type_) for name, type_ in known.items()))):
+            fields = [(name, parse_type(type_)) for name, type_ in sorted(known.items())]
+            for one in analyse(value.sql, pa.schema(fields)).findings:
+                if one.severity == "error":
+                    raise NotCarriedError(f"as an expression, {shorten(value.sql, 80)}: {one.message}")
 
     def _check_name(self, name: str) -> None:
         if not FIELD_NAME.fullmatch(name):

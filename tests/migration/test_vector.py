@@ -143,6 +143,7 @@ def test_objects_that_a_queue_announces(etl: Etl, tmp_path: Path, monkeypatch: p
     unset = etl.here("lint", "job.yaml")
     monkeypatch.setenv("S3_BUCKET", "logs")
     linted = etl.here("lint", "job.yaml")
+    again = etl.here("import", "vector.yaml")
 
     assert "the environment has no 'S3_BUCKET': the bucket that the notifications are about" in unset.out
     assert yaml.safe_load((tmp_path / "job.yaml").read_text())["sources"]["s3"] == {
@@ -152,6 +153,8 @@ def test_objects_that_a_queue_announces(etl: Etl, tmp_path: Path, monkeypatch: p
     }
     assert "source aws_s3.bucket: the messages name it there" in made.err
     assert "source aws_s3.auth: the login comes from the environment" in made.err
+    to_set = "  set S3_BUCKET before `etl lint` and `etl run`: the bucket that the notifications are about\n"
+    assert (to_set in made.err, "set S3_BUCKET" in again.err) == (True, False)
     assert linted.status == 0, linted.out + linted.err
 
 

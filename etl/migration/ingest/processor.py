@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -213,10 +215,29 @@ def parsed_fields(type_: str, options: Mapping[str, Any]) -> Mapping[str, str]:
 
 def build_parser(type_: str, options: Mapping[str, Any]) -> Parser:
     """The parser with these options. Raises NotCarriedError with their first problem."""
-    component = installed().families["step"][type_]
     try:
-        parser = component.model_validate({"type": type_, **options})
-        assert isinstance(parser, Parser)
+        text = json.dumps(dict(options))
+    except TypeError:  # a time of YAML
+        return _checked_parser(type_, options)
+    return _cached_parser(type_, text)
+
+
+def unchecked_parser(type_: str, options: Mapping[str, Any]) -> Parser:
+    """The parser with these options, whose patterns may be wrong. Raises ValueError for options that it does not have."""
+    parser = installed().families["step"][type_].model_validate({"type": type_, **options})
+    assert isinstance(parser, Parser)
+    return parser
+
+
+@lru_cache(maxsize=256)
+def _cached_parser(type_: str, options: str) -> Parser:
+    """The parser with options in JSON: it is asked for several times."""
+    return _checked_parser(type_, json.loads(options))
+
+
+def _checked_parser(type_: str, options: Mapping[str, Any]) -> Parser:
+    try:
+        parser = unchecked_parser(type_, options)
         flaws = [one.message for one in parser.check(pa.schema([(parser.field, pa.string())])) if one.severity == "error"]
     except ValidationError as error:
         raise NotCarriedError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None

@@ -9,12 +9,13 @@ from typing import Any
 
 from etl.migration.draft import NotCarriedError
 from etl.migration.ingest.parser_processors import add_pairs
-from etl.migration.ingest.processor import Processor, as_list, parsed_fields
+from etl.migration.ingest.processor import Processor, as_list, unchecked_parser
 from etl.migration.logstash.configuration import pairs
 from etl.migration.logstash.filter_plugin import Filter, any_of
 from etl.migration.logstash.mutations import add_field
 from etl.migration.logstash.references import TIME_FIELD, field_name, java_letters
 from etl.migration.values import FALSE, Value, both, is_null, negation
+from etl.scanner.pattern_error import PatternError
 
 
 def grok(one: Filter) -> Value | None:
@@ -71,9 +72,12 @@ def _reads_legacy(text: str, patterns: list[str], definitions: Mapping[str, str]
     for set_ in ("legacy", "ecs-v1"):
         options = {"field": "x", "patterns": patterns, "pattern_set": set_, "pattern_definitions": dict(definitions)}
         try:
-            names = {*parsed_fields("grok", options)}
-        except NotCarriedError:
+            parser = unchecked_parser("grok", options)
+        except ValueError:
             return set_ == "ecs-v1"
+        if any(isinstance(tree, PatternError) for tree in getattr(parser, "trees", tuple)()):
+            return set_ == "ecs-v1"
+        names = {*parser.parsed_fields().names}
         counts.append({name for name in names if not any(f":{name}" in one or f"<{name}>" in one for one in patterns)})
     legacy, ecs = counts
     words = {*_CAPTURED.findall(text)}
