@@ -123,6 +123,15 @@ class Binder:
             return b.spark_only(_WHY_SPARK.get(name.lower(), f"{name} has no Arrow form"))
         return self._unknown_field(name, node)
 
+    def bind_member(self, node: Node, parts: list[Node]) -> BoundNode:
+        """Bind a member of a struct that an expression gives, such as ``items[0].name``."""
+        whole = self.bind(node)
+        if whole.run is not None and pa.types.is_struct(whole.type):
+            return self._member(whole, node.sql(dialect="spark", normalize_functions=False), parts)
+        return b.spark_only(
+            whole.reason or "a member of this has no Arrow form", member_type(whole.type, [one.name for one in parts])
+        )
+
     def _member(self, whole: BoundNode, path: str, parts: list[Node]) -> BoundNode:
         """Bind a member of a struct, which Arrow reads; a member inside a map or list only Spark reads."""
         numbers: list[int] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 
 
 def _dot(binder: Binder, node: Node) -> BoundNode:
-    inner = node
+    inner, parts = node, list[Any]()
     while type(inner).__name__ == "Dot" and type(inner.expression).__name__ == "Identifier":
-        inner = inner.this
+        inner, parts = inner.this, [inner.expression, *parts]
     if type(inner).__name__ == "Column":
         return binder.bind_column(node)
     method = hints.method_hint(node, SPARK_FUNCTIONS)
     if method:
         raise MisuseError("a function is not called after a dot", "bad-expression", method)
-    return binder.bind_spark_only(node)
+    return binder.bind_member(inner, parts) if parts else binder.bind_spark_only(node)
 
 
 def _type_as_value(binder: Binder, node: Node) -> BoundNode:

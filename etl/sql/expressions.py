@@ -75,11 +75,8 @@ def plain_column(node: Any, scope: Scope) -> SqlColumn | None:
 
     if text_key(node) in scope.aliases:
         return None
-    if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-        return scope.find([part.name for part in node.parts], start(node))
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        return scope.find([part.name for part in node.parts], start(node))
-    return None
+    parts = _path(node) if isinstance(node, (exp.Column, exp.Dot)) else []
+    return scope.find(parts, start(node)) if parts else None
 
 
 def seconds_of(node: Node) -> float:

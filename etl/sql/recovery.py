@@ -30,6 +30,9 @@ _UNKNOWN = "unknown"
 _OF_NAMES = frozenset({"unknown-field", "unknown-name", "unknown-function", "ambiguous-column", "wrong-columns"})
 """Codes of errors that no other column causes."""
 
+_CHOICES = frozenset({"connector", "connector.type", "type"})
+"""Options that decide which others there are."""
+
 _NOT_RUN = {
     "own": {"type": "file", "path": "{}"},
     "rsql": {"type": "file", "filePath": "{}"},
@@ -195,9 +198,11 @@ class _Recovery:
     def _mend_table(self, number: int, table: CreateTable, error: ScriptError) -> bool:
         """Give an option the name that is meant, or the table options that stand for the right ones."""
         option = next((one for one in table.options if error.at in (one.at, one.value_at)), None)
-        if error.code == "unknown-option" and option is not None:
+        if error.code in ("unknown-option", "invalid-value") and option is not None and option.name not in _CHOICES:
             name, others = _meant(error), [one for one in table.options if one is not option]
-            if name is not None and all(one.name != name for one in others):
+            if name is not None and error.code == "invalid-value":
+                others.append(replace(option, value=name))
+            elif name is not None and all(one.name != name for one in others):
                 others.append(replace(option, name=name))
             self._statements[number] = replace(table, options=tuple(others))
             return True

@@ -161,9 +161,12 @@ def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str])
     if format_ is None and options.kind == "rsql" and (options.texts.get("isJsonData") or "true").lower() == "false":
         format_ = "raw"
     if format_ in (None, "json"):
+        encoded = [name for name, type_ in fields.items() if type_ == "binary" and options.kind == "flink"]
+        fields = fields | dict.fromkeys(encoded, "string")
+        decoded = StepText({"type": "set", "fields": {name: f"unbase64({quoted(name)})" for name in encoded}}, table.at)
         paths = {field_name(name): name for name in HIDDEN if field_name(name) in fields and _declares(table, name)}
         read_json: dict[str, Any] = {"type": "json", "fields": fields}
-        return [StepText(read_json | ({"paths": paths} if paths else {}), table.at)]
+        return [StepText(read_json | ({"paths": paths} if paths else {}), table.at), *([decoded] if encoded else [])]
     if format_ == "debezium-json":
         return _debezium_steps(table, options, fields)
     if format_ == "csv":
@@ -174,7 +177,8 @@ def _reading_steps(table: CreateTable, options: Options, fields: dict[str, str])
             raise ScriptError("invalid-value", f"the format {format_!r} gives one column of type STRING", table.at)
         [name] = fields
         return [StepText({"type": "rename", "fields": {"message": name}}, table.at)] if name != "message" else []
-    raise ScriptError("invalid-value", f"there is no format {format_!r}", options.at, "'json', 'debezium-json', 'csv' or 'raw'")
+    at = next((one.value_at for one in table.options if one.value == format_ and "format" in one.name), options.at)
+    raise ScriptError("invalid-value", f"there is no format {format_!r}", at, "'json', 'debezium-json', 'csv' or 'raw'")
 
 
 def _keyed_steps(table: CreateTable, options: Options, keys: MessageKeys, fields: dict[str, str]) -> list[StepText]:

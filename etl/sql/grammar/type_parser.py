@@ -32,18 +32,38 @@ _KNOWN = (
 """Names of types, for hints."""
 
 
+_ELSEWHERE = frozenset({"MULTISET", "RAW", "VARIANT", "INTERVAL", "DESCRIPTOR"})
+"""Types of Flink that events do not have."""
+
+
 class TypeParser(TokenParser):
     """Reads types, casts and lists of columns."""
 
     def _type(self) -> Node:
+        node = self._one_type()
+        if self._curr and self._curr.text.upper() == "MULTISET":
+            raise ScriptError(
+                "bad-type", "there is no type MULTISET here", self._curr.start, "MAP<type, INT> has how often each comes"
+            )
+        while self._match_text_seq("ARRAY"):
+            node = _nested(exp.DType.ARRAY, [node], node.meta["start"])
+        return node
+
+    def _one_type(self) -> Node:
         token = self._curr
         if self._match_text_seq("ROW"):
             return self._row_type(token)
-        if self._curr and self._curr.text.upper() in TYPE_NAMES:
+        name, following = (token.text.upper() if token else ""), self._next
+        if name in ("ARRAY", "MAP") and following and following.token_type == TokenType.LT:
+            return self._elements(name)
+        if name in TYPE_NAMES or name == "BINARY":
             self._take()
-            node: Any = exp.DataType.build(TYPE_NAMES[token.text.upper()], dialect="spark")
+            self._match_length()
+            node: Any = exp.DataType.build(TYPE_NAMES.get(name, name), dialect="spark")
             node.meta["start"] = token.start
             return node
+        if name in _ELSEWHERE:
+            raise ScriptError("bad-type", f"there is no type {name} here", token.start, "read it as STRING, or as BIGINT")
         node = self._parse_types(schema=True)
         if node is None:
             raise self._unknown_type()
@@ -51,6 +71,26 @@ class TypeParser(TokenParser):
         self._match_text_seq("WITHOUT", "TIME", "ZONE")
         node.meta.setdefault("start", token.start)
         return node
+
+    def _match_length(self) -> None:
+        """Read over ``(10)`` behind a type that has no length here."""
+        if self._match(TokenType.L_PAREN):
+            self._expect(TokenType.NUMBER, "a number")
+            self._expect(TokenType.R_PAREN, "')'")
+
+    def _elements(self, name: str) -> Node:
+        """``ARRAY<type>`` or ``MAP<type, type>``."""
+        start = self._curr.start
+        self._take()
+        self._take()
+        types = []
+        for number in range(2 if name == "MAP" else 1):
+            if number:
+                self._expect(TokenType.COMMA, "','")
+            types.append(self._type())
+            self._match_text_seq("NOT", "NULL")
+        self._expect(TokenType.GT, "'>'")
+        return _nested(exp.DType[name], types, start)
 
     def _unknown_type(self) -> ScriptError:
         """A word that is not a type, with the type that is probably meant."""
@@ -67,8 +107,9 @@ class TypeParser(TokenParser):
         members = []
         while not self._match(end):
             name = self._id("a member")
-            members.append(exp.ColumnDef(this=exp.to_identifier(name), kind=self._type()))
+            members.append(exp.ColumnDef(this=exp.to_identifier(name), kind=_plain(self._type())))
             self._match_text_seq("NOT", "NULL")
+            self._match_text_seq("COMMENT")
             if self._match(TokenType.STRING):
                 pass  # a comment
             if not self._match(TokenType.COMMA) and not (self._curr and self._curr.token_type == end):
@@ -94,3 +135,19 @@ class TypeParser(TokenParser):
                     break
             names.append(self._id("a column"))
         return tuple(names)
+
+
+def _nested(kind: Any, types: list[Any], start: int) -> Any:
+    """The type of arrays or maps."""
+    node = exp.DataType(this=kind, expressions=[_plain(one) for one in types], nested=True)
+    node.meta["start"] = start
+    return node
+
+
+def _plain(type_: Any) -> Any:
+    """The type of a part of another one: texts have no length there."""
+    if type_.this not in (exp.DType.VARCHAR, exp.DType.CHAR):
+        return type_
+    text = exp.DataType.build("string")
+    text.meta["start"] = type_.meta["start"]
+    return text

@@ -16,3 +16,6 @@ SELECT id, sum(amount) FROM orders GROUP BY TUMBLE(t, INTERVAL '1' MINUTE), id;
 INSERT INTO nowhere SELECT host, uper(host) FROM logs;
 INSERT INTO unnamed SELECT host, sum(bytes) FROM logs GROUP BY host;
 INSERT INTO unnamed SELECT id, amont FROM orders WHERE TO_TIMSTAMP(id) > t;
+CREATE TABLE many (id BIGINT, v STRING) WITH ('connector' = 'kafka', 'topics' = 'a', 'properties.bootstrap.servers' = 'h:9092',
+  'scan.startup.mode' = 'latest', 'format' = 'avro', 'scan.parallelism' = '2');
+SELECT idd, lower(v) FROM many;
