@@ -12,6 +12,7 @@ from etl.sql.columns import Scope, SqlColumn, TimeAttribute, column_of, field_na
 from etl.sql.expressions import quoted, seconds_of, spark_text
 from etl.sql.relation import Relation, StepText
 from etl.sql.statements import Column, CreateTable, ScriptError, Watermark, start
+from etl.sql.table_options.datagen import generated_columns
 from etl.sql.table_options.kafka_keys import MARK_REMOVED, MessageKeys, message_keys
 from etl.sql.table_options.metadata import metadata_columns
 from etl.sql.table_options.options import Options, option_names
@@ -117,6 +118,10 @@ def source_relation(table: CreateTable, name: str, options: Options, source: typ
         filled += last
     else:
         steps = _reading_steps(table, options, fields) + steps
+        if options.type == "generate" and options.kind == "flink":
+            template, numbering = generated_columns(table, options, fields)
+            more |= template
+            steps += numbering
     is_changing = any(step.options["type"] == "changelog" or "changelog" in step.options for step in (*steps, *filled))
     changes = table.at if is_changing else None
     order = {column.name: at for at, column in enumerate(table.columns)}

@@ -104,3 +104,30 @@ def test_an_unknown_member_of_an_element_is_found(tmp_path: Path) -> None:
     assert run_query(f"{table}; SELECT items[1].sko AS s FROM t", tmp_path).problems == [
         "there is no field 'flink_element_at(items, 1).sko' here"
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_datagen_gives_the_declared_columns(engine: Engine, tmp_path: Path) -> None:
+    columns = "id INT, n BIGINT, name STRING, ok BOOLEAN, d DOUBLE, p DECIMAL(10, 2), t TIMESTAMP(3), u INT"
+    options = "'fields.id.kind' = 'sequence', 'fields.id.start' = '5', 'fields.id.end' = '8', 'fields.name.length' = '4'"
+    (tmp_path / "job.sql").write_text(
+        f"CREATE TABLE g ({columns}) WITH ('connector' = 'datagen', {options}, 'fields.u.min' = '1', 'fields.u.max' = '3');"
+        f"CREATE TABLE o WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/o.jsonl', 'format' = 'json') AS SELECT * FROM g",
+        "utf-8",
+    )
+
+    engine.service(tmp_path / "job.sql", once=True, drain=True).finished()
+
+    rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text("utf-8").splitlines()]
+    assert [row["id"] for row in rows] == [5, 6, 7, 8]
+    assert all(len(row["name"]) == 4 and 1 <= row["u"] <= 3 and None not in row.values() for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"), [("fields.x.kind", "no column 'x' to generate"), ("fields.id.knd", "no option 'knd'")]
+)
+def test_options_of_datagen_name_columns(option: str, message: str) -> None:
+    script = f"CREATE TABLE g (id INT) WITH ('connector' = 'datagen', '{option}' = 'sequence'); SELECT id FROM g"
+
+    assert [str(error) for error in compile_script(script, installed()).errors] == [f"datagen has {message}"]

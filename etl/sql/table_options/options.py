@@ -42,6 +42,26 @@ _FORMAT_OPTIONS = (
 )
 """Beginnings of options that say how Flink encodes or schedules, which formats and sinks here do by themselves."""
 
+_WITHOUT_EFFECT = {
+    "scan.parallelism": "`run.parallelism` is that of the whole job",
+    **dict.fromkeys(
+        ("scan.bounded.mode", "scan.bounded.specific-offsets", "scan.bounded.timestamp-millis"),
+        "`etl run --once` ends where the topic ends when it starts",
+    ),
+    "scan.watermark.idle-timeout": "SET 'table.exec.source.idle-timeout' = '30 s'",
+    **dict.fromkeys(
+        (
+            *(f"scan.watermark.{name}" for name in ("emit.strategy", "alignment.group", "alignment.max-drift")),
+            *("scan.watermark.alignment.update-interval", "scan.auto-commit", "scan.fetch-size", "raw.charset", "raw.endianness"),
+            *(f"scan.partition.{name}" for name in ("column", "lower-bound", "num", "upper-bound")),
+            *("compaction.file-size", "compatible-mode", "connection.max-retry-timeout", "failure-handler", "socket.timeout"),
+            *("connection.path-prefix", "connection.request-timeout", "connection.timeout", "document-id.key-delimiter"),
+        ),
+        "leave it out",
+    ),
+}
+"""Options of Flink that change nothing here, and what to do instead."""
+
 _FLINK: Mapping[str, Connector] = {
     "filesystem": Connector("file", "file", "file", {"path": lambda text: [(("path",), text.removeprefix("file://"))]}),
     "kafka": Connector(
@@ -227,6 +247,12 @@ def _map(
             continue
         if kind == "rsql" and written not in connector.options and has_elsewhere(written):
             found.warnings.append(ScriptError("no-effect", f"{name!r} has no option {written!r}", option.at, _ELSEWHERE))
+            continue
+        if name == "datagen" and written.startswith("fields."):
+            continue  # read with the columns
+        if kind == "flink" and written in _WITHOUT_EFFECT:
+            message = f"the option {written!r} has no effect"
+            found.warnings.append(ScriptError("no-effect", message, option.at, _WITHOUT_EFFECT[written]))
             continue
         for path, value in _values(connector, written, option, kind):
             if path == ("topic",) and (family, type_) in _TOPIC_LISTS:
