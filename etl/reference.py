@@ -118,11 +118,11 @@ def pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
 
 def write(folder: Path) -> None:
     """Write the reference, and remove pages of components that are gone."""
-    wanted = {folder / path: text for path, text in pages(installed())}
+    expected = {folder / path: text for path, text in pages(installed())}
     for old in folder.rglob("*.md"):
-        if old not in wanted:
+        if old not in expected:
             old.unlink()
-    for path, text in wanted.items():
+    for path, text in expected.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

@@ -68,25 +68,27 @@ def shared_columns(settings: ConnectionSettings, statuses: Statuses, table: str)
     return read_columns(shared_client(settings), statuses, table)
 
 
-def match_columns(fields: Schema, wanted: Mapping[str, str] | None, columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of fields that have one: the one in ``wanted``, else that of the same name, dots also as underscores."""
-    if wanted is not None:
-        return {field: column for field, column in wanted.items() if column in columns and field in fields.names}
+def match_columns(fields: Schema, requested: Mapping[str, str] | None, columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of each field that has one: that in ``requested``, else of the same name, dots also as underscores."""
+    if requested is not None:
+        return {field: column for field, column in requested.items() if column in columns and field in fields.names}
     names = {name: name if name in columns else name.replace(".", "_") for name in fields.names}
     return {field: column for field, column in names.items() if column in columns}
 
 
-def check_columns(fields: Schema, wanted: Mapping[str, str] | None, columns: Mapping[str, str], table: str) -> Iterator[Finding]:
+def check_columns(
+    fields: Schema, requested: Mapping[str, str] | None, columns: Mapping[str, str], table: str
+) -> Iterator[Finding]:
     """Yield a finding for each field without a column."""
-    found = match_columns(fields, wanted, columns)
-    for name in wanted or fields.names:
+    found = match_columns(fields, requested, columns)
+    for name in requested or fields.names:
         if name in found or name not in fields.names:
             continue
-        column = wanted[name] if wanted else name
+        column = requested[name] if requested else name
         what = f"table {table!r} has no column {column!r} that can be written"
         near = closest(column, columns)
         hint = f"did you mean {near!r}?" if near else f"ALTER TABLE {table} ADD COLUMN, or drop the field before the sink"
-        yield Finding("unknown-column", what, ("columns", name) if wanted else ("table",), hint)
+        yield Finding("unknown-column", what, ("columns", name) if requested else ("table",), hint)
 
 
 def find_forgetting(client: Client, statuses: Statuses, table: str) -> str | None:

@@ -109,8 +109,8 @@ def _check_data_stream(sink: ElasticsearchSink, found: str) -> Iterator[Finding]
 def _check_mapping(mapping: dict[str, Any], incoming: Schema) -> Iterator[Finding]:
     for field in incoming:
         kind = _kind(mapping, field.name)
-        wanted = _ACCEPTED_TYPES.get(kind or "")
-        if wanted is not None and not pa.types.is_null(field.type) and not any(is_type(field.type) for is_type in wanted):
+        accepted = _ACCEPTED_TYPES.get(kind or "")
+        if accepted is not None and not pa.types.is_null(field.type) and not any(is_type(field.type) for is_type in accepted):
             message = f"field {field.name!r} is {field.type}, but {kind} in the index: documents may be rejected"
             yield Finding("index-mismatch", message, ("index",), severity="warning")
 

@@ -65,13 +65,13 @@ def max_batch_events(limit: Limit) -> int:
     return min(events, limit.max_events) if limit.max_events is not None else events
 
 
-def share_fairly(wanted: Mapping[Partition, int], most: int) -> dict[Partition, int]:
+def share_fairly(requested: Mapping[Partition, int], most: int) -> dict[Partition, int]:
     """Divide ``most`` over the partitions: one that wants less than an equal share gets all it wants, the others get the
     same.
     """
     left, given = most, {}
     for waiting, (partition, want) in zip(
-        range(len(wanted), 0, -1), sorted(wanted.items(), key=lambda item: item[1]), strict=True
+        range(len(requested), 0, -1), sorted(requested.items(), key=lambda item: item[1]), strict=True
     ):
         given[partition] = min(want, -(-left // waiting))
         left -= given[partition]

@@ -51,23 +51,23 @@ class StartOffsets:
         return topics.fetch_offsets_at(self.settings, partitions, int(self.time.timestamp() * 1000))
 
     def _offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        wanted = {(name, n): at for name, given in self.offsets.items() for n, at in given.items()}
-        self._check_partitions_exist(wanted, partitions)
-        ends = topics.fetch_end_offsets(self.settings, wanted, committed=False)
-        for (name, number), at in wanted.items():
+        requested = {(name, n): at for name, given in self.offsets.items() for n, at in given.items()}
+        self._check_partitions_exist(requested, partitions)
+        ends = topics.fetch_end_offsets(self.settings, requested, committed=False)
+        for (name, number), at in requested.items():
             if at > ends[name, number]:
                 raise ComponentError(
                     f"start_offsets: {name}/{number} cannot start at offset {at}, it ends at {ends[name, number]}; "
                     "correct the offset, or leave it out to begin at the first message"
                 )
-        return self._or_earliest(partitions, wanted)
+        return self._or_earliest(partitions, requested)
 
-    def _check_partitions_exist(self, wanted: Iterable[Partition], partitions: Sequence[Partition]) -> None:
+    def _check_partitions_exist(self, requested: Iterable[Partition], partitions: Sequence[Partition]) -> None:
         """Raise ComponentError for an unknown partition: the partition that was meant would silently be read from its first
         message.
         """
         names = [f"{name}/{number}" for name, number in partitions]
-        for name, number in wanted:
+        for name, number in requested:
             if (name, number) not in partitions:
                 hint = nearest(f"{name}/{number}", names) or f"there are {', '.join(names[:_SHOWN])}"
                 raise ComponentError(f"start_offsets: there is no partition {name}/{number}; {hint}")

@@ -55,11 +55,11 @@ def _create(client: Client, name: str, creation: TopicCreation) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-    wanted = NewTopic(name, creation.partitions or _BROKERS_DEFAULT, creation.replication or _BROKERS_DEFAULT)
+    requested = NewTopic(name, creation.partitions or _BROKERS_DEFAULT, creation.replication or _BROKERS_DEFAULT)
 
     def ask(seconds: float) -> None:
         try:
-            client.raw.create_topics([wanted], request_timeout=seconds, operation_timeout=seconds)[name].result()
+            client.raw.create_topics([requested], request_timeout=seconds, operation_timeout=seconds)[name].result()
         except KafkaException as raised:
             if raised.args[0].name() != "TOPIC_ALREADY_EXISTS":  # another process was first, or an answer was lost
                 raise

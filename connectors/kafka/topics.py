@@ -139,10 +139,10 @@ def fetch_offsets(settings: ClientSettings, specs: Mapping[Partition, Any], comm
         return {}
     client = admin_client(settings)
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    wanted = {TopicPartition(*partition): spec for partition, spec in specs.items()}
+    requested = {TopicPartition(*partition): spec for partition, spec in specs.items()}
 
     def ask(seconds: float) -> dict[Partition, int]:
-        futures: Mapping[TopicPartition, Any] = client.raw.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
+        futures: Mapping[TopicPartition, Any] = client.raw.list_offsets(requested, isolation_level=level, request_timeout=seconds)
         return {(partition.topic, partition.partition): future.result().offset for partition, future in futures.items()}
 
     try:

@@ -68,12 +68,12 @@ def _check_own(call: AggregateCall, function: UserFunction, schema: Schema, *, i
     if not is_window or call.per_second:
         message = f"{function.name}() is for windows, and not for {'per_second' if call.per_second else 'running values'}"
         return Aggregate(pa.null(), (Finding("bad-aggregate", message, at=0),))
-    wanted = function.parameters[0].type
+    accepted = function.parameters[0].type
 
     def result(found: pa.DataType) -> pa.DataType | None:
-        return function.result if wanted is None or is_taken(found, wanted) else None
+        return function.result if accepted is None or is_taken(found, accepted) else None
 
-    return _check_call(call, AggregateFunction(f"{function.name}(x)", None, result, describe(wanted)), schema)
+    return _check_call(call, AggregateFunction(f"{function.name}(x)", None, result, describe(accepted)), schema)
 
 
 def _check_rate(call: AggregateCall, function: AggregateFunction, schema: Schema) -> Aggregate:

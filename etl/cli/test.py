@@ -45,13 +45,13 @@ Examples:
 
 @click.command("test", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
-@click.option("-k", "wanted", multiple=True, metavar="NAME", help="Only tests whose name contains NAME; may be repeated.")
+@click.option("-k", "requested", multiple=True, metavar="NAME", help="Only tests whose name contains NAME; may be repeated.")
 @click.option("--junit", "report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write results as XML.")
 @click.option("--update", "updates", is_flag=True, help="Write what comes out into the files as what is expected.")
 @add_config_options
 def command(
     paths: Sequence[str],
-    wanted: Sequence[str],
+    requested: Sequence[str],
     report: Path | None,
     updates: bool,
     overrides: tuple[str, ...],
@@ -65,10 +65,10 @@ def command(
     files = test_files(paths)
     suites, problems = _suites(files, load_environment(env_file), overrides)
     print_text(problems, err=True)
-    selected = [(suite, case) for suite in suites for case in suite.cases if _is_selected(case, wanted)]
+    selected = [(suite, case) for suite in suites for case in suite.cases if _is_selected(case, requested)]
     broken = any(problem.severity == "error" for problem in problems)
     if not selected and not broken:
-        raise click.UsageError(_describe_no_tests(wanted, suites))
+        raise click.UsageError(_describe_no_tests(requested, suites))
     if not any(wants_spark(suite, case) for suite, case in selected):
         forbid("pandas")
     began = time.monotonic()
@@ -121,15 +121,15 @@ def _suites(files: Sequence[Path], env: Mapping[str, str], overrides: Sequence[s
     return [one.suite for one in checked if one.suite], list(dict.fromkeys(problems))
 
 
-def _is_selected(case: Case, wanted: Sequence[str]) -> bool:
-    return not wanted or any(part.lower() in case.name.lower() for part in wanted)
+def _is_selected(case: Case, requested: Sequence[str]) -> bool:
+    return not requested or any(part.lower() in case.name.lower() for part in requested)
 
 
-def _describe_no_tests(wanted: Sequence[str], suites: Sequence[Suite]) -> str:
+def _describe_no_tests(requested: Sequence[str], suites: Sequence[Suite]) -> str:
     names = [case.name for suite in suites for case in suite.cases]
     names[MAX_NAMES:] = ["…"] if len(names) > MAX_NAMES else []
-    if wanted and names:
-        return f"no test has {' or '.join(map(repr, wanted))} in its name; tests are: {', '.join(names)}"
+    if requested and names:
+        return f"no test has {' or '.join(map(repr, requested))} in its name; tests are: {', '.join(names)}"
     return "no tests found; a pipeline file has them under 'tests:', or a file beside it whose name ends in _test.yaml"
 
 

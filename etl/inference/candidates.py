@@ -83,13 +83,13 @@ def recipe_candidate(name: str, path: Path) -> Candidate | None:
     return _recipe(name, path, checked.pipeline) if checked.pipeline is not None else None
 
 
-def parser_candidates(lines: Sequence[str] = ("",), wanted: str | None = None) -> Iterator[Candidate]:
-    """The parser ``wanted``, and parsers that need no options and may read the lines; the first line may name columns."""
+def parser_candidates(lines: Sequence[str] = ("",), requested: str | None = None) -> Iterator[Candidate]:
+    """The parser ``requested``, and parsers that need no options and may read the lines; the first line may name columns."""
     for component in installed().families["step"].values():
         name = type_name(component)
         if (
             issubclass(component, Parser)
-            and (name == wanted or may_read(name, lines))
+            and (name == requested or may_read(name, lines))
             and (found := _minimal_parser(component, lines[0]))
         ):
             yield _parser(*found)

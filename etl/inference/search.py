@@ -55,34 +55,34 @@ MAX_WRONG_SHARE = 0.05
 NAMES = ("host.hostname", "host.name", "process.name", "log.syslog.appname")
 
 
-def find_matches(sample: Sample, wanted: str | None = None, doing: Callable[[str], None] = lambda _: None) -> list[Match]:
+def find_matches(sample: Sample, requested: str | None = None, doing: Callable[[str], None] = lambda _: None) -> list[Match]:
     """All matches of a sample, the best first.
 
     Tries the parsers and the most similar recipes, then patterns generated from the lines; if these parse less than half of the
     events, also the other recipes. ``wanted`` is a recipe to try in any case; ``doing`` is called with progress messages.
     """
     with compiling_time_kernel():
-        return _find_matches(sample, wanted, doing)
+        return _find_matches(sample, requested, doing)
 
 
-def _find_matches(sample: Sample, wanted: str | None, doing: Callable[[str], None]) -> list[Match]:
+def _find_matches(sample: Sample, requested: str | None, doing: Callable[[str], None]) -> list[Match]:
     doing("looking for recipes like it")
     known = _recipe_signatures()
     likeness = rank_by_likeness(sample.lines[:LIKE_LINES], known)
     order = [one for one, share in likeness.items() if share >= MIN_LIKENESS]
     near = [one for one in order[:NEAREST] if likeness[one] >= NEARLY * likeness[order[0]]]
-    near += [one for one in known if one.name == wanted and one not in near]
+    near += [one for one in known if one.name == requested and one not in near]
     candidates = chain(
-        _build_candidates(near, sample, wanted), parser_candidates(sample.lines, wanted), _table_candidates(sample)
+        _build_candidates(near, sample, requested), parser_candidates(sample.lines, requested), _table_candidates(sample)
     )
     found = _try_candidates(candidates, sample, doing)
     best = rank_matches(found, likeness)
-    if wanted != MADE and best and is_settled(best[0], sample, known):
+    if requested != MADE and best and is_settled(best[0], sample, known):
         return best
     doing("making patterns from the lines")
     found += _match_generated_patterns(sample)
     if not any(2 * one.rate >= 1 for one in found):
-        found += _try_candidates(_build_candidates((one for one in order if one not in near), sample, wanted), sample, doing)
+        found += _try_candidates(_build_candidates((one for one in order if one not in near), sample, requested), sample, doing)
     return rank_matches(found, likeness, {one.candidate.name for one in found if is_doubtful(one, sample, known)})
 
 
@@ -148,10 +148,10 @@ def _recipe_signatures() -> list[Signature]:
     return [one for one in signatures(recipes()) if one.reads_file]
 
 
-def _build_candidates(known: Iterable[Signature], sample: Sample, wanted: str | None) -> Iterator[Candidate]:
-    """Build the recipes that may read the sample, and the wanted one."""
+def _build_candidates(known: Iterable[Signature], sample: Sample, requested: str | None) -> Iterator[Candidate]:
+    """Build the recipes that may read the sample, and the requested one."""
     built = (candidate for one in known if (candidate := recipe_candidate(one.name, one.path)))
-    return (one for one in built if one.name == wanted or may_open(one, sample.lines))
+    return (one for one in built if one.name == requested or may_open(one, sample.lines))
 
 
 def _try_candidates(

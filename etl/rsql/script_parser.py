@@ -116,9 +116,9 @@ class _Parser:
         if not self._take(text):
             raise self._unexpected_token(repr(text), hint)
 
-    def _unexpected_token(self, wanted: str, hint: str | None = None) -> SourceError:
+    def _unexpected_token(self, expected: str, hint: str | None = None) -> SourceError:
         found = repr(self._next.text) if self._next.kind != "end" else "the end"
-        return SourceError("script-syntax", f"{wanted} is expected, not {found}", self._next.at, hint)
+        return SourceError("script-syntax", f"{expected} is expected, not {found}", self._next.at, hint)
 
     def parse_statements(self, depth: int) -> tuple[Statement, ...]:
         """Statements up to the end, or up to the bracket that ends a branch."""

@@ -195,7 +195,7 @@ class _Stages:
             one.prepare()
 
     def _listen(self, supervised: Sequence[SupervisedRun]) -> None:
-        """Answer requests for metrics and export them, if that is wanted."""
+        """Answer requests for metrics and export them, if options say so."""
         if self.service.request.listen is not None:
             address = ListenAddress.parse(self.service.request.listen)
             host, port = self.stack.enter_context(metrics_server(address, supervised))

@@ -184,8 +184,8 @@ def start(
     from etl.sdk.session import register, shared_session, wrap_session
 
     shared = shared_session(master, settings) if spark is None else wrap_session(spark)
-    wanted = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
-    run = Run(pipeline.name, value, RunService([pipeline], wanted, shared=shared), on_message, spark)
+    requested = RunRequest(master=shared.master, new_state=tuple(new_state), log_level=NOTICE, **request)
+    run = Run(pipeline.name, value, RunService([pipeline], requested, shared=shared), on_message, spark)
     if spark is None:
         register(run)
     return run._begin()

@@ -31,18 +31,18 @@ def shared_session(master: str = "local[*]", settings: Mapping[str, str] | None 
     from etl.running.shared_session import SharedSession
     from etl.spark.masters import local_master
 
-    wanted = (local_master(master), dict(settings or {}))
+    requested = (local_master(master), dict(settings or {}))
     with _lock:
         _forget_ended()
-        if _current and _current["settings"] != wanted:
+        if _current and _current["settings"] != requested:
             if _at_work():
                 raise EtlError("a run is at work on a session with another master or other settings: stop it first")
             stop_spark()
         if not _current:
             if _active_session() is not None:
                 raise EtlError("this process has a SparkSession already: run on it with spark=session, or stop it first")
-            _current["session"] = SharedSession("sluice", wanted[0], _log_folder() / "spark.log", wanted[1])
-            _current["settings"] = wanted
+            _current["session"] = SharedSession("sluice", requested[0], _log_folder() / "spark.log", requested[1])
+            _current["settings"] = requested
         return _current["session"]
 
 

@@ -87,12 +87,12 @@ def try_sample(pipeline: Pipeline, read: int, observe: Sequence[str] = (), drain
     from etl.sdk.session import run_plan
     from etl.testing.trial import build_capture_plan, run_capture_plan
 
-    wanted = list(observe) or list(pipeline.sinks)
+    requested = list(observe) or list(pipeline.sinks)
     sampled = replace(pipeline, sources={name: _sample(name, source, read) for name, source in pipeline.sources.items()})
     with tempfile.TemporaryDirectory(prefix="etl-sample-") as name:
         folder = Path(name)
-        plan = build_capture_plan(sampled, wanted, folder)
-        return _trial(run_capture_plan(plan, sampled, wanted, folder, drain, run_plan), pipeline, wanted)
+        plan = build_capture_plan(sampled, requested, folder)
+        return _trial(run_capture_plan(plan, sampled, requested, folder, drain, run_plan), pipeline, requested)
 
 
 def _plain_input(events: Input) -> Any:
@@ -129,9 +129,11 @@ def _check_shape(given: Mapping[str, Any], pipeline: Pipeline, site: Site) -> No
                 raise TypeError(f"event {number} is {wrong[0]!r}: an event is a text, or a mapping of fields to values")
 
 
-def _trial(outcome: Outcome, pipeline: Pipeline, wanted: Any) -> Trial:
+def _trial(outcome: Outcome, pipeline: Pipeline, requested: Any) -> Trial:
     schemas = output_schemas(pipeline)
-    outputs = {name: Events(outcome.events[name].rows, _names(outcome.events[name].rows, schemas[name]), name) for name in wanted}
+    outputs = {
+        name: Events(outcome.events[name].rows, _names(outcome.events[name].rows, schemas[name]), name) for name in requested
+    }
     letters = [{name: row[name] for name in ("at", "code", "reason", "event") if name in row} for row in outcome.letters.rows]
     return Trial(outputs, Events(letters, ("at", "code", "reason", "event"), "dead letters"))
 

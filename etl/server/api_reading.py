@@ -100,8 +100,8 @@ def _samples(call: Call) -> api.SamplesDocument:
     if job.status in _WITHOUT_EVENTS:
         raise EtlError(f"{call.pipeline} is {job.status}: no events pass; `etl start {call.pipeline}` starts it")
     state, values = call.server.engine.state(str(job.name)), call.values
-    wanted = values["stream"] or "", values["where"], values["limit"], values["after"]
-    fields, events = call.server.samples.look(job.pipeline, state, *wanted)
+    requested = values["stream"] or "", values["where"], values["limit"], values["after"]
+    fields, events = call.server.samples.look(job.pipeline, state, *requested)
     return api.SamplesDocument(fields=fields, events=[api.SampleDocument(id=id_, event=event) for id_, event in events])
 
 

@@ -1,4 +1,4 @@
-"""One pipeline of a server: a thread that makes what runs agree with the wanted version and the desired state."""
+"""One pipeline of a server: a thread that makes what runs agree with the desired version and the desired state."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Job:
         self.name = name
         self.log = MessageLog(engine.state(str(name)).messages)
         self.version: JobVersion | None = None
-        """The wanted version."""
+        """The desired version."""
         self.desired: Desired = "stopped"
         self.refusal: Refusal | None = None
         self.pipeline: Pipeline | None = None
@@ -146,7 +146,7 @@ class Job:
             self._changed.notify_all()
 
     def settle(self, verb: LetterVerb, letters: LetterFilter) -> None:
-        """Stop the run after its micro-batch, send dead letters through the wanted version or drop them, and go on.
+        """Stop the run after its micro-batch, send dead letters through the desired version or drop them, and go on.
 
         Raises EtlError if that is going on already, if its run hangs, or if no version was accepted.
         """

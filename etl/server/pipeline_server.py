@@ -193,7 +193,7 @@ class PipelineServer:
             self._forget(name)
 
     def rollback(self, name: PipelineName, number: int | None = None) -> Job:
-        """Deploy an earlier version, by default the one before the wanted one, as a new version. Raises EtlError."""
+        """Deploy an earlier version, by default the one before the desired one, as a new version. Raises EtlError."""
         with self._lock:
             job = self.job(name)
             current = job.version.number if job.version else None

@@ -17,7 +17,7 @@ from etl.server.jobs_folder import JobFile, Language
 from etl.server.names import PipelineName
 
 Desired: TypeAlias = Literal["running", "stopped", "paused"]
-"""What is wanted of a pipeline."""
+"""The desired state of a pipeline."""
 
 FOLDER = ".server"
 """The folder below the server's state; no pipeline is called like that."""

@@ -39,19 +39,21 @@ def window_of(call: Any, scope: Scope, arguments: Sequence[Any] | None = None) -
         raise ScriptError("wrong-arguments", f"{kind.upper()} takes a time column", start(call), "TUMBLE(t, INTERVAL '1' MINUTE)")
     if call_name(time) == "descriptor" and time.expressions:
         time = time.expressions[0]
-    wanted = _SPANS.get(kind)
-    if wanted is None:
+    accepted = _SPANS.get(kind)
+    if accepted is None:
         raise ScriptError(
             "unsupported-sql", f"there is no window {kind.upper()}", start(call), "TUMBLE, HOP, CUMULATE or SESSION"
         )
-    least = 1 if kind == "window" else wanted
-    if not least <= len(spans) <= wanted + (kind in _WITH_OFFSET):
+    least = 1 if kind == "window" else accepted
+    if not least <= len(spans) <= accepted + (kind in _WITH_OFFSET):
         raise ScriptError(
-            "wrong-arguments", f"{kind.upper()} takes a time column and {wanted} interval{'s'[: wanted - 1]}", start(call)
+            "wrong-arguments", f"{kind.upper()} takes a time column and {accepted} interval{'s'[: accepted - 1]}", start(call)
         )
-    lengths = [_length(span) for span in spans[:wanted]]
+    lengths = [_length(span) for span in spans[:accepted]]
     options = _time_of(time, scope, call) | _OPTIONS[kind](list(map(duration, lengths)))
-    offset = _signed_seconds(spans[wanted]) % (lengths[-1] if kind == "cumulate" else lengths[0]) if len(spans) > wanted else 0
+    offset = (
+        _signed_seconds(spans[accepted]) % (lengths[-1] if kind == "cumulate" else lengths[0]) if len(spans) > accepted else 0
+    )
     if offset and "time" not in options:
         raise ScriptError("unsupported-sql", "windows by time of reading have no offset", start(call), "use an event time")
     column = plain_column(time, scope) if "time" in options else None

@@ -33,29 +33,31 @@ def rows_of(files: Iterable[StateFileEntry]) -> int:
 
 def without_key(manifests: Manifests, stage: StageState, operator: Operator, key: pa.Table) -> tuple[StateFileEntry, ...]:
     """The files of a step without the rows of a key, which is a table of one row: files that have such rows are rewritten."""
-    wanted = key_hashes(key, operator.keys, manifests.seed)
-    part = int(part_of(wanted)[0])
-    return tuple(left for entry in stage.files for left in _rewrite(manifests, entry, operator, part, wanted))
+    requested = key_hashes(key, operator.keys, manifests.seed)
+    part = int(part_of(requested)[0])
+    return tuple(left for entry in stage.files for left in _rewrite(manifests, entry, operator, part, requested))
 
 
-def _rewrite(manifests: Manifests, entry: StateFileEntry, operator: Operator, part: int, wanted: Any) -> Iterator[StateFileEntry]:
+def _rewrite(
+    manifests: Manifests, entry: StateFileEntry, operator: Operator, part: int, requested: Any
+) -> Iterator[StateFileEntry]:
     file = open_entry(manifests.folder, entry)
     if part not in file.parts:
         yield entry
         return
-    others = _other_rows(file, operator, part, wanted, manifests.seed)
+    others = _other_rows(file, operator, part, requested, manifests.seed)
     if others.num_rows == file.part(part).num_rows:
         yield entry
     else:
         yield from _write_without(manifests.folder, entry.name, file, part, others)
 
 
-def _other_rows(file: StateFile, operator: Operator, part: int, wanted: Any, seed: int) -> pa.RecordBatch:
+def _other_rows(file: StateFile, operator: Operator, part: int, requested: Any, seed: int) -> pa.RecordBatch:
     rows = file.part(part)
     stored = HASH2 in rows.schema.names
     halves = [rows.column(half).to_numpy() for half in (HASH, HASH2)] if stored else key_hashes(rows, operator.keys, seed)
     first, second = halves
-    return rows.filter(pa.array((first != wanted[0, 0]) | (second != wanted[1, 0])))
+    return rows.filter(pa.array((first != requested[0, 0]) | (second != requested[1, 0])))
 
 
 def _write_without(folder: Path, name: str, file: StateFile, part: int, others: pa.RecordBatch) -> Iterator[StateFileEntry]:

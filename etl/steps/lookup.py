@@ -119,8 +119,8 @@ class Lookup(ArrowStep):
             if name not in self.add:
                 yield Finding("unknown-field", f"{name!r} is not a field of `add`", ("defaults", name), nearest(name, self.add))
             elif self._table is not None and not _castable(self.defaults[name], self._table.column(self.add[name])):
-                wanted = format_type(self._table.column(self.add[name]))
-                yield Finding("wrong-type", f"{self.defaults[name]!r} is not of type {wanted}", ("defaults", name))
+                accepted = format_type(self._table.column(self.add[name]))
+                yield Finding("wrong-type", f"{self.defaults[name]!r} is not of type {accepted}", ("defaults", name))
         if self.defaults and self.miss != "keep":
             message = "events whose key the table lacks are not kept, so no default applies"
             yield Finding("useless-option", message, ("defaults",), "leave it out, or write `miss: keep`")
@@ -134,9 +134,9 @@ class Lookup(ArrowStep):
         for name, column in self.add.items():
             if known is not None and column not in known:
                 yield Finding("unknown-column", f"the table has no column {column!r}", ("add", name), nearest(column, known))
-        wanted = _KEYS.get(self.match, len(self.on))
-        if len(table.key) != wanted:
-            message = f"the key of table {self.table!r} has {_columns(len(table.key))}, and this needs {wanted}"
+        accepted = _KEYS.get(self.match, len(self.on))
+        if len(table.key) != accepted:
+            message = f"the key of table {self.table!r} has {_columns(len(table.key))}, and this needs {accepted}"
             yield Finding("wrong-key", message, ("table",), "one for each field of `on`; first and last value for `match: range`")
         elif self.match != "exact" and len(self.on) != 1:
             yield Finding("wrong-key", f"`match: {self.match}` looks up one field", ("on",))

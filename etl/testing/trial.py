@@ -65,14 +65,14 @@ def build_test_plan(suite: Suite, case: Case, folder: Path, empty: bool = False)
     return build_capture_plan(bench, observed_outputs(case, pipeline), folder)
 
 
-def build_capture_plan(pipeline: Pipeline, wanted: Iterable[str], folder: Path) -> Plan:
+def build_capture_plan(pipeline: Pipeline, requested: Iterable[str], folder: Path) -> Plan:
     """The plan of a pipeline whose sources give events by themselves, with captures of these streams and sinks in ``folder``."""
-    return planned(replace(pipeline, sinks=capture_outputs(pipeline, wanted, folder)), _capture(folder, LETTERS), SCHEMA)
+    return planned(replace(pipeline, sinks=capture_outputs(pipeline, requested, folder)), _capture(folder, LETTERS), SCHEMA)
 
 
-def capture_outputs(pipeline: Pipeline, wanted: Iterable[str], folder: Path) -> dict[str, Output]:
+def capture_outputs(pipeline: Pipeline, requested: Iterable[str], folder: Path) -> dict[str, Output]:
     """Captures of streams, or of what reaches sinks."""
-    feeds = {name: (name,) if name in pipeline.streams else pipeline.sinks[name].inputs for name in wanted}
+    feeds = {name: (name,) if name in pipeline.streams else pipeline.sinks[name].inputs for name in requested}
     return {name: Output(name, inputs, _capture(folder, name)) for name, inputs in feeds.items()}
 
 
@@ -126,7 +126,7 @@ def run_case(suite: Suite, case: Case, on_spark: OnSpark) -> Outcome:
 
 
 def run_capture_plan(
-    plan: Plan, pipeline: Pipeline, wanted: Iterable[str], folder: Path, drain: bool, on_spark: OnSpark
+    plan: Plan, pipeline: Pipeline, requested: Iterable[str], folder: Path, drain: bool, on_spark: OnSpark
 ) -> Outcome:
     """Run a plan of captures, and read what it captured of these streams and sinks. Raises what a run of the pipeline raises."""
     run_without_spark(plan)
@@ -134,7 +134,7 @@ def run_capture_plan(
         on_spark(plan, folder / "state", drain)
     unordered = {name for query in plan.queries if query.frame is not None for name in query.segment.outputs}
     schemas = output_schemas(pipeline)
-    events = {name: read_captured_events(folder / name, schemas[name], name not in unordered) for name in wanted}
+    events = {name: read_captured_events(folder / name, schemas[name], name not in unordered) for name in requested}
     return Outcome(events, replace(read_captured_events(folder / LETTERS, SCHEMA, ordered=True), ordered=False))
 
 

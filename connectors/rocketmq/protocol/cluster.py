@@ -122,12 +122,12 @@ class Cluster:
 
     def fetch_bounds(self, queues: Iterable[Queue]) -> dict[Queue, OffsetBounds]:
         """Return the offset bounds of queues of one broker."""
-        wanted = list(queues)
+        requested = list(queues)
         codes = (GET_MIN_OFFSET, GET_MAX_OFFSET)
-        answers = self._call_all(wanted, [(code, _queue_fields(queue)) for queue in wanted for code in codes])
+        answers = self._call_all(requested, [(code, _queue_fields(queue)) for queue in requested for code in codes])
         numbers = [max(0, answer.number("offset")) for answer in answers]  # an empty queue of the type BatchCQ gives -1
-        master = not wanted or self._open[wanted[0].broker][1]
-        return {queue: OffsetBounds(numbers[2 * at], numbers[2 * at + 1], master) for at, queue in enumerate(wanted)}
+        master = not requested or self._open[requested[0].broker][1]
+        return {queue: OffsetBounds(numbers[2 * at], numbers[2 * at + 1], master) for at, queue in enumerate(requested)}
 
     def fetch_offsets_at(self, queues: Sequence[Queue], millis: int) -> dict[Queue, int]:
         """Return the offset of the first message stored at or after a time, for queues of one broker."""

@@ -15,7 +15,7 @@ from etl.cli.server.local_runs import LocalRun
 from etl.cli.server.targets import add_target_options, find, require_server
 
 WAIT_SECONDS = 60.0
-"""Seconds that a command waits for the pipeline to do what is wanted."""
+"""Seconds that a command waits for the pipeline to reach the desired state."""
 
 _POLL_SECONDS = 0.2
 _SETTLED = {
@@ -70,7 +70,7 @@ def _deploy(connection: Connection, file: Path, name: str) -> bool:
 
 
 def _wait(connection: Connection, name: str, verb: str, version: int | None = None) -> Any:
-    """The pipeline when it does what is wanted, has failed to, or after `WAIT_SECONDS`."""
+    """The pipeline when it has reached the desired state, has failed to, or after `WAIT_SECONDS`."""
     until = time.monotonic() + WAIT_SECONDS
     while True:
         shown = connection.pipeline("GET", name)

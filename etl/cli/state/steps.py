@@ -56,19 +56,19 @@ def prepare_steps(file: Path, chosen: str | None, overrides: Sequence[str], env_
     return load_steps(file, chosen, overrides, env_file)
 
 
-def choose_step(steps: Sequence[StepOfQuery], wanted: str | None) -> StepOfQuery:
+def choose_step(steps: Sequence[StepOfQuery], requested: str | None) -> StepOfQuery:
     """The step that is meant; None means the only one. Raises UsageError that lists the steps."""
     names = ", ".join(repr(step.name) for step in steps)
-    if wanted is None:
+    if requested is None:
         if len(steps) > 1:
             raise click.UsageError(f"several steps have state: name one of {names}")
         return steps[0]
-    found = [step for step in steps if wanted == step.name] or [step for step in steps if wanted in step.names()]
+    found = [step for step in steps if requested == step.name] or [step for step in steps if requested in step.names()]
     if len(found) > 1:
-        raise click.UsageError(f"several steps are called {wanted!r}: name one of {', '.join(repr(s.name) for s in found)}")
+        raise click.UsageError(f"several steps are called {requested!r}: name one of {', '.join(repr(s.name) for s in found)}")
     if not found:
-        near = nearest(wanted, sorted({name for step in steps for name in step.names()})) or f"there are {names}"
-        raise click.UsageError(f"no step with state is called {wanted!r}; {near}")
+        near = nearest(requested, sorted({name for step in steps for name in step.names()})) or f"there are {names}"
+        raise click.UsageError(f"no step with state is called {requested!r}; {near}")
     return found[0]
 
 

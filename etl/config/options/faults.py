@@ -111,9 +111,9 @@ def _any_of_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolatio
             for inner in branch:
                 yield from _explain(inner, context)
             return
-    wanted = [str(branch.get("type")) for branch in branches(error, context)]
-    if wanted and all(name in WORDS for name in wanted):
-        yield wrong_type(error, wanted, context)
+    accepted = [str(branch.get("type")) for branch in branches(error, context)]
+    if accepted and all(name in WORDS for name in accepted):
+        yield wrong_type(error, accepted, context)
     else:
         yield SchemaViolation(
             tuple(error.instance_path), "any-of", f"{context.shown(error)} has none of the accepted forms", soft=True

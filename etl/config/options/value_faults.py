@@ -34,62 +34,62 @@ _KEBAB = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def type_faults(error: Any, context: FaultContext) -> Iterator[SchemaViolation]:
     """A value of another type."""
-    wanted = error.kind.types if hasattr(error.kind, "types") else error.kind.value
-    yield wrong_type(error, [wanted] if isinstance(wanted, str) else list(wanted), context)
+    accepted = error.kind.types if hasattr(error.kind, "types") else error.kind.value
+    yield wrong_type(error, [accepted] if isinstance(accepted, str) else list(accepted), context)
 
 
-def wrong_type(error: Any, wanted: list[str], context: FaultContext) -> SchemaViolation:
+def wrong_type(error: Any, accepted: list[str], context: FaultContext) -> SchemaViolation:
     """The fault of a value that has none of these types."""
     path, value = tuple(error.instance_path), context.value(error)
-    words = " or ".join(dict.fromkeys(WORDS[name] for name in wanted if name != "null" or len(wanted) == 1))
+    words = " or ".join(dict.fromkeys(WORDS[name] for name in accepted if name != "null" or len(accepted) == 1))
     message = f"{_FOUND.get(type(value)) or context.shown(error)} is not {words}"
-    return SchemaViolation(path, "type", message, _type_hint(value, wanted, error, context), soft=True)
+    return SchemaViolation(path, "type", message, _type_hint(value, accepted, error, context), soft=True)
 
 
-def _type_hint(value: Any, wanted: list[str], error: Any, context: FaultContext) -> str | None:
+def _type_hint(value: Any, accepted: list[str], error: Any, context: FaultContext) -> str | None:
     """What to write instead of a value of another type."""
     path, schema = tuple(error.instance_path), context.parent(error)
     if isinstance(value, dict):
-        return _mapping_hint(value, wanted, path)
+        return _mapping_hint(value, accepted, path)
     if isinstance(value, list):
-        return _list_hint(value, wanted, path)
-    if isinstance(value, bool | int | float) and wanted == ["string"] and "pattern" not in schema:
+        return _list_hint(value, accepted, path)
+    if isinstance(value, bool | int | float) and accepted == ["string"] and "pattern" not in schema:
         return "put it in quotes" if is_secret(schema) else f"put it in quotes: '{str(value).lower()}'"
-    if isinstance(value, str) and (hint := _text_hint(value, wanted, path in context.report.substituted)) is not None:
+    if isinstance(value, str) and (hint := _text_hint(value, accepted, path in context.report.substituted)) is not None:
         return hint or None
-    if isinstance(value, str | int | float) and wanted == ["object"] and not is_secret(schema):
+    if isinstance(value, str | int | float) and accepted == ["object"] and not is_secret(schema):
         return nested_option_hint(value, path, schema)
     return None
 
 
-def _mapping_hint(value: Mapping[str, Any], wanted: list[str], path: tuple[str | int, ...]) -> str | None:
-    if wanted == ["string"] and "fields" in path[-2:-1]:
+def _mapping_hint(value: Mapping[str, Any], accepted: list[str], path: tuple[str | int, ...]) -> str | None:
+    if accepted == ["string"] and "fields" in path[-2:-1]:
         return f"members have dots in their names: {path[-1]}.{next(iter(value), 'name')}: …"
-    if wanted == ["string"] and len(value) == 1:
+    if accepted == ["string"] and len(value) == 1:
         ((inner, text),) = value.items()
         return f"write {text}" if inner in ("codec", "type", "name") and isinstance(text, str) else None
-    if "array" in wanted and len(value) == 1 and isinstance(text := next(iter(value.values())), str):
+    if "array" in accepted and len(value) == 1 and isinstance(text := next(iter(value.values())), str):
         return f"write {cut(quote_text(text), LONGEST_SHOWN)}"
-    if wanted == ["array"]:
+    if accepted == ["array"]:
         return "put '- ' before its first key, or [ ] around it: a list of one"
     return None
 
 
-def _list_hint(value: list[Any], wanted: list[str], path: tuple[str | int, ...]) -> str | None:
-    if wanted == ["string"] and "fields" in path[-2:-1]:
+def _list_hint(value: list[Any], accepted: list[str], path: tuple[str | int, ...]) -> str | None:
+    if accepted == ["string"] and "fields" in path[-2:-1]:
         return f"write array<{value[0]}>" if len(value) == 1 and isinstance(value[0], str) else None
-    if wanted == ["string"]:
+    if accepted == ["string"]:
         return "one text is taken here, not several"
-    return "write keys and values: {NAME: …}, or each in a line of its own without '-'" if wanted == ["object"] else None
+    return "write keys and values: {NAME: …}, or each in a line of its own without '-'" if accepted == ["object"] else None
 
 
-def _text_hint(value: str, wanted: list[str], is_substituted: bool) -> str | None:
+def _text_hint(value: str, accepted: list[str], is_substituted: bool) -> str | None:
     """The hint for a text that is a number or truth value in quotes, empty where there is none, or None for another text."""
     unquoted = scalar_value(value)
-    if "boolean" in wanted and value in _TRAPS:
+    if "boolean" in accepted and value in _TRAPS:
         return _TRAPS[value].format(value)
-    is_number = type(unquoted) in (int, float) and {"integer", "number"} & set(wanted)
-    if is_number or ("boolean" in wanted and isinstance(unquoted, bool)):
+    is_number = type(unquoted) in (int, float) and {"integer", "number"} & set(accepted)
+    if is_number or ("boolean" in accepted and isinstance(unquoted, bool)):
         return "" if is_substituted else f"write it without quotes: {value}"
     return None
 

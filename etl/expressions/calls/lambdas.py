@@ -90,11 +90,11 @@ def call(binder: Binder, name: str, node: Node) -> BoundNode:
 
 
 def _check_first(name: str, type_: pa.DataType) -> None:
-    wanted, fits = ("a map", pa.types.is_map) if name in _OF_MAPS else ("an array", pa.types.is_list)
+    accepted, fits = ("a map", pa.types.is_map) if name in _OF_MAPS else ("an array", pa.types.is_list)
     if type_ != NULL and not fits(type_):
         found = "a text" if type_ == STRING else format_type(type_)
-        hint = "an array of a text: split(text, ',')" if type_ == STRING and wanted == "an array" else None
-        raise MisuseError(f"{name}() takes {wanted} as its first argument, and this is {found}", hint=hint)
+        hint = "an array of a text: split(text, ',')" if type_ == STRING and accepted == "an array" else None
+        raise MisuseError(f"{name}() takes {accepted} as its first argument, and this is {found}", hint=hint)
 
 
 _OF_MAPS: Sequence[str] = ("map_filter", "transform_keys", "transform_values", "map_zip_with")

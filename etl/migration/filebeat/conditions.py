@@ -61,16 +61,16 @@ def _of_fields(make: Callable[[Value, Any], Value]) -> Callable[[Draft, Any], Va
     return run
 
 
-def _equals(value: Value, wanted: Any) -> Value:
-    return FALSE if value.is_null else equal(value, constant(wanted))
+def _equals(value: Value, expected: Any) -> Value:
+    return FALSE if value.is_null else equal(value, constant(expected))
 
 
-def _contains(value: Value, wanted: Any) -> Value:
-    return contained(text_value(str(wanted)), value) if value.is_array or value.type == TEXT else FALSE
+def _contains(value: Value, expected: Any) -> Value:
+    return contained(text_value(str(expected)), value) if value.is_array or value.type == TEXT else FALSE
 
 
-def _matches(value: Value, wanted: Any) -> Value:
-    return matching(value, str(wanted)) if value.is_array or value.type == TEXT else FALSE
+def _matches(value: Value, expected: Any) -> Value:
+    return matching(value, str(expected)) if value.is_array or value.type == TEXT else FALSE
 
 
 _RANGE = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
@@ -86,11 +86,11 @@ def _range(draft: Draft, given: Any) -> Value:
     return found or TRUE
 
 
-def _network(value: Value, wanted: Any) -> Value:
+def _network(value: Value, expected: Any) -> Value:
     if value.is_null:
         return FALSE
     found = FALSE
-    for one in as_list(wanted):
+    for one in as_list(expected):
         found = either(found, _inside(as_type(value, TEXT), str(one)))
     return found
 

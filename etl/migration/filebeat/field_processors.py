@@ -120,11 +120,11 @@ def _drop_fields(steps: TranslatedSteps, given: GivenOptions, where: Value | Non
 
 
 def _include_fields(steps: TranslatedSteps, given: GivenOptions, where: Value | None) -> Value | None:
-    wanted = [str(name) for name in as_list(given.get("fields") or [])]
-    for name in wanted:
+    requested = [str(name) for name in as_list(given.get("fields") or [])]
+    for name in requested:
         if not name.startswith("/"):
             steps.draft.field(clean_name(name))
-    kept = {one for name in wanted for one in _matching_names(steps, name)} | {*_ALWAYS}
+    kept = {one for name in requested for one in _matching_names(steps, name)} | {*_ALWAYS}
     draft = steps.draft
     gone = [name for name in draft.types if name not in kept and name not in draft.temporary]
     draft.drop(gone, where)

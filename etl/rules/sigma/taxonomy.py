@@ -49,10 +49,10 @@ class Taxonomy:
         return replace(rule, condition=replace_leaves(condition, lambda leaf: Leaf(leaf.predicate.renamed(self.fields))))
 
 
-def _covers(source: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a rule for the log source ``wanted`` is about events of ``source``, which may have any product if it names none."""
-    agrees = all(source.get(part, value if part == "product" else None) == value for part, value in wanted.items())
-    return agrees and bool(set(source) & set(wanted))
+def _covers(source: Mapping[str, str], requested: Mapping[str, str]) -> bool:
+    """Whether a rule for the log source ``requested`` applies to events of ``source``, which without a product has any."""
+    agrees = all(source.get(part, value if part == "product" else None) == value for part, value in requested.items())
+    return agrees and bool(set(source) & set(requested))
 
 
 def read_taxonomy(path: str | None) -> Taxonomy:

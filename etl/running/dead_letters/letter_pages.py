@@ -17,10 +17,10 @@ from etl.running.dead_letters.letter_files import BEGIN, FilePosition, LetterFil
 from etl.running.dead_letters.settled_letters import SettledLetters
 
 PAGE_BYTES = 4 << 20
-"""Characters of events and reasons after which a page ends, though it has fewer letters than wanted."""
+"""Characters of events and reasons after which a page ends, though it has fewer letters than requested."""
 
 PAGE_SECONDS = 2.0
-"""Seconds of reading after which a page ends, though it has fewer letters than wanted, or none."""
+"""Seconds of reading after which a page ends, though it has fewer letters than requested, or none."""
 
 _CHUNK_BYTES = 1 << 20
 """Bytes of complete lines that are read at once."""

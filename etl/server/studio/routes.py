@@ -26,7 +26,7 @@ class _Query(BaseModel):
 
 
 class InferQuery(_Query):
-    """Lines whose format is wanted."""
+    """Lines whose format is requested."""
 
     text: str = Field(min_length=1, max_length=MAX_CHARACTERS)
     wanted: str | None = Field(default=None, max_length=200)
@@ -52,7 +52,7 @@ class DraftTestQuery(_Query):
 
 
 class RulesQuery(_Query):
-    """Rules whose problems and test results are wanted."""
+    """Rules whose problems and test results are requested."""
 
     text: str = Field(max_length=MAX_CHARACTERS)
 

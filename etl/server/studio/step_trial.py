@@ -129,8 +129,8 @@ def _letters(folder: Path) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def _report(pipeline: Pipeline, steps: Sequence[SingleStep], captured: _Captured, wanted: str) -> dict[str, Any]:
-    chosen = next((one for one in steps if one.id == wanted), steps[-1] if steps else None)
+def _report(pipeline: Pipeline, steps: Sequence[SingleStep], captured: _Captured, requested: str) -> dict[str, Any]:
+    chosen = next((one for one in steps if one.id == requested), steps[-1] if steps else None)
     parser = next((one for one in steps if isinstance(one.step, Parser)), None)
     return {
         "name": pipeline.name,

@@ -33,17 +33,17 @@ def names_of(query: str, node: StepNode) -> set[str]:
     return {f"{query}/{node.id}", node.id, place, place.partition("[")[0], type_, query}
 
 
-def find_step(plan: Plan, wanted: str) -> tuple[str, int]:
+def find_step(plan: Plan, requested: str) -> tuple[str, int]:
     """The query of a step, and its number among the query's stateful steps. Raises ComponentError unless one is called that."""
     steps = [(query.name, number, stage.node) for query in plan.queries for number, stage in enumerate(stages(query.frame))]
-    found = [(query, number) for query, number, node in steps if wanted in names_of(query, node)]
+    found = [(query, number) for query, number, node in steps if requested in names_of(query, node)]
     if len(found) == 1:
         return found[0]
     known = ", ".join(repr(f"{query}/{node.id}") for query, _, node in steps) or "none"
     if found:
-        raise ComponentError(f"--new-state: several steps are called {wanted!r}; steps with state are {known}")
-    near = nearest(wanted, sorted({name for query, _, node in steps for name in names_of(query, node)}))
-    raise ComponentError(f"--new-state: no step with state is called {wanted!r}; {near or f'steps with state are {known}'}")
+        raise ComponentError(f"--new-state: several steps are called {requested!r}; steps with state are {known}")
+    near = nearest(requested, sorted({name for query, _, node in steps for name in names_of(query, node)}))
+    raise ComponentError(f"--new-state: no step with state is called {requested!r}; {near or f'steps with state are {known}'}")
 
 
 def match_steps(old: Sequence[Remembered], new: Sequence[Remembered], empty: Collection[int]) -> list[int | None]:

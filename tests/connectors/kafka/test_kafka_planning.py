@@ -89,12 +89,12 @@ def test_an_offset_survives_json(position: OffsetRanges) -> None:
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(1, 1000), min_size=1), st.integers(1, 5000))
-def test_a_budget_is_shared_fairly(wanted: dict[int, int], most: int) -> None:
-    given_ = share_fairly({("t", number): want for number, want in wanted.items()}, most)
+def test_a_budget_is_shared_fairly(requested: dict[int, int], most: int) -> None:
+    given_ = share_fairly({("t", number): want for number, want in requested.items()}, most)
 
-    assert sum(given_.values()) == min(most, sum(wanted.values()))
+    assert sum(given_.values()) == min(most, sum(requested.values()))
     largest = max(given_.values())
-    assert all(got == wanted[number] or got >= largest - 1 for (_, number), got in given_.items())
+    assert all(got == requested[number] or got >= largest - 1 for (_, number), got in given_.items())
 
 
 def test_the_limit_depends_on_the_size_of_events() -> None:
