@@ -75,6 +75,21 @@ class _ByPane(NamedTuple):
     """int64[n]"""
 
 
+class _Runs(NamedTuple):
+    """The runs of a part."""
+
+    panes: Any
+    """int64[n], in order"""
+    bounds: Any
+    """int64[n + 1]: where each begins, and where the last one ends; empty without any."""
+    first: int
+    """The first pane."""
+    last: int
+
+
+_NO_BOUNDS = np.empty(0, np.int64)
+
+
 class Run(NamedTuple):
     """Rows of one part and pane in one file."""
 
@@ -126,6 +141,7 @@ class StateFile:
         self._index = self._read_index()
         self.schema: pa.Schema = pa.ipc.read_schema(self._whole.slice(0, self._index.schema_size))
         self._read: dict[int, pa.RecordBatch] = {}
+        self._runs: dict[int, _Runs] = {}
 
     @cached_property
     def rows(self) -> int:
@@ -144,8 +160,7 @@ class StateFile:
 
     def panes(self, part: int) -> Any:
         """int64[n]: the panes in which a part has rows, in order."""
-        batch = self._index.batches.get(part)
-        return self._index.panes[batch.first_run : batch.end_run] if batch else np.empty(0, np.int64)
+        return self._runs_of(part).panes
 
     def size_of_panes(self, choose: Callable[[Any], Any]) -> tuple[int, int]:
         """The rows of all parts in the panes (int64[n]) that are chosen (bool[n]), and about their bytes."""
@@ -209,12 +224,23 @@ class StateFile:
     def _bounds(self, part: int, first: int, end: int) -> Any:
         """int64[runs + 1]: where the runs of a part with ``first <= pane < end`` begin, and where the last one ends; empty
         without any."""
-        panes = self.panes(part)
-        low, high = np.searchsorted(panes, np.array([first, end], np.int64)).tolist()
-        if low >= high:
-            return np.empty(0, np.int64)
-        begin = self._index.batches[part].first_run
-        return np.append(0, np.cumsum(self._index.counts[begin : begin + high]))[low:]
+        runs = self._runs_of(part)
+        if first <= runs.first and runs.last < end:
+            return runs.bounds
+        low, high = np.searchsorted(runs.panes, np.array([first, end], np.int64)).tolist()
+        return runs.bounds[low : high + 1] if low < high else _NO_BOUNDS
+
+    def _runs_of(self, part: int) -> _Runs:
+        """The runs of a part, without their rows: a look-up needs them each time."""
+        found = self._runs.get(part)
+        if found is None:
+            batch = self._index.batches.get(part)
+            first, end = (batch.first_run, batch.end_run) if batch else (0, 0)
+            panes = self._index.panes[first:end]
+            bounds = np.append(0, np.cumsum(self._index.counts[first:end])) if len(panes) else _NO_BOUNDS
+            found = _Runs(panes, bounds, int(panes[0]) if len(panes) else LATEST, int(panes[-1]) if len(panes) else EARLIEST)
+            self._runs[part] = found
+        return found
 
     def rows_of_keys(self, hashes: Mapping[int, Any], first: int = EARLIEST, end: int = LATEST) -> Iterator[pa.Table]:
         """The rows with ``first <= pane < end`` and one of these hashes, by part (uint64[n], sorted), in the order of panes, as
@@ -246,12 +272,18 @@ class StateFile:
             return None
         rows = self.part(part)
         found = _find(hashes, rows.column(HASH).to_numpy(), bounds)
-        panes = self.panes(part)
-        own = np.searchsorted(bounds, found, "right") - 1 + np.searchsorted(panes, np.int64(first))
-        by_pane = _ByPane(rows.take(pa.array(found)), panes[own]) if len(found) else None
+        by_pane = _ByPane(rows.take(pa.array(found)), self._panes_of(part, found, bounds, first)) if len(found) else None
         if (size := self.bytes_of(part)) >= _LARGE_PART:
             limit_mapped_memory(size)
         return by_pane
+
+    def _panes_of(self, part: int, rows: Any, bounds: Any, first: int) -> Any:
+        """int64[n]: the panes of rows of a part in runs with these bounds, which begin at the first pane from ``first`` on."""
+        panes = self.panes(part)
+        at = int(np.searchsorted(panes, np.int64(first)))
+        if len(bounds) == 2:
+            return np.full(len(rows), panes[at])
+        return panes[np.searchsorted(bounds, rows, "right") - 1 + at]
 
     @cached_property
     def _by_pane(self) -> _ByPane:
