@@ -59,9 +59,10 @@ def replace_file(path: str | Path, content: bytes, sync_folder: bool = True, syn
             if sync:
                 os.fsync(file.fileno())
         os.replace(fresh, path)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             os.unlink(fresh)
+        error.filename = error.filename or str(path)  # a full disk is reported by a write, which names no file
         raise
     if sync_folder and sync:
         sync_names(os.path.dirname(path) or ".")

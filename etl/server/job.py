@@ -230,7 +230,8 @@ class Job:
     def _take(self, message: Message) -> None:
         if message.event == "running":
             self._has_begun, self._before, self._failures = True, None, 0
-        self._on_message(message)
+        if message.pipeline or message.event != "component":  # else that of the whole process, which each of its runs gets
+            self._on_message(message)
         self._on_change(self)
 
     @property

@@ -54,7 +54,7 @@ def failure_response(error: Exception, mask: Callable[[str], str] = str) -> Resp
         message = "the file has problems"
         return error_response(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", message, problems=problems)
     if isinstance(error, OSError):
-        log.warning("%s", error)
+        log.warning("a request is refused: %s", error)
         return error_response(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", mask(_without_folders(error)))
     return error_response(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", mask(str(error)))
 
@@ -64,12 +64,13 @@ def _masked_problem(problem: Mapping[str, Any], mask: Callable[[str], str]) -> d
 
 
 def _without_folders(error: OSError) -> str:
-    """The error without the folders of the server, which clients must not see: ``ssh.yaml: No space left on device``."""
+    """The error without the folders of the server, which clients must not see: ``ssh.yaml on the server: No space
+    left on device``."""
     if error.errno is None:
         return str(error)
     name = os.path.basename(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes)) else ""
     reason = error.strerror or os.strerror(error.errno)
-    return f"{name}: {reason}" if name else reason
+    return f"{name} on the server: {reason}" if name else f"{reason} on the server"
 
 
 def error_handlers() -> Mapping[Any, Callable[[Request, Exception], Response]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from etl.server.studio.worker_process import WorkerProcess
 from etl.server.tokens import Tokens
 from etl.spark.jvm.open_files import allow_files
 from etl.spark.masters import cores, is_local, local_master
+from etl.spark.reports.log_relay import LogRelay, forward_driver_logs
 from etl.spark.state.folder import StateFolder, StateLock, lock_state
 
 CHECK_SECONDS = 1.0
@@ -66,6 +69,7 @@ def serve(request: ServeRequest, on_message: OnMessage, stop: threading.Event, o
         raise EtlError(f"there is no folder {request.folder}: make it, with a folder for each namespace below")
     with ExitStack() as stack:
         stack.enter_context(private_files())
+        stack.enter_context(forward_driver_logs(LogRelay(logging.INFO, partial(_report_driver, on_message))))
         state = StateFolder(request.state / FOLDER)
         state.prepare()
         lock = stack.enter_context(lock_state(state, "another server uses it: choose another folder with --state"))
@@ -115,6 +119,12 @@ def _access(request: ServeRequest) -> Access:
     if tokens is not None and not len(tokens):
         raise EtlError(f"{request.tokens} has no token, so that nobody could use the server: `etl token` writes one")
     return Access(tokens, secure=request.tls is not None)
+
+
+def _report_driver(on_message: OnMessage, level: str, text: str, pipeline: str) -> None:
+    """Hand on what this process logs about no pipeline; the rest comes from the runs."""
+    if not pipeline:
+        on_message(Message("component", text, level))
 
 
 def _notes(request: ServeRequest) -> Iterator[Message]:

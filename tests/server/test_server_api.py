@@ -169,7 +169,7 @@ def test_errors_of_the_system_do_not_name_the_folders_of_the_server(
 
     error = client("PUT", A, jobs.text()).json["error"]
 
-    assert error == {"code": "refused", "message": "a.yaml: No space left on device"}
+    assert error == {"code": "refused", "message": "a.yaml on the server: No space left on device"}
 
 
 def test_secrets_of_a_version_of_an_earlier_server_are_masked(jobs: Jobs, client: Client) -> None:
