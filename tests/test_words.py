@@ -51,6 +51,30 @@ def test_no_name_is_a_riddle() -> None:
     assert wrong == [], "a function begins with a verb, a value is a noun: see the words of CONTRIBUTING.md"
 
 
+PHRASES = re.compile(
+    r"""
+    \b[Ss]o\ many\b |                     # 'at most so many': name the number
+    """
+    + '"""'
+    + r"""(?:Most|Fewest|Least)\ (?!events\ have) |  # of a bound: maximum, minimum
+    \b(?:needed|needs|counts?|matters?)\ no\ more\b(?!\ than|\ \w+\ than) |  # no longer
+    ,\ as\ there\b(?!\ is|\ are|\ was)     # name the tool that is meant
+    """,
+    re.VERBOSE,
+)
+"""Phrases that readers of thirty modules had to ask for, and that came back."""
+
+
+def test_phrases_that_had_to_be_asked_for_do_not_come_back() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]}"
+        for path in modules()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        for found in PHRASES.finditer(line)
+    ]
+    assert wrong == [], "a bound is a maximum or minimum number; see section Words of CONTRIBUTING.md"
+
+
 def test_modules_have_one_idea() -> None:
     long = [str(path.relative_to(ROOT)) for path in modules() if path.read_text("utf-8").count("\n") > MAX_LINES]
     assert long == [], f"more than {MAX_LINES} lines: look for the second idea inside"

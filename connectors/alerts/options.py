@@ -17,7 +17,7 @@ from etl.api import Duration, Finding, Guarantee, Result, Schema, Sink, Staged, 
 
 
 class MessageLimit(BaseModel):
-    """At most so many messages in a span of time. Spans begin at multiples of ``every`` since 1970 UTC."""
+    """The maximum number of messages in a span of time. Spans begin at multiples of ``every`` since 1970 UTC."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -144,7 +144,7 @@ class _EntryBatch:
         """Decompress objects, in the order of the entries; the batch ends before an entry for which there is no room."""
         rows = np.flatnonzero(self.objects[kernel.FIELD] == kernel.COMPRESSED)
         begins, lengths, total = np.empty(len(rows), np.uint64), np.empty(len(rows), np.int64), 0
-        most = _DECOMPRESSED_BYTES + self.reader.max_entry_bytes  # only one entry alone has so many
+        most = _DECOMPRESSED_BYTES + self.reader.max_entry_bytes  # only a batch of one entry may have more
         done: list[int] = []
         limit = self.reader.max_field_bytes + _MAX_NAME_BYTES
         for row in rows:  # a call of a library for each: journald compresses values of 512 bytes or more

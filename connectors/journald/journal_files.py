@@ -114,7 +114,7 @@ def files_at(path: str, id_: str, found: Mapping[str, FoundFile], known: Collect
 
 
 def open_by_id(path: str, expected: str, id_: str, entries: int) -> JournalFile | None:
-    """Open the file with an identifier and at least so many entries, probably at ``expected``; None if there is none any more.
+    """Open the file with an identifier and at least ``entries`` entries, probably at ``expected``; None if there is none.
 
     Raises OSError if it is there and cannot be opened.
     """

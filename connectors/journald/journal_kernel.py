@@ -42,7 +42,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel_function
 def _object_end(base: Any, size: Any, at: Any, type_: Any, least: Any) -> Any:
-    """The position after the object at ``at``, 0 if there is no object of this type and of at least so many bytes."""
+    """The position after the object at ``at``, 0 if there is no object of this type and of at least ``least`` bytes."""
     if at < 208 or at & 7 or at > size - least:
         return np.int64(0)
     start = base + np.uint64(at)
@@ -316,7 +316,7 @@ def _lz4_length(block: Any, at: Any, length: Any) -> Any:
 
 @kernel_function
 def _put_hex(number: Any, target: Any, at: Any, digits: Any) -> Any:
-    """Write a number with so many hexadecimal digits, or with as many as it needs if that is 0; returns the position after it."""
+    """Write a number with ``digits`` hexadecimal digits, if that is 0 with as many as it needs; returns the position after."""
     count = np.int64(digits)
     if digits == 0:
         count = np.int64(1)

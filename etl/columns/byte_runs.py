@@ -19,7 +19,7 @@ _LAST_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 """A second odd constant, so that the two rounds at the end differ."""
 
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(8)], np.uint64)
-"""By count, the mask of so many bytes."""
+"""Number of bytes → a mask of that number of bytes."""
 
 PREFETCH_DISTANCE = 6
 """Texts between the one that is read and the one that is prefetched."""

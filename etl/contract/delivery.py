@@ -75,7 +75,7 @@ class Result:
     cause: str = ""
     """Why rows are retryable, for messages: host, port, cause."""
     after: float = 0.0
-    """Least seconds before the retry, as the server asks for; at most ``retry.max_backoff`` is used."""
+    """Minimum seconds before the retry, as the server asks for; at most ``retry.max_backoff`` is used."""
 
 
 class Writer(Protocol):

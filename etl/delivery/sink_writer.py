@@ -38,7 +38,7 @@ class SinkWriter:
     """Gives one `Writer` batches within the limits of ``sink.batch``, in order, and retries temporary failures.
 
     ``reject`` takes the events that the sink rejects for good. Memory: one batch limit and one incoming batch. With
-    ``attempts`` it raises DeliveryFailedError after so many; without, it retries until the run stops.
+    ``attempts`` it raises DeliveryFailedError after that number; without, it retries until the run stops.
     """
 
     name: str

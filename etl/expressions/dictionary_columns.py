@@ -26,7 +26,7 @@ SAMPLE, MAX_DISTINCT_IN_SAMPLE = 256, 64
 """Sample size in rows, and maximum number of distinct values in the sample for which the column is encoded."""
 
 MIN_REPEATS = 8
-"""Least average number of rows for each combination of values."""
+"""Minimum average number of rows for each combination of values."""
 
 
 _COSTLY = re.compile(r"\b(?:rlike|regexp_\w+|like)\b", re.IGNORECASE)

@@ -18,7 +18,7 @@ _SPECIAL_CALLS = ("CAST", "TRY_CAST", "TRIM", "SUBSTR", "SUBSTRING", "EXTRACT", 
 
 _NO_EXPRESSION = ("Alias", "Aliases", "Select", "Union", "Command", "Block", "Drop", "Create", "Insert", "Star", "Use", "Set")
 MAX_TOKENS = 50_000
-"""Maximum number of tokens of an expression: lint takes two seconds for so many, and Spark compiles far fewer."""
+"""Maximum number of tokens of an expression: with this number lint takes two seconds, and Spark compiles far fewer."""
 _LONGEST_TOKEN = 100
 """Maximum number of characters of a token on average."""
 

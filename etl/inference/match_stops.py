@@ -71,7 +71,7 @@ class Grok:
     ) -> None:
         """Put the stops of numbered lines into ``found`` where they are further than what it has.
 
-        ``sure``: so many parts are known to match. By halving: a line that matches a beginning of the pattern matches
+        ``sure``: the number of parts that are known to match. By halving: a line that matches a beginning of the pattern matches
         every shorter one. A part that names a definition is then searched in the same way.
         """
         matched = self._bisect(parts, sure, lines)

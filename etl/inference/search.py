@@ -44,10 +44,10 @@ SYSLOG_HEADER = (("host.hostname",), ("process.name", "log.syslog.appname"))
 """Fields that nearly all syslog lines have; one of each group is enough."""
 
 MIN_FIELDS = 0.5
-"""Least mean number of fields of an event."""
+"""Minimum mean number of fields of an event."""
 
 MIN_LIKENESS = 0.1
-"""Least likeness of a sample to a recipe's lines for the recipe to be tried."""
+"""Minimum similarity of a sample to a recipe's lines for the recipe to be tried."""
 
 MAX_WRONG_SHARE = 0.05
 """Maximum share of events in which the name of a host or program may look like a level."""

@@ -26,7 +26,7 @@ from etl.rsql.script_tree import (
 )
 
 MAX_STATEMENTS = 10_000
-"""Statements of a script, those of for_field() for each field: lint takes a second for so many."""
+"""Statements of a script, those of for_field() for each field: with this number lint takes a second."""
 
 _FLAG = "_if"
 """Prefix of the fields that hold conditions while their branches run."""

@@ -45,6 +45,6 @@ def is_notebook() -> bool:
 
 
 def printable(text: str, limit: int) -> str:
-    """A text on one line, without control characters, and of so many characters at most."""
+    """A text on one line, without control characters, cut to a number of characters."""
     shown = "".join(one if one.isprintable() else "·" for one in text[: limit + 1])
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"

@@ -22,10 +22,10 @@ REST_FACTOR = 1.5
 """A micro-batch may be larger by this factor if it then reads the whole backlog, instead of leaving a small rest."""
 
 MIN_SECONDS = 0.02
-"""Least duration of a micro-batch in seconds, for the calculation of speed."""
+"""Minimum duration of a micro-batch in seconds, for the calculation of speed."""
 
 MIN_BYTES = 16 << 20
-"""Least size of a micro-batch when there is a backlog; smaller ones are not used to measure speed."""
+"""Minimum size of a micro-batch when there is a backlog; smaller ones are not used to measure speed."""
 
 
 def learn_speed(known: Mapping[str, float], receipts: Sequence[Receipt], now: float) -> dict[str, float] | None:

@@ -228,7 +228,7 @@ class _Writer:
         return "".join(f"-- {comment}\n" for comment in dict.fromkeys(comments)) + _statement(name, query)
 
     def _matched(self, query: Query, name: str, steps: Sequence[Step], before: Sequence[str], count: int) -> Query | None:
-        """The query with the last steps, so many, as MATCH_RECOGNIZE; None if that does not say the same."""
+        """The query with the last ``count`` steps as MATCH_RECOGNIZE; None if that does not say the same."""
         matched = query.matched(steps[-count:]) if self._style(name) == QUERIES else None
         if matched is None or not self._is_same(matched, name, steps, before):
             return None

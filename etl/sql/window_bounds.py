@@ -88,7 +88,7 @@ def _cumulating(relation: Relation, window: WindowRows, time: str, size: int, at
 
 
 def _copies(relation: Relation, count: int, where: str | None, at: int) -> Relation:
-    """Each row so many times, with its number; those that meet the condition."""
+    """Each row a number of times, with the number of the copy; those that meet the condition."""
     steps = [StepText({"type": "set", "fields": {_NUMBER: f"whole_numbers({count})"}}, at)]
     steps.append(StepText({"type": "unnest", "field": _NUMBER}, at))
     steps += [StepText({"type": "filter", "where": where}, at)] if where else []

@@ -149,7 +149,7 @@ class StateFile:
         return int(self._index.counts.sum())
 
     def check(self, rows: int, size: int, checksum: int) -> None:
-        """Raise DamagedStateError unless it has so many rows and bytes, and this checksum of its tail."""
+        """Raise DamagedStateError unless it has this number of rows and bytes, and this checksum of its tail."""
         if (self.rows, self._whole.size, self._index.checksum) != (rows, size, checksum):
             raise self._damage_error(f"is another file than that of the manifest, which has {rows} rows in {size} bytes")
 
@@ -363,8 +363,8 @@ class _LookedUp:
 
 
 def limit_mapped_memory(read: int = _MEASURED_TOGETHER) -> None:
-    """Give back the memory of all state files of this process where files take more than `MAPPED_BYTES`, after rows of so many
-    bytes were looked up or read. It may be `_MEASURED_TOGETHER` more meanwhile."""
+    """Give back the memory of all state files of this process where files take more than `MAPPED_BYTES`, after ``read``
+    further bytes of rows were looked up or read. Until the next measurement it may be `_MEASURED_TOGETHER` more."""
     _LookedUp.bytes_since_measuring += read
     if _LookedUp.bytes_since_measuring < _MEASURED_TOGETHER:
         return

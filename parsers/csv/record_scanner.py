@@ -47,7 +47,7 @@ class RecordScanner:
         return captures, None if good.all() else pa.array(~good)
 
     def _filled_up(self, texts: pa.StringArray) -> pa.StringArray:
-        """Texts with so many empty values after them that none has too few."""
+        """Append empty values to texts, so that each has enough."""
         lines = pc.replace_substring_regex(texts, r"\r?\n?\z", "")
         return pc.binary_join_element_wise(lines, self._dialect.delimiter * (self._most - 1), "")
 

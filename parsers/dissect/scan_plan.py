@@ -100,7 +100,7 @@ def _capture(parts: list[Node], capture: str | None) -> Node:
 
 
 def _value(key: Key) -> Node:
-    """A key's text: so many characters, all that is left, or what comes before the text after the key."""
+    """A key's text: a number of characters, all that is left, or what comes before the text after the key."""
     if key.length is not None:
         return Repeat(_ANYTHING, key.length, key.length)
     return _upto(key.after) if key.after else Repeat(_ANYTHING, 0, None)

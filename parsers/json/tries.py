@@ -42,7 +42,7 @@ class MemberTrie(NamedTuple):
     names: Any
     depth: int
     overlap: int
-    """Most leaves that contain the same byte of a text."""
+    """Maximum number of leaves that contain the same byte of a text."""
 
     @property
     def arrays(self) -> tuple[Any, ...]:

@@ -50,7 +50,7 @@ class Pace:
             self.least_seconds = min(60.0, max(0.0, float(answer.headers.get("Poll-After", "0"))))
 
     def pause(self, seconds: float) -> float:
-        """A pause of so many seconds, or as many more as the server wants."""
+        """Wait these seconds, or longer if the server asks for it."""
         return max(seconds, self.least_seconds)
 
 

@@ -23,7 +23,7 @@ _STEPS = {
     "`lookup` adds columns of a table",
     "union merge concat": "a stream reads several inputs: from: [a, b]",
     "route switch if case branch split_stream clone fork tee exclusive_route swimlanes": _BRANCHES,
-    "rate_limit ratelimit": "`throttle` passes at most so many events of a key in a time",
+    "rate_limit ratelimit": "`throttle` limits the events of a key in a span of time",
     "lag lead window_function analytic running_total rolling moving_average": "`over` adds values computed from the events "
     "of a key before, such as lag(x) and sum(x)",
     "alert_throttle silence mute debounce aggregate_alerts": "`suppress` passes one event of a key in a time and "

@@ -43,7 +43,7 @@ _GROWTH = 8
 
 
 def repeat(rows: ActiveRows, text: Any, count: Any) -> Any:
-    """Each text so many times, none for a negative count."""
+    """Repeat each text by its count; the result is empty for a negative one."""
     number = pc.cast(pc.max_element_wise(count, pa.scalar(0, count.type), skip_nulls=False), pa.int64())
     size = pc.cast(pc.utf8_length(text), pa.int64())
     too_long = pc.greater(number, pc.divide(MAX_CHARACTERS, pc.max_element_wise(size, 1)))

@@ -22,7 +22,7 @@ def where_any(mask: Any) -> Any:
 
 
 def bounds(type_: pa.DataType) -> tuple[int, int]:
-    """Least and largest value of an integer type."""
+    """Smallest and largest value of an integer type."""
     half = 1 << (type_.bit_width - 1)
     return -half, half - 1
 

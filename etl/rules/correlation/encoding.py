@@ -27,7 +27,7 @@ def join_escaped(columns: Sequence[pa.StringArray]) -> pa.StringArray:
 
 
 def split_escaped(names: pa.StringArray, count: int) -> list[pa.StringArray]:
-    """The texts of names of so many, still escaped."""
+    """The texts of a number of names, still escaped."""
     import numpy as np
 
     flat = pc.split_pattern(names, END).flatten()
@@ -35,7 +35,7 @@ def split_escaped(names: pa.StringArray, count: int) -> list[pa.StringArray]:
 
 
 def split_columns(names: pa.StringArray, count: int) -> list[pa.StringArray]:
-    """The texts of names of so many."""
+    """The texts of a number of names."""
     return [_unescape(column) for column in split_escaped(names, count)]
 
 

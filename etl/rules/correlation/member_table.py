@@ -143,7 +143,7 @@ class MemberTable:
 
     @cached_property
     def max_rules(self) -> int:
-        """Most rules of a member."""
+        """Maximum number of rules of a member."""
         return max((len(one.rules) for _, one in self.members), default=0)
 
     def rank(self, number: int, rule: str) -> int:

@@ -65,7 +65,7 @@ class TextTest:
     required: RequiredLiterals | None
     """Further sets of literals: every text that passes contains one of each set."""
     min_length: int
-    """Every text that passes has at least so many bytes."""
+    """The minimum number of bytes of a text that passes."""
     row: int
     """The test's row in the table of outcomes."""
 

@@ -171,7 +171,7 @@ def _sort_by_hash(hashes: Any) -> tuple[Any, Any, Any]:
 
 
 def _shift(width: int, size: int) -> Any:
-    """How far a hash of so many bits is shifted to be an index of a table of this size, a power of two or 0."""
+    """By how many bits a hash of this size is shifted to be an index of a table of this size, a power of two or 0."""
     return (np.uint32 if width == 32 else np.uint64)(width + 1 - max(size, 2).bit_length())
 
 

@@ -111,7 +111,7 @@ def letter_page(
 
 
 def _fitting(found: pa.RecordBatch, rows: int, room: int) -> pa.RecordBatch:
-    """The first letters: at most so many, and as many characters; one letter at least where there is any room."""
+    """The first letters: at most ``rows`` of them with ``room`` characters; a single one may be longer, if there is any room."""
     sizes = _sizes(found.slice(0, rows))
     if len(sizes) == 0:
         return found.slice(0, 0)

@@ -24,7 +24,7 @@ STATE_BITS = 20
 
 MAX_MOVES = 1 << (32 - STATE_BITS)
 LONG_RUN = 6.0
-"""Least average length, in bytes, of the runs in a state for which it gets a loop of its own."""
+"""Minimum average length, in bytes, of the runs in a state for which it gets a loop of its own."""
 
 DYING, RUNNING, FINDING, SKIPPING, DECIDED, PLAIN = range(6)
 """Kinds of states: dead; many self-loops (the bytes are looked up); self-loops but for one to three bytes (these are searched

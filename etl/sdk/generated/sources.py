@@ -1024,9 +1024,9 @@ class Sources:
     ) -> Stream:
         """Subscribe to the events that another pipeline on this machine publishes with the sink `stream`.
 
-        So many pipelines read one source once: one pipeline receives and parses, others filter and count its events. Publisher and
-        subscribers run in one process or in several, at the same time or not. A subscriber stores how far it has read like any
-        source: exactly once, up to the guarantees of its sinks. Tested by killing publishers and subscribers.
+        In this way a source is read once for several pipelines: one receives and parses, others filter and count its events.
+        Publisher and subscribers run in one process or in several, at the same time or not. A subscriber stores how far it has read
+        like any source: exactly once, up to the guarantees of its sinks. Tested by killing publishers and subscribers.
 
         ``fields`` declares the fields to read. A field that the publisher does not write is null; a value of another type is cast if
         that changes nothing, otherwise the event is a dead letter (``field-type``). `etl lint` compares the fields with those of the

@@ -1065,7 +1065,7 @@ class Steps:
             late: How far behind the latest event time an event may come and still count. Default: 10s.
             aggregates: New fields and the aggregates they hold.
             within: Only events that are less than this older count; none means all. Default: none.
-            rows: Only the last so many events count, with the event itself; none means all. Default: none.
+            rows: How many of the last events count, with the event itself; none means all. Default: none.
             changelog: Whether events may be replaced or removed later, and results are a changelog; all events of a
                 key are kept. Default: false.
             ttl: Without `within`: how long after its last event the state of a key is removed; none means never.

@@ -121,7 +121,7 @@ class SharedAnswers:
     # ── Counting ──────────────────────────────────────────────────────────────────────────────────
 
     def _is_shared(self) -> bool:
-        """Whether there are so many viewers or requests that they share answers."""
+        """Whether there are enough viewers or requests for them to share answers."""
         return self.turns.longest_pause > 0 or max(self._rate, self._count) > FREE_PER_SECOND
 
     def _note(self, now: float) -> None:

@@ -54,7 +54,7 @@ class ViewerTurns:
         self._share_out()
 
     def _pause_of(self, count: int) -> float:
-        """The pause of the viewers of a client that has so many."""
+        """The pause between two requests of a viewer, by the number of viewers of its client."""
         if len(self._client_of) <= TURNS_PER_SECOND:
             return 0.0
         return min(MAX_PAUSE_SECONDS, count / min(count, self._share))

@@ -34,7 +34,7 @@ ROWS_PER_TASK = 50_000
 
 
 RunTasks: TypeAlias = Callable[[Callable[[Iterable[int]], Iterable[bytes]], int], list[bytes]]
-"""Runs so many tasks, which are numbered from 0, and returns what they give."""
+"""Runs a number of tasks, which are numbered from 0, and returns their results."""
 
 
 class SparkRunner(Protocol):

@@ -29,7 +29,7 @@ class StoredReceipts:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def add(self, receipt: Receipt, order: int, tasks: int) -> list[Receipt] | None:
-        """Store the receipt of a task, one of so many. Returns those of all tasks, in their order, if it is the last one.
+        """Store the receipt of a task, one of ``tasks``. Returns those of all tasks, in their order, if it is the last one.
 
         At most one task gets them, even if two end at the same time or one runs again: where none does, the driver has them.
         """

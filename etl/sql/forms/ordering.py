@@ -78,7 +78,7 @@ def _number(node: Any, at: int, default: int | None = None) -> int:
 
 
 def ordered_rows(relation: Relation, ordering: Ordering, settings: Settings) -> Relation:
-    """The relation in this order, with so many rows; a field `PLACE` may be added. Raises ScriptError."""
+    """The relation in this order, with at most ``limit`` rows; a field `PLACE` may be added. Raises ScriptError."""
     if ordering.limit == 0:
         return relation.then(StepText({"type": "filter", "where": "false"}, ordering.at))
     order = order_texts(ordering.order, relation.scope)

@@ -295,7 +295,7 @@ _LACKS_KEY = "\0lacks key"
 
 
 def key_names(count: int) -> tuple[str, ...]:
-    """The columns with so many keys."""
+    """The columns for a number of keys."""
     return tuple(f"{_KEY}{number:03d}" for number in range(count))
 
 

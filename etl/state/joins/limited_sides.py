@@ -1,4 +1,4 @@
-"""At most so many events of a key on each side of a join, in each span of time: the first ones count."""
+"""Limits the events of a key on each side of a join in each span of time: the first ones count."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def coalesce(left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def batch_of(columns: Mapping[str, pa.Array | pa.ChunkedArray], fields: Schema, rows: int) -> pa.RecordBatch:
-    """So many rows with these fields, null where there is no column."""
+    """A number of rows with these fields, null where there is no column."""
     arrays = [_as(columns[f.name], f.type) if f.name in columns else pa.nulls(rows, f.type) for f in fields]
     return pa.RecordBatch.from_arrays(arrays, names=fields.names)
 

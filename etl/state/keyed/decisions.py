@@ -57,7 +57,7 @@ class EventsByKey(NamedTuple):
         return found
 
     def last(self, count: int) -> Any:
-        """bool[n]: which events are among the last so many of their key."""
+        """bool[n]: which events are among the last ``count`` of their key."""
         found = np.empty(len(self.order), bool)
         found[self.order] = np.arange(len(self.order)) >= np.repeat(self.firsts[1:] - count, self.sizes)
         return found
@@ -110,7 +110,7 @@ def may_be_first(hashes: Any, times: Any, limit: int) -> Any:
 
 
 def _empty_slots(rows: int) -> Any:
-    """int64[2**k]: a hash table for so many keys, half full at most."""
+    """int64[2**k]: a hash table for a number of keys, at most half full."""
     return np.full(1 << max(1, (2 * rows - 1).bit_length()), -1, np.int64)
 
 

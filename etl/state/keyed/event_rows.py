@@ -17,7 +17,7 @@ from etl.state.windows.aggregation import event_times
 def prepare_rows(
     events: pa.RecordBatch, fields: Schema, time: str, pane: int, oldest: int, more: Mapping[str, Any] | None = None
 ) -> tuple[pa.Table, int]:
-    """Events → their fields, `TIME`, `PANE` (of so many microseconds) and further numbers of each; and how many are too old."""
+    """Events → their fields, `TIME`, `PANE` (of ``pane`` microseconds) and further numbers of each; and how many are too old."""
     times = event_times(events, time)
     columns = {name: events.column(name) for name in fields.names if name in events.schema.names}
     columns |= {PANE: pa.array(times - times % pane), TIME: pa.array(times)}

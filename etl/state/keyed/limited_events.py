@@ -1,4 +1,4 @@
-"""At most so many events of each key in each span of time: the first ones pass, the others are dropped."""
+"""Limits the events of each key in each span of time: the first ones pass, the others are dropped."""
 
 from __future__ import annotations
 

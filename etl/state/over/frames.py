@@ -32,7 +32,7 @@ class Frames:
 
     @classmethod
     def of(cls, begins: Numbers, times: Numbers, within: int | None, rows: int | None) -> Frames:
-        """Frames of the rows less than ``within`` microseconds earlier, and of at most the last so many."""
+        """Frames of the rows less than ``within`` microseconds earlier, and among the last ``rows``."""
         starts = np.empty(len(times), np.int64)
         find_starts(begins, times, np.int64(within or _NO_BOUND), np.int64(rows or _NO_BOUND), starts)
         return cls(begins, starts)
@@ -92,7 +92,7 @@ class Frames:
         return self.take(column, np.where(found >= self.starts, found, -1))
 
     def before(self, column: pa.Array, distance: int) -> pa.Array:
-        """The values so many rows before; null where that row does not count."""
+        """The values a number of rows before; null where that row does not count."""
         found = self.rows - distance
         return self.take(column, np.where(found >= self.starts, found, -1))
 

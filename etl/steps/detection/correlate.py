@@ -1,4 +1,4 @@
-"""Correlate the matches of rules: so many within a time, of one group → one alert a burst."""
+"""Correlate the matches of rules: enough of one group within a time → one alert a burst."""
 
 from __future__ import annotations
 

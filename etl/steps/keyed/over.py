@@ -92,7 +92,7 @@ class Over(KeyedStep):
     )
     rows: int | None = Field(
         default=None,
-        description="Only the last so many events count, with the event itself; none means all.",
+        description="How many of the last events count, with the event itself; none means all.",
         ge=2,
         le=100_000,
     )

@@ -1,4 +1,4 @@
-"""At most so many events of each key in a time."""
+"""The step `throttle`: limits the events of each key in each span of time."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _as_lists(array: pa.Array) -> pa.Array:
 
 
 def _alternate(columns: Sequence[pa.Array], type_: pa.DataType, rows: int) -> pa.Array:
-    """Values of the columns by turns: for each event those of all columns, and nulls up to so many rows."""
+    """Values of the columns by turns: for each event those of all columns, and nulls up to that number of rows."""
     import numpy as np
 
     length = len(columns[0])

@@ -204,7 +204,7 @@ class _Linking:
         return parts[0] if len(parts) == 1 else _Copies(parts, group.consecutive)
 
     def _rest(self, group: PatternGroup, times: int) -> _Optional:
-        """Up to so many more repetitions."""
+        """Up to ``times`` more repetitions."""
         bodies = [self._body(group) for _ in range(times)]
         found = _Optional(bodies[-1], group, bodies[-1].firsts)
         for body in reversed(bodies[:-1]):

@@ -123,7 +123,7 @@ def _cut(values: Any, scale: int) -> Any:
 
 
 def _exact(operator: str, type_: pa.DataType, x: Decimal, y: Decimal) -> Decimal | None:
-    """One result of decimals with so many digits that Arrow cannot hold what comes in between."""
+    """Compute one result of decimals whose intermediate values have more digits than Arrow can hold."""
     from etl.expressions.library.kernels import RowError
 
     context = Context(prec=160)
