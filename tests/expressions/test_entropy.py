@@ -30,7 +30,7 @@ def test_the_entropy_is_that_of_the_bytes(texts: list[str | None]) -> None:
         assert value == entropy(text)
 
 
-def test_constants_have_one() -> None:
+def test_constants_have_an_entropy() -> None:
     batch = pa.record_batch({"x": [1, 2]})
 
     assert compile_expression("entropy('abcd') + x", batch.schema)(batch).values.to_pylist() == [3.0, 4.0]

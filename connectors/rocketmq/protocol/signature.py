@@ -23,4 +23,4 @@ class Credentials(NamedTuple):
         return {**named, "Signature": base64.b64encode(mac.digest()).decode()}
 
     def __repr__(self) -> str:
-        return f"Login({self.user!r}, '***')"
+        return f"Credentials({self.user!r}, '***')"

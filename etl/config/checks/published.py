@@ -1,4 +1,4 @@
-"""Sources that read what other pipelines of this machine publish: whether one does, and which fields."""
+"""Checks sources that subscribe to other pipelines of this machine: whether one publishes their events, and with which fields."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ ReadFile = Callable[[Path], Pipeline | None]
 
 
 def check_published(pipelines: Sequence[Pipeline], read_file: ReadFile, others: Sequence[Pipeline] = ()) -> Iterator[Problem]:
-    """Problems of sources that subscribe, given these pipelines, ``others``, and what ``read_file`` gives for the files beside
-    theirs."""
+    """Find the problems of sources of ``pipelines`` that subscribe to events.
+
+    Publishers are searched in ``pipelines``, in ``others``, and in the files in the same folders, which ``read_file`` loads (None
+    if a file is not a valid pipeline).
+    """
     subscribing = [pipeline for pipeline in pipelines if any(map(_subscribes, pipeline.sources.values()))]
     if not subscribing:
         return
@@ -42,7 +45,7 @@ def _subscribes(source: object) -> bool:
 
 
 def _siblings(pipelines: Iterable[Pipeline]) -> list[str]:
-    """The pipeline files in the folders of these, which may publish what they read."""
+    """Return the pipeline files in the folders of these pipelines that may have publishers."""
     folders = dict.fromkeys(os.path.dirname(os.path.abspath(pipeline.file)) for pipeline in pipelines)
     found: list[str] = []
     for folder in folders:
@@ -56,7 +59,7 @@ def _is_test(name: str) -> bool:
 
 
 def _may_publish(path: str) -> bool:
-    """Whether a file has the word: most need not be read as pipelines."""
+    """Whether a file has the word ``stream``, so that it is worth to load it as a pipeline."""
     try:
         with open(path, "rb") as file:
             return b"stream" in file.read(1 << 20)
@@ -72,7 +75,7 @@ def _published_events(pipeline: Pipeline) -> Iterator[PublishedEvents]:
 
 
 def _problem(pipeline: Pipeline, path: OptionPath, finding: Finding) -> Problem:
-    """A problem at the finding's option, or the nearest one around it that the file has."""
+    """Return the problem at the option of the finding, or at the nearest option around it that the file has."""
     full = (*path, *finding.path)
     near = next((full[:end] for end in range(len(full), 0, -1) if full[:end] in pipeline.locations), ())
     line, column = pipeline.locations.get(near, (1, 1))

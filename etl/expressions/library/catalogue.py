@@ -69,7 +69,7 @@ def functions(dialect: str) -> Mapping[str, LibraryFunction]:
 
 
 def find(name: str) -> LibraryFunction | None:
-    """The function of this name, in lower case."""
+    """Find the function with this name in lower case; None if there is none."""
     prefix = next((prefix for prefix in PREFIXES if name.startswith(prefix)), None)
     return functions(PREFIXES[prefix] if prefix else "own").get(name)
 
@@ -90,7 +90,7 @@ def all_functions() -> tuple[LibraryFunction, ...]:
 
 
 def script_names(name: str) -> tuple[str, ...]:
-    """The functions whose name in scripts this is, or with the nearest name that has a prefix."""
+    """Return the functions that scripts call by this name; for an unknown name with a prefix, the nearest one."""
     exact = tuple(prefix + name for prefix, dialect in PREFIXES.items() if prefix + name in functions(dialect))
     if exact or not name.startswith(tuple(PREFIXES)):
         return exact
@@ -108,14 +108,14 @@ def names_in_scripts() -> Mapping[str, str]:
 
 
 def same_as_spark() -> Mapping[str, str]:
-    """Flink's functions that are Spark's: the name in scripts → Spark's name, both in lower case."""
+    """Functions of Flink that are equal to one of Spark: name in scripts → Spark's name, both in lower case."""
     from etl.expressions.library.flink.names import SAME_AS_SPARK
 
     return SAME_AS_SPARK
 
 
 def unsupported_functions() -> Mapping[str, str]:
-    """Flink's functions that do not exist here → why."""
+    """Functions of Flink that Sluice does not have → the reason."""
     from etl.expressions.library.flink.names import UNSUPPORTED
 
     return UNSUPPORTED

@@ -44,7 +44,7 @@ class FilebeatImport:
         for one in self.files.inputs:
             if one.get("enabled", True) is not False:
                 self._input(one, topology)
-        self._left_sections()
+        self._report_sections()
         if not topology.origins:
             topology.origins["log"] = Origin({"type": "stdin"}, comments=["the configuration has no input that is enabled"])
         draft = topology.begin()
@@ -151,7 +151,7 @@ class FilebeatImport:
         for pattern in as_list(given.get("exclude_lines") or []):
             steps.apply("drop", {}, matching(message, str(pattern)))
 
-    def _left_sections(self) -> None:
+    def _report_sections(self) -> None:
         filebeat = self.files.section("filebeat")
         notes = {
             f"filebeat.{name}": reason
