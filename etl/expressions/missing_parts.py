@@ -56,7 +56,8 @@ def find_missing_part(text: str, tokens: Sequence[Any]) -> MissingPart | None:
 def _check(here: TokenContext) -> tuple[str, str] | None:
     kind, word = here.kind(), here.word()
     if kind == "COMMA":
-        side = "before" if here.kind(-1) in _BEGINNINGS else "after" if _ends(here) else ""
+        begins = here.kind(-1) in _BEGINNINGS and here.kind(-2) != "DOT"  # a field may be called so, as in mail.from
+        side = "before" if begins else "after" if _ends(here) else ""
         return (f"something is missing {side} this ','", "write it, or remove the comma") if side else None
     if kind in _BETWEEN and (here.is_operand(-1) or here.kind(-1) in ("NOT", "STAR")):
         if _ends(here):

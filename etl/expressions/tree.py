@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from etl.api import Finding, cut
@@ -73,7 +75,25 @@ def parse_statements(text: str, *, query: bool = True) -> list[Node | None]:
         raise BadExpressionError(TOO_DEEP, 0, DEEP_HINT) from error
     if missing := find_missing_part(text, tokens):
         raise BadExpressionError(missing.message, missing.at, missing.hint)
+    if _CONSTANT_MEMBER.search(text):
+        _locate_members(trees, tokens)
     return trees
+
+
+_CONSTANT_MEMBER = re.compile(r"\.\s*(?:true|false|null)\b", re.IGNORECASE)
+
+
+def _locate_members(trees: Iterable[Node | None], tokens: Sequence[Any]) -> None:
+    """Give members that are called like constants, as in ``a.true``, their name as written and their place."""
+    numbers = {token.start: number for number, token in enumerate(tokens)}
+    names: list[Any] = [node for tree in trees if tree for node in tree.walk() if type(node).__name__ in ("Column", "Dot")]
+    for name in names:
+        parts = list(name.parts)
+        for before, part in pairwise(parts):
+            if "start" not in part.meta and (number := numbers.get(before.meta.get("start"))) is not None:
+                token = tokens[number + 2]  # behind the dot
+                part.set("this", token.text)
+                part.meta.update(start=token.start, end=token.end)
 
 
 def _join_raw_strings(tokens: list[Any]) -> list[Any]:

@@ -227,7 +227,7 @@ class Draft:
 
     def drop(self, names: Iterable[str], condition: Value | None = None) -> None:
         """Remove fields, or set them to null where the condition is true."""
-        names = [name for name in names if name in self.types]
+        names = [name for name in dict.fromkeys(names) if name in self.types]
         if condition is not None and condition.reads:
             self.set({name: choose(condition, NULL, self.field(name)) for name in names})
             return

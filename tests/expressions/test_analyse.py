@@ -151,6 +151,18 @@ def test_spark_reads_flat_fields_in_backticks(text: str, sql: str, fields: set[s
     assert analysis.fields == fields
 
 
+@pytest.mark.parametrize("member", ["from", "for", "on", "using", "distinct", "true", "False", "null", "null.x", "group", "as"])
+def test_members_may_have_the_names_of_keywords_and_constants(member: str) -> None:
+    fields = pa.schema([(f"mail.{member}", pa.string())])
+    text = f"concat(mail.{member}, '', mail. {member}) in ('a', mail.{member})"
+
+    analysis = analyse(text, fields)
+
+    assert analysis.findings == ()
+    quoted = f"`mail.{member}`"
+    assert analysis.spark_sql == f"concat({quoted}, '', {quoted}) in ('a', {quoted})"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -165,6 +165,15 @@ def test_what_has_no_counterpart_is_said_at_its_place(processor: Any, reason: st
     assert any("NOT CARRIED OVER" in text for text in ingest.draft.steps[0].comments)
 
 
+def test_options_that_are_missing_are_in_the_report_where_they_are_needed() -> None:
+    split = {"split": {"field": "message", "separator": ","}}
+    loop = {"foreach": {"field": "message", "processor": {"append": {"value": "{{_ingest._value}}"}}}}
+
+    (left,) = imported(split, loop, {"dot_expander": {"path": "a"}}).report.left
+
+    assert (left.construct, left.reason) == ("processors[1].foreach", "the option 'field' is missing")
+
+
 def test_members_of_a_sample_have_types_and_odd_names() -> None:
     ingest = imported(
         {"json": {"field": "message", "target_field": "app"}},

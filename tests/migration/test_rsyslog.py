@@ -239,6 +239,17 @@ def test_what_has_no_counterpart_stands_in_the_report(tmp_path: Path) -> None:
     assert "its condition: the property 'uuid'" in text
 
 
+def test_a_template_with_a_mistake_is_in_the_report(tmp_path: Path) -> None:
+    mistake = CONFIGURATION.replace('property(name="hostname")', 'property(name= ="hostname")')
+    (tmp_path / "rsyslog.conf").write_text(mistake)
+    one = RsyslogImport(read_configurations([tmp_path / "rsyslog.conf"]))
+
+    text = one.run()
+
+    assert "omelasticsearch: the property '=\"hostname\"'" in text
+    assert yaml.safe_load(text)["sinks"]
+
+
 def test_included_files_are_read_once(tmp_path: Path) -> None:
     (tmp_path / "rsyslog.d").mkdir()
     (tmp_path / "rsyslog.conf").write_text('$IncludeConfig rsyslog.d/*.conf\ninclude(file="missing.conf")\n*.* /var/log/all\n')

@@ -89,7 +89,7 @@ def foreach(one: Processor) -> None:
     if source is None:
         return
     if name == "append" and slots(str(options.get("value"))) == [ELEMENT] and source.is_array:
-        target = static_name(options["field"])
+        target = replace(one, options=options).field_name()
         before = one.draft.field(target)
         one.draft.set({target: choose(one.where, appended(before, source, options.get("allow_duplicates", True)), before)})
     elif name in _ELEMENTWISE and options.get("field") == ELEMENT and "target_field" not in options and source.is_array:

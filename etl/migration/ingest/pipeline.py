@@ -205,7 +205,7 @@ def _called_name(options: Mapping[str, Any]) -> str:
 def dotted_names(pipelines: Mapping[str, Any]) -> frozenset[str]:
     """The members with dots in their names that ``dot_expander`` names."""
     found = (
-        f"{one['path']}.{one['field']}" if "path" in one else str(one.get("field"))
+        f"{one['path']}.{one.get('field')}" if "path" in one else str(one.get("field"))
         for one in entries(dict(pipelines), "dot_expander")
     )
     return frozenset(found)
