@@ -47,7 +47,7 @@ def _content(given: str | os.PathLike[str]) -> tuple[bytes, str]:
 
 
 def _definition(document: Document, file: str) -> Definition:
-    if not document.flaws:
+    if all(flaw.severity != "error" for flaw in document.flaws):
         try:
             return _Reader(document, file).definition()
         except _MalformedError:

@@ -89,8 +89,8 @@ def spark_type(type_: Node) -> str:
             return ours
     if text.split("(")[0] in ("timestamp", "timestampltz", "timestampntz"):
         return "timestamp"
-    if text.split("(")[0] in ("time", "interval", "multiset", "raw"):
-        raise ScriptError("bad-type", f"there is no type {text.upper()} here", start(type_), "read it as STRING or BIGINT")
+    if (name := text.partition("(")[0].partition(" ")[0]) in ("time", "interval", "multiset", "raw"):
+        raise ScriptError("bad-type", f"there is no type {name.upper()} here", start(type_), "read it as STRING or BIGINT")
     return text
 
 

@@ -113,6 +113,14 @@ def test_a_script_is_read_too() -> None:
     assert "type: file" in read.to_yaml()
 
 
+def test_warnings_of_a_script_do_not_stop_it() -> None:
+    options = "'connector' = 'kafka', 'topic' = 'a', 'properties.bootstrap.servers' = 'h:9092', 'format' = 'json'"
+
+    read = Pipeline.from_sql(f"CREATE TABLE k (n INT) WITH ({options}, 'scan.parallelism' = '2'); SELECT n FROM k")
+
+    assert "type: kafka" in read.to_yaml()
+
+
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "pipelines").glob("*.sql")), ids=lambda path: path.stem)
 def test_recipes_that_are_scripts_are_read_as_the_pipelines_that_they_are(path: Path) -> None:
     script = read_script(path.read_bytes(), installed(), path.parent)

@@ -32,7 +32,7 @@ _KNOWN = (
 """Names of types, for hints."""
 
 
-_ELSEWHERE = frozenset({"MULTISET", "RAW", "VARIANT", "INTERVAL", "DESCRIPTOR"})
+_ELSEWHERE = frozenset({"MULTISET", "RAW", "VARIANT", "DESCRIPTOR"})
 """Types of Flink that events do not have."""
 
 
