@@ -69,6 +69,10 @@ CASES: dict[str, list[Any]] = {
     f"SELECT SINGLE_VALUE(a) AS v FROM {PAIRS} WHERE a > 0": [(1,)],
     f"SELECT * EXCEPT (a) FROM {PAIRS}": [(0,), (2,)],
     "VALUES (1, 'a'), (2, 'b')": [(1, "a"), (2, "b")],
+    # rows
+    "SELECT n FROM logs WHERE (host, n) IN (('a', 5), ('b', 20), ('b', 5))": [(5,), (20,)],
+    "SELECT n FROM logs WHERE (host, n) NOT IN (('a', 5), ('b', 20))": [(10,), (30,)],
+    "SELECT n FROM logs WHERE (host, n) = ('a', 10) OR (host, n) <> ('a', 10) AND n > 20": [(10,), (30,)],
     'SELECT n FROM logs /*+ OPTIONS(\'rows\' = \'[{"n": 7}]\') */ UNION ALL SELECT n FROM logs WHERE n > 20': [(7,), (30,)],
 }  # fmt: skip
 

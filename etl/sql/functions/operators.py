@@ -11,11 +11,12 @@ from etl.sql.functions.intervals import (
     interval_number,
     interval_value,
     is_interval,
+    rewrite_comparison,
     shifted_time,
 )
 from etl.sql.functions.script_dialect import is_rsql
 from etl.sql.functions.typed_nodes import FRACTIONS, call, refuse_mixture, sql_type, typed, unwrapped
-from etl.sql.statements import start
+from etl.sql.statements import ScriptError, start
 
 
 def rewrite_arithmetic(name: str) -> Callable[[Any, Any], Any]:
@@ -138,3 +139,38 @@ def rewrite_is(node: Any, written: Any) -> Any:
         return node
     wanted = str(kind.args.get("this") or "value").lower()
     return call("flink_is_json", node.this, wanted) if wanted not in ("value", "false") else call("flink_is_json", node.this)
+
+
+def rewrite_in(node: Any, written: Any) -> Any:
+    """``(a, b) IN ((1, 'x'), (2, 'y'))``: a row is equal if all its values are. Raises ScriptError."""
+    from sqlglot import exp
+
+    rows = written.expressions
+    if not isinstance(written.this, exp.Tuple) or not rows or not all(isinstance(one, exp.Tuple) for one in rows):
+        return node
+    names, count = node.this.expressions, len(node.this.expressions)
+    if any(len(one.expressions) != count for one in rows):
+        hint = "each row after IN has as many values as the one before it"
+        raise ScriptError(
+            "wrong-arguments", f"a row of {count} values is compared with another number of values", start(written), hint
+        )
+    equal = [exp.and_(*map(_equality, names, row.expressions)) for row in node.expressions]
+    return exp.Paren(this=exp.or_(*equal))
+
+
+def rewrite_equality(node: Any, written: Any) -> Any:
+    """``a = b``, and ``(a, b) = (1, 'x')``."""
+    from sqlglot import exp
+
+    if isinstance(written.this, exp.Tuple) and isinstance(written.expression, exp.Tuple):
+        made = rewrite_in(
+            exp.In(this=node.this, expressions=[node.expression]), exp.In(this=written.this, expressions=[written.expression])
+        )
+        return exp.Not(this=made) if isinstance(node, exp.NEQ) else made
+    return rewrite_comparison(node, written)
+
+
+def _equality(left: Any, right: Any) -> Any:
+    from sqlglot import exp
+
+    return exp.EQ(this=left.copy(), expression=right.copy())

@@ -56,6 +56,8 @@ class CreateParser(QueryParser):
                 self._parse_string()
             elif self._matches_words("PARTITIONED BY"):
                 partitioned = self._names_in_brackets()
+            elif self._matches_words("DISTRIBUTED"):
+                self._skip_distribution()
             elif self._match_text_seq("WITH"):
                 options = self._options()
             elif self._match_text_seq("LIKE"):
@@ -68,6 +70,15 @@ class CreateParser(QueryParser):
             else:
                 break
         return [CreateTable(name, at, tuple(columns), watermark, key, partitioned, options, like, is_lookup), *filled]
+
+    def _skip_distribution(self) -> None:
+        """Read over ``BY [HASH|RANGE] (a) [INTO 4 BUCKETS]``, and ``INTO 4 BUCKETS``: buckets are those of a store."""
+        if self._matches_words("BY"):
+            self._match_text_seq("HASH") or self._match_text_seq("RANGE")
+            self._names_in_brackets()
+        if self._match_text_seq("INTO"):
+            self._expect(TokenType.NUMBER, "a number of buckets")
+            self._match_text_seq("BUCKETS")
 
     def _primary_key(self) -> tuple[str, ...]:
         if self._match_text_seq("CONSTRAINT"):
