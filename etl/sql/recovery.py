@@ -128,10 +128,16 @@ class _Recovery:
 
     def _uncertain(self) -> set[int]:
         """Numbers of statements that read tables of which nothing is known: further errors in them may be consequences."""
+        from sqlglot import exp
+
         names, found = set(self._unknown), set[int]()
         for number, one in enumerate(self._statements):
-            if isinstance(one, CreateView | Insert) and (number in self._renamed or _tables(one) & names):
+            if not isinstance(one, CreateView | Insert):
+                continue
+            is_of_unknown = bool(_tables(one) & names)
+            if is_of_unknown or (number in self._renamed and len(list(one.query.find_all(exp.Select))) > 1):
                 found.add(number)
+            if is_of_unknown or number in self._renamed:
                 names |= {one.name.lower()} if isinstance(one, CreateView) else set()
         return found
 
