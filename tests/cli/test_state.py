@@ -163,6 +163,15 @@ def test_events_that_wait_are_shown_with_their_span(keep: str, users: list[str],
 # ── ls, export ───────────────────────────────────────────────────────────────────────────────────
 
 
+def test_rows_that_are_always_needed_have_no_newest_time(tmp_path: Path, etl_state: Output) -> None:
+    pipeline = Pipeline(tmp_path, "\n  - {type: top, keys: [source.ip], time: at, by: length(user), limit: 1, late: 0s}\n")
+    pipeline.read([("a", 1, "x"), ("b", 95, "x")])
+
+    [line] = etl_state.rows("ls", pipeline)
+
+    assert line["newest"] is None
+
+
 def test_the_list_says_how_much_is_remembered(window: Pipeline, etl_state: Output) -> None:
     window.read([("a", 1, "x"), ("b", 2, "x")])
     window.read([("a", 95, "x"), ("a", 130, "x")])

@@ -48,7 +48,8 @@ def ls(file: Path, form: str, state: str | None, overrides: tuple[str, ...], env
     """List the steps that remember something, and how much it is.
 
     `oldest` and `newest` are the times of the first and the last pane that are not over: starts of open windows, where
-    windows do not overlap.
+    windows do not overlap; of steps with keys, times at which the watermark makes rows unnecessary, - for rows that are
+    always needed.
     """
     from etl.cli.state.steps import load_steps
 
@@ -195,9 +196,16 @@ def _summary(step: StepOfQuery) -> dict[str, Any]:
         "parts": len(state.parts) if state else 0,
         "event_time": _time(found[0].event_time) if found else None,
         "watermark": _time(state.watermark) if state else None,
-        "oldest": _time(panes.first) if panes else None,
-        "newest": _time(panes.last) if panes else None,
+        "oldest": _pane_time(panes.first) if panes else None,
+        "newest": _pane_time(panes.last) if panes else None,
     }
+
+
+def _pane_time(microseconds: int) -> str | None:
+    """None for the pane of rows that are always needed."""
+    from etl.state.keyed.time_to_live import UNLIMITED_PANE
+
+    return None if microseconds >= UNLIMITED_PANE else _time(microseconds)
 
 
 def _time(microseconds: int) -> str | None:
