@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from etl.api import EtlError
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
-from etl.running.dead_letters.letter_filter import LetterFilter
+from etl.running.dead_letters.letter_filter import NO_LETTERS, LetterFilter
+from etl.running.dead_letters.replay import has_open_portions
 from etl.running.message_log import MessageLog
 from etl.running.messages import Message, OnMessage
 from etl.running.supervision import FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS
@@ -112,6 +114,7 @@ class Job:
         self._closing = False
         self._letters: tuple[LetterVerb, LetterFilter] | None = None
         """The dead letters that are to be replayed or dropped."""
+        self._is_first_start = True
         self._letter_task: LetterTask | None = None
         """The replay or drop at work."""
         self._thread = threading.Thread(target=self._conduct, name=f"job {name}", daemon=True)
@@ -341,7 +344,20 @@ class Job:
             self._hanging, self._error = None, ""
         return self._hanging is not None
 
+    def _begin_unfinished_replay(self) -> bool:
+        """Before the first start: go on with a replay that was killed, or stopped with the server. Its letters are no open ones,
+        so that nobody would ask for it."""
+        is_first, self._is_first_start = self._is_first_start, False
+        with self._changed, suppress(OSError, ValueError, EtlError):
+            if is_first and self._letters is None and has_open_portions(self._engine.state(str(self.name))):
+                self._letters = "replay", NO_LETTERS
+                return True
+        return False
+
     def _start(self) -> None:
+        if self._begin_unfinished_replay():
+            self.report("replay", "a replay of dead letters did not end: it goes on, and then the pipeline starts")
+            return
         with self._changed:
             version, prepared = self.version, self._prepared
             assert version is not None

@@ -18,7 +18,7 @@ from etl.api import EtlError
 from etl.config.loader import inspect_content
 from etl.config.model import Pipeline
 from etl.config.problems import ConfigError, Problem
-from etl.running.dead_letters.letter_filter import LetterFilter
+from etl.running.dead_letters.letter_filter import NO_LETTERS, LetterFilter
 from etl.running.message_log import read_messages
 from etl.running.messages import Message
 from etl.server.jobs_folder import MAX_FILE_BYTES, JobFile, JobsFolder
@@ -176,6 +176,25 @@ def test_pipelines_that_would_write_to_one_file_are_refused(jobs: Jobs) -> None:
         jobs.server.deploy(PipelineName("shop", "b"), jobs.text("a").encode(), "yaml")
 
     assert not (jobs.folder / "shop" / "b.yaml").exists()
+
+
+def test_a_replay_that_did_not_end_goes_on_before_the_pipeline_starts(jobs: Jobs) -> None:
+    replay = jobs.engine.state("shop/a").root / "dead" / "replays" / "0001"
+    replay.mkdir(parents=True)
+    (replay / "portions.json").write_text('[{"name": "replay-0001-1", "at": "sink main", "letters": 7}]')
+    jobs.put("shop/a")
+    jobs.put("shop/b")
+    jobs.server.start()
+    jobs.wait("shop/a", "replaying")
+    jobs.wait("shop/b", "running")
+
+    (replay / "replay-0001-1.ended").touch()
+    jobs.engine.replays[0].ends.set()
+
+    jobs.wait("shop/a", "running")
+    assert [(one.name, one.letters) for one in jobs.engine.replays] == [("shop/a", NO_LETTERS)]
+    messages = [one["message"] for one in read_messages(jobs.engine.state("shop/a").messages, 100, 0)]
+    assert "a replay of dead letters did not end: it goes on, and then the pipeline starts" in messages
 
 
 def test_files_that_are_not_pipelines_are_named(jobs: Jobs) -> None:

@@ -78,3 +78,7 @@ def _has_text(field: str, text: str, batch: pa.RecordBatch) -> pa.Array:
 
 def _compare_time(compare: Callable[[pa.Array, pa.Scalar], pa.Array], limit: pa.Scalar, batch: pa.RecordBatch) -> pa.Array:
     return compare(batch.column("time"), limit)
+
+
+NO_LETTERS = LetterFilter(until="0001-01-01T00:00:00Z")
+"""Keeps none: a replay of these only finishes those that did not end."""

@@ -177,6 +177,16 @@ def open_portions(pipeline: Pipeline, state: StateFolder) -> Iterator[ReplayPart
                 yield ReplayPart(portion["name"], folder, _entry_of(pipeline, portion, folder), portion["letters"])
 
 
+def has_open_portions(state: StateFolder) -> bool:
+    """Whether a replay has not ended, as after a kill: its letters are neither open nor delivered."""
+    folders = [one for one in (state.root / "dead" / "replays").glob("[0-9][0-9][0-9][0-9]*") if not one.suffix]
+    return any(
+        not (folder / f"{portion['name']}.ended").exists()
+        for folder in folders
+        for portion in read_json(folder / "portions.json")
+    )
+
+
 def _entry_of(pipeline: Pipeline, portion: Mapping[str, Any], folder: Path) -> EntryPoint:
     """Where the letters of an open portion enter. Raises NoEntryError that says what can be done."""
     try:
