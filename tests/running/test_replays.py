@@ -13,6 +13,7 @@ import pytest
 from running import Etl
 
 from etl.api import TIMESTAMP, EtlError, Limit, Rejects
+from etl.cli.dead.letters import LocalLetters
 from etl.config.loader import load
 from etl.config.model import Pipeline
 from etl.running.dead_letters import replay_run
@@ -219,7 +220,7 @@ def test_events_of_letters_have_the_types_of_the_step(tmp_path: Path) -> None:
 
 
 def test_two_replays_at_the_same_time_send_each_letter_once(
-    shop: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = StateFolder(tmp_path / "state")
     state.dead_letters.parent.mkdir(parents=True)
@@ -238,8 +239,11 @@ def test_two_replays_at_the_same_time_send_each_letter_once(
     first = Replay.begin(shop, state, lambda batch: batch, "")
     second = Replay.begin(shop, state, lambda batch: batch, "")
     assert (first.taken.letters, second.taken.letters, second.unfinished) == (1, 0, 1)
+    letters = LocalLetters(shop, state, [], lambda batch: batch)
+    assert (letters.groups(), "a replay did not end" in capsys.readouterr().err) == ([], True)
     assert first.run(None, run_second, lambda _: None)  # type: ignore[arg-type]
     assert second.run(None, lambda _: None, lambda _: None)  # type: ignore[arg-type]
+    assert (letters.groups(), capsys.readouterr().err) == ([], "")
 
     assert started == ["replay-0001-1"]
 

@@ -75,6 +75,10 @@ class LocalLetters:
 
     def groups(self) -> list[dict[str, Any]]:
         """The letters by where and why they were rejected."""
+        from etl.running.dead_letters.replay import has_open_portions
+
+        if has_open_portions(self.state):
+            click.echo("a replay did not end; its letters are counted as settled: `etl dead replay` finishes it", err=True)
         return group_rows(self.batches())
 
     def count_settled(self) -> int:
