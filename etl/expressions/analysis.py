@@ -187,7 +187,8 @@ def bind_tree(tree: Any, schema: Schema, text: str, functions: tuple[UserFunctio
         bound = BoundNode(pa.null(), reason="it has too many mistakes")
     except RecursionError:
         return _make_broken(text, Finding("bad-expression", TOO_DEEP, hint=DEEP_HINT, at=0))
-    if bound.reason and not any(finding.severity == "error" for finding in binder.findings):
+    is_reported = any(finding.severity == "error" for finding in binder.findings) or binder.calls_broken
+    if bound.reason and not is_reported:
         binder.findings += _find_misplaced(binder.arrow_only, bound.reason)
     findings = tuple(sorted(dict.fromkeys(binder.findings), key=lambda finding: finding.at or 0))
     spark_sql = _apply_edits(text, binder.edits)

@@ -60,6 +60,8 @@ class Binder:
         """Types of the variables of the enclosing lambdas, by name in lower case."""
         self.arrow_only: dict[str, Node] = {}
         """Functions that are called and that Spark does not have, with the first call of each."""
+        self.calls_broken = False
+        """Whether a function is called that has errors, which are reported where it is declared."""
         self._volatile_calls = 0
 
     @property
@@ -185,7 +187,9 @@ class Binder:
         if any(type(argument).__name__ == "Lambda" for argument in node.expressions):
             return lambdas.call(self, name, node)
         if name in self.functions:
-            if not self.functions[name].is_broken:
+            if self.functions[name].is_broken:
+                self.calls_broken = True
+            else:
                 self.arrow_only.setdefault(name, node)
             return user_calls.bind_call(self.functions[name], [self.bind(argument) for argument in node.expressions])
         given = node.expressions[_units(name, node) :]

@@ -86,7 +86,7 @@ def test_a_table_function_stands_beside_rows(tmp_path: Path, join: str, left: di
 def test_an_own_function_comes_before_one_of_the_dialect(tmp_path: Path) -> None:
     script = "CREATE FUNCTION truncate AS 'functions:truncate' LANGUAGE PYTHON; INSERT INTO out SELECT truncate(m), 1 FROM logs"
 
-    assert _compiled(tmp_path, script)["streams"]["out_rows"]["steps"][-1]["fields"]["a"] == "cast(truncate(m) as string)"
+    assert _compiled(tmp_path, script)["streams"]["out_rows"]["steps"][-1]["fields"]["a"] == "flink_cast(truncate(m), 'string')"
 
 
 PYTHON = "LANGUAGE PYTHON;\nINSERT INTO out SELECT f(m), 1 FROM logs"
