@@ -83,7 +83,7 @@ def test_the_error_for_a_value_names_the_option(engine: Engine, etl: Etl) -> Non
             source: {type: file, path: "{here}/*.log"}
             steps:
               - {type: filter, where: "soundex(message) is not null"}
-              - {type: set, fields: {a: soundex(message), b: "str_to_map(message)[cast(message as int)]"}}
+              - {type: set, fields: {a: soundex(message), b: "format_number(1.5, substr('##', cast(message as int)))"}}
             sink: {type: file, path: "{here}/out.json"}
         """)
 
