@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from etl.sql.columns import reported_columns
 from etl.sql.compiled import CompiledScript, plain_name
 from etl.sql.functions.rsql_dialect import has_rsql_tables
 from etl.sql.reading import read_script
-from etl.sql.script import Compilation, Rest
+from etl.sql.script import PartialScript, ScriptCompiler
 from etl.sql.statements import CreateFunction, CreateTable, CreateView, Insert, Option, Script, ScriptError, Statement, start
 
 _MAX_ROUNDS = 12
@@ -41,14 +41,14 @@ _NOT_RUN = {
 """Options of a table of some name that is not read or written, in the three dialects."""
 
 
-def check_script(text: str, compilation: Compilation) -> CompiledScript:
+def check_script(text: str, compiler: ScriptCompiler) -> CompiledScript:
     """Compile a script; one with errors to the value of all that is right in it, for the checks of the pipeline, and with the
     errors that were behind the first ones of each statement. The value of one with errors cannot run."""
-    compiled = compilation.compile(read_script(text))
+    compiled = compiler.compile(read_script(text))
     if not compiled.errors:
         return compiled
     try:
-        return _Recovery(text, compilation, compiled).result()
+        return _Recovery(text, compiler, compiled).result()
     except RecursionError:  # of copying a statement that is nested too deeply
         compiled.value["sinks"] = {}
         return compiled
@@ -57,11 +57,11 @@ def check_script(text: str, compilation: Compilation) -> CompiledScript:
 class _Recovery:
     """The rest of one script, round by round: each takes the first mistake out of every statement."""
 
-    def __init__(self, text: str, compilation: Compilation, first: CompiledScript) -> None:
+    def __init__(self, text: str, compiler: ScriptCompiler, first: CompiledScript) -> None:
         self._script = read_script(text)
         self._statements = self._script.statements
         self._declared = deepcopy(self._statements)
-        self._compilation = compilation
+        self._compiler = compiler
         self._first = first
         self._without: set[int] = set()
         """Numbers of statements that are left out."""
@@ -91,8 +91,9 @@ class _Recovery:
                 errors += [one for number, one in failed.items() if number not in uncertain and self._is_certain(number, one)]
             if not failed and not (compiled is self._first and self._unknown):
                 break
+            owners = self._owners()
             for number, error in failed.items():
-                self._mend(number, error)
+                self._mend(number, error, owners)
             self._leave_out_uncertain()
             self._mended_before |= self._mended
             self._mended = set()
@@ -114,9 +115,9 @@ class _Recovery:
         """Compile what is left, behind declarations of the unknown tables."""
         unknown = [CreateTable(name, -1, (), None, (), (), _options("own", name)) for name in sorted(self._unknown)]
         script = Script(self._script.text, [*unknown, *deepcopy(self._statements)], unread=self._script.unread)
-        rest = Rest(self._declared, {number + len(unknown) for number in self._without})
+        rest = PartialScript(self._declared, {number + len(unknown) for number in self._without})
         with reported_columns(self._reported):
-            compiled = self._compilation.compile(script, rest)
+            compiled = self._compiler.compile(script, rest)
         compiled.failed = {number - len(unknown): error for number, error in compiled.failed.items() if number >= len(unknown)}
         return compiled
 
@@ -159,12 +160,17 @@ class _Recovery:
 
     # ── One mistake ───────────────────────────────────────────────────────────────────────────
 
-    def _mend(self, number: int, error: ScriptError) -> None:
+    def _owners(self) -> dict[int, int]:
+        """Character of the script → the number of the first statement that has errors there."""
+        numbered = reversed([*enumerate(self._statements)])
+        return {at: number for number, one in numbered for at in _positions(one)}
+
+    def _mend(self, number: int, error: ScriptError, owners: Mapping[int, int]) -> None:
         """Take an error out of the statement that has it, or leave out the statement of this number, which needs it."""
         failed, key = self._statements[number], _key(error)
         if key in self._mended:
             return
-        owner = next((at for at, one in enumerate(self._statements) if error.at in _positions(one)), number)
+        owner = owners.get(error.at, number)
         one = self._statements[owner]
         is_mended = False
         if isinstance(failed, CreateFunction):

@@ -46,12 +46,12 @@ _RESULT = "result"
 def compile_script(text: str, catalogue: Catalogue, folder: Path | None = None, java_functions: str = "") -> CompiledScript:
     """Compile all statements; errors are collected, one for each statement. ``folder``: that of the script, for its functions.
     ``java_functions``: the file with functions in place of those in Java, where the script names none."""
-    return Compilation(catalogue, folder or Path(), java_functions).compile(read_script(text))
+    return ScriptCompiler(catalogue, folder or Path(), java_functions).compile(read_script(text))
 
 
 @dataclass(frozen=True)
-class Rest:
-    """What compiles the rest of a script with mistakes."""
+class PartialScript:
+    """How a script is compiled without its mistakes."""
 
     declared: Sequence[Statement]
     """The statements as they are in the script, whose tables decide its dialect."""
@@ -60,14 +60,14 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Compilation:
-    """What a script is compiled with."""
+class ScriptCompiler:
+    """Compiles scripts with the components of a catalogue and the functions of a folder."""
 
     catalogue: Catalogue
     folder: Path
     java_functions: str = ""
 
-    def compile(self, script: Script, rest: Rest | None = None) -> CompiledScript:
+    def compile(self, script: Script, rest: PartialScript | None = None) -> CompiledScript:
         """Compile the statements, whose expressions change. ``rest``: that they are those of a script without its mistakes."""
         declared = rest.declared if rest else script.statements
         named = [one.option.value for one in declared if isinstance(one, SetOption) and one.option.name == JAVA_FUNCTIONS]
@@ -79,7 +79,7 @@ class Compilation:
         compiled.warnings += patterns
         return compiled
 
-    def _compile(self, script: Script, rest: Rest | None) -> CompiledScript:
+    def _compile(self, script: Script, rest: PartialScript | None) -> CompiledScript:
         compiler = _Compiler(self.catalogue, self.folder)
         compiled = compiler.compiled
         compiled.errors += script.errors

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from etl.api import Schema, SparkStep, without
 from etl.expressions import Evaluation, analyse, compile_expression, quote_name, register
 from etl.expressions.failures import describe_failures
-from etl.steps.spark_tries import evaluation
+from etl.steps.null_on_error import null_on_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,7 +65,7 @@ class SparkValues(SparkStep):
         register(events.sparkSession)
         incoming = schema_of(events)
         values = [
-            evaluation(events, one.text, analyse(one.text, incoming).spark_sql).alias(str(number))
+            null_on_error(events, one.text, analyse(one.text, incoming).spark_sql).alias(str(number))
             for number, one in self.expressions.items()
         ]
         after = events.withColumn(COMPUTED, F.struct(*values))

@@ -24,12 +24,12 @@ def read_script(data: bytes, catalogue: Catalogue, folder: Path, java_functions:
     from etl.config.report import Report
     from etl.sql.columns import UNKNOWN_FIELD
     from etl.sql.recovery import check_script
-    from etl.sql.script import Compilation
+    from etl.sql.script import ScriptCompiler
 
     text = decode(data)
     if isinstance(text, YamlProblem):
         return Document("", flaws=[text])
-    compiled = check_script(text, Compilation(catalogue, folder, java_functions))
+    compiled = check_script(text, ScriptCompiler(catalogue, folder, java_functions))
     document = Document(text, compiled.value, sink_hints=_SINK_HINTS, incomplete={*compiled.incomplete})
     document.unknown_fields = UNKNOWN_FIELD if compiled.errors else None
     for path, (key, value) in compiled.locations.items():

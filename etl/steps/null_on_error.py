@@ -51,7 +51,7 @@ _KEYS: Mapping[str, Callable[..., Column]] = {
 null or comes twice, leaves entries that are added to the map of the next event: it is raised before."""
 
 
-def evaluation(events: DataFrame, text: str, spark_sql: str) -> Column:
+def null_on_error(events: DataFrame, text: str, spark_sql: str) -> Column:
     """``struct(value)``, or null where the evaluation raises an error that changes no later value."""
     from pyspark.sql import functions as F  # noqa: N812
 
