@@ -345,8 +345,8 @@ class Job:
         return self._hanging is not None
 
     def _begin_unfinished_replay(self) -> bool:
-        """Before the first start: go on with a replay that was killed, or stopped with the server. Its letters are no open ones,
-        so that nobody would ask for it."""
+        """Before the first start: go on with a replay that was killed, or stopped with the server. Its letters do not
+        count as open, so that no user would ask for another one."""
         is_first, self._is_first_start = self._is_first_start, False
         with self._changed, suppress(OSError, ValueError, EtlError):
             if is_first and self._letters is None and has_open_portions(self._engine.state(str(self.name))):
